@@ -8,7 +8,7 @@ import { SoftwareKey } from '../dist/demo/software-key/software-key.js';
 import {
   PINNED_ROOTS,
   trustAnchorFromPem,
-} from '../dist/domain/authenticators/attestation/trust-anchors.js';
+} from '../dist/domain/keys/authenticators/attestation/trust-anchors.js';
 import { loadConfig } from '../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../dist/platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '../dist/platform/kms/call-policy.js';

@@ -3,12 +3,15 @@ import type { Logger } from 'pino';
 import {
   TRUST_ANCHORS,
   type TrustAnchor,
-} from '#domain/authenticators/attestation/trust-anchors.js';
-import { CleanUpModule } from '#domain/clean-up/clean-up.module.js';
-import { DatabaseFailoverModule } from '#domain/database-failover/database-failover.module.js';
-import { FAILOVER_LIMITS, type FailoverLimits } from '#domain/database-failover/failover-limits.js';
-import { confirmAtStart } from '#domain/database-failover/confirm-at-start.js';
-import { ReconciliationModule } from '#domain/database-failover/reconciliation/reconciliation.module.js';
+} from '#domain/keys/authenticators/attestation/trust-anchors.js';
+import { CleanUpModule } from '#domain/admin/clean-up/clean-up.module.js';
+import { DatabaseFailoverModule } from '#domain/admin/database-failover/database-failover.module.js';
+import {
+  FAILOVER_LIMITS,
+  type FailoverLimits,
+} from '#domain/admin/database-failover/failover-limits.js';
+import { confirmAtStart } from '#domain/admin/database-failover/confirm-at-start.js';
+import { ReconciliationModule } from '#domain/admin/database-failover/reconciliation/reconciliation.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { ClockModule } from '#platform/clock/clock.module.js';
 import { ConfigModule } from '#platform/config/config.module.js';

@@ -3,9 +3,9 @@ import type {
   OperatorAccess,
   OperatorAct,
   ActOutcome,
-} from '#domain/operator-access/operator-access.js';
-import { operatorDetails, type MachineOperator } from '#domain/operator-access/operator.js';
-import type { KnownPerson } from '#domain/operator-access/people.repository.js';
+} from '#domain/admin/operator-access/operator-access.js';
+import { operatorDetails, type MachineOperator } from '#domain/admin/operator-access/operator.js';
+import type { KnownPerson } from '#domain/admin/operator-access/people.repository.js';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import type { ActName, GlassCommand } from './arguments.js';
 import type { OperatorTerminal } from './terminal.js';

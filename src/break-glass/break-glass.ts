@@ -1,5 +1,5 @@
 import 'reflect-metadata';
-import { operatorAccess, operatorDomains } from '#domain/operator-access/compose-access.js';
+import { operatorAccess, operatorDomains } from '#domain/admin/operator-access/compose-access.js';
 import { readEnvironment, type Environment } from '#platform/config/environment.js';
 import { loadOperatorConfig } from '#platform/config/load-config.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';

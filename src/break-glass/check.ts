@@ -1,7 +1,7 @@
-import { checkProviders } from '#domain/identity-providers/check-providers.js';
-import { checkAuthority } from '#domain/ssh-certificates/authority/check-authority.js';
-import { listTwins } from '#domain/operator-access/twins.repository.js';
-import { checkSigningKeys } from '#domain/token-signing/check-signing-keys.js';
+import { checkProviders } from '#domain/providers/check-providers.js';
+import { checkAuthority } from '#domain/ssh/authority/check-authority.js';
+import { listTwins } from '#domain/admin/operator-access/twins.repository.js';
+import { checkSigningKeys } from '#domain/oauth/token-signing/check-signing-keys.js';
 import type { Config, ValidConfig } from '#platform/config/config.js';
 import type { Environment } from '#platform/config/environment.js';
 import { ConfigProblems, loadOperatorConfig } from '#platform/config/load-config.js';

@@ -1,16 +1,16 @@
 import type { Logger } from 'pino';
-import { asciiDomain } from '#domain/organization-domains/domain-name.js';
+import { asciiDomain } from '#domain/organizations/domains/domain-name.js';
 import {
   MOST_DOMAINS_LISTED,
   type KnownDomain,
   type KnownOrganization,
-} from '#domain/operator-access/domains.repository.js';
+} from '#domain/admin/operator-access/domains.repository.js';
 import type {
   DomainOutcome,
   OperatorDomainAct,
   OperatorDomains,
-} from '#domain/operator-access/operator-domains.js';
-import { operatorDetails, type MachineOperator } from '#domain/operator-access/operator.js';
+} from '#domain/admin/operator-access/operator-domains.js';
+import { operatorDetails, type MachineOperator } from '#domain/admin/operator-access/operator.js';
 import { Refused } from './act.js';
 import type { DomainCommand, GlassCommand } from './arguments.js';
 import type { OperatorTerminal } from './terminal.js';

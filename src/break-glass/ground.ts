@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { Logger as NestLogger, type LoggerService } from '@nestjs/common';
 import type { Logger } from 'pino';
-import type { MachineOperator } from '#domain/operator-access/operator.js';
+import type { MachineOperator } from '#domain/admin/operator-access/operator.js';
 import type { Environment } from '#platform/config/environment.js';
 
 /** The login uid of a process that no login started, such as a daemon: -1 in 32 bits. */

@@ -1,5 +1,5 @@
-import { MOST_PEOPLE } from '#domain/operator-access/people.repository.js';
-import type { OperatorAccess } from '#domain/operator-access/operator-access.js';
+import { MOST_PEOPLE } from '#domain/admin/operator-access/people.repository.js';
+import type { OperatorAccess } from '#domain/admin/operator-access/operator-access.js';
 import type { GlassCommand } from './arguments.js';
 import type { OperatorTerminal } from './terminal.js';
 import { personJson, personLine } from './text.js';

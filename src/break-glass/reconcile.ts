@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
-import { countOnRecord } from '#domain/database-failover/by-operator/on-record.repository.js';
-import { reconcileNow } from '#domain/database-failover/by-operator/reconcile-now.js';
-import { operatorDetails, type MachineOperator } from '#domain/operator-access/operator.js';
+import { countOnRecord } from '#domain/admin/database-failover/by-operator/on-record.repository.js';
+import { reconcileNow } from '#domain/admin/database-failover/by-operator/reconcile-now.js';
+import { operatorDetails, type MachineOperator } from '#domain/admin/operator-access/operator.js';
 import type { InstalledDatabase } from '#platform/database/installed-database.js';
 import { Refused } from './act.js';
 import type { GlassCommand } from './arguments.js';

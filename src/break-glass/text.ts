@@ -1,6 +1,6 @@
 import { endedItems } from '#domain/access-revocation/ended-words.js';
 import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
-import type { KnownPerson } from '#domain/operator-access/people.repository.js';
+import type { KnownPerson } from '#domain/admin/operator-access/people.repository.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 
 /** The characters of a name that a line shows. */

@@ -5,7 +5,7 @@ import {
   PINNED_ROOTS,
   trustAnchorFromPem,
   type TrustAnchor,
-} from '#domain/authenticators/attestation/trust-anchors.js';
+} from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import { readProcessEnvironment } from '#platform/config/environment.js';
 import { systemRandom } from '#platform/clock/random.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';

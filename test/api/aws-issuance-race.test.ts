@@ -1,6 +1,6 @@
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { AwsTokens, type AwsTokenSession } from '#domain/aws-tokens/aws-tokens.service.js';
+import { AwsTokens, type AwsTokenSession } from '#domain/aws/aws-tokens.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Answer } from '../support/client.js';
 import { deprovision } from '../support/deprovisioning.js';

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { KeyAuthentication } from '../../src/domain/key-authentication/key-authentication.service.js';
+import { KeyAuthentication } from '../../src/domain/sign-in/key-authentication/key-authentication.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addApplication, claimsOf, type Application } from '../support/applications.js';
 import type { Answer, Client } from '../support/client.js';

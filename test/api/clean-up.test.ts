@@ -1,7 +1,7 @@
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { CleanUp } from '../../src/domain/clean-up/clean-up.service.js';
+import { CleanUp } from '../../src/domain/admin/clean-up/clean-up.service.js';
 import { ADVISORY_LOCKS } from '../../src/platform/database/statements/advisory-lock-keys.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { runScript, type ChildScript } from '../support/child-script.js';

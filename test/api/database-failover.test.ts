@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { FailoverSetting } from '#domain/database-failover/decision.js';
-import { FAILOVER_LIMITS } from '#domain/database-failover/failover-limits.js';
+import type { FailoverSetting } from '#domain/admin/database-failover/decision.js';
+import { FAILOVER_LIMITS } from '#domain/admin/database-failover/failover-limits.js';
 import type { EnrolledUser, TestApp } from '../support/app.js';
 import { FailoverWorld, issueCertificate } from '../support/failover-world.js';
 

@@ -2,7 +2,7 @@ import { hkdfSync } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, afterEach, expect, it } from 'vitest';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
-import { openPrivateKey } from '../../src/domain/organization-issuers/document-key/sealed-key.js';
+import { openPrivateKey } from '../../src/domain/organizations/issuers/document-key/sealed-key.js';
 import { openSecret } from '../../src/platform/crypto/sealed-secret.js';
 import { KmsKeys } from '../../src/platform/kms/kms-keys.js';
 import { startTestApp, type TestApp } from '../support/app.js';

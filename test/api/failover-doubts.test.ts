@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { Confirmation } from '#domain/database-failover/confirmation.js';
-import { FAILOVER_LIMITS } from '#domain/database-failover/failover-limits.js';
-import { ReplicaMemory } from '#domain/database-failover/replica-memory.js';
+import { Confirmation } from '#domain/admin/database-failover/confirmation.js';
+import { FAILOVER_LIMITS } from '#domain/admin/database-failover/failover-limits.js';
+import { ReplicaMemory } from '#domain/admin/database-failover/replica-memory.js';
 import { Clock, systemClock } from '#platform/clock/clock.js';
 import { openMigrationConnection } from '#platform/database/connection.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { IssuerHosts } from '../../src/domain/organization-issuers/issuer-hosts.service.js';
+import { IssuerHosts } from '../../src/domain/organizations/issuers/issuer-hosts.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import type { Client } from '../support/client.js';
 import { freePort } from '../support/free-port.js';

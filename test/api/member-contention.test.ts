@@ -1,7 +1,7 @@
 import { Client as Connection } from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
-import { operatorAccess } from '../../src/domain/operator-access/compose-access.js';
+import { operatorAccess } from '../../src/domain/admin/operator-access/compose-access.js';
 import { isLostRace } from '../../src/platform/database/statements/faults.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addApplication } from '../support/applications.js';

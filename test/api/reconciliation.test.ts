@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { endEverything } from '../../src/domain/database-failover/reconciliation/end-everything.js';
-import { ENDED_TABLES } from '../../src/domain/database-failover/reconciliation/ended-tables.repository.js';
+import { endEverything } from '../../src/domain/admin/database-failover/reconciliation/end-everything.js';
+import { ENDED_TABLES } from '../../src/domain/admin/database-failover/reconciliation/ended-tables.repository.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { OauthRows } from '../support/oauth-rows.js';

@@ -13,15 +13,11 @@ import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { createKeyFile } from '#domain/ssh-certificates/authority/ca-key-file.js';
-import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
-import {
-  publicKeyBlob,
-  publicKeyLine,
-  writePrivateKey,
-} from '#domain/ssh-certificates/openssh/private-key.js';
-import { sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
-import { SshAuthorityRepository } from '#domain/ssh-certificates/authority/ssh-authority.repository.js';
+import { createKeyFile } from '#domain/ssh/authority/ca-key-file.js';
+import { CertificateAuthority } from '#domain/ssh/authority/certificate-authority.service.js';
+import { publicKeyBlob, publicKeyLine, writePrivateKey } from '#domain/ssh/openssh/private-key.js';
+import { sshFingerprint } from '#domain/ssh/openssh/public-key.js';
+import { SshAuthorityRepository } from '#domain/ssh/authority/ssh-authority.repository.js';
 import { createTestDatabase } from '../support/database.js';
 
 const repository = new SshAuthorityRepository();

@@ -6,8 +6,8 @@ import type {
   CertificateIssuance,
   IssuedCertificate,
   IssuingSession,
-} from '#domain/ssh-certificates/certificate-issuance.service.js';
-import { SSH_CERTIFICATE } from '#domain/ssh-certificates/ssh-certificates.repository.js';
+} from '#domain/ssh/certificate-issuance.service.js';
+import { SSH_CERTIFICATE } from '#domain/ssh/ssh-certificates.repository.js';
 import { ORIGIN, PUBLIC_KEY, SshIssuance } from '../support/ssh-issuance.js';
 
 /** The steps of a de-provisioning after those that these tests observe. */

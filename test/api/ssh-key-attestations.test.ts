@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { parseCertificate } from '#domain/authenticators/attestation/certificate.js';
-import { trustAnchorFromPem } from '#domain/authenticators/attestation/trust-anchors.js';
+import { parseCertificate } from '#domain/keys/authenticators/attestation/certificate.js';
+import { trustAnchorFromPem } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import { issueAuthority } from '../../src/demo/software-key/attestation-authority.js';
 import { FLAG } from '../../src/demo/software-key/authenticator-messages.js';
 import { startTestApp, type TestApp } from '../support/app.js';

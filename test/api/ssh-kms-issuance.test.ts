@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { IssuingSession } from '#domain/ssh-certificates/certificate-issuance.service.js';
+import type { IssuingSession } from '#domain/ssh/certificate-issuance.service.js';
 import type { Signer } from '#platform/crypto/signer.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { startTestApp, type TestApp } from '../support/app.js';

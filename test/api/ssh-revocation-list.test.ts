@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { RevocationList } from '../../src/domain/ssh-certificates/revocation-list/revocation-list.service.js';
+import { RevocationList } from '../../src/domain/ssh/revocation-list/revocation-list.service.js';
 import { deprovision } from '../support/deprovisioning.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';

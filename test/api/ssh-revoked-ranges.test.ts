@@ -1,15 +1,11 @@
 import { generateKeyPairSync, randomUUID, type KeyObject } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { previewEnd } from '#domain/access-revocation/end-preview.repository.js';
-import { readDetails } from '#domain/member-records/member-details.repository.js';
-import { CertificateRevocation } from '#domain/ssh-certificates/certificate-revocation.repository.js';
-import { countOwnCertificates } from '#domain/ssh-certificates/own-certificates.repository.js';
-import { moveSerials } from '#domain/ssh-certificates/serials/serials.repository.js';
-import {
-  publicKeyBlob,
-  publicKeyLine,
-  writePrivateKey,
-} from '#domain/ssh-certificates/openssh/private-key.js';
+import { previewEnd } from '#domain/admin/organization/end-preview.repository.js';
+import { readDetails } from '#domain/admin/members/member-details.repository.js';
+import { CertificateRevocation } from '#domain/ssh/certificate-revocation.repository.js';
+import { countOwnCertificates } from '#domain/ssh/own-certificates.repository.js';
+import { moveSerials } from '#domain/ssh/serials/serials.repository.js';
+import { publicKeyBlob, publicKeyLine, writePrivateKey } from '#domain/ssh/openssh/private-key.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

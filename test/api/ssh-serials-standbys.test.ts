@@ -5,7 +5,7 @@ import {
   highestSerial,
   moveSerials,
   type SerialMove,
-} from '#domain/ssh-certificates/serials/serials.repository.js';
+} from '#domain/ssh/serials/serials.repository.js';
 import { copyDatabase, createTestDatabase, type TestDatabase } from '../support/database.js';
 import { rows } from '../support/rows.js';
 

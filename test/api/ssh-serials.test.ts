@@ -6,7 +6,7 @@ import {
   moveSerials,
   type MovedSerials,
   type SerialMove,
-} from '#domain/ssh-certificates/serials/serials.repository.js';
+} from '#domain/ssh/serials/serials.repository.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { untilWaiting } from '../support/lock-waiters.js';
 import { rows } from '../support/rows.js';

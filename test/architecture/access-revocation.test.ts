@@ -25,8 +25,8 @@ function callsOfRevoke(of: readonly SourceFile[], classNames: readonly string[])
 function foreignStatements(of: readonly SourceFile[]): string[] {
   const owners: readonly (readonly [RegExp, string])[] = [
     [/DELETE FROM sessions\s+WHERE user_id/, 'src/domain/sessions/'],
-    [/UPDATE ssh_certificates\b[^`]*\brevoked_at = /, 'src/domain/ssh-certificates/'],
-    [/DELETE FROM authenticators\b/, 'src/domain/authenticators/'],
+    [/UPDATE ssh_certificates\b[^`]*\brevoked_at = /, 'src/domain/ssh/'],
+    [/DELETE FROM authenticators\b/, 'src/domain/keys/authenticators/'],
   ];
   return of
     .filter(({ path, text }) =>
@@ -75,7 +75,7 @@ describe('access revocation', () => {
     const service = [...reachableFrom('src/main.ts')];
     expect(service.filter((path) => /operator-access|break-glass/.test(path))).toEqual([]);
     expect(reachableFrom('src/admin.ts')).toContain(
-      'src/domain/operator-access/operator-access.ts',
+      'src/domain/admin/operator-access/operator-access.ts',
     );
   });
 

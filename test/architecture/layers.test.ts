@@ -111,7 +111,9 @@ describe('layers', () => {
   });
 
   it('neither files nor folders import each other in a circle', () => {
-    const folderOf = (path: string) => path.slice(0, path.lastIndexOf('/'));
+    // A module of the domain composes the folders below its own, which may use the other files there.
+    const folderOf = (path: string) =>
+      /^src\/domain\/.*\.module\.ts$/.test(path) ? path : path.slice(0, path.lastIndexOf('/'));
     const file = (path: string) => path;
     expect(circlesOf(arrowsOf(files, file))).toEqual([]);
     expect(circlesOf(arrowsOf(files, folderOf))).toEqual([]);
@@ -194,7 +196,7 @@ describe('the production composition root', () => {
     const anchors = files.filter(({ text }) => text.includes('trustAnchorFromPem('));
     expect(anchors.map(({ path }) => layerOf(path))).not.toContain('features');
     for (const path of reachableFrom('src/main.ts')) {
-      if (path === 'src/domain/authenticators/attestation/trust-anchors.ts') continue;
+      if (path === 'src/domain/keys/authenticators/attestation/trust-anchors.ts') continue;
       expect(files.find((file) => file.path === path)?.text ?? '').not.toContain(
         'trustAnchorFromPem(',
       );

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readIdpMetadata } from '#domain/saml/idp-metadata.js';
+import { readIdpMetadata } from '#domain/providers/saml/metadata/idp-metadata.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import {
   metadataXml,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
+import type { IdentityProviders } from '#domain/providers/identity-providers.service.js';
 import { newKey, signed, startSamlIdp, type TestSamlIdp } from '../support/saml-idp.js';
 import {
   beginSaml,

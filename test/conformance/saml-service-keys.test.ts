@@ -1,6 +1,6 @@
 import { createPublicKey, X509Certificate } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { SpKeys } from '#domain/saml/sp-keys/sp-keys.js';
+import { SpKeys } from '#domain/providers/saml/sp-keys/sp-keys.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import { fileDatabase } from '../support/file-database.js';
 import { rows } from '../support/rows.js';

@@ -4,10 +4,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { localSigningKey } from '#domain/ssh-certificates/authority/signing-key.js';
-import { readPrivateKey, writePrivateKey } from '#domain/ssh-certificates/openssh/private-key.js';
-import { parseSshPublicKey, sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
-import { SshReader } from '#domain/ssh-certificates/openssh/wire.js';
+import { localSigningKey } from '#domain/ssh/authority/signing-key.js';
+import { readPrivateKey, writePrivateKey } from '#domain/ssh/openssh/private-key.js';
+import { parseSshPublicKey, sshFingerprint } from '#domain/ssh/openssh/public-key.js';
+import { SshReader } from '#domain/ssh/openssh/wire.js';
 import { requires } from '../support/programs.js';
 import {
   blobOf,

@@ -1,16 +1,13 @@
 import { generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { parseCertificate } from '#domain/authenticators/attestation/certificate.js';
+import { parseCertificate } from '#domain/keys/authenticators/attestation/certificate.js';
 import {
   trustAnchorFromPem,
   type TrustAnchor,
-} from '#domain/authenticators/attestation/trust-anchors.js';
-import { parseSshPublicKey } from '#domain/ssh-certificates/openssh/public-key.js';
-import { sshString, uint32 } from '#domain/ssh-certificates/openssh/wire.js';
-import {
-  verifyKeyAttestation,
-  type ProvenKey,
-} from '#domain/ssh-certificates/hardware-keys/key-attestation.js';
+} from '#domain/keys/authenticators/attestation/trust-anchors.js';
+import { parseSshPublicKey } from '#domain/ssh/openssh/public-key.js';
+import { sshString, uint32 } from '#domain/ssh/openssh/wire.js';
+import { verifyKeyAttestation, type ProvenKey } from '#domain/ssh/hardware-keys/key-attestation.js';
 import { issueAuthority } from '../../src/demo/software-key/attestation-authority.js';
 import { encodeCbor, FLAG } from '../../src/demo/software-key/authenticator-messages.js';
 import {

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { moveSerials } from '#domain/ssh-certificates/serials/serials.repository.js';
+import { moveSerials } from '#domain/ssh/serials/serials.repository.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 import { requires } from '../support/programs.js';

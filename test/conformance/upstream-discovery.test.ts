@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { discoverProvider } from '#domain/identity-providers/openid/provider-discovery.js';
+import { discoverProvider } from '#domain/providers/openid/provider-discovery.js';
 import { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { changed, type Misbehaviour } from '../support/fake-idp.js';
 import { makeTlsAuthority } from '../support/tls-authority.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { OidcUpstream } from '#domain/identity-providers/oidc-upstream.js';
+import { OidcUpstream } from '#domain/providers/oidc-upstream.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { UpstreamHttp, type UpstreamRequest } from '#platform/outbound/upstream-http.js';
 import { changed, type FakeIdp, type Json } from '../support/fake-idp.js';

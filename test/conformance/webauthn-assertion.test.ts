@@ -1,10 +1,10 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { nativeOrigin } from '#domain/authenticators/ceremony/native-assertion.js';
+import { nativeOrigin } from '#domain/keys/authenticators/ceremony/native-assertion.js';
 import {
   credentialIdOf,
   type VerifiedAssertion,
-} from '#domain/authenticators/webauthn-ceremonies.service.js';
+} from '#domain/keys/authenticators/webauthn-ceremonies.service.js';
 import { encodeCbor, FLAG } from '../../src/demo/software-key/authenticator-messages.js';
 import {
   assertion,

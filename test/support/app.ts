@@ -8,11 +8,11 @@ import {
   PINNED_ROOTS,
   trustAnchorFromPem,
   type TrustAnchor,
-} from '../../src/domain/authenticators/attestation/trust-anchors.js';
+} from '../../src/domain/keys/authenticators/attestation/trust-anchors.js';
 import {
   FAILOVER_LIMITS,
   type FailoverLimits,
-} from '../../src/domain/database-failover/failover-limits.js';
+} from '../../src/domain/admin/database-failover/failover-limits.js';
 import { createApp, type BuiltApplication } from '../../src/create-app.js';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
 import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-key/software-key.js';

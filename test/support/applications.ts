@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import {
   ClientsRepository,
   type ClientKind,
-} from '../../src/domain/grants/clients/clients.repository.js';
+} from '../../src/domain/oauth/clients/clients.repository.js';
 import { mintOpaqueToken } from '../../src/platform/crypto/opaque-token.js';
 import type { TestApp } from './app.js';
 import { rows } from './rows.js';

@@ -1,5 +1,5 @@
 import { Module, type DynamicModule } from '@nestjs/common';
-import { DomainRechecks } from '../../src/domain/organization-domains/domain-rechecks.service.js';
+import { DomainRechecks } from '../../src/domain/organizations/domains/domain-rechecks.service.js';
 import { DNS_OPTIONS, type DnsOptions } from '../../src/platform/outbound/txt-records.js';
 import type { TestApp } from './app.js';
 import type { Client } from './client.js';

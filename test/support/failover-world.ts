@@ -1,12 +1,12 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
-import { confirmAtStart } from '../../src/domain/database-failover/confirm-at-start.js';
-import type { FailoverSetting } from '../../src/domain/database-failover/decision.js';
+import { confirmAtStart } from '../../src/domain/admin/database-failover/confirm-at-start.js';
+import type { FailoverSetting } from '../../src/domain/admin/database-failover/decision.js';
 import {
   FAILOVER_LIMITS,
   type FailoverLimits,
-} from '../../src/domain/database-failover/failover-limits.js';
-import { writePrivateKey } from '../../src/domain/ssh-certificates/openssh/private-key.js';
+} from '../../src/domain/admin/database-failover/failover-limits.js';
+import { writePrivateKey } from '../../src/domain/ssh/openssh/private-key.js';
 import { openMigrationConnection, openPool } from '../../src/platform/database/connection.js';
 import { startTestApp, type EnrolledUser, type TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';

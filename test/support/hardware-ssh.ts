@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { trustAnchorFromPem } from '#domain/authenticators/attestation/trust-anchors.js';
+import { trustAnchorFromPem } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import { issueAttestationLeaf } from '../../src/demo/software-key/attestation-authority.js';
 import { startTestApp, type TestApp } from './app.js';
 import { PROVIDER_NEEDS, SecurityKeyProvider } from './security-key-provider.js';

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { writePrivateKey } from '../../src/domain/ssh-certificates/openssh/private-key.js';
+import { writePrivateKey } from '../../src/domain/ssh/openssh/private-key.js';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
 import { SoftwareKey } from '../../src/demo/software-key/software-key.js';
 import { startTestApp, type TestApp } from './app.js';

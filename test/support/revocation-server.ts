@@ -1,12 +1,12 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh/private-key.js';
+import { publicKeyBlob, publicKeyLine } from '#domain/ssh/openssh/private-key.js';
 import {
   encodeKeyRevocationList,
   type RevokedOfAuthority,
-} from '#domain/ssh-certificates/revocation-list/key-revocation-list.js';
-import { NO_RUNS } from '#domain/ssh-certificates/revocation-list/serial-sections.js';
+} from '#domain/ssh/revocation-list/key-revocation-list.js';
+import { NO_RUNS } from '#domain/ssh/revocation-list/serial-sections.js';
 import { entityTag } from '#platform/http/request/entity-tag.js';
 import { hostScript } from '../../src/features/install/host-script.js';
 

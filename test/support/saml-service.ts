@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { onTestFinished } from 'vitest';
-import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
-import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
-import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
+import { IdentityProviders } from '#domain/providers/identity-providers.service.js';
+import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
+import { SingleUseStates } from '#domain/access/single-use/single-use-states.service.js';
 import type { Clock } from '#platform/clock/clock.js';
 import type { OidcProviderConfig, SamlProviderConfig } from '#platform/config/config.js';
 import { fileDatabase } from './file-database.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { ScimTokensRepository } from '../../src/domain/scim-tokens/scim-tokens.repository.js';
-import { mintScimToken } from '../../src/domain/scim-tokens/scim-tokens.repository.js';
+import { ScimTokensRepository } from '../../src/domain/directory/scim-tokens/scim-tokens.repository.js';
+import { mintScimToken } from '../../src/domain/directory/scim-tokens/scim-tokens.repository.js';
 import type { TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';
 

@@ -1,15 +1,15 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import type { Config } from '#platform/config/config.js';
 import type { AaguidPolicy } from '#platform/config/shapes/setting-shapes.js';
-import { trustAnchorFromPem } from '#domain/authenticators/attestation/trust-anchors.js';
+import { trustAnchorFromPem } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import {
   WebAuthnCeremonies,
   type VerifiedRegistration,
-} from '#domain/authenticators/webauthn-ceremonies.service.js';
+} from '#domain/keys/authenticators/webauthn-ceremonies.service.js';
 import type {
   AuthenticationResponseJSON,
   RegistrationResponseJSON,
-} from '#domain/authenticators/ceremony/webauthn-json.js';
+} from '#domain/keys/authenticators/ceremony/webauthn-json.js';
 import {
   issueAttestationLeaf,
   issueAuthority,

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { parseSshPublicKey } from '#domain/ssh-certificates/openssh/public-key.js';
+import { parseSshPublicKey } from '#domain/ssh/openssh/public-key.js';
 import {
   type SigningAuthority,
   signUserCertificate,
-} from '#domain/ssh-certificates/openssh/user-certificate.js';
+} from '#domain/ssh/openssh/user-certificate.js';
 
 /** A certificate that `ssh-keygen -s` made. */
 export interface CertificateVector {

@@ -1,22 +1,18 @@
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import { DataSource, type Logger } from 'typeorm';
-import { Issuance } from '#domain/issuance/issuance.repository.js';
-import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
+import { Issuance } from '#domain/access/issuance/issuance.repository.js';
+import { CertificateAuthority } from '#domain/ssh/authority/certificate-authority.service.js';
 import {
   type SshRequestedCertificate,
   type IssuedCertificate,
   CertificateIssuance,
   type IssuingSession,
-} from '#domain/ssh-certificates/certificate-issuance.service.js';
-import {
-  publicKeyBlob,
-  publicKeyLine,
-  writePrivateKey,
-} from '#domain/ssh-certificates/openssh/private-key.js';
+} from '#domain/ssh/certificate-issuance.service.js';
+import { publicKeyBlob, publicKeyLine, writePrivateKey } from '#domain/ssh/openssh/private-key.js';
 import type { Signer } from '#platform/crypto/signer.js';
-import type { PrincipalKind } from '#domain/ssh-certificates/principals.js';
-import { SshAuthorityRepository } from '#domain/ssh-certificates/authority/ssh-authority.repository.js';
-import { sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
+import type { PrincipalKind } from '#domain/ssh/principals.js';
+import { SshAuthorityRepository } from '#domain/ssh/authority/ssh-authority.repository.js';
+import { sshFingerprint } from '#domain/ssh/openssh/public-key.js';
 import { createTestDatabase } from './database.js';
 
 const SUBJECT = publicKeyBlob(generateKeyPairSync('ed25519').privateKey);

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { onTestFinished } from 'vitest';
-import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
-import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
-import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
+import { IdentityProviders } from '#domain/providers/identity-providers.service.js';
+import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
+import { SingleUseStates } from '#domain/access/single-use/single-use-states.service.js';
 import { systemClock } from '#platform/clock/clock.js';
 import type { OidcProviderConfig } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';

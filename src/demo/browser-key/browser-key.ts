@@ -1,7 +1,7 @@
 import type {
   AuthenticationResponseJSON,
   RegistrationResponseJSON,
-} from '#domain/authenticators/ceremony/webauthn-json.js';
+} from '#domain/keys/authenticators/ceremony/webauthn-json.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type {
   CreateOptions,

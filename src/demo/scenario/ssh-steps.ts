@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { z } from 'zod';
-import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh/private-key.js';
-import { sshFingerprint } from '#domain/ssh-certificates/openssh/public-key.js';
+import { publicKeyBlob, publicKeyLine } from '#domain/ssh/openssh/private-key.js';
+import { sshFingerprint } from '#domain/ssh/openssh/public-key.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { unexpected } from './http-client.js';
 import { readCertificate } from './ssh/ssh-certificate.js';

@@ -5,7 +5,7 @@ import type {
   RegistrationResponseJSON,
   RequestOptionsJSON,
   UserVerification,
-} from '#domain/authenticators/ceremony/webauthn-json.js';
+} from '#domain/keys/authenticators/ceremony/webauthn-json.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { systemRandom } from '#platform/clock/random.js';
 import { issueAttestationLeaf, issueAuthority } from './attestation-authority.js';

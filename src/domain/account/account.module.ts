@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
-import { KeyAuthenticationModule } from '#domain/key-authentication/key-authentication.module.js';
+import { KeyAuthenticationModule } from '#domain/sign-in/key-authentication/key-authentication.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { OwnApplications } from './applications/own-applications.service.js';
 import { OwnAccount } from './own-account.service.js';

@@ -1,4 +1,4 @@
-import { IN_RANGE_SINCE } from '#domain/ssh-certificates/serials/revoked-ranges.repository.js';
+import { IN_RANGE_SINCE } from '#domain/ssh/serials/revoked-ranges.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 

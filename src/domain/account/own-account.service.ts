@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { SecurityKeys } from '#domain/key-authentication/security-keys.service.js';
+import { SecurityKeys } from '#domain/sign-in/key-authentication/security-keys.service.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { Clock } from '#platform/clock/clock.js';
@@ -10,7 +10,7 @@ import { exportedJson } from './account-export.js';
 import { countOwnApplications } from './applications/own-applications.repository.js';
 import { OwnApplications } from './applications/own-applications.service.js';
 import { readHeldRecords } from './held-records.repository.js';
-import { countOwnCertificates } from '#domain/ssh-certificates/own-certificates.repository.js';
+import { countOwnCertificates } from '#domain/ssh/own-certificates.repository.js';
 import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';
 import { pageOf, type OwnPage } from './own-page.js';
 

@@ -8,7 +8,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import {
   revokeOwnCertificate,
   type RevokedOwnCertificate,
-} from '#domain/ssh-certificates/own-certificates.repository.js';
+} from '#domain/ssh/own-certificates.repository.js';
 import { ownCredential, type OwnCredential } from './own-credential.js';
 import { listOwnIssuances, type EventRange } from './own-events.repository.js';
 import { pageOf, type OwnPage } from './own-page.js';

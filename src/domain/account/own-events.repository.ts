@@ -1,6 +1,6 @@
 import type { AuditPlace } from '#domain/audit/audit-filter.js';
 import type { AuditType } from '#domain/audit/audit-event.js';
-import { IN_RANGE_SINCE } from '#domain/ssh-certificates/serials/revoked-ranges.repository.js';
+import { IN_RANGE_SINCE } from '#domain/ssh/serials/revoked-ranges.repository.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 

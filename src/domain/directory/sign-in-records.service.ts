@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
 import {
   ADDRESS_OF_SEVERAL,
   DEACTIVATED,

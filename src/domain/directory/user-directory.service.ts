@@ -9,13 +9,13 @@ import {
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { NotedAct } from '#domain/audit/noted-act.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
 import {
   assertVouched,
   isNamedBy,
   mayVouchFor,
   type VouchingProvider,
-} from '#domain/identity-providers/vouching.js';
+} from '#domain/providers/vouching.js';
 import { domainOfEmail } from '#domain/organizations/email-address.js';
 import { REMOVED_BY_SCIM } from '#domain/organizations/membership.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
 import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import { ScimTokensRepository } from '#domain/scim-tokens/scim-tokens.repository.js';
+import { ScimTokensRepository } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {

@@ -1,4 +1,4 @@
-import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
+import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
 import type { AccessToken } from './access-token.js';
 
 /** The assurance level of a key with user verification (NIST SP 800-63B, AAL3). */

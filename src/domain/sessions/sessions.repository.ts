@@ -11,8 +11,8 @@ import {
   type Revocable,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
-import type { UpstreamIdentity } from '#domain/identity-providers/upstream-identity.js';
-import { lockUsers } from '#domain/issuance/lock-order.repository.js';
+import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
+import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { OwnApplication } from '#domain/account/applications/own-applications.service.js';
 import { activityText } from '#domain/account/activity-text.js';
 import { originFor } from '#domain/account/account-export.js';
-import { readCursor, writeCursor } from '#domain/audit-search/audit-cursor.js';
+import { readCursor, writeCursor } from '#domain/admin/audit-search/audit-cursor.js';
 import { CREDENTIAL_KINDS, type OwnCredential } from '#domain/account/own-credential.js';
 import type { EventRange, OwnEvent } from '#domain/account/own-events.repository.js';
 

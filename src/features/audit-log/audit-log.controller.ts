@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { Controller, Get, Query, Req, Res, StreamableFile } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditRow } from '#domain/audit/audit-filter.js';
-import { AuditEvents } from '#domain/audit-search/audit-events.service.js';
+import { AuditEvents } from '#domain/admin/audit-search/audit-events.service.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { ADMIN_READS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { AuditSearchModule } from '#domain/audit-search/audit-search.module.js';
+import { AuditSearchModule } from '#domain/admin/audit-search/audit-search.module.js';
 import { AuditLogController } from './audit-log.controller.js';
 import { AuditQuestionsController } from './audit-questions.controller.js';
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { AuditPlace, AuditRow } from '#domain/audit/audit-filter.js';
 import { TYPE_FILTERS, typesOfFilter } from '#domain/audit/audit-kinds.js';
-import { readCursor } from '#domain/audit-search/audit-cursor.js';
-import type { AuditQuery } from '#domain/audit-search/audit-events.service.js';
-import { keysOf, LONGEST_FIELD } from '#domain/audit-search/audit-question.js';
-import { parseNetwork } from '#domain/audit-search/network.js';
+import { readCursor } from '#domain/admin/audit-search/audit-cursor.js';
+import type { AuditQuery } from '#domain/admin/audit-search/audit-events.service.js';
+import { keysOf, LONGEST_FIELD } from '#domain/admin/audit-search/audit-question.js';
+import { parseNetwork } from '#domain/admin/audit-search/network.js';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import { isSingleLine } from '#platform/text/single-line.js';
 

@@ -1,6 +1,6 @@
 import { Body, Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { SavedQuestions } from '#domain/audit-search/saved-questions.service.js';
+import { SavedQuestions } from '#domain/admin/audit-search/saved-questions.service.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';

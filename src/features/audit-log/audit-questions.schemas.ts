@@ -3,11 +3,11 @@ import {
   problemOf,
   QUESTION_FIELDS,
   type StoredQuestion,
-} from '#domain/audit-search/audit-question.js';
+} from '#domain/admin/audit-search/audit-question.js';
 
-import { PERIODS, type Period } from '#domain/audit-search/periods.js';
-import type { NamedQuestion } from '#domain/audit-search/ready-questions.js';
-import type { SavedQuestion } from '#domain/audit-search/saved-questions.repository.js';
+import { PERIODS, type Period } from '#domain/admin/audit-search/periods.js';
+import type { NamedQuestion } from '#domain/admin/audit-search/ready-questions.js';
+import type { SavedQuestion } from '#domain/admin/audit-search/saved-questions.repository.js';
 import { isSingleLine } from '#platform/text/single-line.js';
 
 /** The most characters of the name of a question. */

@@ -1,8 +1,8 @@
 import { Body, Controller, HttpCode, Inject, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { PendingLogins, type PendingLogin } from '#domain/grants/pending-logins.js';
-import { KeyAuthentication } from '#domain/key-authentication/key-authentication.service.js';
+import { PendingLogins, type PendingLogin } from '#domain/oauth/grants/pending-logins.js';
+import { KeyAuthentication } from '#domain/sign-in/key-authentication/key-authentication.service.js';
 import { equalInConstantTime } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { bearerSecret } from '#platform/http/access/presented-token.js';

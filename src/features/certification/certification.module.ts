@@ -1,5 +1,5 @@
 import { Logger, Module, type DynamicModule, type OnModuleInit, type Type } from '@nestjs/common';
-import { KeyAuthenticationModule } from '#domain/key-authentication/key-authentication.module.js';
+import { KeyAuthenticationModule } from '#domain/sign-in/key-authentication/key-authentication.module.js';
 import type { Config } from '#platform/config/config.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';

@@ -1,6 +1,6 @@
 import { Body, Controller, Get, HttpCode, Post, Query } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { AwsTokens } from '#domain/aws-tokens/aws-tokens.service.js';
+import { AwsTokens } from '#domain/aws/aws-tokens.service.js';
 import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { DomainError } from '#platform/errors/domain-error.js';

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
-import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates.module.js';
-import { AwsTokensModule } from '#domain/aws-tokens/aws-tokens.module.js';
+import { SshCertificatesModule } from '#domain/ssh/ssh.module.js';
+import { AwsTokensModule } from '#domain/aws/aws.module.js';
 import { AwsController } from './aws.controller.js';
 import { SshController } from './ssh.controller.js';
 

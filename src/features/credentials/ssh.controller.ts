@@ -2,13 +2,13 @@ import { Body, Controller, HttpCode, Post } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { CertificateIssuance } from '#domain/ssh-certificates/certificate-issuance.service.js';
+import { CertificateIssuance } from '#domain/ssh/certificate-issuance.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
-import { SshKeyAttestations } from '#domain/ssh-certificates/hardware-keys/ssh-key-attestations.service.js';
+import { SshKeyAttestations } from '#domain/ssh/hardware-keys/ssh-key-attestations.service.js';
 import {
   challengeJson,
   SSH_CHALLENGE_JSON,

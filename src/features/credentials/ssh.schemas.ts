@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { IssuedCertificate } from '#domain/ssh-certificates/certificate-issuance.service.js';
-import type { KeyAttestation } from '#domain/ssh-certificates/hardware-keys/attested-keys.repository.js';
-import type { AttestationChallenge } from '#domain/ssh-certificates/hardware-keys/ssh-key-attestations.service.js';
+import type { IssuedCertificate } from '#domain/ssh/certificate-issuance.service.js';
+import type { KeyAttestation } from '#domain/ssh/hardware-keys/attested-keys.repository.js';
+import type { AttestationChallenge } from '#domain/ssh/hardware-keys/ssh-key-attestations.service.js';
 
 /** The body of `POST /v1/credentials/ssh`. */
 export const SSH_REQUEST = z.object({

@@ -17,7 +17,7 @@ import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
-import { GitHubLinks } from '#domain/github-links/github-links.service.js';
+import { GitHubLinks } from '#domain/github/links/github-links.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';

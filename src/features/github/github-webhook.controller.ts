@@ -1,10 +1,10 @@
 import { Body, Controller, Headers, HttpCode, Post } from '@nestjs/common';
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { GitHubApp } from '#domain/github-app/github-app.service.js';
-import { GitHubLinks } from '#domain/github-links/github-links.service.js';
-import { isSignedBy } from '#domain/github-links/signature.js';
-import { webhookEvent } from '#domain/github-links/webhook-event.js';
+import { GitHubApp } from '#domain/github/app/github-app.service.js';
+import { GitHubLinks } from '#domain/github/links/github-links.service.js';
+import { isSignedBy } from '#domain/github/links/signature.js';
+import { webhookEvent } from '#domain/github/links/webhook-event.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';

@@ -1,7 +1,7 @@
 import { Body, Controller, Get, HttpCode, Post } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { GitHubApp } from '#domain/github-app/github-app.service.js';
-import { GitHubTokens } from '#domain/github-tokens/github-tokens.service.js';
+import { GitHubApp } from '#domain/github/app/github-app.service.js';
+import { GitHubTokens } from '#domain/github/tokens/github-tokens.service.js';
 import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { DomainError } from '#platform/errors/domain-error.js';

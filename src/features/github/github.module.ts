@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
-import { GitHubAppModule } from '#domain/github-app/github-app.module.js';
-import { GitHubLinksModule } from '#domain/github-links/github-links.module.js';
-import { GitHubTokensModule } from '#domain/github-tokens/github-tokens.module.js';
+import { GitHubAppModule } from '#domain/github/app/github-app.module.js';
+import { GitHubLinksModule } from '#domain/github/links/github-links.module.js';
+import { GitHubTokensModule } from '#domain/github/tokens/github-tokens.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { GitHubController } from './github.controller.js';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { LinkedInstallation } from '#domain/github-installations/github-installations.repository.js';
-import type { IssuedGitHubToken } from '#domain/github-tokens/github-tokens.service.js';
+import type { LinkedInstallation } from '#domain/github/installations/github-installations.repository.js';
+import type { IssuedGitHubToken } from '#domain/github/tokens/github-tokens.service.js';
 
 const LOGIN = z
   .string()

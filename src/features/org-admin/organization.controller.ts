@@ -9,7 +9,7 @@ import { assertMatches, jsonTag } from '#platform/http/request/entity-tag.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { OrganizationAdmin } from '#domain/organization-admin/organization-admin.service.js';
+import { OrganizationAdmin } from '#domain/admin/organization/organization-admin.service.js';
 import {
   CHANGE_ORGANIZATION,
   ORGANIZATION_JSON,

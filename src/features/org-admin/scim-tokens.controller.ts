@@ -21,7 +21,7 @@ import {
   type ScimRefusalJson,
   type ScimTokenJson,
 } from './scim-tokens.schemas.js';
-import { OrganizationAdmin } from '#domain/organization-admin/organization-admin.service.js';
+import { OrganizationAdmin } from '#domain/admin/organization/organization-admin.service.js';
 
 /** The valid tokens of an organization, with what was refused to them. */
 interface TokensJson {

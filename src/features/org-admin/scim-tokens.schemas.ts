@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { MEMBERSHIPS } from '#domain/organizations/membership.js';
-import type { ListedRefusal } from '#domain/scim-tokens/scim-refusals.repository.js';
+import type { ListedRefusal } from '#domain/directory/scim-tokens/scim-refusals.repository.js';
 import { LINE_OF_TEXT } from './organization.schemas.js';
 import type {
   ListedToken,
   NewToken,
-} from '#domain/organization-admin/organization-admin.service.js';
+} from '#domain/admin/organization/organization-admin.service.js';
 
 /** The days until a token expires. */
 const DAYS = { usual: 90, most: 365 } as const;

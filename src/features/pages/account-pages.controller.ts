@@ -5,10 +5,10 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import {
   allowedModels,
   type AllowedModels,
-} from '#domain/authenticators/attestation/model-policy.js';
+} from '#domain/keys/authenticators/attestation/model-policy.js';
 import type { LiveSession } from '#domain/sessions/session.js';
-import { assertMayEnroll } from '#domain/enrollment/enrollment-policy.js';
-import { EnrollmentPasses } from '#domain/enrollment-passes/enrollment-passes.service.js';
+import { assertMayEnroll } from '#domain/keys/enrollment/enrollment-policy.js';
+import { EnrollmentPasses } from '#domain/keys/enrollment-passes/enrollment-passes.service.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';

@@ -1,7 +1,7 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
-import { AuditSearchModule } from '#domain/audit-search/audit-search.module.js';
-import { EnrollmentPassesModule } from '#domain/enrollment-passes/enrollment-passes.module.js';
-import { MemberRecordsModule } from '#domain/member-records/member-records.module.js';
+import { AuditSearchModule } from '#domain/admin/audit-search/audit-search.module.js';
+import { EnrollmentPassesModule } from '#domain/keys/enrollment-passes/enrollment-passes.module.js';
+import { MemberRecordsModule } from '#domain/admin/members/member-records.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { AdminOverviewController } from './admin/admin-overview.controller.js';

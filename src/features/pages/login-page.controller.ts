@@ -1,11 +1,11 @@
 import { Controller, Get, Inject, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
-import { PendingLogins } from '#domain/grants/pending-logins.js';
+import { PendingLogins } from '#domain/oauth/grants/pending-logins.js';
 import {
   IdentityProviders,
   KEPT_STATE_COOKIE,
-} from '#domain/identity-providers/identity-providers.service.js';
+} from '#domain/providers/identity-providers.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';

@@ -1,11 +1,11 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
-import { ApplicationsModule } from '#domain/applications/applications.module.js';
-import { ReconciliationModule } from '#domain/database-failover/reconciliation/reconciliation.module.js';
-import { GitHubAppModule } from '#domain/github-app/github-app.module.js';
-import { GitHubTokensModule } from '#domain/github-tokens/github-tokens.module.js';
-import { OrganizationAdminModule } from '#domain/organization-admin/organization-admin.module.js';
-import { OrganizationDomainsModule } from '#domain/organization-domains/organization-domains.module.js';
-import { OrganizationProvidersModule } from '#domain/organization-providers/organization-providers.module.js';
+import { ApplicationsModule } from '#domain/oauth/applications/applications.module.js';
+import { ReconciliationModule } from '#domain/admin/database-failover/reconciliation/reconciliation.module.js';
+import { GitHubAppModule } from '#domain/github/app/github-app.module.js';
+import { GitHubTokensModule } from '#domain/github/tokens/github-tokens.module.js';
+import { OrganizationAdminModule } from '#domain/admin/organization/organization-admin.module.js';
+import { OrganizationDomainsModule } from '#domain/admin/organization/organization-domains.module.js';
+import { OrganizationProvidersModule } from '#domain/admin/organization/organization-providers.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { ApplicationsPageController } from './admin/applications/applications-page.controller.js';

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { ProvisioningModule } from '#domain/directory/provisioning/provisioning.module.js';
-import { ScimTokensModule } from '#domain/scim-tokens/scim-tokens.module.js';
+import { ScimTokensModule } from '#domain/directory/scim-tokens/scim-tokens.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { ScimBulkController } from './http/scim-bulk.controller.js';

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import {
   type PublishedRevocations,
   RevocationList,
-} from '#domain/ssh-certificates/revocation-list/revocation-list.service.js';
+} from '#domain/ssh/revocation-list/revocation-list.service.js';
 import { Clock } from '#platform/clock/clock.js';
 import { entityTag, namesTag } from '#platform/http/request/entity-tag.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';

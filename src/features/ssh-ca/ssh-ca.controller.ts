@@ -2,7 +2,7 @@ import { Controller, Get, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
-import { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
+import { CertificateAuthority } from '#domain/ssh/authority/certificate-authority.service.js';
 import { AUTHORITY_JSON, authorityJson } from './ssh-ca.schemas.js';
 
 /** `GET /v1/credentials/ssh/ca`: the lines for `TrustedUserCAKeys`, or JSON when asked for. */

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
-import { SshCertificatesModule } from '#domain/ssh-certificates/ssh-certificates.module.js';
+import { SshCertificatesModule } from '#domain/ssh/ssh.module.js';
 import { RevocationListController } from './revocation-list.controller.js';
 import { SshCaController } from './ssh-ca.controller.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CertificateAuthority } from '#domain/ssh-certificates/authority/certificate-authority.service.js';
+import type { CertificateAuthority } from '#domain/ssh/authority/certificate-authority.service.js';
 
 const END = 2n ** 64n; // serials of certificates are 64 bits (OpenSSH PROTOCOL.certkeys)
 

@@ -1,9 +1,9 @@
 import { Controller, Get, Inject, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
+import { IdentityProviders } from '#domain/providers/identity-providers.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
-import { UpstreamLogin } from '#domain/upstream-login/upstream-login.service.js';
+import { UpstreamLogin } from '#domain/sign-in/upstream-login/upstream-login.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';

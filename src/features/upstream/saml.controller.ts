@@ -6,10 +6,10 @@ import {
   IdentityProviders,
   KEPT_STATE_COOKIE,
   OTHER_SITES_SIGN_IN,
-} from '#domain/identity-providers/identity-providers.service.js';
-import { keptName } from '#domain/identity-providers/saml-upstream.js';
+} from '#domain/providers/identity-providers.service.js';
+import { keptName } from '#domain/providers/saml-upstream.js';
 import type { LiveSession } from '#domain/sessions/session.js';
-import { UpstreamLogin } from '#domain/upstream-login/upstream-login.service.js';
+import { UpstreamLogin } from '#domain/sign-in/upstream-login/upstream-login.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';

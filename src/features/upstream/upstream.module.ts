@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
-import { IdentityProvidersModule } from '#domain/identity-providers/identity-providers.module.js';
-import { UpstreamLoginModule } from '#domain/upstream-login/upstream-login.module.js';
+import { IdentityProvidersModule } from '#domain/providers/providers.module.js';
+import { UpstreamLoginModule } from '#domain/sign-in/upstream-login/upstream-login.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { CallbackController } from './callback.controller.js';

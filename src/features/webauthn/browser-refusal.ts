@@ -1,4 +1,4 @@
-import type { RefusedEnrollment } from '#domain/enrollment/enrollment.service.js';
+import type { RefusedEnrollment } from '#domain/keys/enrollment/enrollment.service.js';
 
 /** The meanings of the errors of `navigator.credentials.create()` (WebAuthn §5.1.3, step 21 and following). */
 const MEANINGS: ReadonlyMap<string, RefusedEnrollment> = new Map([

@@ -3,15 +3,19 @@ import { parse as uuidBytes } from 'uuid';
 import { Clock } from '#platform/clock/clock.js';
 import { newUuid } from '#platform/clock/random.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/ceremony/challenge.js';
-import { modelName } from '#domain/authenticators/attestation/model-policy.js';
-import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.service.js';
-import type { CreationOptionsJSON } from '#domain/authenticators/ceremony/webauthn-json.js';
+import { CEREMONY_SECONDS, newChallenge } from '#domain/keys/authenticators/ceremony/challenge.js';
+import { modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { WebAuthnCeremonies } from '#domain/keys/authenticators/webauthn-ceremonies.service.js';
+import type { CreationOptionsJSON } from '#domain/keys/authenticators/ceremony/webauthn-json.js';
 import type { LiveSession } from '#domain/sessions/session.js';
-import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
-import { Enrollment, type Enrolled, type NewKey } from '#domain/enrollment/enrollment.service.js';
-import { assertMayEnroll, assertUserVerified } from '#domain/enrollment/enrollment-policy.js';
-import { EnrollmentPasses } from '#domain/enrollment-passes/enrollment-passes.service.js';
+import { SingleUseStates } from '#domain/access/single-use/single-use-states.service.js';
+import {
+  Enrollment,
+  type Enrolled,
+  type NewKey,
+} from '#domain/keys/enrollment/enrollment.service.js';
+import { assertMayEnroll, assertUserVerified } from '#domain/keys/enrollment/enrollment-policy.js';
+import { EnrollmentPasses } from '#domain/keys/enrollment-passes/enrollment-passes.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
 import { browserRefusal } from './browser-refusal.js';

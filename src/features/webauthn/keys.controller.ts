@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { USER_ACCESS, USER_ACCESS_BY_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { SecurityKeys } from '#domain/key-authentication/security-keys.service.js';
+import { SecurityKeys } from '#domain/sign-in/key-authentication/security-keys.service.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Caller } from '#platform/http/access/caller.js';

@@ -1,17 +1,20 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { AuthenticatorsRepository } from '#domain/authenticators/authenticators.repository.js';
-import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/ceremony/challenge.js';
-import { WebAuthnCeremonies } from '#domain/authenticators/webauthn-ceremonies.service.js';
+import { AuthenticatorsRepository } from '#domain/keys/authenticators/authenticators.repository.js';
+import { CEREMONY_SECONDS, newChallenge } from '#domain/keys/authenticators/ceremony/challenge.js';
+import { WebAuthnCeremonies } from '#domain/keys/authenticators/webauthn-ceremonies.service.js';
 import type {
   RequestOptionsJSON,
   UserVerification,
-} from '#domain/authenticators/ceremony/webauthn-json.js';
+} from '#domain/keys/authenticators/ceremony/webauthn-json.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import type { OpenedSession } from '#domain/sessions/sessions.service.js';
-import { SingleUseStates, invalidState } from '#domain/single-use/single-use-states.service.js';
-import { KeyAuthentication } from '#domain/key-authentication/key-authentication.service.js';
+import {
+  SingleUseStates,
+  invalidState,
+} from '#domain/access/single-use/single-use-states.service.js';
+import { KeyAuthentication } from '#domain/sign-in/key-authentication/key-authentication.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sameOriginTarget } from '#platform/http/request/same-origin.js';
 import { sessionBinding } from './enrollment-ceremony.service.js';

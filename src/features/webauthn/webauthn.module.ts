@@ -1,9 +1,9 @@
 import { Module } from '@nestjs/common';
-import { AuthenticatorsModule } from '#domain/authenticators/authenticators.module.js';
+import { AuthenticatorsModule } from '#domain/keys/authenticators/authenticators.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
-import { EnrollmentPassesModule } from '#domain/enrollment-passes/enrollment-passes.module.js';
-import { EnrollmentModule } from '#domain/enrollment/enrollment.module.js';
-import { KeyAuthenticationModule } from '#domain/key-authentication/key-authentication.module.js';
+import { EnrollmentPassesModule } from '#domain/keys/enrollment-passes/enrollment-passes.module.js';
+import { EnrollmentModule } from '#domain/keys/enrollment/enrollment.module.js';
+import { KeyAuthenticationModule } from '#domain/sign-in/key-authentication/key-authentication.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { EnrollController } from './enroll.controller.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { expiresSoon } from '../../../src/domain/scim-tokens/token-expiry.js';
+import { expiresSoon } from '../../../src/domain/directory/scim-tokens/token-expiry.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Client } from '../../support/client.js';
 import { orgApi } from '../../support/org-api.js';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import type { Answer } from '../../support/client.js';
 import { CALLBACK, newCodeFields, newDpopKey, postForm } from '../../support/oauth-flow.js';
-import { artifactId } from '#domain/grants/artifact.js';
+import { artifactId } from '#domain/oauth/grants/artifact.js';
 import { OauthRows } from '../../support/oauth-rows.js';
 
 const SCOPE = 'openid svc:credentials svc:admin';

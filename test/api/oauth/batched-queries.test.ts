@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { BatchedQueries } from '../../../src/domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '../../../src/domain/oauth/grants/batched-queries.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
 import { untilWaiting } from '../../support/lock-waiters.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { BatchedQueries } from '../../../src/domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '../../../src/domain/oauth/grants/batched-queries.service.js';
 import { deprovision } from '../../support/deprovisioning.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';

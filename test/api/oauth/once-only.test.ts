@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { BatchedQueries } from '../../../src/domain/grants/batched-queries.service.js';
+import { BatchedQueries } from '../../../src/domain/oauth/grants/batched-queries.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';

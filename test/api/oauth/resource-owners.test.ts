@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { DomainOwnership } from '../../../src/domain/organization-domains/domain-ownership.service.js';
-import { VouchedDomains } from '../../../src/domain/organization-domains/vouched-domains.service.js';
-import { operatorDomains } from '../../../src/domain/operator-access/compose-access.js';
+import { DomainOwnership } from '../../../src/domain/organizations/domains/domain-ownership.service.js';
+import { VouchedDomains } from '../../../src/domain/providers/accepted/vouched-domains.service.js';
+import { operatorDomains } from '../../../src/domain/admin/operator-access/compose-access.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf } from '../../support/applications.js';
 import { fido2Answer } from '../../support/fido2-grant.js';

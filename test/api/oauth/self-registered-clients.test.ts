@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Type } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ClientsRepository } from '../../../src/domain/grants/clients/clients.repository.js';
-import { DynamicClientsRepository } from '../../../src/domain/grants/clients/dynamic-clients.repository.js';
+import { ClientsRepository } from '../../../src/domain/oauth/clients/clients.repository.js';
+import { DynamicClientsRepository } from '../../../src/domain/oauth/clients/dynamic-clients.repository.js';
 import { AuditLog } from '../../../src/domain/audit/audit.repository.js';
 import { SelfRegistrations } from '../../../src/features/oidc/storage/self-registrations.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';

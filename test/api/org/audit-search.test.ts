@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { modelName } from '#domain/authenticators/attestation/model-policy.js';
+import { modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { orgApi } from '../../support/org-api.js';

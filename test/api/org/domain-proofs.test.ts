@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { operatorDomains } from '../../../src/domain/operator-access/compose-access.js';
+import { operatorDomains } from '../../../src/domain/admin/operator-access/compose-access.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { DnsServer } from '../../support/dns-server.js';

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { DomainRechecks } from '../../../src/domain/organization-domains/domain-rechecks.service.js';
+import { DomainRechecks } from '../../../src/domain/organizations/domains/domain-rechecks.service.js';
 import { ADVISORY_LOCKS } from '../../../src/platform/database/statements/advisory-lock-keys.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Client } from '../../support/client.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it, describe } from 'vitest';
-import { OrganizationIssuersRepository } from '../../../src/domain/organization-issuers/organization-issuers.repository.js';
+import { OrganizationIssuersRepository } from '../../../src/domain/organizations/issuers/organization-issuers.repository.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Client } from '../../support/client.js';
 import {

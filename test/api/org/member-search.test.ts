@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { MEMBER_QUERY } from '../../../src/domain/member-records/member-search.js';
-import { searchMembers } from '../../../src/domain/member-records/member-search.repository.js';
+import { MEMBER_QUERY } from '../../../src/domain/admin/members/member-search.js';
+import { searchMembers } from '../../../src/domain/admin/members/member-search.repository.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Client } from '../../support/client.js';
 import { idOf, orgApi } from '../../support/org-api.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GrantsRepository } from '../../../src/domain/grants/grants.repository.js';
+import { GrantsRepository } from '../../../src/domain/oauth/grants/grants.repository.js';
 import { OrganizationsRepository } from '../../../src/domain/organizations/organizations.repository.js';
 import { deprovision as deprovisioning } from '../../support/deprovisioning.js';
 import { startTestApp, type TestApp } from '../../support/app.js';

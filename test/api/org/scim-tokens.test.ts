@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ScimTokensRepository } from '../../../src/domain/scim-tokens/scim-tokens.repository.js';
+import { ScimTokensRepository } from '../../../src/domain/directory/scim-tokens/scim-tokens.repository.js';
 import { hashOpaqueToken } from '../../../src/platform/crypto/opaque-token.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { namesDomain } from '../../../src/domain/identity-providers/vouching.js';
+import { namesDomain } from '../../../src/domain/providers/vouching.js';
 import { loadConfig } from '../../../src/platform/config/load-config.js';
 import { readDocument } from '../../../src/platform/config/sources/document.js';
 import { settingsOf } from '../../../src/platform/config/sources/document-settings.js';
-import { VouchedDomains } from '../../../src/domain/organization-domains/vouched-domains.service.js';
+import { VouchedDomains } from '../../../src/domain/providers/accepted/vouched-domains.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Answer } from '../../support/client.js';
 import { DnsServer } from '../../support/dns-server.js';

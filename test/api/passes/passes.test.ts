@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { CleanUp } from '../../../src/domain/clean-up/clean-up.service.js';
+import { CleanUp } from '../../../src/domain/admin/clean-up/clean-up.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Client } from '../../support/client.js';
 import { touchedAgo } from '../../support/keys.js';

@@ -4,7 +4,7 @@ import { appendFileSync } from 'node:fs';
 import {
   PINNED_ROOTS,
   trustAnchorFromPem,
-} from '../../../dist/domain/authenticators/attestation/trust-anchors.js';
+} from '../../../dist/domain/keys/authenticators/attestation/trust-anchors.js';
 import { createApp } from '../../../dist/create-app.js';
 import { loadConfig } from '../../../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../../../dist/platform/http/edge/edge-timeouts.js';

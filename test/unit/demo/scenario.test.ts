@@ -1,10 +1,10 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { createServer, type RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { localSigningKey } from '#domain/ssh-certificates/authority/signing-key.js';
-import { publicKeyBlob, publicKeyLine } from '#domain/ssh-certificates/openssh/private-key.js';
-import { parseSshPublicKey } from '#domain/ssh-certificates/openssh/public-key.js';
-import { signUserCertificate } from '#domain/ssh-certificates/openssh/user-certificate.js';
+import { localSigningKey } from '#domain/ssh/authority/signing-key.js';
+import { publicKeyBlob, publicKeyLine } from '#domain/ssh/openssh/private-key.js';
+import { parseSshPublicKey } from '#domain/ssh/openssh/public-key.js';
+import { signUserCertificate } from '#domain/ssh/openssh/user-certificate.js';
 import { listenOnLoopback, stopServer } from '../../../src/demo/loopback/loopback-server.js';
 import { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
 import { readCertificate } from '../../../src/demo/scenario/ssh/ssh-certificate.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { credentialIdOf } from '#domain/authenticators/webauthn-ceremonies.service.js';
+import { credentialIdOf } from '#domain/keys/authenticators/webauthn-ceremonies.service.js';
 import { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
 import { ceremonies, CHALLENGE, NOW, ORIGIN, USER_HANDLE } from '../../support/soft-key.js';
 

@@ -1,5 +1,5 @@
 import { createPublicKey, verify } from 'node:crypto';
-import { SshReader } from '#domain/ssh-certificates/openssh/wire.js';
+import { SshReader } from '#domain/ssh/openssh/wire.js';
 
 /** The fields of an OpenSSH user certificate of an Ed25519 key (OpenSSH PROTOCOL.certkeys). */
 export interface ReadCertificate {

@@ -1,4 +1,4 @@
-import type { ClientKind } from '#domain/grants/clients/clients.repository.js';
+import type { ClientKind } from '#domain/oauth/clients/clients.repository.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 

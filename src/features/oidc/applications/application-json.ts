@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { ClientApplication } from '#domain/grants/clients/applications.repository.js';
-import type { ClientSecret } from '#domain/grants/clients/clients.repository.js';
-import { AUTH_METHODS } from '#domain/applications/registration.js';
+import type { ClientApplication } from '#domain/oauth/clients/applications.repository.js';
+import type { ClientSecret } from '#domain/oauth/clients/clients.repository.js';
+import { AUTH_METHODS } from '#domain/oauth/applications/registration.js';
 import { clusterNameOf } from './registration/cluster-registration.js';
-import { registrationOf } from '#domain/applications/registration-metadata.js';
+import { registrationOf } from '#domain/oauth/applications/registration-metadata.js';
 
 /** The owner and the dates of an application in the API. */
 const OWNERSHIP = {

@@ -17,7 +17,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import {
   applicationVersion,
   type ClientApplication,
-} from '#domain/grants/clients/applications.repository.js';
+} from '#domain/oauth/clients/applications.repository.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { assertMatches, entityTag } from '#platform/http/request/entity-tag.js';
@@ -41,7 +41,7 @@ import {
 } from './applications.schemas.js';
 import { Applications } from './applications.service.js';
 import { Clusters } from './clusters.service.js';
-import { ManagedApplications } from '#domain/applications/managed-applications.service.js';
+import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
 
 /** `/api/v1/applications`: the OAuth clients that users register, and the clusters of admins. One that the user does not manage is a 404. */
 @Controller('api/v1/applications')

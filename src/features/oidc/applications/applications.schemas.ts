@@ -4,10 +4,10 @@ import {
   DEVICE_GRANT,
   FIDO2_GRANT,
   TOKEN_EXCHANGE_GRANT,
-} from '#domain/applications/grant-types.js';
+} from '#domain/oauth/applications/grant-types.js';
 import { OUR_ALGORITHMS } from '../protocol/client-metadata.js';
 import { OIDC_SCOPES, isOwnScope } from '../protocol/scopes.js';
-import { AUTH_METHODS } from '#domain/applications/registration.js';
+import { AUTH_METHODS } from '#domain/oauth/applications/registration.js';
 
 /** Seconds for which a secret stays valid beside its successor: a day by default, 30 days at most. */
 const OVERLAP = { usual: 86_400, longest: 30 * 86_400 } as const;

@@ -6,12 +6,12 @@ import type { NotedSecret } from '#domain/audit/noted-act.js';
 import type {
   ClientApplication,
   ApplicationManager,
-} from '#domain/grants/clients/applications.repository.js';
+} from '#domain/oauth/clients/applications.repository.js';
 import {
   ClientsRepository,
   type ClientAccess,
   type ClientSecret,
-} from '#domain/grants/clients/clients.repository.js';
+} from '#domain/oauth/clients/clients.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { mintOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -20,12 +20,12 @@ import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { nameAndTypeOf } from './application-json.js';
 import type { ApplicationUpdate, NewApplication } from './applications.schemas.js';
-import { ManagedApplications } from '#domain/applications/managed-applications.service.js';
-import { approvedAfter } from '#domain/applications/approval.js';
+import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
+import { approvedAfter } from '#domain/oauth/applications/approval.js';
 import { changedCluster } from './registration/cluster-registration.js';
 import { checkedMetadata, checkKeysAddress } from './registration/registration-check.js';
-import { registrationOf } from '#domain/applications/registration-metadata.js';
-import { completed, usesSecret } from '#domain/applications/registration.js';
+import { registrationOf } from '#domain/oauth/applications/registration-metadata.js';
+import { completed, usesSecret } from '#domain/oauth/applications/registration.js';
 
 /** The number of applications that a user may have. */
 const MOST_APPLICATIONS = 50;

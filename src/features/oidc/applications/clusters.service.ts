@@ -4,15 +4,15 @@ import {
   ApplicationsRepository,
   type ApplicationManager,
   type ClientApplication,
-} from '#domain/grants/clients/applications.repository.js';
+} from '#domain/oauth/clients/applications.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { newUuid } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ownAudiences, type OwnAudiences } from '../protocol/resource-servers.js';
 import type { NewClusterBody } from './applications.schemas.js';
-import { RegisteredResources } from '#domain/applications/registered-resources.service.js';
-import { ManagedApplications } from '#domain/applications/managed-applications.service.js';
+import { RegisteredResources } from '#domain/oauth/applications/registered-resources.service.js';
+import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
 import {
   clusterMetadata,
   hostOfResource,

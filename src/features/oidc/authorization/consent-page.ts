@@ -1,6 +1,6 @@
-import type { Consent } from '#domain/grants/clients/dynamic-clients.repository.js';
-import type { WaitingApplication } from '#domain/grants/pending-logins.js';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { Consent } from '#domain/oauth/clients/dynamic-clients.repository.js';
+import type { WaitingApplication } from '#domain/oauth/grants/pending-logins.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { CLAIMS_OF_SCOPES } from '../protocol/claims.js';
 import { scopeWords } from '../protocol/scopes.js';
 import type { Interaction } from './login-prompt.js';

@@ -2,14 +2,14 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { DynamicClientsRepository } from '#domain/grants/clients/dynamic-clients.repository.js';
+import { DynamicClientsRepository } from '#domain/oauth/clients/dynamic-clients.repository.js';
 import {
   PendingLogins,
   type LoggedIn,
   type PendingLogin,
   type WaitingApplication,
-} from '#domain/grants/pending-logins.js';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+} from '#domain/oauth/grants/pending-logins.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -22,7 +22,7 @@ import { epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { needsApproval, needsConsent } from '../protocol/consent-rules.js';
 import type { Client } from '../protocol/library.js';
-import { displayHost, displayName } from '#domain/grants/clients/display-name.js';
+import { displayHost, displayName } from '#domain/oauth/clients/display-name.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { consentPage, consentTo, type ConsentPage } from './consent-page.js';
 import { isLoggedInFor, loginErrorOf, type Interaction } from './login-prompt.js';

@@ -1,5 +1,5 @@
 import { decodeJwt } from 'jose';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { epochSeconds } from '../protocol/claims.js';
 import type { Provider } from '../protocol/library.js';
 

@@ -1,5 +1,5 @@
 import { isIP } from 'node:net';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import type { SessionOrigin } from '#domain/sessions/session.js';
 import { epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
@@ -7,7 +7,7 @@ import { needsConsent } from '../protocol/consent-rules.js';
 import type { Client } from '../protocol/library.js';
 import { resourceServerOf, type OwnAudiences } from '../protocol/resource-servers.js';
 import { CLI_CLIENT_ID, deviceScopes, grantedScopes, scopeWords } from '../protocol/scopes.js';
-import { displayName } from '#domain/grants/clients/display-name.js';
+import { displayName } from '#domain/oauth/clients/display-name.js';
 
 /** The parameters of a device authorization request (RFC 8628 §3.1), as the library stores them. */
 export interface DeviceParameters {

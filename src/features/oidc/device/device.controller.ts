@@ -1,7 +1,7 @@
 import { Body, Controller, Get, HttpCode, Inject, Post, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
+import { IdentityProviders } from '#domain/providers/identity-providers.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';

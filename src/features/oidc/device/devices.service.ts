@@ -2,21 +2,21 @@ import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import { artifactId } from '#domain/grants/artifact.js';
+import { artifactId } from '#domain/oauth/grants/artifact.js';
 import {
   DEVICE_GRANT_IS_OFF,
   DeviceCodesRepository,
   MOST_WRONG_TRIES,
-} from '#domain/grants/device-codes.repository.js';
-import { GrantsRepository } from '#domain/grants/grants.repository.js';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+} from '#domain/oauth/grants/device-codes.repository.js';
+import { GrantsRepository } from '#domain/oauth/grants/grants.repository.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { DEVICE_GRANT } from '#domain/applications/grant-types.js';
+import { DEVICE_GRANT } from '#domain/oauth/applications/grant-types.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';

@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import type { IdentityProviders } from '#domain/identity-providers/identity-providers.service.js';
+import type { IdentityProviders } from '#domain/providers/identity-providers.service.js';
 import { noteRow } from '#platform/http/access/anonymous-row.js';
 import type { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { formatUserCode } from './device-request.js';

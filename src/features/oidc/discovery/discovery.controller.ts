@@ -1,6 +1,6 @@
 import { Controller, Get, Inject, Req, Res, type OnModuleInit } from '@nestjs/common';
 import type { Request, Response } from 'express';
-import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
+import { TokenSigningKeys } from '#domain/oauth/token-signing/token-signing-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';

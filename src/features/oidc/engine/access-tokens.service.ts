@@ -1,8 +1,8 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { Inject, Injectable } from '@nestjs/common';
 import { createLocalJWKSet, jwtVerify } from 'jose';
-import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
-import { TokenSigningKeys } from '#domain/token-signing/token-signing-keys.service.js';
+import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
+import { TokenSigningKeys } from '#domain/oauth/token-signing/token-signing-keys.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { deriveKey } from '#platform/crypto/sealed-secret.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';

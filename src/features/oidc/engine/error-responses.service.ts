@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
-import { DynamicClientsRepository } from '#domain/grants/clients/dynamic-clients.repository.js';
+import { DynamicClientsRepository } from '#domain/oauth/clients/dynamic-clients.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { CATALOGUE } from '#platform/errors/catalogue.js';
 import { noteResponseError } from '#platform/http/errors/error-log.js';

@@ -1,6 +1,6 @@
-import { DEVICE_GRANT } from '#domain/applications/grant-types.js';
-import { ID_TOKEN_LIFETIME } from '#domain/applications/registration.js';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import { DEVICE_GRANT } from '#domain/oauth/applications/grant-types.js';
+import { ID_TOKEN_LIFETIME } from '#domain/oauth/applications/registration.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { CLI_CLIENT_ID, isBoundScope } from '#domain/sessions/access-token.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import type { Client, KoaContextWithOIDC } from '../protocol/library.js';

@@ -1,4 +1,4 @@
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import { accountClaims, epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';

@@ -1,7 +1,7 @@
 import { deviceOf } from '#platform/text/device-name.js';
 import type { LogoutPreview } from '#domain/sessions/sessions.service.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
-import { displayHost, displayName } from '#domain/grants/clients/display-name.js';
+import { displayHost, displayName } from '#domain/oauth/clients/display-name.js';
 import type { Client, KoaContextWithOIDC } from '../protocol/library.js';
 
 /** The data of the page that asks whether to log out (RP-Initiated Logout §2). */

@@ -1,4 +1,4 @@
-import type { ResourceOwner, UserProfile } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner, UserProfile } from '#domain/oauth/grants/resource-owner.js';
 import type { OwnMetadata } from './client-metadata.js';
 import type { AccountClaims } from './library.js';
 import { scopeWords } from './scopes.js';

@@ -1,4 +1,4 @@
-import type { ClientKind, LiveClient } from '#domain/grants/clients/clients.repository.js';
+import type { ClientKind, LiveClient } from '#domain/oauth/clients/clients.repository.js';
 import { errors, type AdapterPayload, type ClientMetadata } from './library.js';
 import { OIDC_SCOPES, OWN_SCOPES } from './scopes.js';
 

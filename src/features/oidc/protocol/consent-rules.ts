@@ -1,5 +1,5 @@
-import type { RecordedConsent } from '#domain/grants/clients/dynamic-clients.repository.js';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { RecordedConsent } from '#domain/oauth/clients/dynamic-clients.repository.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import type { OwnMetadata } from './client-metadata.js';
 import type { Client } from './library.js';
 

@@ -1,4 +1,4 @@
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { systemRandom } from '#platform/clock/random.js';
 import type { Grant, Provider } from './library.js';
 

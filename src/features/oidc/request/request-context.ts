@@ -1,8 +1,8 @@
 import type { Request, Response } from 'express';
-import type { ArtifactKey } from '#domain/grants/artifacts.repository.js';
-import type { RecordedConsent } from '#domain/grants/clients/dynamic-clients.repository.js';
-import type { LiveGrant } from '#domain/grants/live-grant.js';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { ArtifactKey } from '#domain/oauth/grants/artifacts.repository.js';
+import type { RecordedConsent } from '#domain/oauth/clients/dynamic-clients.repository.js';
+import type { LiveGrant } from '#domain/oauth/grants/live-grant.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
 
 /** Facts about one request that its hooks and adapters share. */

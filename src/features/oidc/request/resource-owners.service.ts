@@ -1,15 +1,15 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
-import { artifactId } from '#domain/grants/artifact.js';
-import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
-import { ApplicationsRepository } from '#domain/grants/clients/applications.repository.js';
+import { artifactId } from '#domain/oauth/grants/artifact.js';
+import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
+import { ApplicationsRepository } from '#domain/oauth/clients/applications.repository.js';
 import {
   DynamicClientsRepository,
   type RecordedConsent,
-} from '#domain/grants/clients/dynamic-clients.repository.js';
-import { GrantsRepository } from '#domain/grants/grants.repository.js';
-import type { LiveGrant } from '#domain/grants/live-grant.js';
-import type { ResourceOwner, UserProfile } from '#domain/grants/resource-owner.js';
+} from '#domain/oauth/clients/dynamic-clients.repository.js';
+import { GrantsRepository } from '#domain/oauth/grants/grants.repository.js';
+import type { LiveGrant } from '#domain/oauth/grants/live-grant.js';
+import type { ResourceOwner, UserProfile } from '#domain/oauth/grants/resource-owner.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { asksForProfile } from '../protocol/claims.js';

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import type { TokenKey } from '#domain/token-signing/token-key.js';
+import type { TokenKey } from '#domain/oauth/token-signing/token-key.js';
 import { ExternalSigningKey, type Configuration } from '../protocol/library.js';
 
 /** The library's view of a key whose private part is not in this process. */

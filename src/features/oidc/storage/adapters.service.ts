@@ -1,10 +1,10 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
-import { artifactId, type Artifact, type StoredArtifact } from '#domain/grants/artifact.js';
-import { ArtifactsRepository } from '#domain/grants/artifacts.repository.js';
-import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
-import { DeviceCodesRepository } from '#domain/grants/device-codes.repository.js';
-import type { TokenAudit } from '#domain/grants/tokens.repository.js';
+import { artifactId, type Artifact, type StoredArtifact } from '#domain/oauth/grants/artifact.js';
+import { ArtifactsRepository } from '#domain/oauth/grants/artifacts.repository.js';
+import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
+import { DeviceCodesRepository } from '#domain/oauth/grants/device-codes.repository.js';
+import type { TokenAudit } from '#domain/oauth/grants/tokens.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { CONFIG, type Config } from '#platform/config/config.js';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from '#platform/database/statements/typeorm.js';
-import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
-import { ClientsRepository } from '#domain/grants/clients/clients.repository.js';
+import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
+import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { noteRow } from '#platform/http/access/anonymous-row.js';
 import { originOf } from '#platform/http/request/client-origin.js';

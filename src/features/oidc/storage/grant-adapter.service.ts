@@ -1,9 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
-import { DEVICE_GRANT } from '#domain/applications/grant-types.js';
-import { artifactId } from '#domain/grants/artifact.js';
-import { BatchedQueries } from '#domain/grants/batched-queries.service.js';
-import { GrantsRepository } from '#domain/grants/grants.repository.js';
+import { DEVICE_GRANT } from '#domain/oauth/applications/grant-types.js';
+import { artifactId } from '#domain/oauth/grants/artifact.js';
+import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
+import { GrantsRepository } from '#domain/oauth/grants/grants.repository.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { sessionIdOfGrant } from '../protocol/grant-id.js';

@@ -1,4 +1,4 @@
-import { artifactId, type Artifact } from '#domain/grants/artifact.js';
+import { artifactId, type Artifact } from '#domain/oauth/grants/artifact.js';
 import { sqlStateOf } from '#platform/database/statements/faults.js';
 import type { AdapterPayload } from '../protocol/library.js';
 

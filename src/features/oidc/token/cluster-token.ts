@@ -1,4 +1,4 @@
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import type { Clock } from '#platform/clock/clock.js';
 import { buildTokenResponse } from '../engine/library-patches.js';
 import { errors, type TokenEndpointGrantContext } from '../protocol/library.js';

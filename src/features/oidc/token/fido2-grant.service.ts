@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
-import { CEREMONY_SECONDS, newChallenge } from '#domain/authenticators/ceremony/challenge.js';
-import { nativeOrigin } from '#domain/authenticators/ceremony/native-assertion.js';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import { CEREMONY_SECONDS, newChallenge } from '#domain/keys/authenticators/ceremony/challenge.js';
+import { nativeOrigin } from '#domain/keys/authenticators/ceremony/native-assertion.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
-import { SingleUseStates } from '#domain/single-use/single-use-states.service.js';
-import { KeyAuthentication } from '#domain/key-authentication/key-authentication.service.js';
+import { SingleUseStates } from '#domain/access/single-use/single-use-states.service.js';
+import { KeyAuthentication } from '#domain/sign-in/key-authentication/key-authentication.service.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';

@@ -1,5 +1,5 @@
 import { X509Certificate, hash } from 'node:crypto';
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
 import {
   checkDpopReplay,

@@ -1,4 +1,4 @@
-import type { ResourceOwner } from '#domain/grants/resource-owner.js';
+import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import type { AccessTokens } from '../engine/access-tokens.service.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { coversRequest, needsApproval, needsConsent } from '../protocol/consent-rules.js';

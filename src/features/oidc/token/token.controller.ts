@@ -4,7 +4,7 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { AccessTokens } from '../engine/access-tokens.service.js';
-import { FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '#domain/applications/grant-types.js';
+import { FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from '#domain/oauth/applications/grant-types.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import type { KoaContextWithOIDC, TokenEndpointGrantContext } from '../protocol/library.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';

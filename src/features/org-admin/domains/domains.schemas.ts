@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { proofRecord } from '#domain/organization-domains/domain-record.js';
-import { stateOf } from '#domain/organization-domains/domain-state.js';
-import type { OrganizationDomain } from '#domain/organization-domains/organization-domains.repository.js';
+import { proofRecord } from '#domain/organizations/domains/domain-record.js';
+import { stateOf } from '#domain/organizations/domains/domain-state.js';
+import type { OrganizationDomain } from '#domain/organizations/domains/organization-domains.repository.js';
 
 /** The body of `POST /api/v1/org/domains`. The domain decides what a domain name is. */
 export const ADD_DOMAIN = z.strictObject({ domain: z.string().trim().min(1).max(1024) });

@@ -1,14 +1,14 @@
 import { Body, Controller, Delete, Get, HttpCode, Inject, Patch, Post } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { adminOf } from '#domain/directory/members.service.js';
-import type { OrganizationIssuer } from '#domain/organization-issuers/organization-issuers.repository.js';
+import type { OrganizationIssuer } from '#domain/organizations/issuers/organization-issuers.repository.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { Route } from '#platform/http/routing/route.js';
-import { IssuerAdmin } from '#domain/organization-admin/issuer-admin.service.js';
+import { IssuerAdmin } from '#domain/admin/organization/issuer-admin.service.js';
 import {
   CHANGE_ISSUER,
   CLAIM_LABEL,

@@ -3,9 +3,9 @@ import {
   isIssuerLabel,
   issuerOfLabel,
   LABEL_RULE,
-} from '#domain/organization-issuers/issuer-label.js';
-import { publishedKeys } from '#domain/organization-issuers/issuer-key-state.js';
-import type { OrganizationIssuer } from '#domain/organization-issuers/organization-issuers.repository.js';
+} from '#domain/organizations/issuers/issuer-label.js';
+import { publishedKeys } from '#domain/organizations/issuers/issuer-key-state.js';
+import type { OrganizationIssuer } from '#domain/organizations/issuers/organization-issuers.repository.js';
 
 /** `POST /api/v1/org/issuer`. */
 export const CLAIM_LABEL = z.strictObject({

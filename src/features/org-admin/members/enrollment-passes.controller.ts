@@ -1,6 +1,6 @@
 import { Controller, Delete, Get, HttpCode, Param, Post } from '@nestjs/common';
 import { adminOf } from '#domain/directory/members.service.js';
-import { EnrollmentPasses } from '#domain/enrollment-passes/enrollment-passes.service.js';
+import { EnrollmentPasses } from '#domain/keys/enrollment-passes/enrollment-passes.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { DemandedPass } from '#domain/enrollment-passes/enrollment-pass.js';
-import type { Renewal } from '#domain/enrollment-passes/give-pass.js';
+import type { DemandedPass } from '#domain/keys/enrollment-passes/enrollment-pass.js';
+import type { Renewal } from '#domain/keys/enrollment-passes/give-pass.js';
 
 /** The answer with a new pass, which the API returns once. */
 export const NEW_PASS_JSON = z.object({

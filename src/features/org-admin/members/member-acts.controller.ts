@@ -1,7 +1,7 @@
 import { Controller, Delete, Headers, HttpCode, Param, Post, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { Members } from '#domain/directory/members.service.js';
-import { MemberAccess } from '#domain/member-access/member-access.service.js';
+import { MemberAccess } from '#domain/admin/members/member-access.service.js';
 import { ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import { sendDeleted } from '#platform/http/request/preference.js';
 import { Route } from '#platform/http/routing/route.js';

@@ -1,8 +1,8 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { adminOf } from '#domain/directory/members.service.js';
-import { MemberRecords } from '#domain/member-records/member-records.service.js';
-import { MEMBER_QUERY, type MemberQuery } from '#domain/member-records/member-search.js';
+import { MemberRecords } from '#domain/admin/members/member-records.service.js';
+import { MEMBER_QUERY, type MemberQuery } from '#domain/admin/members/member-search.js';
 import { ADMIN_READS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
-import { isFipsModel, modelName } from '#domain/authenticators/attestation/model-policy.js';
+import { isFipsModel, modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
 import type { Member } from '#domain/directory/users.repository.js';
-import type { MemberPage, MemberRecord } from '#domain/member-records/member-records.service.js';
-import type { ListedMember } from '#domain/member-records/member-search.repository.js';
+import type { MemberPage, MemberRecord } from '#domain/admin/members/member-records.service.js';
+import type { ListedMember } from '#domain/admin/members/member-search.repository.js';
 
 /** An id that is not a UUID is the id of no member: 404, not 400. */
 export const MEMBER_ID = z.object({ id: z.string() });

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
-import type { ListedProvider } from '#domain/identity-providers/identity-providers.service.js';
+import type { ListedProvider } from '#domain/providers/identity-providers.service.js';
 import type {
   OrganizationProvider,
   Withdrawal,
-} from '#domain/organization-providers/organization-providers.service.js';
+} from '#domain/admin/organization/organization-providers.service.js';
 
 /** The body of `POST /api/v1/org/providers`. */
 export const ALLOW_PROVIDER = z.strictObject({

@@ -1,7 +1,7 @@
 import { Controller, Get, HttpCode, Param, Post } from '@nestjs/common';
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { SecretsToConfirm } from '#domain/database-failover/reconciliation/secrets-to-confirm.service.js';
+import { SecretsToConfirm } from '#domain/admin/database-failover/reconciliation/secrets-to-confirm.service.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';

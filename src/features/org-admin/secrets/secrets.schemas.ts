@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ListedSecret } from '#domain/database-failover/reconciliation/listed-secrets.repository.js';
+import type { ListedSecret } from '#domain/admin/database-failover/reconciliation/listed-secrets.repository.js';
 
 /** An id that is not a UUID is the id of no secret: 404, not 400. */
 export const LISTED_ID = z.object({ id: z.string() });

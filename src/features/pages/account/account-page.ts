@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { activityText } from '#domain/account/activity-text.js';
 import { originFor } from '#domain/account/account-export.js';
-import { readCursor, writeCursor } from '#domain/audit-search/audit-cursor.js';
+import { readCursor, writeCursor } from '#domain/admin/audit-search/audit-cursor.js';
 import type { EventRange, OwnEvent } from '#domain/account/own-events.repository.js';
 import { deviceOfEvent } from '#platform/text/device-name.js';
 import { moment } from '../shell/moment.js';

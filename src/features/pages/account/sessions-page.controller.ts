@@ -1,6 +1,6 @@
 import { Controller, Get, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { displayName } from '#domain/grants/clients/display-name.js';
+import { displayName } from '#domain/oauth/clients/display-name.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { Views } from '#platform/http/views/views.service.js';

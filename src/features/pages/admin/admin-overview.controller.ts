@@ -1,7 +1,7 @@
 import { Controller, Get, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { MOST_COUNTED_MEMBERS } from '#domain/member-records/member-figures.repository.js';
-import { MemberRecords } from '#domain/member-records/member-records.service.js';
+import { MOST_COUNTED_MEMBERS } from '#domain/admin/members/member-figures.repository.js';
+import { MemberRecords } from '#domain/admin/members/member-records.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';

@@ -1,5 +1,5 @@
 import type { ScimActor } from '#domain/directory/provisioning/scim-operation.js';
-import type { ScimRefusal } from '#domain/scim-tokens/scim-refusals.repository.js';
+import type { ScimRefusal } from '#domain/directory/scim-tokens/scim-refusals.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';

@@ -1,6 +1,6 @@
 import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Response } from 'express';
-import { ScimRefusals } from '#domain/scim-tokens/scim-refusals.service.js';
+import { ScimRefusals } from '#domain/directory/scim-tokens/scim-refusals.service.js';
 import type { Provisioner } from '#domain/sessions/session-access-policy.service.js';
 import type { AdmittedRequest } from '#platform/http/access/caller.js';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';

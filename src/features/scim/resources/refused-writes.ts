@@ -1,4 +1,4 @@
-import type { ScimRefusal } from '#domain/scim-tokens/scim-refusals.repository.js';
+import type { ScimRefusal } from '#domain/directory/scim-tokens/scim-refusals.repository.js';
 import type { DomainError } from '#platform/errors/domain-error.js';
 import { isUuid } from '#platform/text/single-line.js';
 

@@ -2,7 +2,7 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { GroupProvisioning } from '#domain/directory/provisioning/group-provisioning.service.js';
 import { MembershipsRepository } from '#domain/directory/provisioning/memberships.repository.js';
 import { UserProvisioning } from '#domain/directory/provisioning/user-provisioning.service.js';
-import { ScimRefusals } from '#domain/scim-tokens/scim-refusals.service.js';
+import { ScimRefusals } from '#domain/directory/scim-tokens/scim-refusals.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { GroupResource } from './group-resource.js';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { displayHost } from '../../../../src/domain/grants/clients/display-name.js';
+import { displayHost } from '../../../../src/domain/oauth/clients/display-name.js';
 
 it.each([
   ['https://client.example/callback', 'client.example'],

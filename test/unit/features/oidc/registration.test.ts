@@ -2,12 +2,12 @@ import { describe, expect, it } from 'vitest';
 import {
   metadataOf,
   registrationOf,
-} from '../../../../src/domain/applications/registration-metadata.js';
+} from '../../../../src/domain/oauth/applications/registration-metadata.js';
 import { problemOf } from '../../../../src/features/oidc/applications/registration/registration-rules.js';
 import {
   completed,
   type WantedRegistration,
-} from '../../../../src/domain/applications/registration.js';
+} from '../../../../src/domain/oauth/applications/registration.js';
 
 const CALLBACK = 'https://client.example/callback';
 const WEB: WantedRegistration = { name: 'Web', type: 'web', redirect_uris: [CALLBACK] };

@@ -1,6 +1,6 @@
-import type { ClientApplication } from '#domain/grants/clients/applications.repository.js';
+import type { ClientApplication } from '#domain/oauth/clients/applications.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { resourceKey } from '#domain/grants/clients/resource-key.js';
+import { resourceKey } from '#domain/oauth/clients/resource-key.js';
 import { isOwnOrigin, type OwnAudiences } from '../../protocol/resource-servers.js';
 
 /** The name after `urn:svc:` and the id of the organization. */

@@ -1,13 +1,13 @@
-import type { ClientRow } from '#domain/grants/clients/clients.repository.js';
+import type { ClientRow } from '#domain/oauth/clients/clients.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import type { OidcProvider } from '../../engine/oidc-provider.service.js';
 import { libraryMetadata } from '../../protocol/client-metadata.js';
 import { keysProblem } from '../../protocol/clients/client-keys.js';
 import { errors, type ClientMetadata } from '../../protocol/library.js';
-import { metadataOf } from '#domain/applications/registration-metadata.js';
+import { metadataOf } from '#domain/oauth/applications/registration-metadata.js';
 import { problemOf } from './registration-rules.js';
-import type { Registration } from '#domain/applications/registration.js';
+import type { Registration } from '#domain/oauth/applications/registration.js';
 
 /** Checks the address of an application's keys. @throws DomainError invalid_request for one that may not be fetched */
 export async function checkKeysAddress(

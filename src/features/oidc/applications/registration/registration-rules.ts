@@ -4,7 +4,7 @@ import {
   TYPES,
   type ApplicationType,
   type Registration,
-} from '#domain/applications/registration.js';
+} from '#domain/oauth/applications/registration.js';
 
 /**
  * Finds the fault of a registration by the rules of our own application types. The library checks the metadata.

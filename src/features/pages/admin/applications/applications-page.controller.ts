@@ -1,16 +1,20 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { z } from 'zod';
-import { ManagedApplications } from '#domain/applications/managed-applications.service.js';
-import { registrationOf } from '#domain/applications/registration-metadata.js';
-import { TYPES, usesSecret, type ApplicationType } from '#domain/applications/registration.js';
+import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
+import { registrationOf } from '#domain/oauth/applications/registration-metadata.js';
+import {
+  TYPES,
+  usesSecret,
+  type ApplicationType,
+} from '#domain/oauth/applications/registration.js';
 import {
   applicationVersion,
   type ApplicationManager,
   type ClientApplication,
-} from '#domain/grants/clients/applications.repository.js';
-import type { ClientSecret } from '#domain/grants/clients/clients.repository.js';
-import { endsSoon, lastSecretEnd } from '#domain/grants/clients/secret-expiry.js';
+} from '#domain/oauth/clients/applications.repository.js';
+import type { ClientSecret } from '#domain/oauth/clients/clients.repository.js';
+import { endsSoon, lastSecretEnd } from '#domain/oauth/clients/secret-expiry.js';
 import type { LiveSession, VerifiedSession } from '#domain/sessions/session.js';
 import { Clock } from '#platform/clock/clock.js';
 import { DomainError } from '#platform/errors/domain-error.js';

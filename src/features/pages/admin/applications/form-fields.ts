@@ -2,13 +2,13 @@ import {
   DEVICE_GRANT,
   FIDO2_GRANT,
   TOKEN_EXCHANGE_GRANT,
-} from '#domain/applications/grant-types.js';
+} from '#domain/oauth/applications/grant-types.js';
 import {
   AUTH_METHODS,
   TYPES,
   type ApplicationType,
   type Registration,
-} from '#domain/applications/registration.js';
+} from '#domain/oauth/applications/registration.js';
 
 /** A choice of a field: its value and its words. */
 interface Choice {

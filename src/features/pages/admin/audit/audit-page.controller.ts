@@ -1,11 +1,14 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { z } from 'zod';
-import { readCursor } from '#domain/audit-search/audit-cursor.js';
-import { AuditEvents } from '#domain/audit-search/audit-events.service.js';
-import { searchOf } from '#domain/audit-search/audit-question.js';
-import { PERIODS } from '#domain/audit-search/periods.js';
-import { MOST_QUESTIONS, SavedQuestions } from '#domain/audit-search/saved-questions.service.js';
+import { readCursor } from '#domain/admin/audit-search/audit-cursor.js';
+import { AuditEvents } from '#domain/admin/audit-search/audit-events.service.js';
+import { searchOf } from '#domain/admin/audit-search/audit-question.js';
+import { PERIODS } from '#domain/admin/audit-search/periods.js';
+import {
+  MOST_QUESTIONS,
+  SavedQuestions,
+} from '#domain/admin/audit-search/saved-questions.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Clock } from '#platform/clock/clock.js';

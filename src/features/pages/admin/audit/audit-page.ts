@@ -8,14 +8,14 @@ import {
   searchOf,
   type AuditQuestion,
   type QuestionField,
-} from '#domain/audit-search/audit-question.js';
+} from '#domain/admin/audit-search/audit-question.js';
 import {
   questionsAbout,
   READY_QUESTIONS,
   type NamedQuestion,
-} from '#domain/audit-search/ready-questions.js';
-import type { SavedQuestion } from '#domain/audit-search/saved-questions.repository.js';
-import { modelName } from '#domain/authenticators/attestation/model-policy.js';
+} from '#domain/admin/audit-search/ready-questions.js';
+import type { SavedQuestion } from '#domain/admin/audit-search/saved-questions.repository.js';
+import { modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
 import { deviceOfEvent } from '#platform/text/device-name.js';
 import { moment } from '../../shell/moment.js';
 import { labelOf, personOf, sentenceOf, shortened, thingOf } from '../event-words.js';

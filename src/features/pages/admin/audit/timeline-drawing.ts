@@ -1,5 +1,5 @@
 import { AUDIT_KINDS, type AuditKind } from '#domain/audit/audit-kinds.js';
-import type { Timeline } from '#domain/audit-search/timeline.js';
+import type { Timeline } from '#domain/admin/audit-search/timeline.js';
 import { moment, type Moment } from '../../shell/moment.js';
 
 /** The size of the drawing in its own units. */

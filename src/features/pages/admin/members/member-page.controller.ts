@@ -1,11 +1,11 @@
 import { Controller, Get, Param, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { endedWords } from '#domain/access-revocation/ended-words.js';
-import { isFipsModel, modelName } from '#domain/authenticators/attestation/model-policy.js';
-import { EnrollmentPasses } from '#domain/enrollment-passes/enrollment-passes.service.js';
-import { MOST_LISTED } from '#domain/member-records/member-details.repository.js';
-import { MemberRecords, type MemberRecord } from '#domain/member-records/member-records.service.js';
-import type { RelatedMember } from '#domain/member-records/related-members.repository.js';
+import { isFipsModel, modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { EnrollmentPasses } from '#domain/keys/enrollment-passes/enrollment-passes.service.js';
+import { MOST_LISTED } from '#domain/admin/members/member-details.repository.js';
+import { MemberRecords, type MemberRecord } from '#domain/admin/members/member-records.service.js';
+import type { RelatedMember } from '#domain/admin/members/related-members.repository.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';

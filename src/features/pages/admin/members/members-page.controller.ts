@@ -5,14 +5,14 @@ import {
   isFipsModel,
   MODEL_NAMES,
   modelName,
-} from '#domain/authenticators/attestation/model-policy.js';
-import { MemberRecords } from '#domain/member-records/member-records.service.js';
+} from '#domain/keys/authenticators/attestation/model-policy.js';
+import { MemberRecords } from '#domain/admin/members/member-records.service.js';
 import {
   MEMBER_QUERY,
   UNKNOWN_MODEL,
   type MemberQuery,
-} from '#domain/member-records/member-search.js';
-import { MOST_FOUND, type ListedMember } from '#domain/member-records/member-search.repository.js';
+} from '#domain/admin/members/member-search.js';
+import { MOST_FOUND, type ListedMember } from '#domain/admin/members/member-search.repository.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';

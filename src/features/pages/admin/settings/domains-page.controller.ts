@@ -1,9 +1,9 @@
 import { Controller, Get, Param, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { proofRecord } from '#domain/organization-domains/domain-record.js';
-import { stateOf } from '#domain/organization-domains/domain-state.js';
-import type { OrganizationDomain } from '#domain/organization-domains/organization-domains.repository.js';
-import { OrganizationDomains } from '#domain/organization-domains/organization-domains.service.js';
+import { proofRecord } from '#domain/organizations/domains/domain-record.js';
+import { stateOf } from '#domain/organizations/domains/domain-state.js';
+import type { OrganizationDomain } from '#domain/organizations/domains/organization-domains.repository.js';
+import { OrganizationDomains } from '#domain/admin/organization/organization-domains.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';

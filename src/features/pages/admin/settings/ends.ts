@@ -1,4 +1,4 @@
-import type { EndPreview } from '#domain/access-revocation/end-preview.repository.js';
+import type { EndPreview } from '#domain/admin/organization/end-preview.repository.js';
 import { endedWords } from '#domain/access-revocation/ended-words.js';
 
 const NUMBER = new Intl.NumberFormat('en-GB');

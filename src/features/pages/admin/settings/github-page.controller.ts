@@ -1,7 +1,7 @@
 import { Controller, Get, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { GitHubApp } from '#domain/github-app/github-app.service.js';
-import { GitHubTokens } from '#domain/github-tokens/github-tokens.service.js';
+import { GitHubApp } from '#domain/github/app/github-app.service.js';
+import { GitHubTokens } from '#domain/github/tokens/github-tokens.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';

@@ -3,7 +3,7 @@ import type { Response } from 'express';
 import {
   OrganizationProviders,
   type OrganizationProvider,
-} from '#domain/organization-providers/organization-providers.service.js';
+} from '#domain/admin/organization/organization-providers.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';

@@ -1,10 +1,10 @@
 import { Controller, Get, Inject, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { IssuerAdmin } from '#domain/organization-admin/issuer-admin.service.js';
-import { OrganizationAdmin } from '#domain/organization-admin/organization-admin.service.js';
-import { publishedKeys } from '#domain/organization-issuers/issuer-key-state.js';
-import { issuerOfLabel } from '#domain/organization-issuers/issuer-label.js';
-import type { OrganizationIssuer } from '#domain/organization-issuers/organization-issuers.repository.js';
+import { IssuerAdmin } from '#domain/admin/organization/issuer-admin.service.js';
+import { OrganizationAdmin } from '#domain/admin/organization/organization-admin.service.js';
+import { publishedKeys } from '#domain/organizations/issuers/issuer-key-state.js';
+import { issuerOfLabel } from '#domain/organizations/issuers/issuer-label.js';
+import type { OrganizationIssuer } from '#domain/organizations/issuers/organization-issuers.repository.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { Caller } from '#platform/http/access/caller.js';

@@ -3,12 +3,12 @@ import type { Response } from 'express';
 import {
   OrganizationAdmin,
   type ListedToken,
-} from '#domain/organization-admin/organization-admin.service.js';
-import type { ListedSecret } from '#domain/database-failover/reconciliation/listed-secrets.repository.js';
-import { SecretsToConfirm } from '#domain/database-failover/reconciliation/secrets-to-confirm.service.js';
-import type { ListedRefusal } from '#domain/scim-tokens/scim-refusals.repository.js';
-import type { ScimToken } from '#domain/scim-tokens/scim-tokens.repository.js';
-import { rotationStep } from '#domain/scim-tokens/token-rotation.js';
+} from '#domain/admin/organization/organization-admin.service.js';
+import type { ListedSecret } from '#domain/admin/database-failover/reconciliation/listed-secrets.repository.js';
+import { SecretsToConfirm } from '#domain/admin/database-failover/reconciliation/secrets-to-confirm.service.js';
+import type { ListedRefusal } from '#domain/directory/scim-tokens/scim-refusals.repository.js';
+import type { ScimToken } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
+import { rotationStep } from '#domain/directory/scim-tokens/token-rotation.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { Caller } from '#platform/http/access/caller.js';

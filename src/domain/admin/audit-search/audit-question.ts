@@ -1,0 +1,100 @@
+import type { AuditFilter, AuditKeys, AuditPeople } from '#domain/audit/audit-filter.js';
+import { typesOfFilter, TYPE_FILTERS, type TypeFilter } from '#domain/audit/audit-kinds.js';
+import { aaguidsOfModels } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { parseEmailAddress } from '#domain/organizations/email-address.js';
+import { isSingleLine, isUuid } from '#platform/text/single-line.js';
+import { parseNetwork } from './network.js';
+import { daysOf, endOfDay, parseDay, PERIODS, type Period } from './periods.js';
+
+/** The fields of a question to the audit log, as a form has them: texts, of which an absent one filters nothing. */
+export const QUESTION_FIELDS = [
+  'type',
+  'person',
+  'client',
+  'key',
+  'ip',
+  'request',
+  'from',
+  'to',
+] as const;
+
+/** The name of a field of a question. */
+export type QuestionField = (typeof QUESTION_FIELDS)[number];
+
+/** The texts of the fields of a question. */
+export type AuditQuestion = Readonly<Partial<Record<QuestionField, string | undefined>>>;
+
+/** A question that keeps relative days in place of `from` and `to`. */
+export type StoredQuestion = AuditQuestion & { readonly period?: Period | undefined };
+
+/** The longest text of a field. */
+export const LONGEST_FIELD = 254;
+
+/** Explains why a text cannot be the value of a field; undefined for one that can. */
+export function problemOf(field: QuestionField, text: string): string | undefined {
+  if (text.length > LONGEST_FIELD || !isSingleLine(text)) return 'must be one line, and shorter';
+  if (field === 'type' && !isTypeFilter(text)) return 'must be the type of an event';
+  if (field === 'ip' && !parseNetwork(text)) {
+    return 'must be an address or a network, such as 10.1.0.0/16';
+  }
+  if ((field === 'from' || field === 'to') && !parseDay(text)) {
+    return 'must be a day, such as 2026-11-17';
+  }
+  return undefined;
+}
+
+/** Tells whether a text is a value of the filter for types. */
+export function isTypeFilter(text: string): text is TypeFilter {
+  return (TYPE_FILTERS as readonly string[]).includes(text);
+}
+
+/** Tells whether a text names a period. */
+export function isPeriod(text: string): text is Period {
+  return Object.hasOwn(PERIODS, text);
+}
+
+/** Returns the question of today: relative days become days. */
+export function questionAt({ period, ...question }: StoredQuestion, now: Date): AuditQuestion {
+  return period === undefined ? question : { ...question, ...daysOf(period, now) };
+}
+
+/** Writes a question as the query of an address. */
+export function queryOf(question: AuditQuestion): string {
+  const pairs = QUESTION_FIELDS.map((field): [string, string] => [field, question[field] ?? '']);
+  return new URLSearchParams(pairs.filter(([, text]) => text !== '')).toString();
+}
+
+/** A filter whose users are still to be found by their names or addresses. */
+export interface AuditSearch extends Omit<AuditFilter, 'people'> {
+  /** Each entry is the id or the address of a user, or the beginning of a name or address. */
+  readonly people: readonly string[];
+}
+
+/** Returns the filter of a question. Its fields have no problems ({@link problemOf}). */
+export function searchOf(question: AuditQuestion): AuditSearch {
+  const { type, person, client, key, ip, request: requestId, from, to } = question;
+  const lastDay = to === undefined ? undefined : parseDay(to);
+  return {
+    types: type !== undefined && isTypeFilter(type) ? typesOfFilter(type) : undefined,
+    people: person === undefined ? [] : [person],
+    client,
+    keys: key === undefined ? undefined : keysOf(key),
+    network: ip === undefined ? undefined : parseNetwork(ip),
+    requestId,
+    from: from === undefined ? undefined : parseDay(from),
+    to: lastDay && endOfDay(lastDay),
+  };
+}
+
+/** Returns the keys of a text: an id of a key or a model, or a part of the names of models. */
+export function keysOf(text: string): AuditKeys {
+  const id = text.toLowerCase();
+  return isUuid(text) ? { id, aaguids: [id] } : { aaguids: aaguidsOfModels(text) };
+}
+
+/** Returns the user of a text that is an id or an address; undefined for a part of a name. */
+export function knownPerson(text: string): AuditPeople | undefined {
+  if (isUuid(text)) return { ids: [text.toLowerCase()], addresses: [] };
+  const address = parseEmailAddress(text);
+  return address === undefined ? undefined : { ids: [], addresses: [address] };
+}

@@ -1,0 +1,139 @@
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { DYNAMIC_CLIENT_DAYS } from '#domain/oauth/clients/clients.repository.js';
+import { LOCK_MINUTES } from '#domain/oauth/grants/device-codes.repository.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
+import { fixedSql, sql } from '#platform/database/statements/sql.js';
+
+/** The days for which audit events of a class are kept. Events of the class `admin` are kept forever. */
+export interface Retention {
+  readonly auth: number;
+  readonly oauth: number;
+}
+
+/** A kind of expired rows. The fields are SQL text, and no value comes from a request. */
+interface ExpiredRows {
+  readonly table: string;
+  readonly key: readonly string[];
+  /** The condition of an expired row. For audit events, `$2` is the number of days they are kept. */
+  readonly where: string;
+  /** The column of an index that gives the order of deletion. */
+  readonly by?: string;
+  readonly kept?: keyof Retention;
+}
+
+const PAST = { where: 'expires_at < now()', by: 'expires_at' };
+
+/** The class is part of the text and never `admin`. */
+function events(kept: keyof Retention): ExpiredRows {
+  return {
+    table: 'audit_events',
+    key: ['id'],
+    where: `class = '${kept}' AND class <> 'admin' AND created_at < now() - make_interval(days => $2)`,
+    by: 'created_at',
+    kept,
+  };
+}
+
+/** The kinds of rows that are deleted, by name. */
+const EXPIRED = {
+  sessions: { table: 'sessions', key: ['id'], ...PAST },
+  grants: { table: 'oauth_grants', key: ['id'], ...PAST },
+  artifacts: { table: 'oauth_artifacts', key: ['model', 'id'], ...PAST },
+  replays: { table: 'oauth_replays', key: ['key'], ...PAST },
+  /** Tries that no longer lock a user out. */
+  userCodeTries: {
+    table: 'oauth_user_code_tries',
+    key: ['user_id'],
+    where: `last_at < now() - make_interval(mins => ${LOCK_MINUTES})`,
+  },
+  clientSecrets: { table: 'oauth_client_secrets', key: ['id'], where: PAST.where },
+  /** Clients that registered themselves and were unused for so long that they may not act any more. */
+  dynamicClients: {
+    table: 'oauth_clients',
+    key: ['id'],
+    where: `kind = 'dynamic' AND last_used_at < now() - make_interval(days => ${DYNAMIC_CLIENT_DAYS})`,
+    by: 'last_used_at',
+  },
+  /** Tokens that have expired. Queued ones end with an audit event, unless no worker has run for a day. */
+  githubTokens: {
+    table: 'github_tokens',
+    key: ['id'],
+    where:
+      "expires_at < now() AND (next_attempt_at IS NULL OR expires_at < now() - interval '1 day')",
+    by: 'expires_at',
+  },
+  githubDeliveries: { table: 'github_deliveries', key: ['id'], ...PAST },
+  /** Keys of issuers that are not published any more. Their sealed private parts go with them. */
+  issuerKeys: {
+    table: 'organization_issuer_keys',
+    key: ['kid'],
+    where: 'published_until < now()',
+    by: 'published_until',
+  },
+  spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
+  /** Assertions that answer requests which no replica accepts any more. */
+  samlAssertions: { table: 'saml_assertions', key: ['id'], ...PAST },
+  /** Buckets that are full again: their bookings lapse within seconds, and then the bucket equals a new one. */
+  rateLimits: {
+    table: 'rate_limits',
+    key: ['bucket'],
+    where: "tat < now() AND (slots = '{}' OR tat < now() - interval '1 minute')",
+  },
+  /** Refused writes of identity providers that did not come again. */
+  scimRefusals: {
+    table: 'scim_refusals',
+    key: ['token_id', 'resource_type', 'resource_id', 'reason'],
+    where: "last_at < now() - interval '30 days'",
+    by: 'last_at',
+  },
+  authEvents: events('auth'),
+  oauthEvents: events('oauth'),
+} as const satisfies Record<string, ExpiredRows>;
+
+/** A kind of rows that are cleaned up. */
+export type ExpiredKind = keyof typeof EXPIRED;
+
+/** Every kind, in the order of the clean-up: rows that depend on other rows come after them. */
+export const EXPIRED_KINDS = Object.keys(EXPIRED) as readonly ExpiredKind[];
+
+/**
+ * Takes the lock of the clean-up, unless another process holds it. The lock belongs to the connection.
+ *
+ * @param tx the manager of one connection, which releases the lock, too
+ */
+export async function lockCleanUp(tx: EntityManager): Promise<boolean> {
+  const [row] = await sql<{ taken: boolean }>(tx)`
+    SELECT pg_try_advisory_lock(${ADVISORY_LOCKS.cleanUp}) AS taken`;
+  return row?.taken ?? false;
+}
+
+/** Releases the lock of the clean-up. */
+export async function unlockCleanUp(tx: EntityManager): Promise<void> {
+  await sql(tx)`SELECT pg_advisory_unlock(${ADVISORY_LOCKS.cleanUp})`;
+}
+
+/**
+ * Deletes a batch of expired rows of a kind. It skips rows that another transaction has locked: the next clean-up deletes them.
+ *
+ * @returns the number of deleted rows
+ */
+export async function deleteExpired(
+  tx: EntityManager,
+  kind: ExpiredKind,
+  most: number,
+  retention: Retention,
+): Promise<number> {
+  const { table, key, where, by, kept }: ExpiredRows = EXPIRED[kind];
+  const [row] = await fixedSql<{ n: number }>(
+    tx,
+    `WITH expired AS MATERIALIZED (
+       SELECT ${key.join(', ')} FROM ${table} WHERE ${where}${by ? ` ORDER BY ${by}` : ''} LIMIT $1 FOR UPDATE SKIP LOCKED
+     ), gone AS (
+       DELETE FROM ${table} t USING expired e WHERE ${key.map((column) => `t.${column} = e.${column}`).join(' AND ')}
+       RETURNING 1
+     )
+     SELECT count(*)::int AS n FROM gone`,
+    kept ? [most, retention[kept]] : [most],
+  );
+  return row?.n ?? 0;
+}

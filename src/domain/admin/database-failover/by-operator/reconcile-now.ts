@@ -1,0 +1,72 @@
+import { Logger } from '@nestjs/common';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { operatorDetails, type MachineOperator } from '../../operator-access/operator.js';
+import { systemClock } from '#platform/clock/clock.js';
+import { newUuid } from '#platform/clock/random.js';
+import { lockConfirmedIdentity } from '#platform/database/identity/database-identity.js';
+import type { UncheckedDatabase } from '#platform/database/open-database.js';
+import { Confirmation } from '../confirmation.js';
+import { FAILOVER_LIMITS } from '../failover-limits.js';
+import { endEverything } from '../reconciliation/end-everything.js';
+import { listKeptSecrets } from '../reconciliation/lost-acts.repository.js';
+import { ReplicaMemory } from '../replica-memory.js';
+import { recordReport, withdrawConfirmation } from '../replicas.repository.js';
+
+/** The most that SVC_SESSION_HOURS can be. The command reads no other setting than those of the database. */
+const LONGEST_SESSION_HOURS = 12;
+
+/**
+ * Does what a proven loss of commits does: ends everything on record, revokes every certificate so far, and demands provider and key at
+ * the next login. It takes the confirmation of the server back and reports a loss in one transaction, so that a running service issues
+ * nothing meanwhile and one process ends everything. A command that is killed leaves the report: the service or the next command goes on.
+ *
+ * @throws Error in a database that no service of this version has started on
+ */
+export async function reconcileNow(
+  database: UncheckedDatabase,
+  operator: MachineOperator,
+): Promise<void> {
+  await orderReconciliation(database, operator);
+  const memory = new ReplicaMemory(FAILOVER_LIMITS, 0, systemClock);
+  const log = new Logger('database');
+  const parts = {
+    database,
+    setting: undefined,
+    sessionHours: LONGEST_SESSION_HOURS,
+    limits: FAILOVER_LIMITS,
+    clock: systemClock,
+    security: new Logger('security'),
+    endEverything: (dataSource: Parameters<typeof endEverything>[0]) =>
+      endEverything(dataSource, log),
+    listSecrets: listKeptSecrets,
+    redo: () => Promise.resolve(), // the running processes do again what they remember
+  };
+  await new Confirmation(parts, memory).run();
+}
+
+async function orderReconciliation(
+  database: UncheckedDatabase,
+  operator: MachineOperator,
+): Promise<void> {
+  const dataSource = await database.open();
+  try {
+    await dataSource.transaction(async (tx) => {
+      if (!(await lockConfirmedIdentity(tx))) {
+        throw new Error('No service of this version has started on this database yet.');
+      }
+      await withdrawConfirmation(tx);
+      const proof = { isWitness: false, isLost: true, lacksHeartbeat: false } as const;
+      await recordReport(tx, { replicaId: newUuid(), ...proof, highestSerial: undefined });
+      await new AuditLog().record(tx, {
+        type: 'reconciliation_ordered',
+        actorId: null,
+        subjectId: null,
+        orgId: null,
+        origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
+        details: { ...operatorDetails(operator) },
+      });
+    });
+  } finally {
+    await dataSource.destroy();
+  }
+}

@@ -1,0 +1,87 @@
+import { Logger } from '@nestjs/common';
+import { moveSerials } from '#domain/ssh/serials/serials.repository.js';
+import { systemClock, type Clock } from '#platform/clock/clock.js';
+import type { Config } from '#platform/config/config.js';
+import type { ConfirmAtStart, UncheckedDatabase } from '#platform/database/open-database.js';
+import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { Confirmation } from './confirmation.js';
+import { FAILOVER_LIMITS, type FailoverLimits } from './failover-limits.js';
+import { endEverything } from './reconciliation/end-everything.js';
+import { listKeptSecrets } from './reconciliation/lost-acts.repository.js';
+import { ReplicaMemory } from './replica-memory.js';
+import { AnotherServer, forgetReplicas } from './replicas.repository.js';
+
+/** The longest time for which a start tries again after the database went away, in milliseconds. */
+const PATIENCE = 150_000;
+
+/**
+ * Makes the step of a start that confirms the server. A process that starts remembers nothing, so that it waits for the reports of the
+ * running processes, and is no witness itself.
+ */
+export function confirmAtStart(
+  config: Pick<Config, 'database' | 'session'>,
+  limits: FailoverLimits = FAILOVER_LIMITS,
+  clock: Clock = systemClock,
+): ConfirmAtStart {
+  return async (database) => {
+    const log = new Logger('database');
+    const security = new Logger('security');
+    const confirmation = new Confirmation(
+      {
+        database,
+        setting: config.database.failover,
+        sessionHours: config.session.hours,
+        limits,
+        clock,
+        security,
+        endEverything: (dataSource) => endEverything(dataSource, log),
+        listSecrets: listKeptSecrets,
+        redo: () => Promise.resolve(),
+      },
+      new ReplicaMemory(limits, 0, clock),
+    );
+    if (database.isEmbedded) await once(database, (tx) => forgetReplicas(tx));
+    await patiently(confirmation, log, limits, clock);
+    await once(database, async (tx) => {
+      await moveSerials(tx, { kind: 'same', clock: clock.milliseconds() });
+    });
+  };
+}
+
+/** Confirms, and begins again if the database goes away or another server answers. */
+async function patiently(
+  confirmation: Confirmation,
+  log: Logger,
+  limits: FailoverLimits,
+  clock: Clock,
+): Promise<void> {
+  const deadline = clock.monotonic() + PATIENCE;
+  for (;;) {
+    try {
+      await confirmation.run();
+      return;
+    } catch (error) {
+      if (clock.monotonic() >= deadline || !isPassing(error)) throw error;
+      log.warn(`PostgreSQL is not confirmed yet (${reasonOf(error)}): trying again`);
+      await clock.sleep(limits.poll);
+    }
+  }
+}
+
+/** True for a database that is away, and for another server that answers meanwhile. */
+function isPassing(error: unknown): boolean {
+  return isDatabaseAway(error) || error instanceof AnotherServer;
+}
+
+async function once(
+  database: UncheckedDatabase,
+  work: (tx: EntityManager) => Promise<void>,
+): Promise<void> {
+  const dataSource = await database.open();
+  try {
+    await dataSource.transaction(work);
+  } finally {
+    await dataSource.destroy();
+  }
+}

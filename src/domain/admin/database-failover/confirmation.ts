@@ -1,0 +1,239 @@
+import type { Logger } from '@nestjs/common';
+import { highestSerial, moveSerials } from '#domain/ssh/serials/serials.repository.js';
+import type { Clock } from '#platform/clock/clock.js';
+import { newUuid } from '#platform/clock/random.js';
+import {
+  lockConfirmedIdentity,
+  readIdentity,
+  recordIdentity,
+  type DatabaseIdentity,
+} from '#platform/database/identity/database-identity.js';
+import type { UncheckedDatabase } from '#platform/database/open-database.js';
+import { isDatabaseAway } from '#platform/database/statements/faults.js';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import { decide, isSameServer, type FailoverDecision, type FailoverSetting } from './decision.js';
+import type { FailoverLimits } from './failover-limits.js';
+import { compareMemory, countMissingOf, type MarkComparison } from './lost-commits.js';
+import { announce, detailsOf } from './outcome.js';
+import type { KnownStart, ReplicaMemory } from './replica-memory.js';
+import {
+  AnotherServer,
+  assertStart,
+  completeReports,
+  deleteReports,
+  isReportDue,
+  lastConfirmation,
+  liftTimeLimits,
+  recordConfirmation,
+  recordReport,
+  tryConfirmationLock,
+  withdrawConfirmation,
+} from './replicas.repository.js';
+
+/** The database, the settings and the acts of a confirmation. */
+export interface ConfirmationParts {
+  readonly database: UncheckedDatabase;
+  readonly setting: FailoverSetting;
+  readonly sessionHours: number;
+  readonly limits: FailoverLimits;
+  readonly clock: Clock;
+  readonly security: Logger;
+  /** Ends the wait for other processes when this process stops. */
+  readonly signal?: AbortSignal;
+  /** Ends everything on record that gives access. */
+  endEverything(dataSource: DataSource): Promise<object>;
+  /** Lists the tokens and secrets that an admin confirms, in the transaction that confirms the server. */
+  listSecrets(tx: EntityManager): Promise<number>;
+  /** Does the ends of access again that this process remembers. */
+  redo(dataSource: DataSource): Promise<void>;
+}
+
+/**
+ * Confirms a start of PostgreSQL: each running process reports what it misses there. Then one of them decides, ends what must end, and
+ * records the identity. Until then nothing is issued.
+ */
+export class Confirmation {
+  constructor(
+    private readonly parts: ConfirmationParts,
+    private readonly memory: ReplicaMemory,
+  ) {}
+
+  /**
+   * Returns once the server is confirmed and lacks nothing that this process remembers, or all access has ended.
+   *
+   * @throws the driver's error if the database goes away, and an Error if another server answers: begin again then
+   */
+  async run(): Promise<void> {
+    const dataSource = await this.parts.database.open();
+    const runner = dataSource.createQueryRunner();
+    try {
+      const { manager } = runner;
+      const identity = await readIdentity(manager);
+      let isAdopted = false;
+      while (!isAdopted) {
+        const wasLost = await this.#report(manager, identity);
+        const known = await this.#confirmed(manager, identity);
+        isAdopted = known !== undefined && (await this.#adopt(manager, known, wasLost));
+      }
+    } finally {
+      await runner.release();
+      await dataSource.destroy();
+    }
+  }
+
+  /**
+   * Compares the memory with the server, and reports the result unless the server is confirmed and lacks nothing.
+   *
+   * @returns whether it lacks something
+   */
+  async #report(manager: EntityManager, identity: DatabaseIdentity): Promise<boolean> {
+    const comparison = await manager.transaction((tx) => this.#compare(tx, identity));
+    const { loss } = comparison;
+    if (loss === undefined) return false;
+    this.parts.security.warn(
+      { missing: loss },
+      'the database lacks what this process had committed: all access ends before the service goes on',
+    );
+    await this.#redo(identity);
+    await manager.transaction(async (tx) => {
+      await assertStart(tx, identity.startedAt);
+      await this.#recordReport(tx, this.memory.id, comparison);
+    });
+    return true;
+  }
+
+  async #compare(tx: EntityManager, identity: DatabaseIdentity): Promise<MarkComparison> {
+    await assertStart(tx, identity.startedAt);
+    const confirmed = await lockConfirmedIdentity(tx);
+    const comparison = await compareMemory(tx, this.memory);
+    const isProof = comparison.loss !== undefined;
+    const isConfirmed = confirmed !== undefined && isSameServer(confirmed, identity);
+    if (isConfirmed && !isProof) return comparison;
+    // Other processes may have confirmed the server before this one found the loss. A copy of a database has the same start time.
+    if (confirmed?.startedAt === identity.startedAt) await withdrawConfirmation(tx);
+    // The proof has an id of its own, so that it stays while this process has not reported, or if it ends before.
+    await this.#recordReport(tx, isProof ? newUuid() : this.memory.id, comparison);
+    return comparison;
+  }
+
+  #recordReport(
+    tx: EntityManager,
+    replicaId: string,
+    { loss, lacksHeartbeat }: MarkComparison,
+  ): Promise<void> {
+    const { isWitness, highestSerial: highest } = this.memory;
+    const isLost = loss !== undefined;
+    const found = { isWitness, isLost, lacksHeartbeat, highestSerial: highest };
+    return recordReport(tx, { replicaId, ...found });
+  }
+
+  /** Does the remembered ends again. A fault of one must not hide the proof, which ends all access in any case. */
+  async #redo(identity: DatabaseIdentity): Promise<void> {
+    try {
+      await this.#workOn(identity, (dataSource) => this.parts.redo(dataSource));
+    } catch (error) {
+      if (isDatabaseAway(error) || error instanceof AnotherServer) throw error;
+      this.parts.security.error(
+        error,
+        'removals and revocations of the last hour may be undone: compare the audit log with the accounts',
+      );
+    }
+  }
+
+  /**
+   * Waits until this process or another one has confirmed the server.
+   *
+   * @returns undefined if another process has taken a confirmation back, which deleted all reports: the one of this process is awaited
+   */
+  async #confirmed(
+    manager: EntityManager,
+    identity: DatabaseIdentity,
+  ): Promise<KnownStart | undefined> {
+    const { clock, limits, signal } = this.parts;
+    for (;;) {
+      const outcome = await manager.transaction((tx) => this.#conclude(tx, identity));
+      if (outcome) {
+        if (outcome.decision) announce(this.parts.security, outcome.decision);
+        return outcome.known;
+      }
+      await clock.sleep(limits.poll, signal && { signal });
+      if (await isReportDue(manager, this.memory.id)) return undefined;
+    }
+  }
+
+  /** Decides and confirms, if no other process does so now and no report is awaited. */
+  async #conclude(tx: EntityManager, identity: DatabaseIdentity): Promise<Outcome | undefined> {
+    if (!(await tryConfirmationLock(tx))) return undefined;
+    await liftTimeLimits(tx);
+    await assertStart(tx, identity.startedAt);
+    const confirmed = await lockConfirmedIdentity(tx);
+    if (confirmed && isSameServer(confirmed, identity)) return { known: await knownStart(tx) };
+    const reports = await completeReports(tx, this.parts.limits);
+    if (!reports) return undefined;
+    const decision = confirmed && decide(confirmed, identity, reports, this.parts.setting);
+    if (decision?.endsEverything === true) {
+      await this.#workOn(identity, (dataSource) => this.parts.endEverything(dataSource));
+      await this.parts.listSecrets(tx);
+    }
+    await this.#moveSerials(tx, decision);
+    await recordIdentity(tx, identity, decision?.endsEverything === true);
+    if (confirmed && decision)
+      await recordConfirmation(tx, detailsOf(confirmed, identity, decision));
+    await deleteReports(tx);
+    return { known: await knownStart(tx), decision };
+  }
+
+  /**
+   * Works on a connection of its own. Several hosts, a proxy or a second promotion may lead it to another server: this one must not be
+   * confirmed then, because nothing has ended here.
+   *
+   * @throws AnotherServer before or after the work
+   */
+  async #workOn(
+    { startedAt }: DatabaseIdentity,
+    work: (dataSource: DataSource) => Promise<unknown>,
+  ): Promise<void> {
+    const dataSource = await this.parts.database.open();
+    try {
+      await assertStart(dataSource.manager, startedAt);
+      await work(dataSource);
+      await assertStart(dataSource.manager, startedAt);
+    } finally {
+      await dataSource.destroy();
+    }
+  }
+
+  async #moveSerials(tx: EntityManager, decision: FailoverDecision | undefined): Promise<void> {
+    const { sessionHours } = this.parts;
+    const clock = this.parts.clock.milliseconds();
+    if (decision === undefined || decision.serials === 'same') {
+      await moveSerials(tx, { kind: 'same', clock });
+      return;
+    }
+    const { serials: revokeFrom, highestSerial: highestSeen } = decision;
+    await moveSerials(tx, { kind: 'another', revokeFrom, highestSeen, clock, sessionHours });
+  }
+
+  /** Goes on with a confirmed server. @returns false if it lacks what was committed on another server meanwhile */
+  async #adopt(manager: EntityManager, known: KnownStart, wasLost: boolean): Promise<boolean> {
+    const { memory } = this;
+    memory.noteSerial(await highestSerial(manager));
+    // What another server committed after the comparison is missing here.
+    const noted = memory.takeNoted();
+    if ((await countMissingOf(manager, noted)) > 0) return false;
+    memory.adopt(known, wasLost);
+    return true;
+  }
+}
+
+/** A confirmed start, and the decision if this process made it. */
+interface Outcome {
+  readonly known: KnownStart;
+  readonly decision?: FailoverDecision | undefined;
+}
+
+async function knownStart(tx: EntityManager): Promise<KnownStart> {
+  const known = await lastConfirmation(tx);
+  if (!known) throw new Error('the identity of the database is not on record');
+  return known;
+}

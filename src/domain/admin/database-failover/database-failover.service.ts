@@ -1,0 +1,167 @@
+import {
+  Inject,
+  Injectable,
+  Logger,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
+import { CertificateAuthority } from '#domain/ssh/authority/certificate-authority.service.js';
+import { Clock } from '#platform/clock/clock.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { Database } from '#platform/database/open-database.js';
+import {
+  isDatabaseAway,
+  reasonOf,
+  sqlStateOf,
+  UNCONFIRMED,
+} from '#platform/database/statements/faults.js';
+import { Confirmation } from './confirmation.js';
+import type { FailoverLimits } from './failover-limits.js';
+import { endEverything } from './reconciliation/end-everything.js';
+import { listKeptSecrets } from './reconciliation/lost-acts.repository.js';
+import { RecentEnds } from './reconciliation/recent-ends.js';
+import { redo } from './reconciliation/redo.js';
+import { ReplicaMemory } from './replica-memory.js';
+import { forgetReplica, recordHeartbeat } from './replicas.repository.js';
+
+/** The token of the times of a failover. */
+export const LIMITS = Symbol('failover limits');
+
+const DAY = 86_400_000;
+const HOUR = 3_600_000;
+
+/**
+ * Says twice a second that this process runs, remembers what it commits, and takes part in the confirmation of every server that
+ * its connections reach. One loop does both, so that at most one confirmation runs.
+ */
+@Injectable()
+export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  readonly #log = new Logger('database');
+  readonly #memory: ReplicaMemory;
+  readonly #confirmation: Confirmation;
+  readonly #stop = new AbortController();
+  /** Ends the rest between two turns. */
+  #wake = new AbortController();
+  /** True if a connection was refused since the last turn: an older connection may reach another server, so that its answer says nothing. */
+  #isRefused = false;
+  /** The last reset of the statistics of PostgreSQL, which a crash of one of its processes causes. */
+  #statisticsOf: string | undefined;
+  #loop: Promise<void> | undefined;
+
+  constructor(
+    @Inject(CONFIG) config: Pick<Config, 'database' | 'session' | 'cleanUp'>,
+    @Inject(LIMITS) private readonly limits: FailoverLimits,
+    private readonly database: Database,
+    private readonly clock: Clock,
+    recentEnds: RecentEnds,
+    authority: CertificateAuthority,
+  ) {
+    this.#memory = new ReplicaMemory(limits, keptFor(config.cleanUp.retentionDays), clock);
+    this.#confirmation = new Confirmation(
+      {
+        database: database.unchecked,
+        setting: config.database.failover,
+        sessionHours: config.session.hours,
+        limits,
+        clock,
+        security: new Logger('security'),
+        signal: this.#stop.signal,
+        endEverything: (dataSource) => endEverything(dataSource, this.#log),
+        listSecrets: listKeptSecrets,
+        redo: async (dataSource) => {
+          await redo(dataSource, recentEnds.recent());
+        },
+      },
+      this.#memory,
+    );
+    database.onRecorded((ids) => this.#memory.noteRecorded(ids));
+    database.gate.onRefusal(() => {
+      this.#isRefused = true;
+      this.#wake.abort();
+    });
+    authority.onSerial((serial) => this.#memory.noteSerial(serial));
+  }
+
+  /** The first heartbeat comes before the first request. */
+  async onApplicationBootstrap(): Promise<void> {
+    const isFine = await this.#turn();
+    this.#loop = this.#run(isFine);
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    this.#stop.abort();
+    await this.#loop;
+    await forgetReplica(this.database.dataSource.manager, this.#memory.id).catch(
+      (error: unknown) => {
+        this.#log.warn(`Other processes may wait for this one: ${reasonOf(error)}`);
+      },
+    );
+  }
+
+  async #run(isFine: boolean): Promise<void> {
+    let pause = this.#pauseAfter(isFine);
+    while (!this.#stop.signal.aborted) {
+      await this.#rest(pause);
+      if (this.#stop.signal.aborted) return;
+      pause = this.#pauseAfter(await this.#turn());
+    }
+  }
+
+  #pauseAfter(isFine: boolean): number {
+    return isFine ? this.limits.heartbeat : this.limits.poll;
+  }
+
+  /** Pauses. A refused connection ends the pause after a heartbeat, but not the pause after a fault, which would be none. */
+  async #rest(milliseconds: number): Promise<void> {
+    this.#wake = new AbortController();
+    const mayWake = milliseconds === this.limits.heartbeat ? [this.#wake.signal] : [];
+    const signal = AbortSignal.any([this.#stop.signal, ...mayWake]);
+    await this.clock.sleep(milliseconds, { signal }).catch(() => undefined);
+  }
+
+  /** Says that this process runs, or takes part in the confirmation of another server. @returns false if it has to try again soon */
+  async #turn(): Promise<boolean> {
+    let mustCompare = false;
+    try {
+      const isRefused = this.#isRefused;
+      this.#isRefused = false;
+      if (!isRefused && (await this.#beat())) return true;
+      mustCompare = true;
+      await this.#confirmation.run();
+      mustCompare = false;
+      return this.#beat();
+    } catch (error) {
+      this.#isRefused ||= mustCompare;
+      if (!this.#stop.signal.aborted && !isDatabaseAway(error)) {
+        this.#log.warn(`PostgreSQL is not confirmed yet (${reasonOf(error)}): trying again`);
+      }
+      return false;
+    }
+  }
+
+  /** @returns false if the connection reaches a start of PostgreSQL that this process does not know, or one that has crashed since */
+  async #beat(): Promise<boolean> {
+    const memory = this.#memory;
+    try {
+      const beat = await recordHeartbeat(this.database.dataSource.manager, memory.id, memory.known);
+      if (!beat) return false;
+      const isAfterCrash = (this.#statisticsOf ?? beat.statisticsOf) !== beat.statisticsOf;
+      this.#statisticsOf = beat.statisticsOf;
+      if (isAfterCrash) return false;
+      if (!memory.known) memory.adopt(beat, false);
+      memory.noteHeartbeat(beat.seenAt);
+      return true;
+    } catch (error) {
+      if (sqlStateOf(error) === UNCONFIRMED) return false;
+      throw error;
+    }
+  }
+}
+
+/**
+ * The time in milliseconds for which every audit row is kept at least. A missing row that is older proves nothing. An hour is left for
+ * clocks that differ.
+ */
+function keptFor({ auth, oauth }: Config['cleanUp']['retentionDays']): number {
+  return Math.max(0, Math.min(auth, oauth) * DAY - HOUR);
+}

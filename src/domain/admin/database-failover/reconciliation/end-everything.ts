@@ -1,0 +1,33 @@
+import type { Logger } from '@nestjs/common';
+import type { EndedBatch, RevokedCounts } from '#domain/access-revocation/revocable.js';
+import { everyRevocation } from '../../revocation-kinds/every-revocation.js';
+import { forgetUncollected } from '#domain/providers/saml/received-assertions.repository.js';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import { ENDED_TABLES, waitForWriters } from './ended-tables.repository.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
+
+/** The reason of the end, as the revocation records keep it. */
+export const LOST_COMMITS = {
+  reason: 'database lost commits',
+  revokedBy: 'reconciliation',
+} as const;
+
+/**
+ * Ends everything on record that gives access: sessions, grants, tokens, codes, interactions and passes; marks every valid certificate
+ * revoked, and queues GitHub tokens. Keys and accounts stay. Each batch is a transaction of its own in the order of locks of the
+ * service, so that a run that was killed goes on with the next one.
+ *
+ * @param dataSource of a server that may be unconfirmed, with a connection that is free
+ * @returns the numbers of what was live
+ */
+export async function endEverything(dataSource: DataSource, log: Logger): Promise<RevokedCounts> {
+  for (const table of ENDED_TABLES) {
+    await dataSource.transaction((tx) => waitForWriters(tx, table));
+  }
+  const transact = (work: (tx: EntityManager) => Promise<EndedBatch>) =>
+    withTransactionRetry(dataSource, work);
+  const counts = await everyRevocation().endOnRecord(transact, LOST_COMMITS);
+  await forgetUncollected(dataSource.manager);
+  log.log(`Everything on record has ended: ${JSON.stringify(counts)}`);
+  return counts;
+}

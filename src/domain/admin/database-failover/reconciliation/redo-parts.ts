@@ -1,0 +1,55 @@
+import type { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { AuthenticatorsRepository } from '#domain/keys/authenticators/authenticators.repository.js';
+import { RecordEnds } from '#domain/directory/record-ends.service.js';
+import { UserDirectory } from '#domain/directory/user-directory.service.js';
+import { UsersRepository } from '#domain/directory/users.repository.js';
+import { EnrollmentPassesRepository } from '#domain/keys/enrollment-passes/enrollment-passes.repository.js';
+import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
+import { everyRevocation } from '../../revocation-kinds/every-revocation.js';
+import { ScimTokensRepository } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
+
+/** The parts of the domain that do lost acts again. */
+export interface RedoParts {
+  readonly accessRevocation: AccessRevocation;
+  readonly audit: AuditLog;
+  readonly clients: ClientsRepository;
+  readonly directory: UserDirectory;
+  readonly ends: RecordEnds;
+  readonly keys: AuthenticatorsRepository;
+  readonly organizations: OrganizationsRepository;
+  readonly passes: EnrollmentPassesRepository;
+  readonly scimTokens: ScimTokensRepository;
+  readonly users: UsersRepository;
+}
+
+/** Puts the parts together without Nest. */
+export function redoParts(): RedoParts {
+  const accessRevocation = everyRevocation();
+  const audit = new AuditLog();
+  const users = new UsersRepository();
+  const organizations = new OrganizationsRepository();
+  const tombstones = new TombstonesRepository();
+  const directory = new UserDirectory(
+    { enrollment: { bootstrapAdmins: undefined }, upstream: { providers: [] } },
+    users,
+    organizations,
+    tombstones,
+    accessRevocation,
+    audit,
+  );
+  return {
+    accessRevocation,
+    audit,
+    clients: new ClientsRepository(),
+    directory,
+    ends: new RecordEnds(users, directory, tombstones, accessRevocation),
+    keys: new AuthenticatorsRepository(),
+    organizations,
+    passes: new EnrollmentPassesRepository(),
+    scimTokens: new ScimTokensRepository(),
+    users,
+  };
+}

@@ -1,0 +1,123 @@
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import type { AccountAudit } from '#domain/directory/account.js';
+import { UserDirectory } from '#domain/directory/user-directory.service.js';
+import { UsersRepository, type User } from '#domain/directory/users.repository.js';
+import type { GivenPass } from '#domain/keys/enrollment-passes/enrollment-pass.js';
+import { EnrollmentPassesRepository } from '#domain/keys/enrollment-passes/enrollment-passes.repository.js';
+import { givePass } from '#domain/keys/enrollment-passes/give-pass.js';
+import { domainOfEmail } from '#domain/organizations/email-address.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { newUuid } from '#platform/clock/random.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
+import { operatorDetails, type MachineOperator } from './operator.js';
+import { rehearsed } from './rehearsal.js';
+import { findPeople, type PeopleQuery, type KnownPerson } from './people.repository.js';
+
+/** The revoker in the records of what the operator ends. */
+const REVOKED_BY = 'operator';
+
+/** The effect of an act. */
+export interface ActOutcome {
+  /** False for an act without effect, which writes no audit row. */
+  readonly changed: boolean;
+  readonly ended: RevokedCounts;
+  readonly pass?: GivenPass;
+}
+
+/** An act of the operator on a user. */
+export interface OperatorAct {
+  readonly kind: 'make-admin' | 'revoke-everything' | 'give-pass';
+  readonly userId: string;
+  readonly operator: MachineOperator;
+}
+
+/** The parts of the domain that the acts use. */
+export interface OperatorParts {
+  readonly dataSource: DataSource;
+  readonly users: UsersRepository;
+  readonly organizations: OrganizationsRepository;
+  readonly directory: UserDirectory;
+  readonly passes: EnrollmentPassesRepository;
+  readonly audit: AuditLog;
+}
+
+/** The acts of the operator of the service on accounts. Each change is one transaction with its audit row. */
+export class OperatorAccess {
+  constructor(private readonly parts: OperatorParts) {}
+
+  /** Finds people by address, organization or role. */
+  find(query: PeopleQuery): Promise<KnownPerson[]> {
+    return findPeople(this.parts.dataSource.manager, query);
+  }
+
+  /**
+   * Performs an act.
+   *
+   * @throws DomainError not_found for a user who is gone, account_inactive, admin_required for a user without an organization,
+   *   domain_not_proven for an address that the organization does not own
+   */
+  perform(act: OperatorAct): Promise<ActOutcome> {
+    return this.parts.dataSource.transaction((tx) => this.#perform(tx, act));
+  }
+
+  /** Returns the outcome of an act without the act: its transaction is rolled back. @throws DomainError as the act does */
+  async rehearse(act: OperatorAct): Promise<ActOutcome> {
+    const performs = (tx: EntityManager) => this.#perform(tx, act);
+    const { changed, ended } = await rehearsed(this.parts.dataSource, performs);
+    return { changed, ended }; // its pass was never stored
+  }
+
+  async #perform(tx: EntityManager, act: OperatorAct): Promise<ActOutcome> {
+    const user = await this.parts.directory.lock(tx, act.userId);
+    if (act.kind === 'make-admin') return this.#makeAdmin(tx, user, act);
+    if (act.kind === 'give-pass') return this.#givePass(tx, user, act);
+    const reason = 'everything revoked by the operator';
+    const audit = auditOf(act, user, 'admin_revoke_credentials');
+    const end = { reason, revokedBy: REVOKED_BY, audit };
+    const ended = await this.parts.directory.revokeCredentials(tx, user, end);
+    return { changed: true, ended };
+  }
+
+  async #givePass(tx: EntityManager, user: User, act: OperatorAct): Promise<ActOutcome> {
+    const reason = 'the operator gave a re-enrollment pass';
+    const audit = auditOf(act, user, 'enrollment_pass_created');
+    const end = { reason, revokedBy: REVOKED_BY, audit };
+    const { pass, ended } = await givePass(tx, this.parts, user, end, null);
+    return { changed: true, ended, pass };
+  }
+
+  /** An admin needs an organization, an active account, and an address that the organization owns: the service checks the same. */
+  async #makeAdmin(tx: EntityManager, user: User, act: OperatorAct): Promise<ActOutcome> {
+    const { id, orgId, email, active } = user;
+    if (orgId === null) {
+      throw new DomainError(
+        'admin_required',
+        'This person is in no organization, and cannot be its admin.',
+      );
+    }
+    if (!active) throw new DomainError('account_inactive', 'This account is deactivated.');
+    const { organizations, users, audit } = this.parts;
+    if (email === null || !(await organizations.ownsDomain(tx, orgId, domainOfEmail(email)))) {
+      throw new DomainError(
+        'domain_not_proven',
+        'The organization has not proven that it owns the domain of this address: its admin could not act.',
+      );
+    }
+    if (!(await users.setAdmin(tx, { id, orgId }, true))) return { changed: false, ended: {} };
+    await audit.record(tx, { ...auditOf(act, user, 'admin_promote'), subjectId: id, orgId });
+    return { changed: true, ended: {} };
+  }
+}
+
+/** The event has no actor: the operator of the service is no user. The address is kept, since it outlives the account. */
+function auditOf<Type extends AccountAudit['type'] | 'admin_promote'>(
+  { operator }: OperatorAct,
+  { email }: User,
+  type: Type,
+) {
+  const origin: AuditOrigin = { requestId: newUuid(), ip: undefined, userAgent: undefined };
+  return { type, actorId: null, origin, details: { email, ...operatorDetails(operator) } };
+}

@@ -1,0 +1,94 @@
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import { parseDomain } from '#domain/organizations/domains/domain-name.js';
+import { DomainOwnership } from '#domain/organizations/domains/domain-ownership.service.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { newUuid } from '#platform/clock/random.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import {
+  findOrganization,
+  listDomains,
+  type KnownDomain,
+  type KnownOrganization,
+} from './domains.repository.js';
+import { operatorDetails, type MachineOperator } from './operator.js';
+import { rehearsed } from './rehearsal.js';
+
+/** An act of the operator on a domain. */
+export interface OperatorDomainAct {
+  readonly kind: 'release' | 'assign';
+  readonly domain: string;
+  /** The organization that gets the domain; null for a release. */
+  readonly orgId: string | null;
+  readonly operator: MachineOperator;
+}
+
+/** The effect of an act on a domain. */
+export interface DomainOutcome {
+  /** False for an act without effect, which writes no audit row. */
+  readonly changed: boolean;
+  /** The organization that had the domain; null without one. */
+  readonly ownerBefore: string | null;
+  readonly ended: RevokedCounts;
+}
+
+/** The parts of the domain that the acts use. */
+export interface OperatorDomainParts {
+  readonly dataSource: DataSource;
+  readonly organizations: OrganizationsRepository;
+  readonly ownership: DomainOwnership;
+}
+
+/** The acts of the operator of the service on domains. Each change is one transaction with its audit row. */
+export class OperatorDomains {
+  constructor(private readonly parts: OperatorDomainParts) {}
+
+  /** Lists domains: of every organization or of one, and only one domain where it is named. */
+  list(query: { readonly org?: string | undefined; readonly domain?: string }) {
+    return listDomains(this.parts.dataSource.manager, query);
+  }
+
+  /** Finds an organization by its id or by one of its verified domains. */
+  organization(named: string): Promise<KnownOrganization | undefined> {
+    return findOrganization(this.parts.dataSource.manager, named);
+  }
+
+  /**
+   * Performs an act.
+   *
+   * @throws DomainError not_found for a domain that no organization owns, or an organization that is gone; invalid_request for a domain
+   *   that strangers share; domain_taken for one that another organization has proven
+   */
+  perform(act: OperatorDomainAct): Promise<DomainOutcome> {
+    return this.parts.dataSource.transaction((tx) => this.#perform(tx, act));
+  }
+
+  /** Returns the outcome of an act without the act. @throws DomainError as the act does */
+  rehearse(act: OperatorDomainAct): Promise<DomainOutcome> {
+    return rehearsed(this.parts.dataSource, (tx) => this.#perform(tx, act));
+  }
+
+  async #perform(tx: EntityManager, act: OperatorDomainAct): Promise<DomainOutcome> {
+    const { organizations, ownership } = this.parts;
+    const domain = parseDomain(act.domain);
+    const by = {
+      origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
+      details: { ...operatorDetails(act.operator) },
+    };
+    await organizations.lockDomain(tx, domain);
+    const [owner]: (KnownDomain | undefined)[] = await listDomains(tx, { domain, owned: true });
+    const ownerBefore = owner?.organization.id ?? null;
+    if (act.orgId === null) {
+      const { ended } = await ownership.release(tx, domain, by);
+      return { changed: true, ownerBefore, ended };
+    }
+    if (!(await findOrganization(tx, act.orgId))) {
+      throw new DomainError(
+        'not_found',
+        'There is no such organization. The command `domains` lists those that own a domain.',
+      );
+    }
+    const ended = await ownership.assign(tx, { orgId: act.orgId, domain }, by);
+    return { changed: ended !== undefined, ownerBefore, ended: ended ?? {} };
+  }
+}

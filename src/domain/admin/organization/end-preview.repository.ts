@@ -1,0 +1,36 @@
+import { isInRevokedRange } from '#domain/ssh/serials/revoked-ranges.repository.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+
+/** The most users whose sessions and credentials are counted for a page. */
+const MOST_COUNTED = 1000;
+
+/** A forecast of an act that ends the access of users, for the page that asks for a confirmation. */
+export interface EndPreview {
+  readonly users: number;
+  /** Null for more users than a page counts for. */
+  readonly counts: RevokedCounts | null;
+}
+
+/** Counts what some users hold, by the conditions by which the end of their access counts: nothing that has expired. */
+export async function previewEnd(
+  tx: EntityManager,
+  userIds: readonly string[],
+): Promise<EndPreview> {
+  if (userIds.length > MOST_COUNTED) return { users: userIds.length, counts: null };
+  const ids = fragment`ANY (${userIds}::uuid[])`;
+  const [counts] = await sql<Record<string, number>>(tx)`
+    SELECT (SELECT count(*)::int FROM sessions WHERE user_id = ${ids} AND expires_at > now()) AS sessions,
+           (SELECT count(*)::int FROM ssh_certificates
+            WHERE user_id = ${ids} AND revoked_at IS NULL AND valid_before > now()
+              AND NOT ${isInRevokedRange(fragment`serial`)}) AS certificates,
+           (SELECT count(*)::int FROM oauth_grants WHERE user_id = ${ids} AND expires_at > now()) AS grants,
+           (SELECT count(*)::int FROM oauth_grants g JOIN oauth_artifacts t ON t.grant_id = g.id
+            WHERE g.user_id = ${ids} AND g.expires_at > now() AND t.model = 'AccessToken'
+              AND t.consumed_at IS NULL AND t.expires_at > now())
+         + (SELECT count(*)::int FROM oauth_clients c JOIN oauth_artifacts t ON t.client_id = c.id
+            WHERE c.owner_id = ${ids} AND t.model = 'ClientCredentials' AND t.expires_at > now()) AS tokens,
+           (SELECT count(*)::int FROM github_tokens WHERE user_id = ${ids} AND expires_at > now()) AS github_tokens`;
+  return { users: userIds.length, counts: { ...counts } };
+}

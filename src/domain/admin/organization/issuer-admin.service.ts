@@ -1,0 +1,191 @@
+import { Injectable } from '@nestjs/common';
+import type { AuditType } from '#domain/audit/audit-event.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { Members } from '#domain/directory/members.service.js';
+import type { Admin } from '#domain/directory/users.repository.js';
+import { IssuerKeys } from '#domain/organizations/issuers/issuer-keys.service.js';
+import { isReservedLabel } from '#domain/organizations/issuers/issuer-label.js';
+import {
+  OrganizationIssuersRepository,
+  type NewIssuerKey,
+  type OrganizationIssuer,
+} from '#domain/organizations/issuers/organization-issuers.repository.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** The most labels that an organization ever has: each stays reserved for it, and no other organization gets it. */
+const MOST_LABELS = 3;
+
+/**
+ * The issuer of an organization, as its admins read and change it. Each change first locks the admin, then the organization: changes
+ * of one organization come one after another. A key is generated before the transaction, since that takes a second.
+ */
+@Injectable()
+export class IssuerAdmin {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly members: Members,
+    private readonly organizations: OrganizationsRepository,
+    private readonly issuers: OrganizationIssuersRepository,
+    private readonly issuerKeys: IssuerKeys,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /** True where the operator has configured the key under which the keys of issuers are sealed. */
+  get isConfigured(): boolean {
+    try {
+      this.issuerKeys.assertConfigured();
+      return true;
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'issuers_not_configured') return false;
+      throw error;
+    }
+  }
+
+  /** Returns the issuer of the organization. */
+  show({ orgId }: Admin): Promise<OrganizationIssuer | undefined> {
+    return this.issuers.find(this.dataSource.manager, orgId);
+  }
+
+  /**
+   * Claims a label with a first key. The answer does not say which organization has a label that is taken.
+   *
+   * @throws DomainError issuers_not_configured, label_reserved, label_taken, issuer_exists, limit_reached, admin_required
+   */
+  async claim(
+    admin: Admin,
+    { label, active }: { readonly label: string; readonly active: boolean },
+    origin: AuditOrigin,
+  ): Promise<OrganizationIssuer> {
+    this.issuerKeys.assertConfigured();
+    if (isReservedLabel(label)) {
+      throw new DomainError('label_reserved', 'This label is reserved. Choose another one.');
+    }
+    await this.#checkClaim(this.dataSource.manager, admin, label);
+    const key = await this.issuerKeys.newKey(admin.orgId, label);
+    return this.#change(admin, async (tx) => {
+      await this.#checkClaim(tx, admin, label);
+      if (!(await this.issuers.claim(tx, admin.orgId, label, active))) throw labelTaken();
+      await this.issuers.insertKey(tx, key);
+      const { kid } = key;
+      await this.#record(tx, 'org_issuer_claimed', admin, origin, { label, kid, active });
+    });
+  }
+
+  /**
+   * Decides if the AWS tokens of the organization come from its issuer, from the next token on.
+   *
+   * @throws DomainError issuers_not_configured, not_found, admin_required
+   */
+  setActive(admin: Admin, active: boolean, origin: AuditOrigin): Promise<OrganizationIssuer> {
+    if (active) this.issuerKeys.assertConfigured();
+    return this.#change(admin, async (tx) => {
+      const { label } = await this.#found(tx, admin);
+      if (!(await this.issuers.setActive(tx, admin.orgId, active))) return;
+      const type = active ? 'org_issuer_activated' : 'org_issuer_deactivated';
+      await this.#record(tx, type, admin, origin, { label });
+    });
+  }
+
+  /**
+   * Releases the label: its host and its keys end with the commit, and AWS tokens come from the service's own issuer.
+   *
+   * @throws DomainError not_found, admin_required
+   */
+  async release(admin: Admin, origin: AuditOrigin): Promise<void> {
+    await this.#locked(admin, async (tx) => {
+      const { label } = await this.#found(tx, admin);
+      await this.issuers.release(tx, admin.orgId, label);
+      await this.#record(tx, 'org_issuer_released', admin, origin, { label });
+    });
+  }
+
+  /**
+   * Replaces the signing key. A planned rotation publishes the next key first. An emergency withdraws every key, and a new one
+   * signs at once.
+   *
+   * @throws DomainError issuers_not_configured, not_found, rotation_pending, admin_required
+   */
+  async rotate(admin: Admin, emergency: boolean, origin: AuditOrigin): Promise<OrganizationIssuer> {
+    this.issuerKeys.assertConfigured();
+    const { label } = await this.#found(this.dataSource.manager, admin);
+    const key = await this.issuerKeys.newKey(admin.orgId, label);
+    return this.#change(admin, async (tx) => {
+      const current = await this.#found(tx, admin);
+      if (current.label !== label) throw noIssuer(); // it was released, and another one claimed, meanwhile
+      const withdrawn = await (emergency ? this.#replace(tx, key) : this.#addNext(tx, key));
+      const details = { label, kid: key.kid, emergency, withdrawn };
+      await this.#record(tx, 'org_issuer_key_rotated', admin, origin, details);
+    });
+  }
+
+  /** Withdraws every key and adds one that signs at once. Returns the ids of the withdrawn keys. */
+  async #replace(tx: EntityManager, key: NewIssuerKey): Promise<string[]> {
+    const withdrawn = await this.issuers.withdrawKeys(tx, key.orgId, key.label);
+    await this.issuers.insertKey(tx, key);
+    return withdrawn;
+  }
+
+  async #addNext(tx: EntityManager, key: NewIssuerKey): Promise<string[]> {
+    if (await this.issuers.insertNextKey(tx, key)) return [];
+    throw new DomainError(
+      'rotation_pending',
+      'The next key is published already and does not sign yet. Wait for it, or rotate in an emergency.',
+    );
+  }
+
+  /** Refuses a claim that cannot succeed, before a key is generated and again under the lock of the organization. */
+  async #checkClaim(tx: EntityManager, { orgId }: Admin, label: string): Promise<void> {
+    if (await this.issuers.find(tx, orgId)) {
+      throw new DomainError('issuer_exists', 'Your organization has an issuer. Release it first.');
+    }
+    if (await this.issuers.isForeign(tx, orgId, label)) throw labelTaken();
+    if ((await this.issuers.countOthers(tx, orgId, label)) < MOST_LABELS) return;
+    throw new DomainError(
+      'limit_reached',
+      `An organization has at most ${MOST_LABELS} labels, released ones included. Claim one of them again.`,
+    );
+  }
+
+  async #found(tx: EntityManager, { orgId }: Admin): Promise<OrganizationIssuer> {
+    const issuer = await this.issuers.find(tx, orgId);
+    if (!issuer) throw noIssuer();
+    return issuer;
+  }
+
+  /** Runs a change under the locks, and returns the issuer as it is then. */
+  #change(admin: Admin, change: (tx: EntityManager) => Promise<void>): Promise<OrganizationIssuer> {
+    return this.#locked(admin, async (tx) => {
+      await change(tx);
+      return this.#found(tx, admin);
+    });
+  }
+
+  #locked<T>(admin: Admin, act: (tx: EntityManager) => Promise<T>): Promise<T> {
+    return this.dataSource.transaction(async (tx) => {
+      await this.members.holdAdmin(tx, admin);
+      await this.organizations.lockSettings(tx, admin.orgId);
+      return act(tx);
+    });
+  }
+
+  #record(
+    tx: EntityManager,
+    type: AuditType & `org_issuer_${string}`,
+    { id: actorId, orgId }: Admin,
+    origin: AuditOrigin,
+    details: Readonly<Record<string, unknown>>,
+  ): Promise<void> {
+    return this.audit.record(tx, { type, actorId, subjectId: null, orgId, origin, details });
+  }
+}
+
+function labelTaken(): DomainError {
+  return new DomainError('label_taken', 'This label is taken. Choose another one.');
+}
+
+function noIssuer(): DomainError {
+  return new DomainError('not_found', 'Your organization has no issuer.');
+}

@@ -1,0 +1,238 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
+import { validate as isUuid } from 'uuid';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import type { NotedSecret } from '#domain/audit/noted-act.js';
+import { Members, adminRequired } from '#domain/directory/members.service.js';
+import type { Admin } from '#domain/directory/users.repository.js';
+import type { Membership } from '#domain/organizations/membership.js';
+import {
+  OrganizationsRepository,
+  type OrganizationSettings,
+} from '#domain/organizations/organizations.repository.js';
+import {
+  listRefusals,
+  type ListedRefusal,
+} from '#domain/directory/scim-tokens/scim-refusals.repository.js';
+import {
+  mintScimToken,
+  ScimTokensRepository,
+  type ScimToken,
+  type TokenRotation,
+} from '#domain/directory/scim-tokens/scim-tokens.repository.js';
+import { endDevicesOfOrganization } from '#domain/oauth/grants/device-codes.repository.js';
+import { expiresSoon } from '#domain/directory/scim-tokens/token-expiry.js';
+import { Clock } from '#platform/clock/clock.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** The most valid SCIM tokens of an organization. */
+const MOST_TOKENS = 100;
+
+/** The most refused writes in a list. */
+const MOST_REFUSALS = 50;
+
+/** The wanted properties of a new SCIM token. */
+export interface WantedToken {
+  readonly description: string;
+  readonly expiresInDays: number;
+  /** The id of the token that it replaces, from the request. */
+  readonly replaces?: string | undefined;
+}
+
+/** A valid SCIM token in a list. */
+export interface ListedToken extends ScimToken {
+  /** True within 30 days before its end. */
+  readonly expiresSoon: boolean;
+}
+
+/** A new SCIM token. Only this result contains its secret. */
+export interface NewToken {
+  readonly scimToken: ScimToken;
+  readonly secret: string;
+  /** How users become members of the organization from now on. */
+  readonly membership: Membership;
+}
+
+/** The settings and the SCIM tokens of an organization, as its admins read and change them. */
+@Injectable()
+export class OrganizationAdmin {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly members: Members,
+    private readonly organizations: OrganizationsRepository,
+    private readonly scimTokens: ScimTokensRepository,
+    private readonly audit: AuditLog,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Returns the settings. @throws DomainError admin_required */
+  async show({ orgId }: Admin): Promise<OrganizationSettings> {
+    const settings = await this.organizations.settings(this.dataSource.manager, orgId);
+    if (!settings) throw adminRequired();
+    return settings;
+  }
+
+  /**
+   * Changes settings. The audit event has the old and the new value of each; without a change there is no event. Switching the device
+   * grant off ends the sessions of devices, and the codes that wait.
+   *
+   * @param check refuses the settings as they are under the lock by an error
+   * @throws DomainError admin_required
+   */
+  async change(
+    admin: Admin,
+    change: Partial<OrganizationSettings>,
+    origin: AuditOrigin,
+    check?: (current: OrganizationSettings) => void,
+  ): Promise<OrganizationSettings> {
+    const { orgId } = admin;
+    return this.dataSource.transaction(async (tx) => {
+      await this.members.holdAdmin(tx, admin);
+      const before = await this.organizations.lockSettings(tx, orgId);
+      check?.(before);
+      const after = { ...before, ...change };
+      const details = differences(before, after);
+      if (Object.keys(details).length === 0) return before;
+      await this.organizations.changeSettings(tx, orgId, after);
+      if (before.device_grant && !after.device_grant) {
+        await endDevicesOfOrganization(tx, orgId);
+      }
+      await this.#record(tx, 'org_updated', admin, origin, details);
+      return after;
+    });
+  }
+
+  /** Lists the valid SCIM tokens, the newest first. */
+  async listTokens({ orgId }: Admin): Promise<ListedToken[]> {
+    const tokens = await this.scimTokens.list(this.dataSource.manager, orgId);
+    const now = this.clock.now();
+    return tokens.map((token) => ({ ...token, expiresSoon: expiresSoon(token, now) }));
+  }
+
+  /** Lists the last writes of the identity provider that were refused, the newest first. */
+  listRefusals({ orgId }: Admin): Promise<ListedRefusal[]> {
+    return listRefusals(this.dataSource.manager, orgId, MOST_REFUSALS);
+  }
+
+  /** Returns true when the next SCIM token is the first one, which sets the membership to `scim_only`. */
+  async isFirstToken({ orgId }: Admin): Promise<boolean> {
+    return !(await this.scimTokens.hadToken(this.dataSource.manager, orgId));
+  }
+
+  /**
+   * Returns the rotation of a SCIM token.
+   *
+   * @throws DomainError not_found for a token of another organization, and for an ended token that no valid one replaces
+   */
+  async findRotation({ orgId }: Admin, id: string): Promise<TokenRotation> {
+    const { manager } = this.dataSource;
+    const found = isUuid(id) && (await this.scimTokens.findRotation(manager, orgId, id));
+    if (!found || (found.oldEndedAt !== null && found.replacement === null)) throw noToken();
+    return found;
+  }
+
+  /**
+   * Creates a SCIM token. The first token of an organization sets its membership to `scim_only`: until an admin changes the
+   * setting, no sign-in creates a member. A valid token has at most one valid replacement.
+   *
+   * @throws DomainError admin_required, limit_reached; not_found and rotation_pending for the token to replace
+   */
+  async createToken(admin: Admin, wanted: WantedToken, origin: AuditOrigin): Promise<NewToken> {
+    const { token: secret, hash } = mintScimToken();
+    const { id: createdBy, orgId } = admin;
+    return this.dataSource.transaction(async (tx) => {
+      await this.members.holdAdmin(tx, admin);
+      // Locks the row of the organization: concurrent creations wait, and the limit holds.
+      const { before, membership } = await this.organizations.beginProvisioning(tx, orgId);
+      const replaces = wanted.replaces?.toLowerCase() ?? null;
+      assertMayCreate(await this.scimTokens.list(tx, orgId), replaces);
+      const { description, expiresInDays } = wanted;
+      const token = { orgId, hash, description, createdBy, expiresInDays, replaces };
+      const scimToken = await this.scimTokens.insert(tx, token);
+      const details = {
+        scim_token_id: scimToken.id,
+        description,
+        expires_at: scimToken.expiresAt.toISOString(),
+        ...(replaces === null ? {} : { replaces }),
+      };
+      const made = noted('secret_made', orgId, scimToken.id, description);
+      await this.#record(tx, 'scim_token_created', admin, origin, details, [made]);
+      if (before !== membership) {
+        const change = { membership: { from: before, to: membership } };
+        await this.#record(tx, 'org_updated', admin, origin, change);
+      }
+      return { scimToken, secret, membership };
+    });
+  }
+
+  /**
+   * Revokes a SCIM token at once. Of several requests for one token, one succeeds.
+   *
+   * @throws DomainError admin_required; not_found for a token that is not, or no longer, a token of the organization
+   */
+  async revokeToken(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
+    await this.dataSource.transaction(async (tx) => {
+      await this.members.holdAdmin(tx, admin);
+      const revoked = isUuid(id) && (await this.scimTokens.revoke(tx, admin.orgId, id));
+      if (!revoked) throw noToken();
+      const ended = noted('secret_ended', admin.orgId, revoked.id, revoked.description);
+      const details = { scim_token_id: revoked.id };
+      await this.#record(tx, 'scim_token_revoked', admin, origin, details, [ended]);
+    });
+  }
+
+  #record(
+    tx: EntityManager,
+    type: 'org_updated' | 'scim_token_created' | 'scim_token_revoked',
+    { id: actorId, orgId }: Admin,
+    origin: AuditOrigin,
+    details: Readonly<Record<string, unknown>>,
+    acts: readonly NotedSecret[] = [],
+  ): Promise<void> {
+    return this.audit.record(tx, { type, actorId, subjectId: null, orgId, origin, details, acts });
+  }
+}
+
+/** @throws DomainError limit_reached, not_found, rotation_pending */
+function assertMayCreate(valid: readonly ScimToken[], replaces: string | null): void {
+  if (valid.length >= MOST_TOKENS) {
+    throw new DomainError(
+      'limit_reached',
+      `An organization can have ${MOST_TOKENS} SCIM tokens. Revoke one that is not needed first.`,
+    );
+  }
+  if (replaces === null) return;
+  if (!valid.some(({ id }) => id === replaces)) throw noToken();
+  if (valid.some((token) => token.replaces === replaces)) {
+    throw new DomainError(
+      'rotation_pending',
+      'A new token replaces this one already. Use it and end this one, or end the new one first.',
+    );
+  }
+}
+
+function noted(
+  kind: NotedSecret['kind'],
+  orgId: string,
+  secretId: string,
+  name: string,
+): NotedSecret {
+  return { kind, secret: 'scim_token', secretId, orgId, name };
+}
+
+function noToken(): DomainError {
+  return new DomainError('not_found', 'Your organization has no such SCIM token.');
+}
+
+function differences(
+  before: OrganizationSettings,
+  after: OrganizationSettings,
+): Record<string, { readonly from: string | boolean; readonly to: string | boolean }> {
+  const names = ['name', 'membership', 'device_grant'] as const;
+  return Object.fromEntries(
+    names
+      .filter((name) => before[name] !== after[name])
+      .map((name) => [name, { from: before[name], to: after[name] }]),
+  );
+}

@@ -1,0 +1,247 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { validate as isUuid } from 'uuid';
+import { previewEnd, type EndPreview } from './end-preview.repository.js';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { Members } from '#domain/directory/members.service.js';
+import { UsersRepository, type Admin } from '#domain/directory/users.repository.js';
+import {
+  IdentityProviders,
+  type ListedProvider,
+} from '#domain/providers/identity-providers.service.js';
+import { issuerTenant, servesTenant } from '#domain/providers/tenancy.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import {
+  countBoundUsers,
+  listBoundUsers,
+  unbindUsers,
+  withoutOtherProvider,
+} from '#domain/providers/accepted/bound-users.repository.js';
+import {
+  deleteProvider,
+  insertProvider,
+  listProviders,
+  lockProvider,
+  lockProviders,
+  planForManyUsers,
+  type AcceptedProvider,
+} from '#domain/providers/accepted/organization-providers.repository.js';
+import { assertMayWithdraw } from '#domain/providers/accepted/withdrawal-rule.js';
+
+/** The most providers that an organization accepts. */
+const MOST_PROVIDERS = 50;
+
+/** A provider of an organization, with the configured provider that serves it; undefined when none is configured. */
+export interface OrganizationProvider extends AcceptedProvider {
+  readonly configured: ListedProvider | undefined;
+  /** The members who are bound through it. */
+  readonly users: number;
+}
+
+/** An act of an admin on a provider: its slug, or the id from the request. */
+export interface ProviderAct {
+  readonly admin: Admin;
+  readonly origin: AuditOrigin;
+}
+
+/** The result of a withdrawal: the users whose access ended, and the counts of what ended. */
+export interface Withdrawal {
+  readonly users: number;
+  readonly counts: RevokedCounts;
+}
+
+/** A provider, and what its withdrawal would end. */
+export interface ProviderPreview {
+  readonly provider: Omit<OrganizationProvider, 'users'>;
+  /** The reason for which the admin cannot withdraw it. */
+  readonly obstacle: string | null;
+  readonly ends: EndPreview;
+}
+
+/** The identity providers that organizations accept, as their admins allow and withdraw them. */
+@Injectable()
+export class OrganizationProviders {
+  constructor(
+    private readonly work: TenantWork,
+    private readonly members: Members,
+    private readonly users: UsersRepository,
+    private readonly identityProviders: IdentityProviders,
+    private readonly accessRevocation: AccessRevocation,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /** Lists the providers of an organization, the oldest first, and the configured providers. */
+  async list({ orgId }: Admin): Promise<{
+    readonly providers: readonly OrganizationProvider[];
+    readonly available: readonly ListedProvider[];
+  }> {
+    return this.work.costly(orgId, async (tx) => {
+      const counts = await countBoundUsers(tx, orgId);
+      const providers = (await listProviders(tx, orgId)).map((provider) => ({
+        ...this.#withConfigured(provider),
+        users:
+          counts.find(
+            ({ issuer, tenant }) => issuer === provider.issuer && tenant === provider.tenant,
+          )?.users ?? 0,
+      }));
+      return { providers, available: this.identityProviders.list() };
+    });
+  }
+
+  /** Returns a provider with what its withdrawal would end now. @throws DomainError not_found */
+  preview(admin: Admin, id: string): Promise<ProviderPreview> {
+    const { orgId } = admin;
+    return this.work.costly(orgId, async (tx) => {
+      const found = await listProviders(tx, orgId);
+      const provider = found.find((one) => one.id === id.toLowerCase());
+      if (!provider) throw noProvider();
+      const bound = await listBoundUsers(tx, orgId, provider);
+      const alone = await withoutOtherProvider(tx, orgId, provider, bound);
+      return {
+        provider: this.#withConfigured(provider),
+        obstacle: await this.#obstacle(tx, admin, provider, alone),
+        ends: await previewEnd(
+          tx,
+          alone.map((user) => user.id),
+        ),
+      };
+    });
+  }
+
+  /**
+   * Allows members of the organization to sign in through a configured provider.
+   *
+   * @param tenant the tenant, of a provider that serves many
+   * @throws DomainError unknown_provider, invalid_request, already_allowed, limit_reached, admin_required
+   */
+  async allow(
+    { admin, origin }: ProviderAct,
+    slug: string,
+    tenant: string | undefined,
+  ): Promise<OrganizationProvider> {
+    const { id: adminId, orgId } = admin;
+    const configured = this.#configured(slug);
+    const accepted = issuerTenant(configured, tenant);
+    return this.work.transact(orgId, async (tx) => {
+      await lockProviders(tx, orgId);
+      await this.members.holdAdmin(tx, admin);
+      if ((await listProviders(tx, orgId)).length >= MOST_PROVIDERS) throw tooManyProviders();
+      const provider = await insertProvider(tx, orgId, accepted, adminId);
+      if (!provider) {
+        const detail = 'Your organization accepts sign-ins through this provider already.';
+        throw new DomainError('already_allowed', detail);
+      }
+      await this.#record(tx, 'org_provider_allowed', { admin, origin }, provider, {});
+      return { ...provider, configured, users: 0 };
+    });
+  }
+
+  /**
+   * Withdraws a provider. The sessions, grants and tokens of the users who are bound through it alone end, and their certificates
+   * are revoked. Nothing more is issued to them until they sign in through a provider that the organization accepts.
+   *
+   * @throws DomainError not_found, last_provider, own_provider, admin_required
+   */
+  async withdraw(act: ProviderAct, id: string): Promise<Withdrawal> {
+    const { admin, origin } = act;
+    const { orgId } = admin;
+    if (!isUuid(id)) throw noProvider();
+    return this.work.transact(orgId, async (tx) => {
+      await planForManyUsers(tx);
+      await lockProviders(tx, orgId);
+      const provider = await lockProvider(tx, orgId, id);
+      if (!provider) throw noProvider();
+      const members = await listBoundUsers(tx, orgId, provider);
+      await this.users.lockMembers(tx, orgId, [admin.id, ...members]);
+      await this.members.holdAdmin(tx, admin);
+      // Read again under the locks: a user may be gone, or bound through another provider in the meantime.
+      const bound = await listBoundUsers(tx, orgId, provider);
+      const alone = await withoutOtherProvider(tx, orgId, provider, bound);
+      await this.#assertMayWithdraw(tx, admin, provider, alone);
+      const counts = await this.accessRevocation.endAll(tx, alone, 'provider-withdrawn', {
+        reason: 'identity provider withdrawn',
+        revokedBy: admin.id,
+      });
+      const { issuer, tenant } = provider;
+      const ended = alone.map((user) => user.id);
+      const end = { orgId, issuer, tenant, userIds: bound, ended, admin: admin.id, origin };
+      await unbindUsers(tx, end);
+      await deleteProvider(tx, orgId, provider.id);
+      const details = { users: ended.length, ...counts };
+      await this.#record(tx, 'org_provider_withdrawn', act, provider, details);
+      return { users: ended.length, counts };
+    });
+  }
+
+  async #obstacle(
+    tx: EntityManager,
+    admin: Admin,
+    provider: AcceptedProvider,
+    alone: readonly { readonly id: string }[],
+  ): Promise<string | null> {
+    try {
+      await this.#assertMayWithdraw(tx, admin, provider, alone);
+      return null;
+    } catch (error) {
+      if (error instanceof DomainError) return error.detail;
+      throw error;
+    }
+  }
+
+  async #assertMayWithdraw(
+    tx: EntityManager,
+    admin: Admin,
+    provider: AcceptedProvider,
+    alone: readonly { readonly id: string }[],
+  ): Promise<void> {
+    const others = (await listProviders(tx, admin.orgId)).filter(({ id }) => id !== provider.id);
+    assertMayWithdraw({
+      isConfigured: this.#withConfigured(provider).configured !== undefined,
+      others: others.map((other) => this.#withConfigured(other).configured !== undefined),
+      isOwn: alone.some(({ id }) => id === admin.id),
+    });
+  }
+
+  #configured(slug: string): ListedProvider {
+    const configured = this.identityProviders.list().find((provider) => provider.slug === slug);
+    if (configured) return configured;
+    throw new DomainError('unknown_provider', 'There is no identity provider of that name.');
+  }
+
+  #withConfigured(provider: AcceptedProvider): Omit<OrganizationProvider, 'users'> {
+    const configured = this.identityProviders.list().find((one) => servesTenant(one, provider));
+    return { ...provider, configured };
+  }
+
+  #record(
+    tx: EntityManager,
+    type: 'org_provider_allowed' | 'org_provider_withdrawn',
+    { admin, origin }: ProviderAct,
+    provider: AcceptedProvider,
+    details: Readonly<Record<string, unknown>>,
+  ): Promise<void> {
+    const { id, issuer, tenant } = provider;
+    const slug = this.#withConfigured(provider).configured?.slug ?? null;
+    return this.audit.record(tx, {
+      type,
+      actorId: admin.id,
+      subjectId: null,
+      orgId: admin.orgId,
+      origin,
+      details: { provider_id: id, provider: slug, issuer, tenant, ...details },
+    });
+  }
+}
+
+function noProvider(): DomainError {
+  return new DomainError('not_found', 'Your organization has no such identity provider.');
+}
+
+function tooManyProviders(): DomainError {
+  const detail = `An organization can accept ${MOST_PROVIDERS} providers. Withdraw one that is not needed first.`;
+  return new DomainError('limit_reached', detail);
+}

@@ -1,0 +1,92 @@
+import {
+  AUDIT_COLUMNS,
+  auditOfUser,
+  auditValues,
+  type RequestOfUser,
+} from '#domain/access/issuance/audit-of-user.repository.js';
+import { IssuanceKind, type OutcomeRow } from '#domain/access/issuance/issuance.repository.js';
+import {
+  signingKeyOf,
+  type TokenIssuer,
+} from '#domain/organizations/issuers/signing-key.repository.js';
+import { fragment } from '#platform/database/statements/sql.js';
+
+/** The record of a token, which is written before the token is signed. */
+export interface AwsTokenRequest extends RequestOfUser {
+  readonly sessionId: string;
+  readonly userId: string;
+  /** The subject of the token. The user must still have it. */
+  readonly email: string;
+  /** The `jti` of the token. */
+  readonly tokenId: string;
+  readonly roleArn: string | null;
+  readonly sourceIdentity: string;
+  /** Seconds from now. The end of the session ends it earlier. */
+  readonly lifetime: number;
+}
+
+/** A token that is on record and may be signed. */
+export interface RecordedAwsToken {
+  /** The organization of the user. */
+  readonly orgId: string;
+  /** Seconds since 1970. */
+  readonly issuedAt: number;
+  readonly expiresAt: number;
+  /** Null: the token comes from the service's own issuer. */
+  readonly tokenIssuer: TokenIssuer | null;
+}
+
+interface AwsTokenRow extends OutcomeRow {
+  readonly org_id: string;
+  readonly issued_at: number;
+  readonly expires_at: number;
+  readonly token_issuer: TokenIssuer | null;
+}
+
+/**
+ * A token for AWS. It hangs on a hardware-verified session of a user of an organization, who still has the address that the token names.
+ * A de-provisioning that comes first leaves no session to issue it to. One that comes second finds nothing to revoke.
+ */
+export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, AwsTokenRow>(
+  {
+    requires: {
+      user: 'of the request',
+      session: { of: 'request', where: fragment`s.level = 'verified'` },
+    },
+    columns: fragment`email text, token_id uuid, role_arn text, source_identity text, lifetime int,
+      ${AUDIT_COLUMNS}`,
+    goneIf: fragment`a.email IS DISTINCT FROM k.email OR s.expires_at < now() + interval '1 second'`,
+    computed: fragment`
+      date_trunc('second', now()) AS issued_at,
+      date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.lifetime))) AS token_ends,
+      ${signingKeyOf(fragment`a.org_id`)} AS token_issuer`,
+    issuedIf: () =>
+      fragment`i.org_id IS NOT NULL AND (i.token_issuer IS NULL OR i.token_issuer ->> 'kid' IS NOT NULL)`,
+    written: auditOfUser(
+      fragment`'aws_credential'`,
+      fragment`jsonb_build_object('jti', i.token_id, 'role_arn', i.role_arn,
+          'source_identity', i.source_identity, 'expires_at', i.token_ends)
+        || CASE WHEN i.token_issuer IS NULL THEN '{}'::jsonb
+                ELSE jsonb_build_object('issuer_label', i.token_issuer -> 'label', 'kid', i.token_issuer -> 'kid') END`,
+    ),
+    audited: undefined,
+    returned: fragment`i.org_id, extract(epoch FROM i.issued_at)::float8 AS issued_at,
+      extract(epoch FROM i.token_ends)::float8 AS expires_at, i.token_issuer`,
+  },
+  (request) => ({
+    user_id: request.userId,
+    session_id: request.sessionId,
+    email: request.email,
+    token_id: request.tokenId,
+    role_arn: request.roleArn,
+    source_identity: request.sourceIdentity,
+    lifetime: request.lifetime,
+    ...auditValues(request),
+  }),
+  (row) => ({
+    orgId: row.org_id,
+    issuedAt: row.issued_at,
+    expiresAt: row.expires_at,
+    tokenIssuer: row.token_issuer,
+  }),
+);

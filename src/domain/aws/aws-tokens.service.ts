@@ -1,0 +1,84 @@
+import { Inject, Injectable } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { Issuance } from '#domain/access/issuance/issuance.repository.js';
+import { refusedIssuance } from '#domain/access/issuance/refused-issuance.js';
+import { issuerOfLabel } from '#domain/organizations/issuers/issuer-label.js';
+import { IssuerKeys } from '#domain/organizations/issuers/issuer-keys.service.js';
+import { TokenSigningKeys } from '#domain/oauth/token-signing/token-signing-keys.service.js';
+import { newUuid } from '#platform/clock/random.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { AWS_TOKEN } from './aws-tokens.repository.js';
+import { awsTokenClaims, sourceIdentityOf, type AwsTokenSubject } from './token-claims.js';
+
+/** The lifetime of a token in seconds: a client exchanges it at once. */
+const LIFETIME = 300;
+
+/** The hardware-verified session of the request, with its user. */
+export interface AwsTokenSession extends Omit<AwsTokenSubject, 'orgId'> {
+  readonly sessionId: string;
+}
+
+/** A signed token. */
+export interface IssuedAwsToken {
+  readonly token: string;
+  /** Seconds until the token ends. */
+  readonly expiresIn: number;
+}
+
+/** The error where the condition of the kind does not hold. */
+const WITHHELD = ['issuance_refused', 'AWS tokens are for members of an organization.'] as const;
+
+/** Issues tokens for AWS: it records a token by one shared statement, and then has it signed. */
+@Injectable()
+export class AwsTokens {
+  constructor(
+    @Inject(CONFIG) private readonly config: Pick<Config, 'aws' | 'http'>,
+    private readonly issuance: Issuance,
+    private readonly tokenSigningKeys: TokenSigningKeys,
+    private readonly issuerKeys: IssuerKeys,
+  ) {}
+
+  /**
+   * Issues a token that ends after 300 seconds, or with the session.
+   *
+   * The statement that records it also decides its issuer and the key that signs it.
+   *
+   * @throws DomainError `unauthenticated`, `account_inactive`, `issuance_refused`, `issuers_not_configured` or `kms_unavailable`
+   */
+  async issue(
+    session: AwsTokenSession,
+    roleArn: string | null,
+    origin: AuditOrigin,
+  ): Promise<IssuedAwsToken> {
+    const tokenId = newUuid();
+    const outcome = await this.issuance.issue(AWS_TOKEN, {
+      sessionId: session.sessionId,
+      userId: session.userId,
+      email: session.email,
+      tokenId,
+      roleArn,
+      sourceIdentity: sourceIdentityOf(session),
+      lifetime: LIFETIME,
+      auditId: newUuid(),
+      origin,
+    });
+    if ('denial' in outcome) throw refusedIssuance(outcome.denial, WITHHELD);
+    const { orgId, issuedAt, expiresAt, tokenIssuer } = outcome.issued;
+    const { baseUrl } = this.config.http;
+    const claims = awsTokenClaims(
+      { ...session, orgId },
+      {
+        issuer: tokenIssuer === null ? baseUrl : issuerOfLabel(baseUrl, tokenIssuer.label),
+        audience: this.config.aws.audience,
+        tokenId,
+        roleArn,
+        issuedAt,
+        expiresAt,
+      },
+    );
+    const token = await (tokenIssuer === null
+      ? this.tokenSigningKeys.signRs256(claims)
+      : this.issuerKeys.sign(orgId, tokenIssuer, claims));
+    return { token, expiresIn: expiresAt - issuedAt };
+  }
+}

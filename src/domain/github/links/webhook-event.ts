@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { INSTALLATION, installationOf } from '../app/answers.js';
+import type { InstallationChange } from '../installations/github-installations.repository.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** The meaning of a webhook for the service. */
+export type WebhookEvent =
+  | { readonly kind: 'ignored' }
+  | { readonly kind: 'deleted'; readonly id: number }
+  | { readonly kind: 'renamed'; readonly accountId: number; readonly owner: string }
+  | {
+      readonly kind: 'changed';
+      readonly id: number;
+      readonly action: string;
+      readonly change: InstallationChange;
+    };
+
+const OF_INSTALLATION = z.object({
+  action: z.string().max(100),
+  installation: INSTALLATION,
+  repository_selection: z.enum(['all', 'selected']).optional(),
+});
+
+const OF_TARGET = z.object({
+  action: z.string().max(100),
+  account: z.object({ id: z.int(), login: z.string().min(1).max(100) }),
+});
+
+const IGNORED = { kind: 'ignored' } as const;
+
+/**
+ * Reads a webhook whose signature was checked.
+ *
+ * @param name the `X-GitHub-Event`
+ * @throws DomainError malformed_body
+ */
+export function webhookEvent(name: string, body: Buffer): WebhookEvent {
+  if (name === 'installation_target') {
+    const { action, account } = parsed(OF_TARGET, body);
+    return action === 'renamed'
+      ? { kind: 'renamed', accountId: account.id, owner: account.login }
+      : IGNORED;
+  }
+  if (name !== 'installation' && name !== 'installation_repositories') return IGNORED;
+  const { action, installation, repository_selection: selection } = parsed(OF_INSTALLATION, body);
+  const { id, owner, repositorySelection, changedAt } = installationOf(installation);
+  if (name === 'installation' && action === 'deleted') return { kind: 'deleted', id };
+  const change = {
+    owner,
+    repositorySelection: selection ?? repositorySelection,
+    suspended: name === 'installation' ? suspensionOf(action) : undefined,
+    changedAt,
+  };
+  return { kind: 'changed', id, action, change };
+}
+
+/** Returns undefined for an action that neither suspends nor resumes. */
+function suspensionOf(action: string): boolean | undefined {
+  if (action === 'suspend') return true;
+  return action === 'unsuspend' ? false : undefined;
+}
+
+function parsed<T>(schema: z.ZodType<T>, body: Buffer): T {
+  let json: unknown;
+  try {
+    json = JSON.parse(body.toString('utf8'));
+  } catch {
+    throw new DomainError('malformed_body', 'The body is not JSON.');
+  }
+  const result = schema.safeParse(json);
+  if (result.success) return result.data;
+  throw new DomainError('malformed_body', 'The body is not an event of this kind.');
+}

@@ -1,0 +1,106 @@
+import type { RevocationCause } from '#domain/access-revocation/revocable.js';
+import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** The condition by which a token is queued, and counted before. */
+const MAY_BE_VALID = fragment`expires_at > now()`;
+
+/**
+ * Queues the tokens of a user or an installation that may still be valid, and returns their number. A token that GitHub was asked about
+ * before keeps the time of its next try.
+ *
+ * @param of a condition on the tokens
+ */
+async function queueTokens(
+  tx: EntityManager,
+  of: SqlFragment,
+  { reason, revokedBy }: RevocationCause,
+): Promise<number> {
+  const queued = await sql<{ id: string }>(tx)`
+    UPDATE github_tokens
+    SET next_attempt_at = CASE WHEN attempts = 0 THEN '-infinity' ELSE next_attempt_at END,
+        revoke_reason = ${reason}, revoked_by = ${revokedBy}
+    WHERE id IN (SELECT id FROM github_tokens WHERE ${of} AND ${MAY_BE_VALID} ORDER BY id FOR UPDATE)
+    RETURNING id`;
+  return queued.length;
+}
+
+/** Queues every token of the users whose access ends. Returns their number. */
+export function queueUsers(
+  tx: EntityManager,
+  userIds: readonly string[],
+  cause: RevocationCause,
+): Promise<number> {
+  return queueTokens(tx, fragment`user_id = ANY (${userIds}::uuid[])`, cause);
+}
+
+/**
+ * Queues tokens of any user that no queue revokes yet, or only at the end of their session.
+ *
+ * @param most the most tokens that the statement queues
+ * @returns their number
+ */
+export async function queueUnqueued(
+  tx: EntityManager,
+  most: number,
+  cause: RevocationCause,
+): Promise<number> {
+  const isWaiting = fragment`attempts = 0 AND next_attempt_at IS DISTINCT FROM '-infinity'`;
+  const found = await sql<{ id: string; user_id: string }>(tx)`
+    SELECT id, user_id FROM github_tokens WHERE ${isWaiting} AND ${MAY_BE_VALID} ORDER BY id LIMIT ${most}`;
+  await lockUsers(
+    tx,
+    found.map((token) => token.user_id),
+  );
+  const ids = found.map(({ id }) => id);
+  await queueTokens(tx, fragment`id = ANY (${ids}::uuid[])`, cause);
+  return found.length;
+}
+
+/** Counts the tokens of a user, or of a session of the user, that {@link queueUsers} would queue. */
+export async function countTokens(
+  tx: EntityManager,
+  userId: string,
+  sessionId?: string,
+): Promise<number> {
+  const [row] = await sql<{ tokens: number }>(tx)`
+    SELECT count(*)::int AS tokens FROM github_tokens
+    WHERE user_id = ${userId} AND ${MAY_BE_VALID}
+      AND (${sessionId ?? null}::uuid IS NULL OR session_id = ${sessionId ?? null}::uuid)`;
+  return row?.tokens ?? 0;
+}
+
+/** Queues every token of an installation that an organization gave up. Returns their number. */
+export function queueInstallation(
+  tx: EntityManager,
+  installationId: number,
+  revokedBy: string,
+): Promise<number> {
+  const cause = { reason: 'installation unlinked', revokedBy };
+  return queueTokens(tx, fragment`installation_id = ${installationId}`, cause);
+}
+
+/** Queues the tokens of an organization that open every repository of their installation. Returns their number. */
+export function queueUnnamed(tx: EntityManager, orgId: string, revokedBy: string): Promise<number> {
+  const cause = { reason: 'repositories must be named', revokedBy };
+  return queueTokens(tx, fragment`org_id = ${orgId} AND repositories IS NULL`, cause);
+}
+
+/** Deletes the tokens of an installation that GitHub deleted: GitHub has ended them itself. */
+export async function forgetInstallation(tx: EntityManager, installationId: number): Promise<void> {
+  await sql(tx)`DELETE FROM github_tokens WHERE installation_id = ${installationId}`;
+}
+
+/** Counts the tokens that {@link queueInstallation} would queue now, for each installation of an organization. */
+export async function countLiveTokens(
+  tx: EntityManager,
+  orgId: string,
+): Promise<ReadonlyMap<number, number>> {
+  const rows = await sql<{ id: string; tokens: number }>(tx)`
+    SELECT n.id, count(*)::int AS tokens
+    FROM github_installations n JOIN github_tokens t ON t.installation_id = n.id
+    WHERE n.org_id = ${orgId} AND t.expires_at > now()
+    GROUP BY n.id`;
+  return new Map(rows.map(({ id, tokens }) => [Number(id), tokens]));
+}

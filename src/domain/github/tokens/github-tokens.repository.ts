@@ -1,0 +1,109 @@
+import {
+  AUDIT_COLUMNS,
+  auditOfUser,
+  auditValues,
+  type RequestOfUser,
+} from '#domain/access/issuance/audit-of-user.repository.js';
+import type { GitHubPermissions } from '../app/answers.js';
+import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
+import { IssuanceKind, type OutcomeRow } from '#domain/access/issuance/issuance.repository.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** A token that GitHub minted for a user, sealed, before the user gets it. */
+export interface SealedToken {
+  readonly id: string;
+  readonly userId: string;
+  readonly orgId: string;
+  readonly sessionId: string;
+  readonly installationId: number;
+  readonly owner: string;
+  readonly sealed: string;
+  readonly expiresAt: Date;
+  readonly repositories: readonly string[] | null;
+  readonly permissions: GitHubPermissions;
+}
+
+/** A sealed token with the origin of its request. */
+export interface GitHubTokenRequest extends SealedToken, RequestOfUser {}
+
+/** A token on record, which the user may have until then. */
+export interface RecordedToken {
+  readonly expiresAt: Date;
+}
+
+interface TokenRow extends OutcomeRow {
+  /** Milliseconds of the epoch. */
+  readonly ends: number;
+}
+
+/**
+ * A GitHub token. It hangs on a hardware-verified session of a user whose organization linked the installation, which is locked like
+ * the session. The end of the session, where it is earlier than that of the token, is in the queue from the start.
+ */
+export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, TokenRow>(
+  {
+    requires: {
+      user: 'of the request',
+      session: { of: 'request', where: fragment`s.level = 'verified'` },
+    },
+    columns: fragment`id uuid, installation_id bigint, owner text, sealed text, ends timestamptz, repositories text[],
+      permissions jsonb, org uuid, ${AUDIT_COLUMNS}`,
+    goneIf: fragment`a.org_id IS DISTINCT FROM k.org`,
+    computed: fragment`s.expires_at < k.ends AS is_cut`,
+    // A rule that an admin changes meanwhile holds: the row of the organization is locked like the installation.
+    issuedIf: (locks) => {
+      const lock = fragment`FOR SHARE ${locks === 'skip' ? fragment`SKIP LOCKED` : fragment``}`;
+      return fragment`EXISTS (
+        SELECT FROM github_installations n
+        WHERE n.id = i.installation_id AND n.org_id = i.org_id AND n.suspended_at IS NULL
+        ${lock})
+        AND (i.repositories IS NOT NULL OR EXISTS (
+          SELECT FROM organizations o WHERE o.id = i.org_id AND o.github_all_repositories ${lock}))`;
+    },
+    written: fragment`
+      INSERT INTO github_tokens (id, installation_id, owner, user_id, org_id, session_id, sealed, repositories, permissions,
+                                 expires_at, next_attempt_at, revoke_reason, revoked_by)
+      SELECT i.id, i.installation_id, i.owner, i.user_id, i.org_id, i.session_id, i.sealed, i.repositories, i.permissions,
+             i.ends, CASE WHEN i.is_cut THEN i.session_ends END, CASE WHEN i.is_cut THEN 'session ended' END,
+             CASE WHEN i.is_cut THEN 'session' END
+      ${ISSUED}`,
+    audited: auditOfUser(
+      fragment`'github_credential'`,
+      fragment`jsonb_build_object('token_id', i.id, 'owner', i.owner, 'installation_id', i.installation_id,
+          'repositories', i.repositories, 'permissions', i.permissions, 'expires_at', i.ends)`,
+    ),
+    returned: fragment`extract(epoch FROM least(i.ends, i.session_ends))::float8 * 1000 AS ends`,
+  },
+  (request) => ({
+    user_id: request.userId,
+    session_id: request.sessionId,
+    org: request.orgId,
+    id: request.id,
+    installation_id: request.installationId,
+    owner: request.owner,
+    sealed: request.sealed,
+    ends: request.expiresAt,
+    repositories: request.repositories,
+    permissions: request.permissions,
+    ...auditValues(request),
+  }),
+  ({ ends }) => ({ expiresAt: new Date(ends) }),
+);
+
+/** Tells whether the organization of a user owns the domain of the user's address, before a token is minted. */
+export async function ownsOwnDomain(tx: EntityManager, userId: string): Promise<boolean> {
+  const [row] = await sql<{ is_own: boolean }>(tx)`
+    SELECT is_own_address(org_id, email) AS is_own FROM users WHERE id = ${userId}`;
+  return row?.is_own ?? false;
+}
+
+/** Queues a token that no user got: its user, session or installation ended while GitHub minted it. */
+export async function queueUndelivered(tx: EntityManager, token: SealedToken): Promise<void> {
+  await sql(tx)`
+    INSERT INTO github_tokens (id, installation_id, owner, user_id, org_id, session_id, sealed, repositories, permissions,
+                               expires_at, next_attempt_at, revoke_reason, revoked_by)
+    VALUES (${token.id}, ${token.installationId}, ${token.owner}, ${token.userId}, ${token.orgId}, ${token.sessionId},
+            ${token.sealed}, ${token.repositories}, ${JSON.stringify(token.permissions)}, ${token.expiresAt}, '-infinity',
+            'not delivered', 'issuance')`;
+}

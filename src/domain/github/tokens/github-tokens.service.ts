@@ -1,0 +1,176 @@
+import { countLiveTokens } from './ending-tokens.repository.js';
+import { Inject, Injectable, Logger } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { GitHubPermissions } from '../app/answers.js';
+import { githubSuspended } from '../app/github-failure.js';
+import { GitHubApp, type MintedToken } from '../app/github-app.service.js';
+import {
+  listInstallations,
+  type LinkedInstallation,
+} from '../installations/github-installations.repository.js';
+import { allowsAllRepositories } from '../installations/repository-rule.repository.js';
+import { Issuance } from '#domain/access/issuance/issuance.repository.js';
+import { refusedIssuance } from '#domain/access/issuance/refused-issuance.js';
+import { newUuid } from '#platform/clock/random.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { sealSecret } from '#platform/crypto/sealed-secret.js';
+import { DataSource } from '#platform/database/statements/typeorm.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import {
+  GITHUB_TOKEN,
+  ownsOwnDomain,
+  queueUndelivered,
+  type SealedToken,
+} from './github-tokens.repository.js';
+import {
+  chooseInstallation,
+  isWithin,
+  permissionsOf,
+  repositoriesOf,
+  type AskedToken,
+} from './token-request.js';
+import { SEALED_TOKEN } from './token-queue.repository.js';
+import { TokenRevoker } from './token-revoker.service.js';
+
+/** The user and hardware-verified session that a token is issued to. */
+export interface TokenHolder {
+  readonly userId: string;
+  readonly orgId: string;
+  readonly sessionId: string;
+}
+
+/** A token that is on record, for its user. */
+export interface IssuedGitHubToken {
+  readonly token: string;
+  readonly expiresAt: Date;
+  readonly permissions: GitHubPermissions;
+  readonly repositories: readonly string[] | null;
+}
+
+/** The error where the condition of the kind does not hold. */
+const WITHHELD = [
+  'not_found',
+  'Your organization has no longer linked this GitHub installation.',
+] as const;
+
+/**
+ * Issues GitHub tokens. GitHub mints the token; one statement then checks user, session and installation under their locks and
+ * records the token, sealed; only then the user gets it. A token whose record is denied is queued for revocation and never leaves.
+ */
+@Injectable()
+export class GitHubTokens {
+  readonly #log = new Logger('github');
+
+  constructor(
+    @Inject(CONFIG) private readonly config: Pick<Config, 'secrets'>,
+    private readonly dataSource: DataSource,
+    private readonly app: GitHubApp,
+    private readonly issuance: Issuance,
+    private readonly revoker: TokenRevoker,
+  ) {}
+
+  /** Lists the installations of an organization. */
+  list(orgId: string): Promise<LinkedInstallation[]> {
+    return listInstallations(this.dataSource.manager, orgId);
+  }
+
+  /** Returns true where tokens of an organization may open every repository of an installation. */
+  allowsAll(orgId: string): Promise<boolean> {
+    return allowsAllRepositories(this.dataSource.manager, orgId);
+  }
+
+  /** Counts the valid tokens of each installation of an organization, by its id. */
+  countLive(orgId: string): Promise<ReadonlyMap<number, number>> {
+    return countLiveTokens(this.dataSource.manager, orgId);
+  }
+
+  /**
+   * Issues a token.
+   *
+   * @throws DomainError github_not_configured, invalid_request, permission_not_allowed, not_found, github_suspended,
+   *   github_unavailable, unauthenticated, account_inactive or issuance_refused
+   */
+  async issue(
+    holder: TokenHolder,
+    asked: AskedToken,
+    origin: AuditOrigin,
+  ): Promise<IssuedGitHubToken> {
+    const settings = this.app.settings;
+    const permissions = permissionsOf(asked.permissions);
+    const installation = await this.#installationFor(holder, asked.owner);
+    await this.#assertNamed(holder.orgId, asked);
+    const repositories = repositoriesOf(asked.repositories, installation.owner);
+    const minted = await this.app.mint({
+      installationId: installation.id,
+      repositories,
+      permissions,
+    });
+    const { token: secret, ...rest } = minted;
+    const token = {
+      ...holder,
+      ...rest,
+      id: newUuid(),
+      installationId: installation.id,
+      owner: installation.owner,
+      sealed: await sealSecret(this.config.secrets, SEALED_TOKEN, secret),
+    };
+    if (!isWithin(minted.permissions, permissions)) {
+      await this.#discard(token, secret);
+      throw new DomainError('github_unavailable', 'GitHub gave a token that may do too much.', {
+        cause: new Error(`${settings.apiUrl} ignores the permissions that were asked for`),
+      });
+    }
+    return this.#record(token, minted, origin);
+  }
+
+  /** @throws DomainError invalid_request for a token of every repository, unless an admin allows such tokens */
+  async #assertNamed(orgId: string, { repositories }: AskedToken): Promise<void> {
+    if (repositories !== undefined) return;
+    if (await allowsAllRepositories(this.dataSource.manager, orgId)) return;
+    const detail =
+      'Name the `repositories` that the token is for: your organization gives no token for all of them.';
+    throw new DomainError('invalid_request', detail);
+  }
+
+  /** Checks what is known before GitHub is asked, so that a refused user does not make GitHub mint tokens. */
+  async #installationFor(
+    { orgId, userId }: TokenHolder,
+    owner: string | undefined,
+  ): Promise<LinkedInstallation> {
+    const { manager } = this.dataSource;
+    if (!(await ownsOwnDomain(manager, userId))) {
+      throw refusedIssuance('domain_not_owned', WITHHELD);
+    }
+    const installation = chooseInstallation(await listInstallations(manager, orgId), owner);
+    if (installation.suspended) throw githubSuspended();
+    return installation;
+  }
+
+  async #record(
+    token: SealedToken,
+    minted: MintedToken,
+    origin: AuditOrigin,
+  ): Promise<IssuedGitHubToken> {
+    try {
+      const request = { ...token, auditId: newUuid(), origin };
+      const outcome = await this.issuance.issue(GITHUB_TOKEN, request);
+      if ('denial' in outcome) throw refusedIssuance(outcome.denial, WITHHELD);
+      return { ...minted, expiresAt: outcome.issued.expiresAt };
+    } catch (error) {
+      await this.#discard(token, minted.token);
+      throw error;
+    }
+  }
+
+  /** Ends a token that no user gets. Where the database is away, GitHub is told directly. */
+  async #discard(token: SealedToken, secret: string): Promise<void> {
+    try {
+      await queueUndelivered(this.dataSource.manager, token);
+      this.revoker.wake();
+    } catch {
+      await this.app.revoke(secret).catch(() => {
+        this.#log.warn({ tokenId: token.id }, 'a token that no user got expires by itself');
+      });
+    }
+  }
+}

@@ -1,0 +1,103 @@
+import type { GitHubPermissions } from '../app/answers.js';
+import type { LinkedInstallation } from '../installations/github-installations.repository.js';
+import { asciiLowerCase } from '#platform/text/single-line.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** The permissions that a user asks for: all that a token may have, or less. */
+export interface AskedToken {
+  readonly owner?: string | undefined;
+  /** Names, or `owner/name`. */
+  readonly repositories?: readonly string[] | undefined;
+  readonly permissions?: Readonly<Record<string, string>> | undefined;
+}
+
+/** The most that a token may do. */
+export const MOST_PERMISSIONS: GitHubPermissions = { contents: 'write', metadata: 'read' };
+
+/** The rank of a level of access: a lower one is a part of a higher one. */
+const RANK: Readonly<Record<string, number>> = { read: 1, write: 2, admin: 3 };
+
+/**
+ * Returns the permissions to ask GitHub for. `metadata: read` is part of every token.
+ *
+ * @throws DomainError invalid_request, permission_not_allowed for more than {@link MOST_PERMISSIONS}
+ */
+export function permissionsOf(asked: AskedToken['permissions']): GitHubPermissions {
+  if (asked === undefined) return MOST_PERMISSIONS;
+  if (Object.keys(asked).length === 0) {
+    const detail = '`permissions` is empty: name at least one or leave it out.';
+    throw new DomainError('invalid_request', detail);
+  }
+  if (!isWithin(asked, MOST_PERMISSIONS)) {
+    throw new DomainError(
+      'permission_not_allowed',
+      'A token may have contents: write and metadata: read at most.',
+    );
+  }
+  return { ...(asked as GitHubPermissions), metadata: 'read' };
+}
+
+/** Returns true when no permission is more than the most that is allowed. */
+export function isWithin(
+  permissions: Readonly<Record<string, string>>,
+  most: Readonly<Record<string, string>>,
+): boolean {
+  return Object.entries(permissions).every(([name, level]) => {
+    const rank = RANK[level];
+    const highest = Object.hasOwn(most, name) ? RANK[most[name] ?? ''] : undefined;
+    return rank !== undefined && highest !== undefined && rank <= highest;
+  });
+}
+
+/**
+ * Chooses the installation of the owner that a user named, or the only one of the organization.
+ *
+ * @throws DomainError not_found, invalid_request where several are linked and none is named
+ */
+export function chooseInstallation(
+  linked: readonly LinkedInstallation[],
+  owner: string | undefined,
+): LinkedInstallation {
+  const named =
+    owner === undefined
+      ? linked
+      : linked.filter((one) => asciiLowerCase(one.owner) === asciiLowerCase(owner));
+  const [only, another] = named;
+  if (only === undefined) {
+    throw new DomainError(
+      'not_found',
+      linked.length === 0
+        ? 'Your organization has linked no GitHub installation. Ask an admin to link one.'
+        : 'Your organization has linked no GitHub installation of this owner.',
+    );
+  }
+  if (another === undefined) return only;
+  const owners = [...new Set(named.map((one) => one.owner))];
+  throw new DomainError(
+    'invalid_request',
+    `Name the \`owner\`: your organization has linked ${owners.join(', ')}.`,
+  );
+}
+
+/**
+ * Returns the names of the repositories without their owner, each once; undefined for every repository of the installation.
+ *
+ * @throws DomainError invalid_request for an empty list or a repository of another owner
+ */
+export function repositoriesOf(
+  asked: AskedToken['repositories'],
+  owner: string,
+): string[] | undefined {
+  if (asked === undefined) return undefined;
+  if (asked.length === 0) {
+    const detail = '`repositories` is empty: name at least one or leave it out.';
+    throw new DomainError('invalid_request', detail);
+  }
+  const names = asked.map((repository) => {
+    const [first = '', name, more] = repository.split('/');
+    if (name === undefined) return first;
+    if (more === undefined && asciiLowerCase(first) === asciiLowerCase(owner)) return name;
+    throw new DomainError('invalid_request', `Each repository must be one of ${owner}.`);
+  });
+  return [...new Set(names)];
+}

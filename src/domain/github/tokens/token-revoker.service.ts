@@ -1,0 +1,163 @@
+import {
+  Inject,
+  Injectable,
+  Logger,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
+import { GitHubFailure } from '../app/github-failure.js';
+import { GitHubApp } from '../app/github-app.service.js';
+import { Clock } from '#platform/clock/clock.js';
+import { Random } from '#platform/clock/random.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { openSecret, sealSecret } from '#platform/crypto/sealed-secret.js';
+import { afterCommit } from '#platform/database/statements/after-commit.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
+import { nextTry } from './retry-times.js';
+import {
+  postpone,
+  reseal,
+  SEALED_TOKEN,
+  sealedAfter,
+  settle,
+  takeQueued,
+  type QueuedToken,
+} from './token-queue.repository.js';
+
+/** Milliseconds between two looks at the queue. A commit of this process is seen at once. */
+const POLL = 2_000;
+/** Milliseconds for which a replica has a token for itself: longer than a request to GitHub lasts. */
+const LEASE = 30_000;
+/** Milliseconds between two looks for tokens under the previous root secret: a replica of before may seal until it stops. */
+const RESEAL_INTERVAL = 300_000;
+/** The tokens that a replica revokes at the same time. */
+const AT_ONCE = 8;
+
+const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
+
+/**
+ * Revokes the queued tokens at GitHub. The queue is a table, so that nothing is lost when the process is killed or GitHub is away; a
+ * token stays in it until GitHub has revoked it, or until it has expired.
+ */
+@Injectable()
+export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  readonly #log = new Logger('github');
+  readonly #stopping = new AbortController();
+  #running: Promise<void> | undefined;
+  #wake = Promise.withResolvers<void>();
+
+  constructor(
+    @Inject(CONFIG) private readonly config: Pick<Config, 'secrets'>,
+    private readonly dataSource: DataSource,
+    private readonly app: GitHubApp,
+    private readonly clock: Clock,
+    private readonly random: Random,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    if (this.app.configured) this.#running = this.#work();
+  }
+
+  /** Waits for the requests that are under way. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.#stopping.abort();
+    this.wake();
+    await this.#running;
+  }
+
+  /** Looks at the queue at once. */
+  wake(): void {
+    this.#wake.resolve();
+  }
+
+  /** Looks at the queue as soon as a transaction has committed. */
+  wakeAfter(tx: EntityManager): void {
+    afterCommit(tx, () => this.wake());
+  }
+
+  /** Revokes everything whose time has come. Returns the number of tries. */
+  async drain(): Promise<number> {
+    let tried = 0;
+    while (!this.#stopping.signal.aborted) {
+      const now = this.clock.now();
+      const leaseEnds = new Date(now.getTime() + LEASE);
+      const lease = { now, leaseEnds, most: AT_ONCE };
+      const tokens = await takeQueued(this.dataSource.manager, lease);
+      await Promise.all(tokens.map((token) => this.#revoke(token)));
+      tried += tokens.length;
+      if (tokens.length < AT_ONCE) break;
+    }
+    return tried;
+  }
+
+  /** Seals each token again that only the previous root secret opens. */
+  async resealAll(): Promise<void> {
+    const { manager } = this.dataSource;
+    for (let after = LOWEST_ID; ;) {
+      const tokens = await sealedAfter(manager, after, 200);
+      for (const { id, sealed } of tokens) {
+        const opened = await openSecret(this.config.secrets, SEALED_TOKEN, sealed);
+        if (opened?.isOutdated !== true) continue;
+        const again = await sealSecret(this.config.secrets, SEALED_TOKEN, opened.text);
+        await reseal(manager, id, sealed, again);
+      }
+      const last = tokens.at(-1);
+      if (last === undefined || this.#stopping.signal.aborted) return;
+      after = last.id;
+    }
+  }
+
+  async #work(): Promise<void> {
+    let resealAt = this.clock.monotonic();
+    while (!this.#stopping.signal.aborted) {
+      if (this.config.secrets.previousRoot !== undefined && this.clock.monotonic() >= resealAt) {
+        await this.#logged(() => this.resealAll());
+        resealAt = this.clock.monotonic() + RESEAL_INTERVAL;
+      }
+      this.#wake = Promise.withResolvers<void>();
+      await this.#logged(() => this.drain());
+      const pause = this.clock.sleep(POLL, { signal: this.#stopping.signal }).catch(() => {});
+      await Promise.race([this.#wake.promise, pause]);
+    }
+  }
+
+  /** Keeps the worker alive: the database may be away, too. */
+  async #logged(work: () => Promise<unknown>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      this.#log.warn(`The queue of revocations waits: ${reasonOf(error)}`);
+    }
+  }
+
+  async #revoke(token: QueuedToken): Promise<void> {
+    const { manager } = this.dataSource;
+    const opened = await openSecret(this.config.secrets, SEALED_TOKEN, token.sealed);
+    try {
+      if (opened === undefined) {
+        this.#log.error({ tokenId: token.id }, 'no root secret opens a token that must be revoked');
+        await settle(manager, token, 'unreadable');
+        return;
+      }
+      await settle(manager, token, await this.app.revoke(opened.text));
+    } catch (error) {
+      await this.#tryLater(token, error);
+    }
+  }
+
+  async #tryLater(token: QueuedToken, error: unknown): Promise<void> {
+    const { manager } = this.dataSource;
+    const now = this.clock.milliseconds();
+    const facts = { tokenId: token.id, attempts: token.attempts };
+    if (token.expiresAt.getTime() <= now) {
+      this.#log.warn(facts, 'a token expired before GitHub revoked it');
+      await settle(manager, token, 'expired');
+      return;
+    }
+    this.#log.warn({ ...facts, err: error }, 'GitHub has not revoked a token yet');
+    const told = error instanceof GitHubFailure ? error.retryAfter : undefined;
+    const chance = this.random.bytes(1).readUInt8() / 255;
+    await postpone(manager, token, nextTry(token.attempts, chance, now, told));
+  }
+}

@@ -1,0 +1,32 @@
+import { Refusal } from '../attestation/refusal.js';
+import { readCanonicalCbor } from './canonical-cbor.js';
+
+/** The parts of an attestation object other than its statement. */
+export interface AttestationObject {
+  /** The name of the attestation format. */
+  readonly format: string;
+  /** The raw bytes. */
+  readonly authenticatorData: Buffer;
+}
+
+/**
+ * Checks the frame of an attestation object (WebAuthn §6.5.4): one canonical CBOR map of exactly `fmt`, `attStmt` and
+ * `authData`.
+ *
+ * @throws Refusal
+ */
+export function readAttestationObject(attestationObject: Buffer): AttestationObject {
+  const [map, ...rest] = readCanonicalCbor(attestationObject);
+  if (rest.length > 0) throw new Refusal('The attestation object has trailing bytes.');
+  const authData: unknown = map instanceof Map ? map.get('authData') : undefined;
+  const format: unknown = map instanceof Map ? map.get('fmt') : undefined;
+  const isWhole =
+    map instanceof Map &&
+    map.size === 3 &&
+    typeof format === 'string' &&
+    map.get('attStmt') instanceof Map &&
+    authData instanceof Uint8Array;
+  if (!isWhole)
+    throw new Refusal('The attestation object is not made of fmt, attStmt and authData.');
+  return { format, authenticatorData: Buffer.from(authData) };
+}

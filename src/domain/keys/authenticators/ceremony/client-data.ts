@@ -1,0 +1,34 @@
+import { Refusal } from '../attestation/refusal.js';
+
+/** The members of client data that both verifiers of an assertion read (WebAuthn §5.8.1), none of them believed yet. */
+export interface ClientData {
+  readonly type?: unknown;
+  readonly challenge?: unknown;
+  readonly origin?: unknown;
+  readonly tokenBinding?: unknown;
+}
+
+/**
+ * Reads client data, and refuses a ceremony that ran inside another site's frame (WebAuthn Level 3 §7.1 and §7.2,
+ * `crossOrigin` and `topOrigin`). `fido2-lib` looks at neither member.
+ *
+ * @param clientDataJSON the bytes as the client hashed them
+ * @throws Refusal
+ */
+export function readClientData(clientDataJSON: Buffer): ClientData {
+  let clientData: unknown;
+  try {
+    clientData = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(clientDataJSON));
+  } catch {
+    // Without its cause, which would quote the client's text into the log.
+    throw new Refusal('The client data is not JSON.');
+  }
+  if (typeof clientData !== 'object' || clientData === null) {
+    throw new Refusal('The client data is not a JSON object.');
+  }
+  const isFramed = 'crossOrigin' in clientData && clientData.crossOrigin !== false;
+  if (isFramed || 'topOrigin' in clientData) {
+    throw new Refusal('The ceremony ran inside a page of another origin.');
+  }
+  return clientData;
+}

@@ -1,0 +1,74 @@
+import { ATTESTATION_FORMATS } from '../attestation/attestation-policy.js';
+import { Refusal } from '../attestation/refusal.js';
+import type { RegistrationResponse } from './webauthn-json.js';
+import type { AttestationObject } from './attestation-object.js';
+import { FLAG } from './authenticator-data.js';
+
+/** The formats of keys that are part of a computer or a telephone (WebAuthn §8.3 to §8.5, §8.8). */
+const FORMATS_OF_DEVICES: ReadonlySet<string> = new Set([
+  'tpm',
+  'android-key',
+  'android-safetynet',
+  'apple',
+]);
+
+/**
+ * Returns true when a response claims that no separate security key made it. A client can write any claim here, so that the claim
+ * explains a refusal and never causes one.
+ */
+function isOfDevice({ authenticatorAttachment, response }: RegistrationResponse): boolean {
+  const { transports } = response;
+  return (
+    authenticatorAttachment === 'platform' ||
+    transports.includes('internal') ||
+    transports.includes('hybrid')
+  );
+}
+
+/**
+ * Accepts the formats `packed` and `fido-u2f`, case-sensitive, and explains the refusal of every other format.
+ *
+ * @throws Refusal
+ */
+export function verifyFormat(
+  { format, authenticatorData }: AttestationObject,
+  credential: RegistrationResponse,
+): void {
+  if (ATTESTATION_FORMATS.some((known) => known === format)) return;
+  if (FORMATS_OF_DEVICES.has(format) || isOfDevice(credential)) throw devicePasskey();
+  if (format === 'none') {
+    const isSynced = ((authenticatorData[32] ?? 0) & FLAG.backupEligible) !== 0;
+    if (isSynced) throw devicePasskey();
+    throw new Refusal(
+      'The make and model of the key are missing, because the browser did not send them. Try again, and choose “Allow” when the browser asks to see them.',
+      { code: 'attestation_missing' },
+    );
+  }
+  throw new Refusal('Only the attestation formats packed and fido-u2f are accepted.');
+}
+
+/**
+ * Runs the checks of a registration. Replaces the reason of a refusal when the response claims that no separate security key made
+ * it.
+ *
+ * @throws Refusal
+ */
+export async function orDevicePasskey<Result>(
+  credential: RegistrationResponse,
+  checks: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await checks();
+  } catch (cause) {
+    if (cause instanceof Refusal && isOfDevice(credential)) throw devicePasskey({ cause });
+    throw cause;
+  }
+}
+
+/** The refusal of a passkey that a device or a password manager keeps. */
+function devicePasskey(options: ErrorOptions = {}): Refusal {
+  return new Refusal(
+    'This is a passkey of your device or of a password manager. Use a separate security key: choose “Security key” when the browser asks, plug it in and touch it.',
+    { ...options, code: 'device_passkey' },
+  );
+}

@@ -1,0 +1,50 @@
+import type { ErrorCode } from '#platform/errors/catalogue.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { Refusal } from '../attestation/refusal.js';
+
+/** The messages of failed checks in `fido2-lib`, each with the text for the client. */
+const LIBRARY_REASONS: readonly (readonly [said: RegExp, detail: string])[] = [
+  [/^clientData type should be/, 'The response belongs to the other ceremony.'],
+  [/^clientData challenge/, 'The response answers another challenge.'],
+  [
+    /^(clientData origin|origin |Empty Origin|Invalid URL)/,
+    'The response was made for another origin.',
+  ],
+  [/^authnrData rpIdHash/, 'The response was made for another relying party.'],
+  [/^expected flag was not set: UP/, 'The key does not report a touch.'],
+  [/^expected flag was not set: UV/, 'The key did not verify its user.'],
+  [/^expected User Presence/, 'The key does not report a touch.'],
+  [/^id and credId/, 'The credential id is not the one in the authenticator data.'],
+  [/^Credential ID does not match/, 'The response is of another credential.'],
+  [/^signature validation failed/, 'The signature does not verify.'],
+  [/^unable to validate userHandle/, 'The response is of another user.'],
+  [
+    /^no support for attestation format/,
+    'Only the attestation formats packed and fido-u2f are accepted.',
+  ],
+];
+
+/**
+ * Returns the text for the client about a failed ceremony. The library throws errors of many types, also about its internals: an
+ * unlisted error gets a general text, and the log has it as the cause.
+ */
+export function refusalDetail(error: unknown): string {
+  if (error instanceof Refusal) return error.message;
+  const message = error instanceof Error ? error.message : '';
+  const reason = LIBRARY_REASONS.find(([said]) => said.test(message));
+  return reason?.[1] ?? 'The response is malformed.';
+}
+
+/** Turns every error of a ceremony into a refusal of the client's response, with one error code and the reason. */
+export async function refusedAs<Result>(
+  code: ErrorCode,
+  ceremony: () => Result | Promise<Result>,
+): Promise<Result> {
+  try {
+    return await ceremony();
+  } catch (cause) {
+    const own =
+      code === 'attestation_rejected' && cause instanceof Refusal ? cause.code : undefined;
+    throw new DomainError(own ?? code, refusalDetail(cause), { cause });
+  }
+}

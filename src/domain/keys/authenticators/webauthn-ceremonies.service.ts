@@ -1,0 +1,283 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { Fido2Lib, type FieldMap, type SignalFields } from './attestation/fido2-library.js';
+import type { z } from 'zod';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { registerAttestationFormats } from './attestation/attestation-formats.js';
+import { ES256, type AttestationFormat } from './attestation/attestation-policy.js';
+import { TOUCH_SECONDS } from './ceremony/challenge.js';
+import { readAttestationObject } from './ceremony/attestation-object.js';
+import { checkAuthenticatorData } from './ceremony/authenticator-data.js';
+import { readClientData } from './ceremony/client-data.js';
+import { verifyFormat, orDevicePasskey } from './ceremony/device-passkey.js';
+import { verifyNativeAssertion } from './ceremony/native-assertion.js';
+import { refusalDetail, refusedAs } from './ceremony/refusal-detail.js';
+import { decideModel } from './attestation/model-policy.js';
+import { Refusal } from './attestation/refusal.js';
+import { TRUST_ANCHORS, type TrustAnchor } from './attestation/trust-anchors.js';
+import {
+  AUTHENTICATION_RESPONSE,
+  REGISTRATION_RESPONSE,
+  type AuthenticationResponse,
+  type CreationOptionsJSON,
+  type RequestOptionsJSON,
+  type UserVerification,
+} from './ceremony/webauthn-json.js';
+
+/** A new credential of a genuine key. */
+export interface VerifiedRegistration {
+  readonly credentialId: Buffer;
+  /** SPKI, PEM. */
+  readonly publicKey: string;
+  readonly signCount: number;
+  readonly attestation: AttestationFormat;
+  /** The model, as the attestation certificate states it. */
+  readonly aaguid: string | null;
+  /** True when the key verified its user (PIN, fingerprint) in this ceremony. */
+  readonly userVerified: boolean;
+  /** False for a U2F key, which can assert user presence only. */
+  readonly canVerifyUser: boolean;
+  readonly transports: string[];
+}
+
+/** The result of a verified assertion. The caller compares the counter in SQL, where two logins may race. */
+export interface VerifiedAssertion {
+  readonly signCount: number;
+  readonly userVerified: boolean;
+}
+
+/** An assertion to verify, with the stored facts of its key. */
+export interface AssertionCeremony {
+  /** An `AuthenticationResponseJSON` that nothing has looked at. */
+  readonly credential: unknown;
+  readonly challenge: Buffer;
+  /** SPKI, PEM. */
+  readonly publicKey: string;
+  readonly credentialId: Buffer;
+  /**
+   * The bytes of the user id. A response with another user handle is refused. A response without a user handle is accepted only
+   * when the user was identified before, without `requireUserHandle` (WebAuthn §7.2 step 6).
+   */
+  readonly userHandle: Buffer | null;
+  readonly requireUserHandle?: boolean;
+  readonly requireUserVerification: boolean;
+  /** The origin in the client data of a native client; undefined for a page of the service. */
+  readonly nativeOrigin?: string;
+}
+
+/**
+ * Verifies registrations and assertions (WebAuthn §7.1, §7.2). Strict parsers first refuse bytes that two parsers could read
+ * differently; then `fido2-lib` runs the ceremony, with the attestation policy of this service as its attestation format.
+ */
+@Injectable()
+export class WebAuthnCeremonies {
+  readonly #library = new Fido2Lib();
+
+  constructor(
+    @Inject(CONFIG) private readonly config: Config,
+    @Inject(TRUST_ANCHORS) private readonly anchors: readonly TrustAnchor[],
+  ) {
+    registerAttestationFormats();
+  }
+
+  /** Returns the options of a registration, for `PublicKeyCredential.parseCreationOptionsFromJSON`. */
+  creationOptions(ceremony: {
+    readonly challenge: Buffer;
+    readonly user: { readonly id: Buffer; readonly name: string; readonly displayName: string };
+    /** The keys of the user, which the browser must not enroll again. */
+    readonly excludeCredentialIds: readonly Buffer[];
+  }): CreationOptionsJSON {
+    const { id, name } = this.config.relyingParty;
+    return {
+      rp: { id, name },
+      user: { ...ceremony.user, id: ceremony.user.id.toString('base64url') },
+      challenge: ceremony.challenge.toString('base64url'),
+      pubKeyCredParams: [{ type: 'public-key', alg: ES256 }],
+      timeout: TOUCH_SECONDS * 1000,
+      excludeCredentials: ceremony.excludeCredentialIds.map((credentialId) => ({
+        type: 'public-key',
+        id: credentialId.toString('base64url'),
+      })),
+      // Preferred, not required: a U2F key supports neither, and may still enroll.
+      authenticatorSelection: {
+        authenticatorAttachment: 'cross-platform',
+        residentKey: 'preferred',
+        requireResidentKey: false,
+        userVerification: 'preferred',
+      },
+      attestation: 'direct',
+      hints: ['security-key'],
+    };
+  }
+
+  /**
+   * Returns the options of an assertion, for `PublicKeyCredential.parseRequestOptionsFromJSON`. Without `allowCredentials`, the key
+   * uses a discoverable credential.
+   */
+  requestOptions(ceremony: {
+    readonly challenge: Buffer;
+    readonly allowCredentials?: readonly { readonly id: Buffer; readonly transports: string[] }[];
+    readonly userVerification: UserVerification;
+  }): RequestOptionsJSON {
+    return {
+      challenge: ceremony.challenge.toString('base64url'),
+      timeout: TOUCH_SECONDS * 1000,
+      rpId: this.config.relyingParty.id,
+      allowCredentials: (ceremony.allowCredentials ?? []).map(({ id, transports }) => ({
+        type: 'public-key',
+        id: id.toString('base64url'),
+        transports,
+      })),
+      userVerification: ceremony.userVerification,
+      hints: ['security-key'],
+    };
+  }
+
+  /**
+   * Verifies a registration, its attestation and the model (WebAuthn §7.1).
+   *
+   * @param ceremony `credential` is an unparsed `RegistrationResponseJSON`; `challenge` is the challenge of the ceremony; `now` is
+   *   the time at which certificates must be valid
+   * @throws DomainError `attestation_rejected`, with the reason
+   */
+  verifyRegistration(ceremony: {
+    readonly credential: unknown;
+    readonly challenge: Buffer;
+    readonly now: Date;
+  }): Promise<VerifiedRegistration> {
+    return refusedAs('attestation_rejected', async () => {
+      const credential = read(REGISTRATION_RESPONSE, ceremony.credential);
+      const { id, response } = credential;
+      readClientData(response.clientDataJSON);
+      const attestationObject = readAttestationObject(response.attestationObject);
+      verifyFormat(attestationObject, credential);
+
+      const decision: { aaguid?: string | null } = {};
+      const { authnrData } = await orDevicePasskey(credential, () => {
+        checkAuthenticatorData(attestationObject.authenticatorData, 'registration');
+        return this.#library.attestationResult(
+          {
+            rawId: arrayBuffer(id),
+            response: {
+              clientDataJSON: arrayBuffer(response.clientDataJSON),
+              attestationObject: arrayBuffer(response.attestationObject),
+            },
+            trust: { anchors: this.anchors, now: ceremony.now },
+            decision,
+          },
+          { ...this.expected(ceremony.challenge), factor: 'second' },
+        );
+      });
+      const { aaguid } = decision;
+      if (aaguid === undefined) throw new Refusal('The attestation was not verified.');
+      const model = decideModel(this.config.enrollment.allowedAaguids, aaguid);
+      if (!model.allowed) throw new Refusal(model.reason, { code: 'model_not_allowed' });
+
+      const attestation = authnrData.get('fmt');
+      const canVerifyUser = attestation !== 'fido-u2f';
+      const { signCount, userVerified } = signals(authnrData);
+      return {
+        credentialId: id,
+        publicKey: authnrData.get('credentialPublicKeyPem'),
+        attestation,
+        aaguid,
+        signCount,
+        // U2F signs no flags at registration (WebAuthn §8.6): the client could set any flag.
+        userVerified: canVerifyUser && userVerified,
+        canVerifyUser,
+        transports: response.transports,
+      };
+    });
+  }
+
+  /**
+   * Verifies an assertion with a stored key (WebAuthn §7.2), except for the signature counter: with `fido2-lib` for a page, with
+   * {@link verifyNativeAssertion} for a native client.
+   *
+   * @throws DomainError `assertion_rejected`, with the reason
+   */
+  verifyAssertion(ceremony: AssertionCeremony): Promise<VerifiedAssertion> {
+    return refusedAs('assertion_rejected', async () => {
+      const credential = read(AUTHENTICATION_RESPONSE, ceremony.credential);
+      const { response } = credential;
+      if (ceremony.requireUserHandle && !response.userHandle?.length) {
+        throw new Refusal('The response does not identify a user: the user handle is missing.');
+      }
+      const clientData = readClientData(response.clientDataJSON);
+      checkAuthenticatorData(response.authenticatorData, 'assertion');
+      if (ceremony.nativeOrigin === undefined) return this.#verifyOfPage(credential, ceremony);
+      const { nativeOrigin: origin } = ceremony;
+      const { id: rpId } = this.config.relyingParty;
+      return verifyNativeAssertion(credential, clientData, { ...ceremony, origin, rpId });
+    });
+  }
+
+  async #verifyOfPage(
+    { id, response }: AuthenticationResponse,
+    ceremony: AssertionCeremony,
+  ): Promise<VerifiedAssertion> {
+    const { authnrData } = await this.#library.assertionResult(
+      {
+        rawId: arrayBuffer(id),
+        response: {
+          clientDataJSON: arrayBuffer(response.clientDataJSON),
+          authenticatorData: arrayBuffer(response.authenticatorData),
+          signature: arrayBuffer(response.signature),
+          userHandle: response.userHandle ? arrayBuffer(response.userHandle) : undefined,
+        },
+      },
+      {
+        ...this.expected(ceremony.challenge),
+        factor: ceremony.requireUserVerification ? 'first' : 'second',
+        publicKey: ceremony.publicKey,
+        userHandle: ceremony.userHandle?.toString('base64url') ?? null,
+        allowCredentials: [{ type: 'public-key', id: arrayBuffer(ceremony.credentialId) }],
+        prevCounter: 0, // never fails: the caller compares the counter in SQL, where two logins may race
+      },
+    );
+    return signals(authnrData);
+  }
+
+  private expected(challenge: Buffer): { origin: string; rpId: string; challenge: string } {
+    return {
+      origin: this.config.http.baseUrl,
+      rpId: this.config.relyingParty.id,
+      challenge: challenge.toString('base64url'),
+    };
+  }
+}
+
+/**
+ * Reads the credential id of an assertion, so that the caller can find its key.
+ *
+ * @param credential an unparsed `AuthenticationResponseJSON`
+ * @throws DomainError `assertion_rejected` when it is malformed
+ */
+export function credentialIdOf(credential: unknown): Buffer {
+  try {
+    return read(AUTHENTICATION_RESPONSE, credential).id;
+  } catch (cause) {
+    throw new DomainError('assertion_rejected', refusalDetail(cause), { cause });
+  }
+}
+
+function read<Schema extends z.ZodType>(schema: Schema, credential: unknown): z.output<Schema> {
+  const { data, error } = schema.safeParse(credential);
+  if (!error) return data;
+  const [issue] = error.issues;
+  const where = ['credential', ...(issue?.path ?? [])].map(String).join('.');
+  throw new Refusal(`${where} is malformed: ${issue?.message ?? 'not a credential'}.`);
+}
+
+/** Reads the signature counter and the user verification from authenticator data. */
+function signals(authnrData: FieldMap<SignalFields>): VerifiedAssertion {
+  return {
+    signCount: authnrData.get('counter'),
+    userVerified: authnrData.get('flags').has('UV'),
+  };
+}
+
+/** Copies bytes into an ArrayBuffer: the library accepts nothing else. */
+function arrayBuffer(bytes: Uint8Array): ArrayBuffer {
+  return Uint8Array.from(bytes).buffer;
+}

@@ -1,0 +1,197 @@
+import { Injectable } from '@nestjs/common';
+import {
+  BY_DELETED_ROW,
+  idsOf,
+  ON_RECORD_BATCH,
+  withoutZeros,
+  type EndedBatch,
+  type LockedUser,
+  type Revocable,
+  type RevocationScope,
+  type RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { RECORDED, recordAudit } from '#domain/audit/audit.repository.js';
+import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { PASS_HOURS, type DemandedPass, type PassFacts } from './enrollment-pass.js';
+
+/** A pass that a user presents in an enrollment. */
+export interface PresentedPass {
+  readonly userId: string;
+  readonly orgId: string | null;
+  /** The SHA-256 of the pass; undefined when the user presents none. */
+  readonly hash: Buffer | undefined;
+}
+
+interface Row {
+  created_by: string | null;
+  created_at: Date;
+  expires_at: Date;
+  withdrawn: boolean;
+  expired: boolean;
+}
+
+/** The condition by which a pass has a secret that ends. */
+const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
+
+/**
+ * The re-enrollment passes of users. Their secrets end with the credentials of the user, and with the account. A row demands a pass
+ * also when its secret has ended: the use of a pass deletes the row, and so does an admin who lifts the demand.
+ */
+@Injectable()
+export class EnrollmentPassesRepository implements Revocable {
+  readonly revocationOrder = 35;
+  /** The row of a deleted user takes the pass along, by the foreign key. */
+  readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
+    'account-deactivated',
+    'credentials-revoked',
+  ]);
+  readonly endedByForeignKey = BY_DELETED_ROW;
+
+  /** Makes the pass of a user, and replaces an earlier one. The caller holds the lock on the row of the user. */
+  async replace(
+    tx: EntityManager,
+    userId: string,
+    hash: Buffer,
+    createdBy: string | null,
+  ): Promise<Date> {
+    const [row] = await sql<{ expires_at: Date }>(tx)`
+      INSERT INTO enrollment_passes (user_id, hash, created_by, expires_at)
+      VALUES (${userId}, ${hash}, ${createdBy}, now() + make_interval(hours => ${PASS_HOURS}))
+      ON CONFLICT (user_id) DO UPDATE
+      SET hash = EXCLUDED.hash, created_by = EXCLUDED.created_by, created_at = now(), expires_at = EXCLUDED.expires_at
+      RETURNING expires_at`;
+    if (!row) throw new Error('INSERT returned no row');
+    return row.expires_at;
+  }
+
+  /** Finds the pass that is demanded of a user; also one that has expired or was withdrawn, since then another one is demanded. */
+  async find(tx: EntityManager, userId: string): Promise<DemandedPass | undefined> {
+    const [row] = await sql<Row>(tx)`
+      SELECT created_by, created_at, expires_at, hash IS NULL AS withdrawn, expires_at <= now() AS expired
+      FROM enrollment_passes WHERE user_id = ${userId}`;
+    return (
+      row && {
+        createdBy: row.created_by,
+        createdAt: row.created_at,
+        expiresAt: row.expires_at,
+        isWithdrawn: row.withdrawn,
+        isExpired: row.expired,
+      }
+    );
+  }
+
+  /** Finds a member of an organization, and the pass that is demanded of the member; undefined for no such member. */
+  async findOfMember(
+    tx: EntityManager,
+    orgId: string,
+    memberId: string,
+  ): Promise<{ readonly pass: DemandedPass | undefined } | undefined> {
+    const found = await sql<{ id: string }>(tx)`
+      SELECT id FROM users WHERE id = ${memberId} AND org_id = ${orgId}`;
+    return found.length === 0 ? undefined : { pass: await this.find(tx, memberId) };
+  }
+
+  /** Compares a presented pass with that of the user. It locks and changes nothing. */
+  async compare(tx: EntityManager, { userId, hash }: PresentedPass): Promise<PassFacts> {
+    const [row] = await sql<{ fits: boolean }>(tx)`
+      SELECT coalesce(hash = ${hash ?? null}::bytea AND expires_at > now(), false) AS fits
+      FROM enrollment_passes WHERE user_id = ${userId}`;
+    return {
+      isDemanded: row !== undefined,
+      isPresented: hash !== undefined,
+      fits: row?.fits ?? false,
+    };
+  }
+
+  /** Ends the secret of the valid passes of some users. Returns their number where there were some. */
+  async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
+    const ended = await sql<{ user_id: string }>(tx)`
+      UPDATE enrollment_passes SET hash = NULL
+      WHERE user_id = ANY (${idsOf(users)}::uuid[]) AND ${IS_VALID}
+      RETURNING user_id`;
+    return ended.length === 0 ? {} : { enrollment_passes: ended.length };
+  }
+
+  /** Ends the secrets of all passes, also of expired ones, since the clock of a restored server may be behind. The demands stay. */
+  async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
+    const found = await sql<{ user_id: string }>(tx)`
+      SELECT user_id FROM enrollment_passes WHERE hash IS NOT NULL ORDER BY user_id LIMIT ${ON_RECORD_BATCH}`;
+    const ids = found.map(({ user_id: id }) => id);
+    await lockUsers(tx, ids);
+    const ended = await sql<{ is_valid: boolean }>(tx)`
+      UPDATE enrollment_passes p SET hash = NULL
+      FROM (SELECT user_id, ${IS_VALID} AS is_valid FROM enrollment_passes WHERE user_id = ANY (${ids}::uuid[])) before
+      WHERE p.user_id = before.user_id
+      RETURNING before.is_valid`;
+    const passes = ended.filter((pass) => pass.is_valid).length;
+    return {
+      counts: withoutZeros({ enrollment_passes: passes }),
+      next: found.length < ON_RECORD_BATCH ? undefined : '',
+    };
+  }
+
+  /** Demands a pass of a user that only an admin can give. A pass that is there, or a demand, stays. */
+  async demand(tx: EntityManager, userId: string): Promise<void> {
+    await sql(tx)`
+      INSERT INTO enrollment_passes (user_id, expires_at) VALUES (${userId}, now()) ON CONFLICT (user_id) DO NOTHING`;
+  }
+
+  /** Counts the valid passes of a user. */
+  async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
+    const [row] = await sql<{ passes: number }>(tx)`
+      SELECT count(*)::int AS passes FROM enrollment_passes WHERE user_id = ${id} AND ${IS_VALID}`;
+    return { enrollment_passes: row?.passes ?? 0 };
+  }
+
+  /** Lifts the demand for a pass: the next sign-in enrolls without one. Returns false where none is demanded. */
+  async lift(tx: EntityManager, userId: string): Promise<boolean> {
+    const lifted = await sql<{ user_id: string }>(tx)`
+      DELETE FROM enrollment_passes WHERE user_id = ${userId} RETURNING user_id`;
+    return lifted.length === 1;
+  }
+
+  /** Ends the secret of the valid pass of one user. Returns false where there is none. */
+  async withdraw(tx: EntityManager, userId: string): Promise<boolean> {
+    const ended = await sql<{ user_id: string }>(tx)`
+      UPDATE enrollment_passes SET hash = NULL
+      WHERE user_id = ${userId} AND ${IS_VALID}
+      RETURNING user_id`;
+    return ended.length === 1;
+  }
+}
+
+/**
+ * Compares and consumes the pass of a user by one statement, which also records the use: of any number of requests with one pass,
+ * one finds it. The caller holds the lock on the row of the user and rolls back where the facts refuse the enrollment.
+ */
+export async function consumePass(
+  tx: EntityManager,
+  { userId, orgId, hash }: PresentedPass,
+  origin: AuditOrigin,
+): Promise<PassFacts> {
+  const used = fragment`jsonb_build_object('given_by', c.created_by, 'given_at', c.created_at)`;
+  const record = {
+    type: 'enrollment_pass_used',
+    actorId: userId,
+    subjectId: userId,
+    orgId,
+    origin,
+    details: used,
+  } as const;
+  const [row] = await sql<{ demanded: boolean; consumed: boolean }>(tx)`
+    WITH consumed AS (
+      DELETE FROM enrollment_passes
+      WHERE user_id = ${userId} AND hash = ${hash ?? null}::bytea AND expires_at > now()
+      RETURNING created_by, created_at
+    ), audited AS (${recordAudit(record, fragment`FROM consumed c`)})
+    SELECT EXISTS (SELECT FROM enrollment_passes WHERE user_id = ${userId}) AS demanded,
+           EXISTS (SELECT FROM consumed) AS consumed, ${RECORDED}`;
+  return {
+    isDemanded: row?.demanded ?? true,
+    isPresented: hash !== undefined,
+    fits: row?.consumed ?? false,
+  };
+}

@@ -1,0 +1,241 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import type { AuditType } from '#domain/audit/audit-event.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import type { NotedAct } from '#domain/audit/noted-act.js';
+import {
+  ApplicationsRepository,
+  type ClientApplication,
+  type ApplicationFacts,
+  type ApplicationManager,
+} from '../clients/applications.repository.js';
+import {
+  ClientsRepository,
+  type ClientAccess,
+  type ClientSecret,
+} from '../clients/clients.repository.js';
+import { Members } from '#domain/directory/members.service.js';
+import { registrationOf } from './registration-metadata.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** The number of applications on a page. */
+const PAGE_SIZE = 100;
+
+/** An application in a list, with facts about it. */
+export interface ListedApplication extends ApplicationFacts {
+  readonly application: ClientApplication;
+}
+
+/** An application with its secrets, and what its deletion ends. */
+export interface ApplicationDetails extends ListedApplication {
+  readonly secrets: readonly ClientSecret[];
+  readonly access: ClientAccess;
+  /** False for a cluster whose resource its organization has not proven: an organization could not register it today. */
+  readonly isProven: boolean;
+}
+
+/** A change of an application, for the audit log. */
+export interface ApplicationChange {
+  readonly type: AuditType;
+  readonly manager: ApplicationManager;
+  readonly application: ClientApplication;
+  readonly origin: AuditOrigin;
+  readonly details: Readonly<Record<string, unknown>>;
+  /** The acts that are done again if the database loses the change. */
+  readonly acts?: readonly NotedAct[];
+}
+
+/** Finds the applications that a user manages, locks them for a change, and records the change. */
+@Injectable()
+export class ManagedApplications {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly tenantWork: TenantWork,
+    private readonly members: Members,
+    private readonly applicationsRepository: ApplicationsRepository,
+    private readonly clientsRepository: ClientsRepository,
+    private readonly auditLog: AuditLog,
+  ) {}
+
+  /** Lists a page of applications; `next` is where the next page begins. */
+  async list(
+    manager: ApplicationManager,
+    after: string,
+  ): Promise<{
+    readonly applications: readonly ClientApplication[];
+    readonly next: string | null;
+  }> {
+    const page = { after, limit: PAGE_SIZE + 1 };
+    const read = (tx: EntityManager) => this.applicationsRepository.list(tx, manager, page);
+    const found = await this.tenantWork.costly(manager.orgId ?? manager.userId, read);
+    const applications = found.slice(0, PAGE_SIZE);
+    const hasMore = found.length > PAGE_SIZE;
+    return { applications, next: hasMore ? (applications.at(-1)?.id ?? null) : null };
+  }
+
+  /** Lists a page of applications with facts about them. */
+  async listWithFacts(
+    manager: ApplicationManager,
+    after: string,
+  ): Promise<{
+    readonly applications: readonly ListedApplication[];
+    readonly next: string | null;
+  }> {
+    const { applications, next } = await this.list(manager, after);
+    const ids = applications.map(({ id }) => id);
+    const facts = await this.read((tx) => this.applicationsRepository.listFacts(tx, ids));
+    return { applications: applications.map((one) => withFacts(one, facts)), next };
+  }
+
+  /** Returns an application with its secrets and what its deletion ends. @throws DomainError not_found */
+  async details(manager: ApplicationManager, id: string): Promise<ApplicationDetails> {
+    const application = await this.find(manager, id);
+    const { manager: tx } = this.dataSource;
+    const [facts, secrets, access, isProven] = await Promise.all([
+      this.applicationsRepository.listFacts(tx, [id]),
+      this.clientsRepository.listSecrets(tx, id),
+      this.clientsRepository.countAccess(tx, id),
+      application.resource === null || this.applicationsRepository.isProvenResource(tx, id),
+    ]);
+    return { ...withFacts(application, facts), secrets, access, isProven };
+  }
+
+  /** Finds an application. @throws DomainError not_found for one that the user does not manage */
+  async find(
+    manager: ApplicationManager,
+    id: string,
+    tx: EntityManager = this.dataSource.manager,
+  ): Promise<ClientApplication> {
+    const isKnown = isClientId(id);
+    return orNotFound(isKnown && (await this.applicationsRepository.find(tx, manager, id)));
+  }
+
+  /** Reads outside a transaction. */
+  read<Result>(query: (manager: EntityManager) => Promise<Result>): Promise<Result> {
+    return query(this.dataSource.manager);
+  }
+
+  /** Runs a registration in a transaction. */
+  register<Result>(act: (tx: EntityManager) => Promise<Result>): Promise<Result> {
+    return this.dataSource.transaction(act);
+  }
+
+  /** Runs a registration for an organization, under a lock on its admin. @throws DomainError admin_required */
+  registerAsAdmin<Result>(
+    manager: ApplicationManager,
+    act: (tx: EntityManager, orgId: string) => Promise<Result>,
+  ): Promise<Result> {
+    return this.dataSource.transaction(async (tx) => {
+      const { orgId } = manager;
+      const mayAct = orgId !== null && manager.isAdmin && (await this.#holdAdmin(tx, manager));
+      if (!mayAct) {
+        throw new DomainError(
+          'admin_required',
+          'Only an admin of an organization can register a kubernetes application.',
+        );
+      }
+      return act(tx, orgId);
+    });
+  }
+
+  /**
+   * Changes an application under a lock on its row. The act also gets its manager, with the rights that the manager keeps until the
+   * transaction ends.
+   *
+   * @throws DomainError not_found
+   */
+  async change<Result>(
+    manager: ApplicationManager,
+    id: string,
+    act: (
+      tx: EntityManager,
+      application: ClientApplication,
+      current: ApplicationManager,
+    ) => Promise<Result>,
+  ): Promise<Result> {
+    return withTransactionRetry(this.dataSource, async (tx) => {
+      const isOrgAdmin = await this.#holdAdmin(tx, manager);
+      const current = { ...manager, isAdmin: manager.isAdmin && isOrgAdmin, isOrgAdmin };
+      const isKnown = isClientId(id);
+      const found = isKnown && (await this.applicationsRepository.lock(tx, current, id));
+      return act(tx, orNotFound(found), current);
+    });
+  }
+
+  /**
+   * Approves an application for the redirect URIs that it has: members sign in to it without a page that asks for consent.
+   *
+   * @param check refuses an application that is no more as the admin saw it
+   * @throws DomainError not_found, admin_required, invalid_request for a cluster
+   */
+  approve(
+    manager: ApplicationManager,
+    id: string,
+    origin: AuditOrigin,
+    check: (current: ClientApplication) => void,
+  ): Promise<ClientApplication> {
+    return this.change(manager, id, async (tx, application, current) => {
+      if (!current.isAdmin) {
+        throw new DomainError('admin_required', 'Only an admin can approve an application.');
+      }
+      if (application.resource !== null) {
+        throw new DomainError('invalid_request', 'A kubernetes application needs no approval.');
+      }
+      check(application);
+      await this.applicationsRepository.approve(tx, id, manager.userId);
+      const { name, redirect_uris: redirectUris } = registrationOf(application.metadata);
+      const details = { name, redirect_uris: redirectUris };
+      const act = { type: 'application_approved', manager, application, origin, details } as const;
+      await this.record(tx, act);
+      return this.find(current, id, tx);
+    });
+  }
+
+  /** Limits the approval of an application after a change of its registration. */
+  async limitApproval(
+    tx: EntityManager,
+    id: string,
+    uris: readonly string[] | null,
+  ): Promise<void> {
+    await this.applicationsRepository.limitApproval(tx, id, uris);
+  }
+
+  /** Records a change of an application, in the transaction of the change. */
+  async record(tx: EntityManager, change: ApplicationChange): Promise<void> {
+    const { type, manager, application, origin, details, acts } = change;
+    await this.auditLog.record(tx, {
+      type,
+      actorId: manager.userId,
+      subjectId: application.ownerId,
+      orgId: application.orgId,
+      origin,
+      details: { client_id: application.id, ...details },
+      ...(acts && { acts }),
+    });
+  }
+
+  /** Checks that an admin is still one, and stays one until the transaction ends. Owners need no such check. */
+  async #holdAdmin(tx: EntityManager, manager: ApplicationManager): Promise<boolean> {
+    const { isOrgAdmin, orgId, userId: id, sessionId } = manager;
+    return isOrgAdmin && orgId !== null && this.members.isAdminHeld(tx, { id, orgId, sessionId });
+  }
+}
+
+function withFacts(
+  application: ClientApplication,
+  facts: ReadonlyMap<string, ApplicationFacts>,
+): ListedApplication {
+  return { application, ...(facts.get(application.id) ?? { ownerEmail: null, secretsEnd: null }) };
+}
+
+function isClientId(id: string): boolean {
+  return /^[\w-]{1,64}$/.test(id);
+}
+
+function orNotFound(application: ClientApplication | false | undefined): ClientApplication {
+  if (!application) throw new DomainError('not_found', 'You have no such application.');
+  return application;
+}

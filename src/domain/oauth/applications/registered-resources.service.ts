@@ -1,0 +1,83 @@
+import { Injectable } from '@nestjs/common';
+import type {
+  DomainOfOrganization,
+  Revocable,
+  RevocationCause,
+  RevocationScope,
+  RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
+import { withoutZeros } from '#domain/access-revocation/revocable.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import {
+  ApplicationsRepository,
+  type ClientApplication,
+} from '../clients/applications.repository.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { registrationOf } from './registration-metadata.js';
+
+/** The end of a proof has no request. */
+const NO_REQUEST = { requestId: 'domain-change', ip: undefined, userAgent: undefined };
+
+/**
+ * Ends the registrations of clusters with the proof of their domain, and their tokens. An organization that loses a domain loses those
+ * under it. The proof of a domain ends those of other organizations under it.
+ */
+@Injectable()
+export class RegisteredResources implements Revocable {
+  readonly revocationOrder = 31;
+  /** A cluster belongs to its organization, and to no user. */
+  readonly revocationScopes: ReadonlySet<RevocationScope> = new Set();
+  /** A cluster is a registration; the tokens for it end with the sessions. */
+  readonly revokeOnRecord = null;
+
+  constructor(
+    private readonly applicationsRepository: ApplicationsRepository,
+    private readonly auditLog: AuditLog,
+  ) {}
+
+  async revoke(): Promise<RevokedCounts> {
+    return {};
+  }
+
+  async count(): Promise<RevokedCounts> {
+    return {};
+  }
+
+  async revokeOfDomain(
+    tx: EntityManager,
+    domain: DomainOfOrganization,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
+    const ended = await this.applicationsRepository.endUnproven(tx, domain, 'own');
+    return this.#recorded(tx, ended, cause);
+  }
+
+  async claimDomain(
+    tx: EntityManager,
+    domain: DomainOfOrganization,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
+    const ended = await this.applicationsRepository.endUnproven(tx, domain, 'others');
+    await this.#recorded(tx, ended, cause);
+    return {}; // the event of the organization with the proof does not tell what others had
+  }
+
+  async #recorded(
+    tx: EntityManager,
+    ended: readonly ClientApplication[],
+    { reason }: RevocationCause,
+  ): Promise<RevokedCounts> {
+    for (const { id, orgId, resource, metadata } of ended) {
+      const { name } = registrationOf(metadata);
+      await this.auditLog.record(tx, {
+        type: 'oauth_client_deleted',
+        actorId: null,
+        subjectId: null,
+        orgId,
+        origin: NO_REQUEST,
+        details: { client_id: id, name, type: 'kubernetes', resource, reason },
+      });
+    }
+    return withoutZeros({ applications: ended.length });
+  }
+}

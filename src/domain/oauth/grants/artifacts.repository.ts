@@ -1,0 +1,215 @@
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { recordAudit } from '#domain/audit/audit.repository.js';
+import type { RowLocks } from '#domain/access/issuance/lock-order.repository.js';
+import {
+  byteaText,
+  constantText,
+  doneOf,
+  fixedSql,
+  fragment,
+  inOrder,
+  sql,
+} from '#platform/database/statements/sql.js';
+import type { Artifact, StoredArtifact } from './artifact.js';
+import type { TokenAudit } from './tokens.repository.js';
+import { liveGrant, type OwnedGrantRow } from './live-grant.js';
+
+/** The key of a row: the library's model, and the hash of the library's id. */
+export interface ArtifactKey {
+  readonly model: string;
+  readonly id: Buffer;
+}
+
+interface Row extends Partial<OwnedGrantRow> {
+  n: number;
+  artifact: Record<string, unknown>;
+  consumed: number | null;
+  consumed_ago: number | null;
+}
+
+/** The objects of the OAuth library: codes, tokens, interactions and others. The end of a grant deletes those that hang on it. */
+@Injectable()
+export class ArtifactsRepository {
+  /** Finds artifacts, in the order of their keys, each with its grant and the resource owner. */
+  async find(
+    tx: EntityManager,
+    keys: readonly ArtifactKey[],
+  ): Promise<(StoredArtifact | undefined)[]> {
+    const rows = await sql<Row>(tx)`
+      SELECT k.n::int, a.payload AS artifact, extract(epoch FROM a.consumed_at)::float8 AS consumed,
+             extract(epoch FROM clock_timestamp() - a.consumed_at)::float8 AS consumed_ago, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
+             h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
+      FROM unnest(${keys.map(({ model }) => model)}::text[], ${keys.map(({ id }) => id)}::bytea[])
+        WITH ORDINALITY AS k (model, id, n)
+      JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
+      LEFT JOIN (oauth_grants g JOIN oauth_holders h ON h.session_id = g.session_id) ON g.id = a.grant_id
+      WHERE ${CONFIRMED}`;
+    return inOrder(keys.length, rows, stored);
+  }
+
+  /**
+   * Writes rows, new ones and existing ones. A batch (`skip`) waits for no lock: a row that another transaction has locked, or that
+   * hangs on a locked row, is not written, and of the same row twice the first one is.
+   *
+   * @returns whether each row was written; a row that a batch did not write may be written by the statement that waits
+   * @throws QueryFailedError 23503 from the statement that waits, when a row is gone that another one hangs on
+   */
+  async upsert(
+    tx: EntityManager,
+    artifacts: readonly Artifact[],
+    locks: RowLocks,
+  ): Promise<boolean[]> {
+    const rows = artifacts.map((artifact, n) => ({
+      n,
+      model: artifact.model,
+      id: byteaText(artifact.id),
+      payload: artifact.payload,
+      grant_id: artifact.grantId && byteaText(artifact.grantId),
+      client_id: artifact.clientId,
+      user_id: artifact.userId,
+      user_code: artifact.userCode,
+      expires_in: artifact.expiresIn,
+    }));
+    const written = await fixedSql<{ n: number }>(tx, UPSERTS[locks], [JSON.stringify(rows)]);
+    return doneOf(artifacts, written);
+  }
+
+  /** Deletes the rows that expired first, of any model, and waits for no other statement. */
+  async removeExpired(tx: EntityManager, most: number): Promise<void> {
+    await sql(tx)`
+      DELETE FROM oauth_artifacts WHERE (model, id) IN (
+        SELECT model, id FROM oauth_artifacts WHERE expires_at < now() ORDER BY expires_at LIMIT ${most}
+        FOR UPDATE SKIP LOCKED)`;
+  }
+
+  /**
+   * Consumes rows: true for exactly one caller of each. A consumed row stays, so that its second use is seen. A batch (`skip`) waits
+   * for no lock: a row that another transaction has locked is not consumed.
+   */
+  async consume(
+    tx: EntityManager,
+    keys: readonly ArtifactKey[],
+    locks: RowLocks,
+  ): Promise<boolean[]> {
+    const asked = [keys.map(({ model }) => model), keys.map(({ id }) => id)];
+    const won = await fixedSql<ArtifactKey>(tx, CONSUMPTIONS[locks], asked);
+    const winners = new Set(won.map(keyOf));
+    return keys.map((key) => winners.delete(keyOf(key)));
+  }
+
+  /**
+   * Makes a consumed row usable again, for the caller that consumed it and whose response carries nothing. A row that is gone, since
+   * its grant has ended, stays gone.
+   */
+  async release(tx: EntityManager, { model, id }: ArtifactKey): Promise<void> {
+    await sql(tx)`
+      UPDATE oauth_artifacts SET consumed_at = NULL WHERE model = ${model} AND id = ${id}`;
+  }
+
+  async destroy(tx: EntityManager, { model, id }: ArtifactKey): Promise<void> {
+    await sql(tx)`DELETE FROM oauth_artifacts WHERE model = ${model} AND id = ${id}`;
+  }
+
+  /** Deletes a token that its client revokes (RFC 7009), and records the event in the same statement. */
+  async revoke(
+    tx: EntityManager,
+    { model, id }: ArtifactKey,
+    { auditId, origin, details }: TokenAudit,
+  ): Promise<void> {
+    await sql(tx)`
+      WITH ended AS (
+        DELETE FROM oauth_artifacts WHERE model = ${model} AND id = ${id} RETURNING user_id, client_id
+      )
+      ${recordAudit(
+        {
+          id: auditId,
+          type: 'oauth_token_revoked',
+          subjectId: fragment`e.user_id`,
+          orgId: fragment`coalesce(u.org_id, c.org_id)`,
+          origin,
+          details,
+        },
+        fragment`
+          FROM ended e LEFT JOIN users u ON u.id = e.user_id LEFT JOIN oauth_clients c ON c.id = e.client_id`,
+      )}`;
+  }
+
+  /** Deletes every artifact of a model that hangs on a grant. */
+  async destroyOfGrant(tx: EntityManager, model: string, grantId: Buffer): Promise<void> {
+    await sql(tx)`DELETE FROM oauth_artifacts WHERE grant_id = ${grantId} AND model = ${model}`;
+  }
+}
+
+/** The rows of a batch that no other transaction has locked, and that hang on none that is locked or gone. */
+const UNLOCKED = fragment`
+  account AS MATERIALIZED (
+    SELECT id FROM users WHERE id = ANY (ARRAY(SELECT user_id FROM asked)) FOR KEY SHARE SKIP LOCKED
+  ), client AS MATERIALIZED (
+    SELECT id FROM oauth_clients WHERE id = ANY (ARRAY(SELECT client_id FROM asked)) FOR KEY SHARE SKIP LOCKED
+  ), granted AS MATERIALIZED (
+    SELECT id FROM oauth_grants WHERE id = ANY (ARRAY(SELECT grant_id FROM asked)) FOR KEY SHARE SKIP LOCKED
+  ), held AS MATERIALIZED (
+    SELECT a.model, a.id FROM asked k JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
+    FOR NO KEY UPDATE OF a SKIP LOCKED
+  ), free AS MATERIALIZED (
+    SELECT k.* FROM asked k
+    WHERE (k.user_id IS NULL OR k.user_id IN (SELECT id FROM account))
+      AND (k.client_id IS NULL OR k.client_id IN (SELECT id FROM client))
+      AND (k.grant_id IS NULL OR k.grant_id IN (SELECT id FROM granted))
+      AND ((k.model, k.id) IN (SELECT model, id FROM held)
+           OR NOT EXISTS (SELECT 1 FROM oauth_artifacts a WHERE a.model = k.model AND a.id = k.id))
+      AND NOT EXISTS (SELECT 1 FROM asked o WHERE o.model = k.model AND o.id = k.id AND o.n < k.n)
+  )`;
+
+const UPSERTS = { wait: upsertText('wait'), skip: upsertText('skip') };
+const CONSUMPTIONS = { wait: consumptionText('wait'), skip: consumptionText('skip') };
+
+function upsertText(locks: RowLocks): string {
+  return constantText(fragment`
+    WITH asked AS MATERIALIZED (
+      SELECT k.* FROM jsonb_to_recordset($1::jsonb) AS k (
+        n int, model text, id bytea, payload jsonb, grant_id bytea, client_id text, user_id uuid, user_code text,
+        expires_in int)
+    ), ${locks === 'skip' ? UNLOCKED : fragment`free AS (SELECT k.* FROM asked k)`}, written AS (
+      INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, user_code, expires_at)
+      SELECT k.model, k.id, k.payload, k.grant_id, k.client_id, k.user_id, k.user_code,
+             now() + make_interval(secs => k.expires_in)
+      FROM free k ORDER BY k.model, k.id
+      ON CONFLICT (model, id) DO UPDATE SET
+        payload = EXCLUDED.payload, grant_id = EXCLUDED.grant_id, user_id = EXCLUDED.user_id,
+        expires_at = EXCLUDED.expires_at
+    )
+    SELECT n FROM free`);
+}
+
+function consumptionText(locks: RowLocks): string {
+  return constantText(fragment`
+    WITH free AS MATERIALIZED (
+      SELECT a.model, a.id FROM unnest($1::text[], $2::bytea[]) AS k (model, id)
+      JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
+      WHERE a.consumed_at IS NULL
+      FOR NO KEY UPDATE OF a ${locks === 'skip' ? fragment`SKIP LOCKED` : fragment``}
+    )
+    UPDATE oauth_artifacts a SET consumed_at = now() FROM free f
+    WHERE a.model = f.model AND a.id = f.id AND a.consumed_at IS NULL
+    RETURNING a.model, a.id`);
+}
+
+function stored({ artifact, consumed, consumed_ago: consumedAgo, ...grant }: Row): StoredArtifact {
+  return {
+    payload: artifact,
+    consumed: consumed ?? undefined,
+    consumedAgo: consumedAgo ?? undefined,
+    grant: isOfHolder(grant) ? liveGrant(grant) : undefined,
+  };
+}
+
+function isOfHolder(grant: Partial<OwnedGrantRow>): grant is OwnedGrantRow {
+  return grant.session_id !== null;
+}
+
+function keyOf({ model, id }: ArtifactKey): string {
+  return `${model} ${id.toString('hex')}`;
+}

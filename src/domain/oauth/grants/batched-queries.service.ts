@@ -1,0 +1,116 @@
+import { Injectable } from '@nestjs/common';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
+import { Issuance, type IssuanceKind } from '#domain/access/issuance/issuance.repository.js';
+import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
+import type { Artifact, StoredArtifact } from './artifact.js';
+import { ArtifactsRepository, type ArtifactKey } from './artifacts.repository.js';
+import { ClientsRepository, type LiveClient } from '../clients/clients.repository.js';
+import type { ResourceOwner, UserProfile } from './resource-owner.js';
+import { GRANT, GrantsRepository, type GrantRequest } from './grants.repository.js';
+import type { LiveGrant } from './live-grant.js';
+import { CLIENT_TOKEN, CLUSTER_TOKEN, USER_TOKEN, type TokenAudit } from './tokens.repository.js';
+import { spendIds, type Spend } from './spent-ids.repository.js';
+
+/**
+ * The queries of nearly every OAuth request. Requests that come at the same time share a statement; each statement begins after the last
+ * request that it serves, and no result is cached.
+ */
+@Injectable()
+export class BatchedQueries {
+  readonly #artifacts: QueryBatcher<ArtifactKey, StoredArtifact | undefined>;
+  readonly #clients: QueryBatcher<string, LiveClient | undefined>;
+  readonly #grants: QueryBatcher<Buffer, LiveGrant | undefined>;
+  readonly #resourceOwners: QueryBatcher<Buffer, ResourceOwner | undefined>;
+  readonly #writes: QueryBatcher<Artifact, boolean>;
+  readonly #uses: QueryBatcher<ArtifactKey, boolean>;
+  readonly #profiles: QueryBatcher<string, UserProfile | undefined>;
+  readonly #spends: QueryBatcher<Spend, boolean>;
+
+  constructor(
+    private readonly manager: EntityManager,
+    private readonly artifacts: ArtifactsRepository,
+    clients: ClientsRepository,
+    grants: GrantsRepository,
+    private readonly issuance: Issuance,
+  ) {
+    this.#artifacts = new QueryBatcher((keys) => artifacts.find(manager, keys));
+    this.#clients = new QueryBatcher((ids) => clients.findLive(manager, ids));
+    this.#grants = new QueryBatcher((ids) => grants.find(manager, ids));
+    this.#resourceOwners = new QueryBatcher((hashes) =>
+      grants.resourceOwnersOfBrowsers(manager, hashes),
+    );
+    this.#writes = new QueryBatcher((rows) => artifacts.upsert(manager, rows, 'skip'));
+    this.#uses = new QueryBatcher((keys) => artifacts.consume(manager, keys, 'skip'));
+    this.#profiles = new QueryBatcher((ids) => grants.profiles(manager, ids));
+    this.#spends = new QueryBatcher((spends) => spendIds(manager, spends));
+  }
+
+  /** {@link ArtifactsRepository.find} */
+  findArtifact(key: ArtifactKey): Promise<StoredArtifact | undefined> {
+    return this.#artifacts.load(key);
+  }
+
+  /** {@link ClientsRepository.findLive} */
+  findClient(id: string): Promise<LiveClient | undefined> {
+    return this.#clients.load(id);
+  }
+
+  /** {@link GrantsRepository.find} */
+  findGrant(id: Buffer): Promise<LiveGrant | undefined> {
+    return this.#grants.load(id);
+  }
+
+  /** {@link GrantsRepository.resourceOwnersOfBrowsers} */
+  findResourceOwnerOfBrowser(tokenHash: Buffer): Promise<ResourceOwner | undefined> {
+    return this.#resourceOwners.load(tokenHash);
+  }
+
+  /** {@link GrantsRepository.profiles} */
+  findProfile(userId: string): Promise<UserProfile | undefined> {
+    return this.#profiles.load(userId);
+  }
+
+  // A write that a batch did not do is repeated alone: that statement waits for the locks, and decides.
+
+  /** Issues a token to a client. False when there is no such client any more, or its owner may be issued nothing. */
+  issueToClient(token: Artifact, audit: TokenAudit): Promise<boolean> {
+    return this.#isIssued(CLIENT_TOKEN, { token, audit });
+  }
+
+  /** Issues a token to a user. False when the account is inactive, or the client, the session or the grant is gone. */
+  issueToUser(token: Artifact, audit: TokenAudit): Promise<boolean> {
+    return this.#isIssued(USER_TOKEN, { token, audit });
+  }
+
+  /** Issues a token for a cluster. False in the cases of {@link issueToUser}, and when the application is gone. */
+  issueForCluster(token: Artifact, audit: TokenAudit, applicationId: string): Promise<boolean> {
+    return this.#isIssued(CLUSTER_TOKEN, { token, audit, applicationId });
+  }
+
+  /** Writes a grant. False when the account is inactive, or the client, the session or the parent is gone or over. */
+  writeGrant(grant: GrantRequest): Promise<boolean> {
+    return this.#isIssued(GRANT, grant);
+  }
+
+  /** {@link ArtifactsRepository.upsert} */
+  async writeArtifact(artifact: Artifact): Promise<void> {
+    const isWritten = await this.#writes.load(artifact);
+    if (!isWritten) await this.artifacts.upsert(this.manager, [artifact], 'wait');
+  }
+
+  /** {@link ArtifactsRepository.consume} */
+  async consume(key: ArtifactKey): Promise<boolean> {
+    if (await this.#uses.load(key)) return true;
+    const [isConsumed = false] = await this.artifacts.consume(this.manager, [key], 'wait');
+    return isConsumed;
+  }
+
+  async #isIssued<Request>(kind: IssuanceKind<Request, true>, request: Request): Promise<boolean> {
+    return 'issued' in (await this.issuance.issue(kind, request));
+  }
+
+  /** {@link spendIds} */
+  spend(issuer: string, jti: string, expiresAt: Date): Promise<boolean> {
+    return this.#spends.load({ issuer, jti, expiresAt });
+  }
+}

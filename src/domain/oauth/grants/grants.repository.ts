@@ -1,0 +1,218 @@
+import { Injectable } from '@nestjs/common';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
+import { IssuanceKind } from '#domain/access/issuance/issuance.repository.js';
+import { byteaText, fragment, inOrder, sql } from '#platform/database/statements/sql.js';
+import type { ResourceOwner, UserProfile } from './resource-owner.js';
+import {
+  resourceOwner,
+  liveGrant,
+  userProfile,
+  type OwnedGrantRow,
+  type ProfileRow,
+  type ResourceOwnerRow,
+  type LiveGrant,
+} from './live-grant.js';
+
+/** A grant of a user to a client, on a session of the user. */
+export interface GrantRow {
+  readonly id: Buffer;
+  readonly clientId: string;
+  readonly userId: string;
+  readonly sessionId: string;
+  readonly payload: object;
+  /** Seconds from now. The end of the session ends the grant in any case. */
+  readonly expiresIn: number;
+}
+
+/** A grant to write; one that a token exchange makes has the grant of the subject token as its parent, and ends no later. */
+export interface GrantRequest extends GrantRow {
+  readonly parentId?: Buffer;
+}
+
+/** Seconds, longer than the issuance of a token takes. */
+const ENDS_SOON = 5;
+
+/** A grant of a user to a client. It hangs on a session of the user, hardware-verified or synthetic, and on its parent. */
+export const GRANT = new IssuanceKind<GrantRequest, true>(
+  {
+    requires: {
+      user: 'of the request',
+      client: true,
+      session: { of: 'request', where: fragment`s.level <> 'bootstrap'` },
+      grant: 'parent',
+    },
+    columns: fragment`id bytea, payload jsonb, expires_in int`,
+    computed: fragment`least(g.expires_at, now() + make_interval(secs => k.expires_in)) AS ends`,
+    // A batch writes new grants alone: to change one may mean to wait for its lock.
+    issuedIf: (locks) =>
+      locks === 'wait'
+        ? undefined
+        : fragment`NOT EXISTS (SELECT FROM oauth_grants g WHERE g.id = i.id)
+            AND NOT EXISTS (SELECT FROM asked k WHERE k.id = i.id AND k.n < i.n)`,
+    written: fragment`
+      INSERT INTO oauth_grants (id, parent_id, client_id, user_id, session_id, payload, expires_at)
+      SELECT i.id, i.grant_id, i.client_id, i.user_id, i.session_id,
+             i.payload || CASE WHEN i.grant_id IS NULL THEN '{}'
+                          ELSE jsonb_build_object('exp', floor(extract(epoch FROM i.ends))::bigint) END, i.ends
+      ${ISSUED} ORDER BY i.id
+      ON CONFLICT (id) DO UPDATE SET payload = EXCLUDED.payload`,
+    audited: undefined,
+  },
+  ({ id, clientId, userId, sessionId, payload, expiresIn, parentId }) => ({
+    id: byteaText(id),
+    client_id: clientId,
+    user_id: userId,
+    session_id: sessionId,
+    grant_id: parentId && byteaText(parentId),
+    payload,
+    expires_in: expiresIn,
+  }),
+  () => true,
+);
+
+/** Grants: what a user allows a client, for as long as the session lasts in which the user allowed it. */
+@Injectable()
+export class GrantsRepository {
+  /** Writes a grant within a transaction. False when the account is inactive, or the client, the session or the parent is gone. */
+  async write(tx: EntityManager, grant: GrantRequest): Promise<boolean> {
+    return 'issued' in (await GRANT.issue(tx, grant));
+  }
+
+  /** Finds grants, in the order of their ids, each with a resource owner who may still be issued tokens. */
+  async find(tx: EntityManager, ids: readonly Buffer[]): Promise<(LiveGrant | undefined)[]> {
+    const rows = await sql<OwnedGrantRow & { n: number }>(tx)`
+      SELECT k.n::int, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
+             h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
+      FROM unnest(${ids}::bytea[]) WITH ORDINALITY AS k (id, n)
+      JOIN oauth_grants g ON g.id = k.id JOIN oauth_holders h ON h.session_id = g.session_id`;
+    return inOrder(ids.length, rows, liveGrant);
+  }
+
+  /** Lists the payloads of the grants that a client has in a session since the registration of the client last changed. */
+  async listOfSession(
+    tx: EntityManager,
+    sessionId: string,
+    clientId: string,
+  ): Promise<Record<string, unknown>[]> {
+    const rows = await sql<{ payload: Record<string, unknown> }>(tx)`
+      SELECT g.payload FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id
+      WHERE g.session_id = ${sessionId} AND g.client_id = ${clientId} AND g.expires_at > now()
+        AND g.created_at > c.updated_at`;
+    return rows.map(({ payload }) => payload);
+  }
+
+  /** Ends a grant with every code and token that hangs on it or on its children. */
+  async destroy(tx: EntityManager, id: Buffer): Promise<void> {
+    await sql(tx)`DELETE FROM oauth_grants WHERE id = ${id}`;
+  }
+
+  /** Ends the session that a client opened for a grant, with all that hangs on it. A browser's session stays. */
+  async endOwnSession(tx: EntityManager, id: Buffer): Promise<void> {
+    await sql(tx)`
+      DELETE FROM sessions s USING oauth_grants g
+      WHERE g.id = ${id} AND g.parent_id IS NULL AND s.id = g.session_id AND s.client_id = g.client_id`;
+  }
+
+  /**
+   * Ends the children of a grant, which token exchanges made, and leaves the grant. Run it in a transaction: it locks the session and then
+   * the grant, so that a child which is being written is either ended here or refused.
+   */
+  async destroyChildren(tx: EntityManager, id: Buffer): Promise<void> {
+    await sql(tx)`
+      SELECT s.id FROM sessions s JOIN oauth_grants g ON g.session_id = s.id WHERE g.id = ${id} FOR SHARE OF s`;
+    await sql(tx)`SELECT id FROM oauth_grants WHERE id = ${id} FOR NO KEY UPDATE`;
+    await sql(tx)`DELETE FROM oauth_grants WHERE parent_id = ${id}`;
+  }
+
+  /**
+   * Ends a grant and its children within {@link ENDS_SOON} seconds, because a secret of the grant came twice at once, and a session that
+   * the client opened for it. The first request gets its response, and its tokens end with the grant. Run it in a transaction: it reads each generation of children after it has
+   * locked the one before, so that no child is missed.
+   */
+  async endSoon(tx: EntityManager, id: Buffer): Promise<void> {
+    await sql(tx)`
+      UPDATE sessions s SET expires_at = least(s.expires_at, now() + make_interval(secs => ${ENDS_SOON}))
+      FROM oauth_grants g
+      WHERE g.id = ${id} AND g.parent_id IS NULL AND s.id = g.session_id AND s.client_id = g.client_id`;
+    for (let ending = await this.#endSoon(tx, [id]); ending.length > 0;) {
+      const children = await sql<{ id: Buffer }>(tx)`
+        SELECT id FROM oauth_grants WHERE parent_id = ANY (${ending}::bytea[]) ORDER BY id`;
+      ending = await this.#endSoon(
+        tx,
+        children.map((child) => child.id),
+      );
+    }
+  }
+
+  async #endSoon(tx: EntityManager, ids: readonly Buffer[]): Promise<Buffer[]> {
+    if (ids.length === 0) return [];
+    const ending = await sql<{ id: Buffer }>(tx)`
+      UPDATE oauth_grants
+      SET expires_at = least(expires_at, now() + make_interval(secs => ${ENDS_SOON})),
+          payload = jsonb_set(payload, '{exp}', to_jsonb(least((payload ->> 'exp')::bigint,
+            floor(extract(epoch FROM now()))::bigint + ${ENDS_SOON}))) || '{"ends_soon": true}'
+      WHERE id = ANY (${ids}::bytea[])
+      RETURNING id`;
+    return ending.map((grant) => grant.id);
+  }
+
+  /** Finds the resource owner of a session, if the user may be issued tokens. */
+  async resourceOwnerOfSession(
+    tx: EntityManager,
+    sessionId: string,
+  ): Promise<ResourceOwner | undefined> {
+    const [row] = await sql<ResourceOwnerRow>(tx)`
+      SELECT h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id, h.aaguid,
+             h.auth_time, h.amr, h.acr, h.expires_at
+      FROM oauth_holders h WHERE h.session_id = ${sessionId}`;
+    return row && resourceOwner(row);
+  }
+
+  /**
+   * Finds the resource owners of browser sessions, in the order of the hashes of the session tokens. It finds neither a session of
+   * svc-cli nor one that has signed in upstream alone.
+   */
+  async resourceOwnersOfBrowsers(
+    tx: EntityManager,
+    tokenHashes: readonly Buffer[],
+  ): Promise<(ResourceOwner | undefined)[]> {
+    const rows = await sql<ResourceOwnerRow & { n: number }>(tx)`
+      SELECT k.n::int, h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id,
+             h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
+      FROM unnest(${tokenHashes}::bytea[]) WITH ORDINALITY AS k (token_hash, n)
+      JOIN oauth_holders h ON h.token_hash = k.token_hash
+      WHERE h.session_client IS NULL`;
+    return inOrder(tokenHashes.length, rows, resourceOwner);
+  }
+
+  /**
+   * Reads the profiles of users, in the order of their ids. It is a statement of its own because the attributes of a user may be
+   * long, and most requests need no profile.
+   */
+  async profiles(
+    tx: EntityManager,
+    userIds: readonly string[],
+  ): Promise<(UserProfile | undefined)[]> {
+    const rows = await sql<ProfileRow & { n: number }>(tx)`
+      SELECT k.n::int, u.updated_at, coalesce(u.user_name, u.email) AS user_name,
+             CASE WHEN u.scim_managed THEN u.attributes #>> '{name,givenName}' ELSE u.given_name END AS given_name,
+             CASE WHEN u.scim_managed THEN u.attributes #>> '{name,familyName}' ELSE u.family_name END AS family_name
+      FROM unnest(${userIds}::uuid[]) WITH ORDINALITY AS k (id, n) JOIN users u ON u.id = k.id`;
+    return inOrder(userIds.length, rows, userProfile);
+  }
+
+  /**
+   * Locks the row of the user FOR SHARE, and then finds the resource owner of a browser session. A de-provisioning takes the row first:
+   * it ends what this transaction issues, or this transaction finds no resource owner.
+   */
+  async lockResourceOwnerOfBrowser(
+    tx: EntityManager,
+    userId: string,
+    tokenHash: Buffer,
+  ): Promise<ResourceOwner | undefined> {
+    await sql(tx)`SELECT id FROM users WHERE id = ${userId} FOR SHARE`;
+    const [found] = await this.resourceOwnersOfBrowsers(tx, [tokenHash]);
+    return found;
+  }
+}

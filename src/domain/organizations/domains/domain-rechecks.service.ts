@@ -1,0 +1,146 @@
+import {
+  Injectable,
+  Logger,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
+import { NIL } from 'uuid';
+import { OrganizationsRepository } from '../organizations.repository.js';
+import { Clock } from '#platform/clock/clock.js';
+import { Random } from '#platform/clock/random.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
+import { TxtRecords } from '#platform/outbound/txt-records.js';
+import { DomainOwnership } from './domain-ownership.service.js';
+import { isProof, proofRecord } from './domain-record.js';
+import { afterCheck, MOST_FAILURES, type CheckResult } from './domain-state.js';
+import {
+  listDue,
+  lockRechecks,
+  recordCheck,
+  unlockRechecks,
+  type DueDomain,
+} from './organization-domains.repository.js';
+
+/** Milliseconds between two looks for due domains. */
+const INTERVAL = 600_000;
+
+/** The domains that are looked up at the same time. */
+const AT_ONCE = 32;
+
+/**
+ * Checks each verified domain every day, in one replica at a time and on one connection. The table says which check is due, so that a
+ * restart neither repeats nor forgets one.
+ */
+@Injectable()
+export class DomainRechecks implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  readonly #security = new Logger('security');
+  readonly #log = new Logger('domains');
+  readonly #stopping = new AbortController();
+  #running: Promise<void> | undefined;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly organizations: OrganizationsRepository,
+    private readonly ownership: DomainOwnership,
+    private readonly txtRecords: TxtRecords,
+    private readonly clock: Clock,
+    private readonly random: Random,
+  ) {}
+
+  onApplicationBootstrap(): void {
+    this.#running = this.#work();
+  }
+
+  /** Ends the look-ups that are under way, without a result, and waits for the changes. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.#stopping.abort();
+    await this.#running;
+  }
+
+  /**
+   * Checks every domain that is due, once.
+   *
+   * @returns the number of checked domains; undefined when another process is checking
+   */
+  async run(): Promise<number | undefined> {
+    const runner = this.dataSource.createQueryRunner();
+    try {
+      if (!(await lockRechecks(runner.manager))) return undefined;
+      try {
+        return await this.#checkDue(runner.manager);
+      } finally {
+        await unlockRechecks(runner.manager);
+      }
+    } finally {
+      await runner.release();
+    }
+  }
+
+  async #work(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      try {
+        await this.run();
+      } catch (error) {
+        this.#log.warn(`The daily check of domains waits: ${reasonOf(error)}`);
+      }
+      await this.clock.sleep(INTERVAL, { signal }).catch(() => {});
+    }
+  }
+
+  async #checkDue(tx: EntityManager): Promise<number> {
+    let checked = 0;
+    let after: Pick<DueDomain, 'orgId' | 'domain'> | undefined = { orgId: NIL, domain: '' };
+    while (after && !this.#stopping.signal.aborted) {
+      const due = await listDue(tx, this.clock.now(), after, AT_ONCE);
+      const results = await Promise.all(
+        due.map(async (one) => ({ one, result: await this.#lookUp(one) })),
+      );
+      for (const { one, result } of results) await this.#settle(tx, one, result);
+      checked += due.length;
+      after = due.length < AT_ONCE ? undefined : due.at(-1);
+    }
+    return checked;
+  }
+
+  async #lookUp({ domain, token }: DueDomain): Promise<CheckResult> {
+    const record = proofRecord(domain, token);
+    try {
+      const texts = await this.txtRecords.lookUp(record.name, this.#stopping.signal);
+      return isProof(record, texts) ? 'found' : 'missing';
+    } catch (error) {
+      this.#log.warn(`The DNS gave no usable response for ${record.name}: ${reasonOf(error)}`);
+      return 'fault';
+    }
+  }
+
+  /** Records a result. Where that fails the check stays due; after a stop of the service there is no result. */
+  async #settle(tx: EntityManager, due: DueDomain, result: CheckResult): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
+    try {
+      await this.#record(tx, due, result);
+    } catch (error) {
+      this.#log.warn(`The check of ${due.domain} waits: ${reasonOf(error)}`);
+    }
+  }
+
+  async #record(tx: EntityManager, due: DueDomain, result: CheckResult): Promise<void> {
+    const now = this.clock.now();
+    const checked = afterCheck(due, result, now, this.random.bytes(1).readUInt8() / 255);
+    const { orgId, domain } = due;
+    const facts = { orgId, domain, failures: checked.failures };
+    if (checked.failures < MOST_FAILURES) {
+      const isRecorded = await recordCheck(tx, due, checked, now);
+      if (isRecorded && checked.failures > due.failures) {
+        this.#security.warn(facts, 'the record of a verified domain is missing');
+      }
+      return;
+    }
+    const isLost = await tx.transaction(async (inner) => {
+      await this.organizations.lockDomain(inner, domain);
+      return this.ownership.lose(inner, due, checked.failures);
+    });
+    if (isLost) this.#security.warn(facts, 'a domain is unverified: its users are issued nothing');
+  }
+}

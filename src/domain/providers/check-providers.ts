@@ -1,0 +1,52 @@
+import { MetadataFault } from './saml/metadata/idp-metadata.js';
+import { systemClock } from '#platform/clock/clock.js';
+import type { Config, ProviderConfig } from '#platform/config/config.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { UpstreamHttp } from '#platform/outbound/upstream-http.js';
+import { discoverProvider } from './openid/provider-discovery.js';
+import { fetchMetadata } from './saml/metadata/provider-metadata.js';
+
+/** The outcome of a look at a provider. */
+export interface ProviderReport {
+  readonly slug: string;
+  /** Undefined for a provider that a start could use. */
+  readonly problem: string | undefined;
+  /** The `Date` of its response in milliseconds since 1970; undefined without one. */
+  readonly date: number | undefined;
+}
+
+/** Fetches what each configured provider publishes, as a start does, all at once. It changes nothing. */
+export async function checkProviders({
+  providers,
+  extraCaCerts,
+}: Config['upstream']): Promise<ProviderReport[]> {
+  const http = new UpstreamHttp(extraCaCerts);
+  try {
+    return await Promise.all(providers.map((provider) => look(provider, http)));
+  } finally {
+    await http.close();
+  }
+}
+
+async function look(provider: ProviderConfig, http: UpstreamHttp): Promise<ProviderReport> {
+  let date: number | undefined;
+  const dated = {
+    fetch: async (...args: Parameters<UpstreamHttp['fetch']>) => {
+      const answer = await http.fetch(...args);
+      const stated = answer.headers.get('date');
+      date = Date.parse(stated ?? '') || undefined;
+      return answer;
+    },
+  };
+  try {
+    if (provider.type === 'oidc') await discoverProvider(provider, dated);
+    else await fetchMetadata(provider, { http: dated, clock: systemClock });
+    return { slug: provider.slug, problem: undefined, date };
+  } catch (error) {
+    return { slug: provider.slug, problem: problemOf(error), date };
+  }
+}
+
+function problemOf(error: unknown): string {
+  return error instanceof MetadataFault ? `the metadata ${error.message}` : reasonOf(error);
+}

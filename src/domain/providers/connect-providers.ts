@@ -1,0 +1,107 @@
+import { RequestIds } from './saml/request-ids.js';
+import { SpKeys } from './saml/sp-keys/sp-keys.js';
+import type { Clock } from '#platform/clock/clock.js';
+import type { Config } from '#platform/config/config.js';
+import { ConfigProblems } from '#platform/config/load-config.js';
+import { providerVariable } from '#platform/config/provider-settings.js';
+import type { DataSource } from '#platform/database/statements/typeorm.js';
+import { UpstreamHttp } from '#platform/outbound/upstream-http.js';
+import { OidcUpstream } from './oidc-upstream.js';
+import { SamlUpstream, type SamlParts } from './saml-upstream.js';
+import { mayNameIssuer } from './tenancy.js';
+import type { UpstreamProvider } from './upstream-provider.js';
+
+/** The configuration of the providers; a SAML provider needs the root secret, too. */
+export type ProvidersConfig = Pick<Config, 'http' | 'upstream'> & Partial<Pick<Config, 'secrets'>>;
+
+/** The providers that the service can use, in the configured order, and what they have in common. */
+export interface ConnectedProviders {
+  readonly providers: ReadonlyMap<string, UpstreamProvider>;
+  readonly http: UpstreamHttp;
+  /** The keys that sign SAML requests, where a SAML provider is configured. */
+  readonly spKeys: SpKeys | undefined;
+}
+
+/**
+ * Discovers every configured provider, all at once.
+ *
+ * @throws ConfigProblems with one line for each problem of each provider
+ */
+export async function connectProviders(
+  config: ProvidersConfig,
+  clock: Clock,
+  dataSource: DataSource | undefined,
+): Promise<ConnectedProviders> {
+  const { providers, extraCaCerts } = config.upstream;
+  const redirectUri = `${config.http.baseUrl}/oauth/callback`;
+  const http = new UpstreamHttp(extraCaCerts);
+  try {
+    const saml = await samlParts(config, http, clock, dataSource);
+    const outcomes = await Promise.allSettled(
+      providers.map((settings): Promise<UpstreamProvider> =>
+        settings.type === 'oidc'
+          ? OidcUpstream.connect(settings, redirectUri, http, clock)
+          : SamlUpstream.connect(settings, required(saml)),
+      ),
+    );
+    const failures = outcomes.filter((outcome) => outcome.status === 'rejected');
+    const connected = outcomes.flatMap((outcome) =>
+      outcome.status === 'fulfilled' ? [outcome.value] : [],
+    );
+    const problems = [
+      ...failures.flatMap(({ reason }) => problemsOf(reason)),
+      ...sharedEntityIds(connected),
+    ];
+    if (problems.length > 0) throw new ConfigProblems(problems);
+    const bySlug = new Map(connected.map((provider) => [provider.slug, provider]));
+    return { providers: bySlug, http, spKeys: saml?.spKeys };
+  } catch (error) {
+    await http.close();
+    throw error;
+  }
+}
+
+function problemsOf(reason: unknown): readonly string[] {
+  if (reason instanceof ConfigProblems) return reason.problems;
+  throw reason;
+}
+
+/** Makes the parts of SAML providers, if there is one: without any, no key of the service provider is made. */
+async function samlParts(
+  config: ProvidersConfig,
+  http: UpstreamHttp,
+  clock: Clock,
+  dataSource: DataSource | undefined,
+): Promise<SamlParts | undefined> {
+  if (config.upstream.providers.every(({ type }) => type === 'oidc')) return undefined;
+  const secrets = required(config.secrets);
+  const spKeys = await SpKeys.open({
+    config: { ...config, secrets },
+    dataSource: required(dataSource),
+    clock,
+  });
+  return {
+    acsUrl: `${config.http.baseUrl}/saml/acs`,
+    http,
+    clock,
+    requestIds: new RequestIds(secrets, clock),
+    spKeys,
+    manager: required(dataSource).manager,
+  };
+}
+
+function required<T>(part: T | undefined): T {
+  if (part === undefined) throw new Error('a SAML provider needs the root secret and the database');
+  return part;
+}
+
+/** Reports SAML providers with the issuer of another provider: users are bound to issuer and subject, and could not be told apart. */
+function sharedEntityIds(providers: readonly UpstreamProvider[]): string[] {
+  return providers.flatMap((provider) => {
+    const others = providers.filter((other) => other !== provider);
+    const isShared = others.some((other) => mayNameIssuer(other, provider.issuer));
+    if (!(provider instanceof SamlUpstream) || !isShared) return [];
+    const variable = providerVariable(provider.slug, 'METADATA_URL');
+    return [`${variable}: the metadata has the entityID of another provider`];
+  });
+}

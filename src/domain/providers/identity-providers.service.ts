@@ -1,0 +1,290 @@
+import {
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnApplicationShutdown,
+} from '@nestjs/common';
+import { failed, parseSamlResponse } from './saml/saml-response.js';
+import {
+  SingleUseStates,
+  invalidState,
+} from '#domain/access/single-use/single-use-states.service.js';
+import type { Clock } from '#platform/clock/clock.js';
+import type { SpKeys } from './saml/sp-keys/sp-keys.js';
+import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import type { DataSource } from '#platform/database/statements/typeorm.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { reportOf } from './openid/sign-in-failure.js';
+import type { UpstreamIdentity } from './upstream-identity.js';
+import { connectProviders, type ProvidersConfig } from './connect-providers.js';
+import { SamlUpstream, type ReceivedResponse } from './saml-upstream.js';
+import { assertVouched, vouchingWarnings } from './vouching.js';
+import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.js';
+
+/** The purpose of the state that a browser carries to a provider and back. */
+const PURPOSE = 'upstream-sign-in';
+/** The lifetime of the state in seconds: enough for a password, a second factor and a lost phone. */
+const STATE_TTL = 600;
+/** The path and lifetime of the cookie with a kept state: the browser sends it to the end of a SAML sign-in alone. */
+export const KEPT_STATE_COOKIE = { path: '/saml/complete', maxAgeSeconds: STATE_TTL } as const;
+/** The name of the state of a sign-in that another site began: one, so that a site cannot fill the browser with cookies. */
+export const OTHER_SITES_SIGN_IN = 'of_other_site';
+/** The longest state that a browser keeps in a cookie, in characters. */
+const LONGEST_KEPT_STATE = 3800;
+/** The milliseconds between two reads of what the providers publish. */
+const REFRESH_INTERVAL = 86_400_000;
+/** The milliseconds between two looks at the ages of what the providers published. */
+const LOOK_INTERVAL = 60_000;
+
+/** The payload of the state: the provider, the secrets of the sign-in, and the address after it. */
+interface SignInState {
+  readonly slug: string;
+  readonly remembered: Remembered;
+  readonly redirectTo: string;
+  readonly crossSite?: boolean;
+}
+
+/** The start of a sign-in. */
+export interface SignInStart {
+  /** The address after the sign-in. The caller has checked that it belongs to this service. */
+  readonly redirectTo: string;
+  readonly loginHint?: string | undefined;
+  /** The secret in the cookie of the browser: only this browser can complete the sign-in. */
+  readonly browser: string;
+  /** True when a page of another site sent the browser: the user may not have started the sign-in. */
+  readonly crossSite?: boolean;
+  /** Lets the browser keep the state under a name, for a provider that does not bring it back. */
+  readonly keep?: (name: string, state: string) => void;
+}
+
+/** A browser that returns from a provider. */
+export interface Callback {
+  /** The address with the parameters of the provider. */
+  readonly url: URL;
+  /** The secret in the cookie of the browser. */
+  readonly browser: string;
+  /** The state that the browser kept; undefined where the provider brings it back. */
+  readonly kept?: string;
+}
+
+/** A sign-in that returned from its provider. Its state is spent. */
+export interface ReturnedSignIn {
+  /** The slug of the provider. */
+  readonly provider: string;
+  readonly redirectTo: string;
+  readonly crossSite: boolean;
+  /**
+   * Reads from the provider who signed in. It works once.
+   *
+   * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable; the log has the cause
+   */
+  identify(): Promise<UpstreamIdentity>;
+}
+
+/** A configured provider. */
+export type ListedProvider = Pick<
+  UpstreamProvider,
+  'slug' | 'name' | 'issuer' | 'tenancy' | 'domains'
+>;
+
+/** The configured identity providers, in the configured order. */
+@Injectable()
+export class IdentityProviders implements OnApplicationBootstrap, OnApplicationShutdown {
+  readonly #log = new Logger('upstream');
+  #timers: readonly NodeJS.Timeout[] = [];
+
+  private constructor(
+    private readonly providers: ReadonlyMap<string, UpstreamProvider>,
+    private readonly states: SingleUseStates,
+    private readonly http: UpstreamHttp,
+    private readonly spKeys: SpKeys | undefined,
+  ) {}
+
+  /**
+   * Discovers every configured provider, all at once.
+   *
+   * @param dataSource needed where a SAML provider is configured
+   * @throws ConfigProblems with one line for each problem of each provider
+   */
+  static async connect(
+    config: ProvidersConfig,
+    states: SingleUseStates,
+    clock: Clock,
+    dataSource?: DataSource,
+  ): Promise<IdentityProviders> {
+    const { providers, http, spKeys } = await connectProviders(config, clock, dataSource);
+    return new IdentityProviders(providers, states, http, spKeys);
+  }
+
+  /** Lists the providers in the configured order, for the login page and for the admins of organizations. */
+  list(): ListedProvider[] {
+    return [...this.providers.values()].map(({ slug, name, issuer, tenancy, domains }) => ({
+      slug,
+      name,
+      issuer,
+      tenancy,
+      domains,
+    }));
+  }
+
+  /** Lists the origins to which a form may lead, for `form-action` of the Content-Security-Policy. */
+  authorizationEndpointOrigins(): string[] {
+    return [...new Set([...this.providers.values()].map(({ origin }) => origin))];
+  }
+
+  /**
+   * Starts a sign-in.
+   *
+   * @returns the address to which the browser goes
+   * @throws DomainError unknown_provider
+   */
+  async begin(
+    slug: string,
+    { browser, redirectTo, loginHint, crossSite = false, keep }: SignInStart,
+  ): Promise<URL> {
+    const provider = this.#find(slug);
+    const remembered = provider.remember();
+    const signIn: SignInState = { slug, remembered, redirectTo, crossSite };
+    const binding = { binding: browser, ttlSeconds: STATE_TTL };
+    let state = await this.states.seal(PURPOSE, signIn, binding);
+    const name = provider.keptUnder?.(remembered);
+    if (name !== undefined) {
+      if (state.length > LONGEST_KEPT_STATE) {
+        // The address after the sign-in is too long for a cookie: the sign-in ends on the first page.
+        state = await this.states.seal(PURPOSE, { ...signIn, redirectTo: '/' }, binding);
+      }
+      if (!keep) throw new Error(`a sign-in at ${slug} needs a browser that keeps its state`);
+      keep(crossSite ? OTHER_SITES_SIGN_IN : name, state);
+    }
+    return provider.depart({ state, remembered, loginHint });
+  }
+
+  /**
+   * Takes the response of a SAML provider, which a browser posts without its cookies. The browser that began the sign-in resumes it.
+   *
+   * @throws DomainError sign_in_failed for a response that no provider signed, or that answers no request of this service
+   */
+  async receive(encodedResponse: string): Promise<ReceivedResponse> {
+    let provider: SamlUpstream | undefined;
+    try {
+      const response = parseSamlResponse(encodedResponse);
+      provider = this.#samlProviders().find((one) => one.isAnsweredBy(response));
+      if (!provider) {
+        throw failed('It answers no request of this service. Start the sign-in on the login page.');
+      }
+      const received = await provider.receive(response);
+      if (received.kind === 'refused') this.#logFailure(provider.slug, received.error);
+      return received;
+    } catch (error) {
+      if (error instanceof DomainError) this.#logFailure(provider?.slug, error);
+      throw error;
+    }
+  }
+
+  /**
+   * Writes the metadata of this service as a SAML service provider.
+   *
+   * @param slug the provider that reads it. Without it, the document has the entity id that is its own address, where a provider
+   *   knows this service by it, or else that of the first provider
+   * @throws DomainError not_found
+   */
+  serviceMetadata(slug: string | undefined, address: string): string {
+    const all = this.#samlProviders();
+    const provider =
+      slug === undefined
+        ? (all.find(({ spEntityId }) => spEntityId === address) ?? all[0])
+        : all.find((one) => one.slug === slug);
+    if (provider) return provider.serviceMetadata();
+    throw new DomainError('not_found', 'No SAML identity provider of that name is configured.');
+  }
+
+  /**
+   * Continues a sign-in from the query of the provider's redirect, and spends the state.
+   *
+   * @throws DomainError invalid_state, unknown_provider
+   */
+  async resume(callback: Callback): Promise<ReturnedSignIn> {
+    const parameters = callback.url.searchParams;
+    const state = callback.kept ?? parameters.get('state') ?? '';
+    const underWay = await this.states.redeem<SignInState>(PURPOSE, state, {
+      binding: callback.browser,
+    });
+    const { slug, remembered, redirectTo, crossSite = false } = underWay;
+    const provider = this.#find(slug);
+    // A state of one protocol is worth nothing in the other one.
+    if ((provider.keptUnder !== undefined) !== (callback.kept !== undefined)) throw invalidState();
+    return {
+      provider: slug,
+      redirectTo,
+      crossSite,
+      identify: () => this.#identify(provider, { parameters, state, remembered }),
+    };
+  }
+
+  /** Warns of a provider without limits, and reads in time what SAML providers publish: they replace keys without notice. */
+  onApplicationBootstrap(): void {
+    for (const warning of vouchingWarnings([...this.providers.values()])) {
+      new Logger('security').warn(warning);
+    }
+    if (!this.spKeys) return;
+    this.#timers = [
+      setInterval(() => void this.refresh(), REFRESH_INTERVAL).unref(),
+      setInterval(() => void this.refreshDue(), LOOK_INTERVAL).unref(),
+    ];
+  }
+
+  /** Reads the metadata of SAML providers again, and makes the next key of this service when it is due. A failure keeps what runs. */
+  async refresh(): Promise<void> {
+    const renewals = [
+      Promise.resolve(this.spKeys?.renew()),
+      ...[...this.providers.values()].map((provider) => Promise.resolve(provider.refresh?.())),
+    ];
+    await this.#settle(renewals);
+  }
+
+  /** Reads the metadata of each SAML provider whose cacheDuration is over. A failure keeps what runs. */
+  async refreshDue(): Promise<void> {
+    const providers = [...this.providers.values()];
+    await this.#settle(providers.map((provider) => Promise.resolve(provider.refreshIfDue?.())));
+  }
+
+  async #settle(renewals: readonly Promise<void>[]): Promise<void> {
+    for (const outcome of await Promise.allSettled(renewals)) {
+      if (outcome.status === 'fulfilled') continue;
+      this.#log.warn(`The refresh of SAML failed: ${reasonOf(outcome.reason)}`);
+    }
+  }
+
+  /** Closes the connections to the providers. */
+  onApplicationShutdown(): Promise<void> {
+    this.#timers.forEach(clearInterval);
+    return this.http.close();
+  }
+
+  /** Reads who signed in. The identity is in a domain for which the provider may vouch, as the settings are now. */
+  async #identify(provider: UpstreamProvider, arrival: Arrival): Promise<UpstreamIdentity> {
+    try {
+      const identity = await provider.arrive(arrival);
+      assertVouched([provider], identity);
+      return identity;
+    } catch (error) {
+      this.#logFailure(provider.slug, error);
+      throw error;
+    }
+  }
+
+  #logFailure(provider: string | undefined, error: unknown): void {
+    this.#log.warn({ provider, ...reportOf(error) }, 'A sign-in failed upstream');
+  }
+
+  #samlProviders(): SamlUpstream[] {
+    return [...this.providers.values()].filter((provider) => provider instanceof SamlUpstream);
+  }
+
+  #find(slug: string): UpstreamProvider {
+    const provider = this.providers.get(slug);
+    if (provider) return provider;
+    throw new DomainError('unknown_provider', 'There is no identity provider of that name.');
+  }
+}

@@ -1,0 +1,162 @@
+import { Logger } from '@nestjs/common';
+import { MetadataFault, readIdpMetadata, type IdpMetadata } from './idp-metadata.js';
+import type { Clock } from '#platform/clock/clock.js';
+import type { SamlProviderConfig } from '#platform/config/config.js';
+import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.js';
+import { unavailable } from '../../openid/sign-in-failure.js';
+
+/** The least milliseconds from a fetch to one because of an unknown key: anyone can post a response with such a key. */
+const RENEWAL_INTERVAL = 60_000;
+/** The milliseconds after which a failed refresh is repeated. */
+const RETRY_INTERVAL = 300_000;
+/** The most requests that wait for a fetch because of an unknown key: each one holds its message in memory. */
+const MOST_WAITING = 64;
+
+/** The settings of a provider that its metadata needs. */
+type MetadataSettings = Pick<SamlProviderConfig, 'slug' | 'metadataUrl'>;
+
+interface MetadataParts {
+  readonly http: Pick<UpstreamHttp, 'fetch'>;
+  readonly clock: Clock;
+}
+
+/**
+ * The metadata of one SAML provider, as this process knows it. It is read again when its cacheDuration is over, and when a
+ * signature has an unknown key. A fetch that fails, or that names another provider, keeps what is known until its validUntil.
+ */
+export class SamlMetadata {
+  readonly entityId: string;
+  /** The origin of the single sign-on service, which the Content-Security-Policy names from the start on. */
+  readonly origin: string;
+  readonly #log = new Logger('upstream');
+  #fetching: Promise<void> | undefined;
+  #fetchedAt: number;
+  /** The last fetch after that of the start, which does not delay the first one because of an unknown key. */
+  #fetchedAgainAt = Number.NEGATIVE_INFINITY;
+  #hasFailed = false;
+  #waiting = 0;
+
+  private constructor(
+    private readonly settings: MetadataSettings,
+    private readonly parts: MetadataParts,
+    private current: IdpMetadata,
+  ) {
+    this.entityId = current.entityId;
+    this.origin = new URL(current.ssoUrl).origin;
+    this.#fetchedAt = parts.clock.monotonic();
+  }
+
+  /** Reads the metadata for the first time. @throws MetadataFault */
+  static async open(settings: MetadataSettings, parts: MetadataParts): Promise<SamlMetadata> {
+    return new SamlMetadata(settings, parts, await fetchMetadata(settings, parts));
+  }
+
+  /** True if the provider refuses a request that is not signed. */
+  get wantsSignedRequests(): boolean {
+    return this.current.wantsSignedRequests;
+  }
+
+  /** Returns the metadata, which is read before if its time has come. @throws DomainError upstream_unavailable once it has ended */
+  async fresh(): Promise<IdpMetadata> {
+    // After a failed refresh sign-ins do not wait for the next one.
+    if (!this.#hasFailed) await this.refreshIfDue();
+    return this.valid();
+  }
+
+  /** Returns the metadata within its validUntil. @throws DomainError upstream_unavailable once it has ended */
+  async valid(): Promise<IdpMetadata> {
+    if (this.#hasEnded()) await this.#ask();
+    if (!this.#hasEnded()) return this.current;
+    throw unavailable(
+      new MetadataFault('the SAML metadata is out of date: its validUntil is past'),
+    );
+  }
+
+  /**
+   * Reads the metadata again because a signature is of no key in it. All requests share one fetch, and there is one a minute at
+   * most, for this process.
+   *
+   * @returns the metadata if it has a key that `known` lacks
+   */
+  async withOtherKeys(known: IdpMetadata): Promise<IdpMetadata | undefined> {
+    if (this.current === known) await this.#ask();
+    const { keys } = this.current;
+    const isOther = keys.some((key) => !known.keys.some((one) => one.equals(key)));
+    return isOther ? this.current : undefined;
+  }
+
+  /** Reads the metadata again if its cacheDuration is over, or if a while has passed since the last failure. */
+  async refreshIfDue(): Promise<void> {
+    const age = this.parts.clock.monotonic() - this.#fetchedAt;
+    if (age >= (this.#hasFailed ? RETRY_INTERVAL : this.current.cacheFor)) await this.refresh();
+  }
+
+  /** Reads the metadata again. Concurrent callers share one request. A failure keeps what is known and is logged once. */
+  refresh(): Promise<void> {
+    this.#fetching ??= this.#fetch().finally(() => {
+      this.#fetching = undefined;
+    });
+    return this.#fetching;
+  }
+
+  /** Reads the metadata again for a request, once a minute at most. */
+  async #ask(): Promise<void> {
+    const age = this.parts.clock.monotonic() - this.#fetchedAgainAt;
+    if (!this.#fetching && age < RENEWAL_INTERVAL) return;
+    if (this.#waiting >= MOST_WAITING) return;
+    this.#waiting += 1;
+    try {
+      await this.refresh();
+    } finally {
+      this.#waiting -= 1;
+    }
+  }
+
+  async #fetch(): Promise<void> {
+    this.#fetchedAt = this.parts.clock.monotonic();
+    this.#fetchedAgainAt = this.#fetchedAt;
+    try {
+      const metadata = await fetchMetadata(this.settings, this.parts);
+      if (metadata.entityId !== this.entityId) {
+        throw new MetadataFault('names another entityID than at the start; restart the service');
+      }
+      if (new URL(metadata.ssoUrl).origin !== this.origin) {
+        throw new MetadataFault(
+          'has a SingleSignOnService at another origin than at the start; restart the service',
+        );
+      }
+      this.current = metadata;
+      this.#hasFailed = false;
+    } catch (error) {
+      if (!(error instanceof MetadataFault)) throw error;
+      if (!this.#hasFailed) {
+        const reason = `the metadata ${error.message}`;
+        const provider = this.settings.slug;
+        this.#log.warn({ provider, reason }, 'The previous SAML metadata stays in use');
+      }
+      this.#hasFailed = true;
+    }
+  }
+
+  #hasEnded(): boolean {
+    return this.current.validUntil <= this.parts.clock.milliseconds();
+  }
+}
+
+/** Fetches and reads the metadata of a provider. @throws MetadataFault */
+export async function fetchMetadata(
+  { metadataUrl }: Pick<SamlProviderConfig, 'metadataUrl'>,
+  { http, clock }: MetadataParts,
+): Promise<IdpMetadata> {
+  const response = await http
+    .fetch(metadataUrl, { headers: { accept: 'application/samlmetadata+xml, application/xml' } })
+    .catch((error: unknown) => {
+      throw new MetadataFault(`could not be fetched: ${fetchFault(error)}`);
+    });
+  if (response.status !== 200) {
+    const redirect = response.status >= 300 && response.status < 400;
+    const hint = redirect ? '; redirects are not followed, so name the final address' : '';
+    throw new MetadataFault(`was answered with status ${response.status}${hint}`);
+  }
+  return readIdpMetadata(await response.text(), metadataUrl, clock.milliseconds());
+}

@@ -1,0 +1,202 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
+import { parse as uuidBytes } from 'uuid';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import {
+  AuthenticatorsRepository,
+  type AssertingKey,
+} from '#domain/keys/authenticators/authenticators.repository.js';
+import {
+  WebAuthnCeremonies,
+  credentialIdOf,
+  type VerifiedAssertion,
+} from '#domain/keys/authenticators/webauthn-ceremonies.service.js';
+import { UserDirectory } from '#domain/directory/user-directory.service.js';
+import { assertProviderSinceReconciliation } from '#domain/sessions/provider-login/provider-login.repository.js';
+import { AAL3, assuranceOf } from '#domain/sessions/session.js';
+import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
+import { newUuid } from '#platform/clock/random.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { assertKeyMayLogIn, rejected, type PresentedAssertion } from './presented-assertion.js';
+
+/** The user of certification test mode. The domain is reserved (RFC 2606 §2): no other user can have the address. */
+const SYNTHETIC_USER = { email: 'certification@svc.invalid', name: 'Certification Test' } as const;
+
+/** A session of certification test mode: no security key asserted in it. */
+export interface SyntheticSession extends OpenedSession {
+  readonly userId: string;
+}
+
+/** Logs users in with security keys. A login opens a verified session, in which credentials may be issued. */
+@Injectable()
+export class KeyAuthentication {
+  readonly #security = new Logger('security');
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly directory: UserDirectory,
+    private readonly keys: AuthenticatorsRepository,
+    private readonly ceremonies: WebAuthnCeremonies,
+    private readonly sessions: Sessions,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /**
+   * Verifies an assertion, then raises the session to verified or opens a verified session. A change of level mints a new token
+   * and ends the old session. An assertion that changes no level renews `auth_time` only, and the token stays.
+   *
+   * @returns the new session, or undefined when the present session stays
+   * @throws DomainError assertion_rejected (audited), account_inactive, sign_in_refused, sign_in_required,
+   *   unauthenticated
+   */
+  async logIn(
+    presented: PresentedAssertion,
+    origin: AuditOrigin,
+  ): Promise<OpenedSession | undefined> {
+    const { key, assertion } = await this.#verify(presented, origin);
+    // A key that was enrolled without user verification proves presence only, also when it claims more.
+    const userVerified = assertion.userVerified && key.userVerification;
+    const loggedIn = this.dataSource.transaction(async (tx) => {
+      const { id, orgId, email } = await this.directory.lockActive(tx, key.userId);
+      await this.directory.assertBound(tx, { id, orgId });
+      await assertProviderSinceReconciliation(tx, id, presented.session?.id);
+      const about = { actorId: id, subjectId: id, orgId, origin };
+      const counter = await this.keys.advanceCounter(tx, key.id, assertion.signCount);
+      if (counter === 'gone') throw rejected('This security key is not registered any more.');
+      if (counter === 'stuck') {
+        const details = { ...detailsOf(key), reason: 'signature counter did not grow' };
+        await this.audit.record(tx, { type: 'login_failed', ...about, details });
+        return counter;
+      }
+      if (orgId !== null && email !== null) {
+        await this.directory.appointListed(tx, { id, orgId, email }, origin);
+      }
+      const session = await this.#raise(tx, key, userVerified, presented, origin);
+      const details = { ...detailsOf(key), user_verified: userVerified };
+      await this.audit.record(tx, { type: 'login_success', ...about, details });
+      return session;
+    });
+    const outcome = await this.#recordingSignInFirst(loggedIn, key, origin);
+    // This error is thrown after the transaction, which commits the audit event.
+    if (outcome === 'stuck') {
+      this.#security.warn({ keyId: key.id, userId: key.userId }, 'signature counter did not grow');
+      throw rejected(
+        'The signature counter of this key did not increase: the key may have been copied.',
+      );
+    }
+    return outcome;
+  }
+
+  /** Opens a session of certification test mode. It is valid for OAuth only. */
+  async logInSynthetic(origin: AuditOrigin): Promise<SyntheticSession> {
+    return this.dataSource.transaction(async (tx) => {
+      const userId = await this.directory.ensureOutsider(tx, { id: newUuid(), ...SYNTHETIC_USER });
+      const session = { level: 'synthetic', userId, amr: [], acr: null } as const;
+      const opened = await this.sessions.open(tx, session, origin);
+      await this.audit.record(tx, {
+        type: 'login_success',
+        actorId: userId,
+        subjectId: userId,
+        orgId: null,
+        origin,
+        details: { synthetic: true },
+      });
+      return { ...opened, userId };
+    });
+  }
+
+  /**
+   * Verifies an assertion (WebAuthn §7.2), except for the signature counter. Records a refusal.
+   *
+   * @throws DomainError assertion_rejected
+   */
+  async #verify(
+    { credential, challenge, session, nativeOrigin }: PresentedAssertion,
+    origin: AuditOrigin,
+  ): Promise<{ readonly key: AssertingKey; readonly assertion: VerifiedAssertion }> {
+    const credentialId = credentialIdOf(credential);
+    const key = await this.keys.findByCredentialId(this.dataSource.manager, credentialId);
+    try {
+      if (!key) throw rejected('This security key is not registered here.');
+      assertKeyMayLogIn(key, session);
+      const assertion = await this.ceremonies.verifyAssertion({
+        credential,
+        challenge,
+        publicKey: key.publicKey,
+        credentialId,
+        userHandle: Buffer.from(uuidBytes(key.handleId)),
+        requireUserVerification: key.userVerification,
+        requireUserHandle: session === undefined,
+        ...(nativeOrigin === undefined ? {} : { nativeOrigin }),
+      });
+      return { key, assertion };
+    } catch (error) {
+      if (error instanceof DomainError) await this.#recordFailure(key, error.detail, origin);
+      throw error;
+    }
+  }
+
+  /** Records a login with a key alone that needed the identity provider, after its transaction. */
+  async #recordingSignInFirst<Result>(
+    login: Promise<Result>,
+    key: AssertingKey,
+    origin: AuditOrigin,
+  ): Promise<Result> {
+    try {
+      return await login;
+    } catch (error) {
+      if (error instanceof DomainError && error.code === 'sign_in_required') {
+        await this.#recordFailure(key, error.detail, origin);
+      }
+      throw error;
+    }
+  }
+
+  async #recordFailure(
+    key: AssertingKey | undefined,
+    reason: string,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    await this.audit.record(this.dataSource.manager, {
+      type: 'login_failed',
+      actorId: key?.userId ?? null,
+      subjectId: key?.userId ?? null,
+      orgId: key?.orgId ?? null,
+      origin,
+      details: { ...(key && detailsOf(key)), reason },
+    });
+  }
+
+  async #raise(
+    tx: EntityManager,
+    key: AssertingKey,
+    userVerified: boolean,
+    { session, clientId }: PresentedAssertion,
+    origin: AuditOrigin,
+  ): Promise<OpenedSession | undefined> {
+    const raisesLevel = session?.level !== 'verified' || (userVerified && session.acr !== AAL3);
+    if (!raisesLevel) {
+      if (await this.sessions.renewAuthTime(tx, session.id)) return undefined;
+      throw sessionEnded();
+    }
+    if (session && !(await this.sessions.end(tx, session.id))) throw sessionEnded();
+    const verified = {
+      level: 'verified',
+      userId: key.userId,
+      authenticatorId: key.id,
+      ...assuranceOf(userVerified),
+      ...(clientId === undefined ? {} : { clientId }),
+    } as const;
+    return this.sessions.open(tx, verified, origin);
+  }
+}
+
+/** Describes a key for the audit log, which keeps the name of this moment. */
+function detailsOf({ id, name, aaguid }: AssertingKey) {
+  return { key_id: id, key_name: name, aaguid };
+}
+
+function sessionEnded(): DomainError {
+  return new DomainError('unauthenticated', 'This session has ended. Sign in again.');
+}

@@ -1,0 +1,102 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource } from '#platform/database/statements/typeorm.js';
+import { validate as isUuid } from 'uuid';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import {
+  AuthenticatorsRepository,
+  type Authenticator,
+  type Credential,
+} from '#domain/keys/authenticators/authenticators.repository.js';
+import { UserDirectory } from '#domain/directory/user-directory.service.js';
+import type { SessionUser, VerifiedSession } from '#domain/sessions/session.js';
+import { Sessions } from '#domain/sessions/sessions.service.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+/** The security keys of a user: the list, the names of the keys, and their removal with everything that they opened. */
+@Injectable()
+export class SecurityKeys {
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly directory: UserDirectory,
+    private readonly keys: AuthenticatorsRepository,
+    private readonly sessions: Sessions,
+    private readonly accessRevocation: AccessRevocation,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /** Lists the keys of a user, the oldest first. */
+  list(userId: string): Promise<Authenticator[]> {
+    return this.keys.list(this.dataSource.manager, userId);
+  }
+
+  /** Lists the credentials of a user, which a browser must not register again. */
+  listCredentials(userId: string): Promise<Credential[]> {
+    return this.keys.listCredentials(this.dataSource.manager, userId);
+  }
+
+  /** Counts what the removal of each key of a user would end. A key that opened nothing is missing. */
+  countAccess(userId: string): Promise<ReadonlyMap<string, RevokedCounts>> {
+    return this.accessRevocation.countByKey(this.dataSource.manager, userId);
+  }
+
+  /**
+   * Removes a key and everything that it opened, in one transaction: its sessions with their grants, codes and tokens, and the
+   * certificates. The row of the user is locked first, so that of two removals the second sees the first, and the last key stays.
+   *
+   * @returns the number of sessions that ended; the session of the request may be one of them
+   * @throws DomainError not_found, last_key, account_inactive, unauthenticated
+   */
+  async remove(session: VerifiedSession, id: string, origin: AuditOrigin): Promise<number> {
+    return this.dataSource.transaction(async (tx) => {
+      const user = await this.directory.lockActive(tx, session.user.id);
+      await this.sessions.assertHeld(tx, session.id);
+      const key = isUuid(id) ? await this.keys.find(tx, user.id, id.toLowerCase()) : undefined;
+      if (!key) throw noSuchKey();
+      const cause = { reason: 'key removed', revokedBy: user.id };
+      // A kind that ends with its session by the database counts nothing when it ends.
+      const opened = (await this.accessRevocation.countByKey(tx, user.id)).get(key.id);
+      const ended = await this.accessRevocation.endOfKey(tx, user, key.id, cause);
+      const counts = { ...opened, ...ended };
+      await this.audit.record(tx, {
+        type: 'key_removed',
+        actorId: user.id,
+        subjectId: user.id,
+        orgId: user.orgId,
+        origin,
+        details: { key_id: key.id, name: key.name, aaguid: key.aaguid, ...counts },
+        acts: [{ kind: 'key_removed', userId: user.id, keyId: key.id, ...cause }],
+      });
+      return counts['sessions'] ?? 0;
+    });
+  }
+
+  /** Renames a key. @throws DomainError not_found for an id that is not a key of the user */
+  async rename(
+    user: SessionUser,
+    id: string,
+    name: string,
+    origin: AuditOrigin,
+  ): Promise<Authenticator> {
+    return this.dataSource.transaction(async (tx) => {
+      const renamed = isUuid(id) ? await this.keys.rename(tx, user.id, id, name) : undefined;
+      if (!renamed) throw noSuchKey();
+      const { key, earlierName } = renamed;
+      await this.audit.record(tx, {
+        type: 'key_renamed',
+        actorId: user.id,
+        subjectId: user.id,
+        orgId: user.orgId,
+        origin,
+        details: { key_id: key.id, name, earlier_name: earlierName },
+      });
+      return key;
+    });
+  }
+}
+
+function noSuchKey(): DomainError {
+  return new DomainError('not_found', 'You have no such key.');
+}

@@ -1,0 +1,164 @@
+import { Injectable, Logger } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { SignInRecords } from '#domain/directory/sign-in-records.service.js';
+import { UserDirectory } from '#domain/directory/user-directory.service.js';
+import { UsersRepository, type User } from '#domain/directory/users.repository.js';
+import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
+import { domainOfEmail } from '#domain/organizations/email-address.js';
+import {
+  DEACTIVATED,
+  DOMAIN_NEEDS_PROOF,
+  MEMBERS_BY_SCIM_ONLY,
+  OTHER_PROVIDER,
+  REMOVED_BY_SCIM,
+  SUBDOMAIN_OF_PROVEN,
+} from '#domain/organizations/membership.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** An upstream identity that may not sign in; `orgId` is the organization that records the refusal. */
+export interface RefusedIdentity {
+  readonly kind: 'refused';
+  readonly reason: string;
+  readonly user?: User;
+  readonly orgId: string | null;
+  /** The records that have the address, where several have it. */
+  readonly records?: readonly string[];
+}
+
+/** The user that an upstream identity is linked to; no user yet, when enrollment is to create one. */
+export type LinkedIdentity =
+  | { readonly kind: 'known'; readonly user: User }
+  | { readonly kind: 'new'; readonly orgId: string | null }
+  | RefusedIdentity;
+
+const SIGN_IN_AGAIN = 'Your account has changed meanwhile. Sign in again.';
+const NOT_VOUCHED =
+  'This identity provider does not sign in users of the e-mail domain of your account. Ask the operator of the service.';
+const BOUND_TO_ANOTHER =
+  'This account is bound to another sign-in. To add this one, log in with your security key, then sign in here within 5 minutes.';
+
+/** Links upstream identities to the users whose they are. */
+@Injectable()
+export class IdentityLinks {
+  readonly #security = new Logger('security');
+
+  constructor(
+    private readonly users: UsersRepository,
+    private readonly directory: UserDirectory,
+    private readonly signInRecords: SignInRecords,
+    private readonly organizations: OrganizationsRepository,
+  ) {}
+
+  /**
+   * Links an identity to its user: the user it is bound to, or else the unbound user that {@link SignInRecords.find} finds. That user is
+   * of the organization that owns the domain, and is bound now. Without either there is no user yet. A member may bind an
+   * identity of a further provider, too.
+   *
+   * @param proven the user who has just proven the own key in this browser
+   */
+  async link(
+    tx: EntityManager,
+    identity: UpstreamIdentity,
+    origin: AuditOrigin,
+    proven: string | undefined,
+  ): Promise<LinkedIdentity> {
+    const bound = await this.#findBound(tx, identity);
+    if (!bound) return this.#linkUnbound(tx, identity, origin, proven);
+    const { orgId } = bound;
+    // Before the lock on the user, as in a withdrawal of the provider.
+    if (orgId !== null && !(await this.organizations.holdProvider(tx, orgId, identity))) {
+      return { kind: 'refused', reason: OTHER_PROVIDER, user: bound, orgId };
+    }
+    const isNewAddress = !bound.scimManaged && bound.email !== identity.email;
+    if (orgId !== null && isNewAddress) await this.organizations.lockDirectory(tx, orgId);
+    // Read again under the lock: a removal or a deactivation may have come first.
+    const user = await this.users.lock(tx, bound.id);
+    if (!user) return { kind: 'refused', reason: 'This account was removed.', orgId: bound.orgId };
+    if (!user.active) return { kind: 'refused', reason: DEACTIVATED, user, orgId: user.orgId };
+    // An admin may have parted the user from the identity, which is another user's then.
+    if ((await this.#findBound(tx, identity))?.id !== user.id) {
+      return { kind: 'refused', reason: SIGN_IN_AGAIN, user, orgId };
+    }
+    if (!this.directory.isVouchedAccount(user, identity)) {
+      return { kind: 'refused', reason: NOT_VOUCHED, user, orgId };
+    }
+    await this.users.updateTenant(tx, identity);
+    await this.users.updateName(tx, user.id, identity);
+    if (isNewAddress) await this.directory.followEmail(tx, user, identity.email, origin);
+    return { kind: 'known', user };
+  }
+
+  async #linkUnbound(
+    tx: EntityManager,
+    identity: UpstreamIdentity,
+    origin: AuditOrigin,
+    proven: string | undefined,
+  ): Promise<LinkedIdentity> {
+    const domain = domainOfEmail(identity.email);
+    const organization = await this.organizations.findByDomain(tx, domain, identity);
+    if (!organization) {
+      const refusal = await this.#refusalToFound(tx, domain, identity);
+      return refusal === undefined
+        ? { kind: 'new', orgId: null }
+        : { kind: 'refused', reason: refusal, orgId: null };
+    }
+    const orgId = organization.id;
+    // What decides is read after the lock.
+    await this.organizations.lockDirectory(tx, orgId);
+    const found = await this.signInRecords.find(tx, orgId, identity);
+    const refused = (reason: string): LinkedIdentity => ({
+      kind: 'refused',
+      reason,
+      orgId,
+      ...(found.user ? { user: found.user } : {}),
+      ...(found.records ? { records: found.records } : {}),
+    });
+    if (!organization.acceptsProvider) return refused(OTHER_PROVIDER);
+    if (found.refusal !== undefined) return refused(found.refusal);
+    const member = found.user;
+    if (!member) {
+      const settings = await this.organizations.settings(tx, orgId);
+      if (settings?.membership !== 'open') return refused(MEMBERS_BY_SCIM_ONLY);
+      const isRemoved = await this.directory.isRemoved(tx, orgId, identity);
+      return isRemoved ? refused(REMOVED_BY_SCIM) : { kind: 'new', orgId };
+    }
+    const account = { id: member.id, orgId };
+    if (await this.directory.bind(tx, account, identity, origin, proven === member.id)) {
+      if (found.isByMail) this.#warnOfMail(member, orgId, identity);
+      return { kind: 'known', user: member };
+    }
+    // A concurrent sign-in of the same user may have bound the identity. Any other binding is final.
+    const bound = await this.#findBound(tx, identity);
+    if (bound?.id === member.id) return { kind: 'known', user: bound };
+    return refused(BOUND_TO_ANOTHER);
+  }
+
+  /** Returns the reason for which a sign-in opens nothing in a domain of no organization; undefined without one. */
+  async #refusalToFound(
+    tx: EntityManager,
+    domain: string,
+    identity: UpstreamIdentity,
+  ): Promise<string | undefined> {
+    if (await this.organizations.needsProof(tx, domain)) return DOMAIN_NEEDS_PROOF;
+    if (identity.organizationDomain === null) return undefined;
+    const isForeign = await this.organizations.isUnderForeignProof(
+      tx,
+      identity.organizationDomain,
+      identity,
+    );
+    return isForeign ? SUBDOMAIN_OF_PROVEN : undefined;
+  }
+
+  /** The directory names this person by another address: an admin may want to see that the two are one. */
+  #warnOfMail({ id }: User, orgId: string, { provider, email }: UpstreamIdentity): void {
+    this.#security.warn(
+      { orgId, userId: id, provider, email },
+      'an identity is bound to a record by an address that is not its userName',
+    );
+  }
+
+  #findBound(tx: EntityManager, { issuer, subject }: UpstreamIdentity): Promise<User | undefined> {
+    return this.users.findByIdentity(tx, issuer, subject);
+  }
+}

@@ -1,0 +1,174 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { UsersRepository } from '#domain/directory/users.repository.js';
+import type { ReturnedSignIn } from '#domain/providers/identity-providers.service.js';
+import { reportOf } from '#domain/providers/openid/sign-in-failure.js';
+import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
+import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { Sessions, type OpenedSession } from '#domain/sessions/sessions.service.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import {
+  IdentityLinks,
+  type LinkedIdentity,
+  type RefusedIdentity,
+} from './identity-links.service.js';
+
+/** The result of an upstream sign-in: the next step is a login with a key, or the enrollment of a key. */
+export interface SignedIn {
+  /** A bootstrap session; undefined when the verified session of the browser stays. */
+  readonly session: OpenedSession | undefined;
+  readonly next: 'enroll' | 'login';
+}
+
+/** Signs users in through an identity provider. A sign-in opens a bootstrap session, which may enroll a first key. */
+@Injectable()
+export class UpstreamLogin {
+  readonly #security = new Logger('security');
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly users: UsersRepository,
+    private readonly links: IdentityLinks,
+    private readonly sessions: Sessions,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /**
+   * Opens a bootstrap session for the user who returns from a provider, and ends the previous session of the browser. A verified
+   * session of the same user stays. A sign-in that another site began cannot end the session of another user.
+   *
+   * @param previous the session that the browser had until now
+   * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable, each with an audit event
+   */
+  async signIn(
+    returned: ReturnedSignIn,
+    origin: AuditOrigin,
+    previous: LiveSession | undefined,
+  ): Promise<SignedIn> {
+    const identity = await this.#identify(returned, origin);
+    const outcome = await this.dataSource.transaction(async (tx) => {
+      const unwanted = await this.#refusedSwitch(tx, returned, identity, previous);
+      const proven = returned.crossSite ? undefined : this.#provenUser(previous);
+      const linked = unwanted ?? (await this.links.link(tx, identity, origin, proven));
+      if (linked.kind !== 'refused') return this.#open(tx, linked, identity, origin, previous);
+      if (!unwanted) await this.#record(tx, 'identity_bind_refused', linked, identity, origin);
+      await this.#record(tx, 'upstream_login_refused', linked, identity, origin);
+      return linked;
+    });
+    // Outside the transaction, which commits the audit events of the refusal.
+    if (outcome.kind === 'refused') {
+      const { reason, user, records } = outcome;
+      const about = { userId: user?.id, provider: identity.provider, records };
+      this.#security.warn(about, `refused: ${reason}`);
+      throw new DomainError('sign_in_refused', reason);
+    }
+    // Outside the transaction: the session may be another user's, and a transaction that locks two users can deadlock.
+    if (outcome.session && previous) {
+      await this.sessions.end(this.dataSource.manager, previous.id);
+    }
+    return outcome;
+  }
+
+  /** Reads the identity from the provider and records a failure. */
+  async #identify(returned: ReturnedSignIn, origin: AuditOrigin): Promise<UpstreamIdentity> {
+    try {
+      return await returned.identify();
+    } catch (error) {
+      if (error instanceof DomainError) await this.recordFailure(returned.provider, error, origin);
+      throw error;
+    }
+  }
+
+  /** Records that a provider did not sign a user in. */
+  recordFailure(provider: string, error: DomainError, origin: AuditOrigin): Promise<void> {
+    const { error: reported, errorDescription, reason } = reportOf(error);
+    return this.audit.record(this.dataSource.manager, {
+      type: 'upstream_login_refused',
+      actorId: null,
+      subjectId: null,
+      orgId: null,
+      origin,
+      details: {
+        provider,
+        code: error.code,
+        reason: reason ?? error.detail,
+        ...(reported === undefined ? {} : { error: reported }),
+        ...(errorDescription === undefined ? {} : { error_description: errorDescription }),
+      },
+    });
+  }
+
+  /** Refuses, before anything changes, a sign-in that another site began for another user than the one who is logged in. */
+  async #refusedSwitch(
+    tx: EntityManager,
+    { crossSite }: ReturnedSignIn,
+    identity: UpstreamIdentity,
+    previous: LiveSession | undefined,
+  ): Promise<RefusedIdentity | undefined> {
+    if (!crossSite || previous?.level !== 'verified') return undefined;
+    const user = await this.users.findByIdentity(tx, identity.issuer, identity.subject);
+    if (user?.id === previous.user.id) return undefined;
+    return {
+      kind: 'refused',
+      reason: 'You are logged in as another user. Log out first, then sign in.',
+      orgId: user?.orgId ?? null,
+      ...(user ? { user } : {}),
+    };
+  }
+
+  /** Returns the user of a session whose key asserted a short time ago. */
+  #provenUser(previous: LiveSession | undefined): string | undefined {
+    if (previous?.level !== 'verified') return undefined;
+    const isRecent = this.sessions.isTouchedWithin(RECENT_TOUCH.admin, previous);
+    return isRecent ? previous.user.id : undefined;
+  }
+
+  #record(
+    tx: EntityManager,
+    type: 'identity_bind_refused' | 'upstream_login_refused',
+    { user, orgId, reason, records }: RefusedIdentity,
+    { provider, email }: UpstreamIdentity,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    const details = { provider, email, reason, ...(records ? { records } : {}) };
+    const subjectId = user?.id ?? null;
+    return this.audit.record(tx, { type, actorId: null, subjectId, orgId, origin, details });
+  }
+
+  async #open(
+    tx: EntityManager,
+    linked: Exclude<LinkedIdentity, RefusedIdentity>,
+    identity: UpstreamIdentity,
+    origin: AuditOrigin,
+    previous: LiveSession | undefined,
+  ): Promise<SignedIn & { readonly kind: 'signed in' }> {
+    const user = linked.kind === 'known' ? linked.user : undefined;
+    const { provider, issuer, email } = identity;
+    await this.audit.record(tx, {
+      type: 'upstream_login',
+      actorId: user?.id ?? null,
+      subjectId: user?.id ?? null,
+      orgId: linked.kind === 'known' ? linked.user.orgId : linked.orgId,
+      origin,
+      details: { provider, issuer, email },
+    });
+    if (user && previous?.level === 'verified' && previous.user.id === user.id) {
+      // A change of the e-mail address may have ended the session in this transaction.
+      if (await this.sessions.hold(tx, previous.id)) {
+        return { kind: 'signed in', session: undefined, next: 'login' };
+      }
+    }
+    const session = await this.sessions.open(
+      tx,
+      user
+        ? { level: 'bootstrap', userId: user.id }
+        : { level: 'bootstrap', pendingIdentity: identity },
+      origin,
+    );
+    const hasKey = user !== undefined && (await this.users.hasKey(tx, user.id));
+    return { kind: 'signed in', session, next: hasKey ? 'login' : 'enroll' };
+  }
+}

@@ -1,0 +1,141 @@
+import { Logger } from '@nestjs/common';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import type { Config } from '#platform/config/config.js';
+import { nonceBytes } from '#platform/clock/random.js';
+import type { Signer } from '#platform/crypto/signer.js';
+import { publicKeyLine } from '../openssh/private-key.js';
+import { type UserCertificate, signUserCertificate } from '../openssh/user-certificate.js';
+import { configuredKeys, type ConfiguredKeys, keyVariable, problem } from './configured-keys.js';
+import type { AuthorityKey, SigningKey } from './signing-key.js';
+import { type RecordedAuthority, SshAuthorityRepository } from './ssh-authority.repository.js';
+
+/** A certificate that is on record and not signed yet. */
+export type UnsignedCertificate = Omit<UserCertificate, 'nonce'>;
+
+/**
+ * The deployment's SSH certificate authority: one key that signs, and others that are published, since they have signed or will sign.
+ * Opened once, at start, by {@link CertificateAuthority.open}: a key that this database does not know never signs.
+ */
+export class CertificateAuthority {
+  readonly #signing: SigningKey;
+  #listener: ((serial: bigint) => void) | undefined;
+
+  private constructor(
+    keys: ConfiguredKeys,
+    /** The comment of the public keys, which names the deployment. */
+    readonly comment: string,
+  ) {
+    this.#signing = keys.signing;
+    this.keys = [keys.signing, ...keys.published];
+  }
+
+  /** Every published key, the one that signs first. */
+  readonly keys: readonly AuthorityKey[];
+
+  /** The fingerprint of the key that signs: `SHA256:…`, as `ssh-keygen -l` prints it. */
+  get fingerprint(): string {
+    return this.#signing.fingerprint;
+  }
+
+  /**
+   * Loads the keys, checks the one that signs against the keys on record, and records the published ones. A database without a key
+   * records the first. A key that was never published must not sign: no host could trust it.
+   *
+   * @param inKms the keys in KMS, which come before those of SVC_SSH_CA_KEY or of the file
+   * @throws ConfigProblems, naming the variable and what is wrong with it, never the key
+   */
+  static async open(
+    config: Pick<Config, 'ssh' | 'relyingParty'>,
+    dataSource: DataSource,
+    repository: SshAuthorityRepository,
+    inKms: readonly Signer[] = [],
+  ): Promise<CertificateAuthority> {
+    const comment = `ssh-ca@${config.relyingParty.id}`;
+    const { keys, known } = await dataSource.transaction(async (tx) => {
+      await repository.lock(tx);
+      const onRecord = await repository.known(tx);
+      const fingerprints = onRecord.map(({ fingerprint }) => fingerprint);
+      const configured = await configuredKeys(config.ssh, comment, fingerprints, inKms);
+      const variable = inKms.length > 0 ? 'SVC_SSH_CA_KMS_KEY_ID' : keyVariable(config.ssh);
+      await record(tx, repository, configured, fingerprints, variable);
+      return { keys: configured, known: onRecord };
+    });
+    const authority = new CertificateAuthority(keys, comment);
+    await authority.#warn(known, dataSource.manager, repository);
+    return authority;
+  }
+
+  /** The line of the key that signs. */
+  publicKeyLine(): string {
+    return this.#line(this.#signing);
+  }
+
+  /** The lines for `TrustedUserCAKeys`: every published key, the one that signs first. */
+  publicKeyLines(): readonly string[] {
+    return this.keys.map((key) => this.#line(key));
+  }
+
+  /** Calls a function with the serial of each certificate that is signed: the process remembers the highest. */
+  onSerial(listener: (serial: bigint) => void): void {
+    this.#listener = listener;
+  }
+
+  /** Signs a certificate that is on record already; see {@link signUserCertificate} for the line it returns. */
+  sign(certificate: UnsignedCertificate): Promise<string> {
+    this.#listener?.(certificate.serial);
+    return signUserCertificate({ ...certificate, nonce: nonceBytes(32) }, this.#signing);
+  }
+
+  #line({ publicBlob }: AuthorityKey): string {
+    return publicKeyLine(publicBlob, this.comment);
+  }
+
+  /** Warns of valid certificates by keys that are published no more: a host that reads the new lines refuses them. */
+  async #warn(
+    known: readonly RecordedAuthority[],
+    tx: EntityManager,
+    repository: SshAuthorityRepository,
+  ): Promise<void> {
+    const logger = new Logger('ssh-authority');
+    const published = new Set(this.keys.map(({ fingerprint }) => fingerprint));
+    const retired = known.filter(
+      ({ fingerprint, signsSince }) => signsSince && !published.has(fingerprint),
+    );
+    const last = await repository.lastCertificates(
+      tx,
+      retired.map(({ fingerprint }) => fingerprint),
+    );
+    for (const { fingerprint, validBefore } of last) {
+      logger.warn(
+        `the SSH authority ${fingerprint} is published no more, but certificates of it are valid until ${validBefore.toISOString()}; configure its public key until then`,
+      );
+    }
+    const next = known.find(({ fingerprint }) => fingerprint === this.fingerprint);
+    if (next?.signsSince === null) {
+      logger.log(
+        `the SSH authority ${this.fingerprint}, published since ${next.publishedAt.toISOString()}, signs from now on`,
+      );
+    }
+  }
+}
+
+/** Records the configured keys. The one that signs must be on record, or the first on record. */
+async function record(
+  tx: EntityManager,
+  repository: SshAuthorityRepository,
+  { signing, published }: ConfiguredKeys,
+  known: readonly string[],
+  variable: string,
+): Promise<void> {
+  if (known.length > 0 && !known.includes(signing.fingerprint)) {
+    throw problem(
+      `${variable}: holds the key ${signing.fingerprint}, but this database belongs to the SSH certificate authority ${known.join(', ')}; publish a new key behind the present one before it signs`,
+    );
+  }
+  for (const { fingerprint, publicBlob } of [signing, ...published]) {
+    await repository.publish(tx, fingerprint, publicBlob);
+  }
+  if (!(await repository.startSigning(tx, signing.fingerprint))) {
+    throw new Error('the SSH authority was recorded outside its lock');
+  }
+}

@@ -1,0 +1,199 @@
+import { Inject, Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { refusedIssuance } from '#domain/access/issuance/refused-issuance.js';
+import { Issuance, type Outcome } from '#domain/access/issuance/issuance.repository.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { newUuid } from '#platform/clock/random.js';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import {
+  CertificateAuthority,
+  type UnsignedCertificate,
+} from './authority/certificate-authority.service.js';
+import { principalsOf } from './principals.js';
+import {
+  isAttestedKey,
+  recordAttestedKey,
+  type KeyAttestation,
+} from './hardware-keys/attested-keys.repository.js';
+import { isSecurityKey } from './hardware-keys/key-attestation.js';
+import {
+  hasSeveralOrganizations,
+  SSH_CERTIFICATE,
+  type RecordedCertificate,
+  type SshCertificateRequest,
+} from './ssh-certificates.repository.js';
+import { revokeUnsigned } from './unsigned-certificate.repository.js';
+import { parseSshPublicKey } from './openssh/public-key.js';
+
+/** The hardware-verified session of the request. */
+export interface IssuingSession {
+  readonly sessionId: string;
+  readonly userId: string;
+  readonly email: string;
+}
+
+/** The certificate that a client requests. */
+export interface SshRequestedCertificate {
+  /** A line as in a `.pub` file. */
+  readonly publicKey: string;
+  /** Some of the principals that the user may hold; all of them by default. */
+  readonly principals?: readonly string[] | undefined;
+  /** A positive whole number. The certificate never outlives the session. */
+  readonly ttlSeconds?: number | undefined;
+  /** The verified proof that the key lives in a security key; undefined where none came with the request. */
+  readonly attestation?: KeyAttestation | undefined;
+}
+
+/** A signed certificate that is on record, with its fields. */
+export interface IssuedCertificate {
+  /** A line as in a `-cert.pub` file. */
+  readonly certificate: string;
+  readonly serial: bigint;
+  readonly keyId: string;
+  readonly principals: readonly string[];
+  /** The time in whole seconds, as in the certificate. */
+  readonly validAfter: Date;
+  readonly validBefore: Date;
+  readonly caPublicKey: string;
+  readonly attestation: KeyAttestation | undefined;
+}
+
+const LONGEST_TTL = 366 * 86_400; // beyond every session; keeps PostgreSQL's intervals in range
+
+/** The error where the condition of the kind does not hold. */
+const WITHHELD = ['principal_not_allowed', 'This account has no SSH principal.'] as const;
+
+/** Issues SSH user certificates: it reads the key, records the certificate by one shared statement, and then signs it. */
+@Injectable()
+export class CertificateIssuance implements OnApplicationBootstrap {
+  constructor(
+    @Inject(CONFIG) private readonly config: Pick<Config, 'ssh' | 'relyingParty'>,
+    private readonly issuance: Issuance,
+    private readonly authority: CertificateAuthority,
+    private readonly manager: EntityManager,
+  ) {}
+
+  /** Warns where no user gets a user name, because nothing says which of several organizations has them. */
+  async onApplicationBootstrap(): Promise<void> {
+    const { principals, principalsDomain } = this.config.ssh;
+    if (!principals.has('username') || principalsDomain !== undefined) return;
+    if (!(await hasSeveralOrganizations(this.manager))) return;
+    new Logger('security').warn(
+      'SVC_SSH_PRINCIPALS_DOMAIN: is required for username, since there are several organizations; no certificate has a user name until it names the domain of one',
+    );
+  }
+
+  /**
+   * Records a certificate, then signs it: a certificate that is not on record could not be revoked. Where the key does not sign, the record
+   * is revoked.
+   * @throws DomainError `invalid_public_key`, `hardware_ssh_key_required`, `invalid_request`, `principal_not_allowed`,
+   *   `unauthenticated`, `account_inactive`, `issuance_refused` or `kms_unavailable`
+   */
+  async issue({
+    session,
+    request,
+    origin,
+  }: {
+    readonly session: IssuingSession;
+    readonly request: SshRequestedCertificate;
+    readonly origin: AuditOrigin;
+  }): Promise<IssuedCertificate> {
+    const { authority } = this;
+    const { ttlSeconds, attestation } = request;
+    const subject = parseSshPublicKey(request.publicKey);
+    const claimsHardware = isSecurityKey(subject);
+    const { requireSecurityKey } = this.config.ssh;
+    if (requireSecurityKey && !claimsHardware) throw hardwareRequired();
+    const keyId = `${session.email}@${this.config.relyingParty.id}`;
+    const outcome = await this.#record({
+      ...session,
+      isSecurityKey: claimsHardware,
+      attestationRequired: requireSecurityKey,
+      attestation,
+      keyId,
+      publicKey: subject.fingerprint,
+      caFingerprint: authority.fingerprint,
+      ...this.#choosePrincipals(session.email, request.principals),
+      principalsDomain: this.config.ssh.principalsDomain,
+      ttlSeconds: ttlSeconds === undefined ? undefined : Math.min(ttlSeconds, LONGEST_TTL),
+      auditId: newUuid(),
+      origin,
+    });
+    if ('denial' in outcome) throw refusedIssuance(outcome.denial, WITHHELD);
+    const { issued } = outcome;
+
+    const verifyRequired = issued.attestation?.verifyRequired === true;
+    const certificate = await this.#sign({ ...issued, subject, keyId, verifyRequired }, origin);
+    return { certificate, keyId, ...issued, caPublicKey: authority.publicKeyLine() };
+  }
+
+  /** Signs a certificate that is on record. One that is not signed never leaves, and its record says so. */
+  async #sign(certificate: UnsignedCertificate, origin: AuditOrigin): Promise<string> {
+    try {
+      return await this.authority.sign(certificate);
+    } catch (error) {
+      await revokeUnsigned(this.manager, certificate.serial, origin).catch((fault: unknown) => {
+        new Logger('ssh-authority').error(
+          fault,
+          'a certificate that was not signed stays valid on record',
+        );
+      });
+      throw error;
+    }
+  }
+
+  /** Records a certificate, and the key with it where this request proves the key. */
+  async #record(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
+    const { userId, publicKey, attestation } = request;
+    const outcome = await (attestation
+      ? this.manager.transaction(async (tx) => {
+          const recorded = await SSH_CERTIFICATE.issue(tx, request);
+          // The statement has locked the row of the user.
+          if ('issued' in recorded) await recordAttestedKey(tx, userId, publicKey, attestation);
+          return recorded;
+        })
+      : this.issuance.issue(SSH_CERTIFICATE, request));
+    // The statement withholds a certificate for two reasons. The look-up here only chooses the text.
+    const isWithheld = 'denial' in outcome && outcome.denial === 'withheld';
+    if (isWithheld && request.attestationRequired && !attestation) {
+      if (!(await isAttestedKey(this.manager, userId, publicKey))) throw hardwareRequired();
+    }
+    return outcome;
+  }
+
+  /** Prepares both lists of principals. The statement that records the certificate chooses between them. */
+  #choosePrincipals(
+    email: string,
+    asked: readonly string[] | undefined,
+  ): { principals: string[]; principalsElsewhere: string[] } {
+    const kinds = this.config.ssh.principals;
+    const principals = principalsOf(email, kinds, true);
+    const principalsElsewhere = principalsOf(email, kinds, false);
+    if (asked === undefined) return { principals, principalsElsewhere };
+
+    if (asked.length === 0) {
+      throw new DomainError(
+        'invalid_request',
+        '`principals` is empty: name at least one or leave it out.',
+      );
+    }
+    if (!asked.every((name) => principals.includes(name))) {
+      throw new DomainError(
+        'principal_not_allowed',
+        `Only these principals are allowed: ${principals.join(', ')}.`,
+      );
+    }
+    const named = principals.filter((name) => asked.includes(name));
+    // A request that names an account gets exactly the named principals or none, never silently fewer.
+    const allElsewhere = named.every((name) => principalsElsewhere.includes(name));
+    return { principals: named, principalsElsewhere: allElsewhere ? named : [] };
+  }
+}
+
+function hardwareRequired(): DomainError {
+  return new DomainError(
+    'hardware_ssh_key_required',
+    'This service certifies only SSH keys inside security keys, proven by their attestation. Make one with `svc setup ssh --sk`, or send `attestation` with the key.',
+  );
+}

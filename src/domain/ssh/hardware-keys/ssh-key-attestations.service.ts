@@ -1,0 +1,89 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { decideModel, modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { Refusal } from '#domain/keys/authenticators/attestation/refusal.js';
+import {
+  TRUST_ANCHORS,
+  type TrustAnchor,
+} from '#domain/keys/authenticators/attestation/trust-anchors.js';
+import { CEREMONY_SECONDS, newChallenge } from '#domain/keys/authenticators/ceremony/challenge.js';
+import { refusedAs } from '#domain/keys/authenticators/ceremony/refusal-detail.js';
+import { SingleUseStates } from '#domain/access/single-use/single-use-states.service.js';
+import { parseSshPublicKey } from '../openssh/public-key.js';
+import { Clock } from '#platform/clock/clock.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import type { KeyAttestation } from './attested-keys.repository.js';
+import { verifyKeyAttestation } from './key-attestation.js';
+
+const PURPOSE = 'ssh-key-attestation';
+
+/** The sealed state of a challenge. */
+interface ChallengeState {
+  readonly challenge: string;
+}
+
+/** A challenge for `ssh-keygen -O challenge=FILE`. */
+export interface AttestationChallenge {
+  /** The content of the file: 32 random bytes. */
+  readonly challenge: Buffer;
+  /** The client sends it back with the attestation. It is valid once, in the session that it was made for. */
+  readonly state: string;
+  readonly expiresInSeconds: number;
+}
+
+/** An attestation as it came, over a challenge of this service. */
+export interface PresentedAttestation {
+  readonly state: string;
+  /** The bytes of the file that `ssh-keygen -O write-attestation=FILE` wrote. */
+  readonly file: Buffer;
+}
+
+/** Verifies that SSH keys live in security keys, by the rules of enrollment: pinned roots, and the models that are allowed. */
+@Injectable()
+export class SshKeyAttestations {
+  constructor(
+    @Inject(CONFIG) private readonly config: Pick<Config, 'enrollment'>,
+    @Inject(TRUST_ANCHORS) private readonly anchors: readonly TrustAnchor[],
+    private readonly states: SingleUseStates,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Makes a challenge for a session. */
+  async challenge(sessionId: string): Promise<AttestationChallenge> {
+    const challenge = newChallenge();
+    const payload: ChallengeState = { challenge: challenge.toString('base64url') };
+    const state = await this.states.seal(PURPOSE, payload, {
+      binding: bindingOf(sessionId),
+      ttlSeconds: CEREMONY_SECONDS,
+    });
+    return { challenge, state, expiresInSeconds: CEREMONY_SECONDS };
+  }
+
+  /**
+   * Spends the challenge and verifies the attestation of a key.
+   *
+   * @param publicKey a line as in a `.pub` file
+   * @throws DomainError `invalid_public_key`, `invalid_state`, `attestation_rejected` or `model_not_allowed`
+   */
+  async verify(
+    sessionId: string,
+    publicKey: string,
+    { state, file }: PresentedAttestation,
+  ): Promise<KeyAttestation> {
+    const key = parseSshPublicKey(publicKey);
+    const payload = await this.states.redeem<ChallengeState>(PURPOSE, state, {
+      binding: bindingOf(sessionId),
+    });
+    const challenge = Buffer.from(payload.challenge, 'base64url');
+    return refusedAs('attestation_rejected', () => {
+      const trust = { anchors: this.anchors, now: this.clock.now() };
+      const proven = verifyKeyAttestation({ key, file, challenge }, trust);
+      const model = decideModel(this.config.enrollment.allowedAaguids, proven.aaguid);
+      if (!model.allowed) throw new Refusal(model.reason, { code: 'model_not_allowed' });
+      return { ...proven, model: modelName(proven.aaguid) };
+    });
+  }
+}
+
+function bindingOf(sessionId: string): string {
+  return `session ${sessionId}`;
+}

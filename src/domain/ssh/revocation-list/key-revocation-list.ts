@@ -1,0 +1,128 @@
+import {
+  chooseSections,
+  joinRuns,
+  type SerialEncoding,
+  type SerialRuns,
+  serialRuns,
+} from './serial-sections.js';
+import { sshString, uint32, uint64 } from '../openssh/wire.js';
+
+/** The revoked certificates of one key of the authority. */
+export interface RevokedOfAuthority {
+  /** The public key in the SSH wire encoding. */
+  readonly authority: Buffer;
+  /** Ascending, none twice. */
+  readonly serials: ArrayLike<number>;
+}
+
+/** The fields of a key revocation list. */
+export interface KeyRevocationList {
+  /** Grows from list to list. */
+  readonly number: bigint;
+  /** The list has whole seconds. */
+  readonly generatedAt: Date;
+  readonly comment: string;
+  /** Serials that are revoked under each of the keys, ascending. */
+  readonly ranges: SerialRuns;
+  /** The list is about certificates of these keys alone. */
+  readonly authorities: readonly RevokedOfAuthority[];
+}
+
+// OpenSSH PROTOCOL.krl
+const MAGIC = Buffer.from('SSHKRL\n\0');
+const FORMAT_VERSION = uint32(1);
+const NO_FLAGS = uint64(0n);
+const RESERVED = sshString('');
+const CERTIFICATES = 0x01; // KRL_SECTION_CERTIFICATES
+
+/** The type of each section within it, KRL_SECTION_CERT_SERIAL_*, and how its content is written. */
+const SERIALS: Record<
+  SerialEncoding,
+  readonly [type: number, write: (runs: SerialRuns) => Buffer]
+> = {
+  list: [0x20, writeList],
+  range: [0x21, writeRange],
+  bitmap: [0x22, writeBitmap],
+};
+
+/**
+ * Encodes a key revocation list as OpenSSH reads it (PROTOCOL.krl): the header, and one certificate section for each key of the authority
+ * of which a certificate is revoked. It is not signed: OpenSSH looks at no signature of a list.
+ *
+ * @throws RangeError where the serials are not ascending
+ */
+export function encodeKeyRevocationList(list: KeyRevocationList): Buffer {
+  const header = [
+    MAGIC,
+    FORMAT_VERSION,
+    uint64(list.number),
+    uint64(BigInt(Math.floor(list.generatedAt.getTime() / 1000))),
+    NO_FLAGS,
+    RESERVED,
+    sshString(list.comment),
+  ];
+  const sections = list.authorities.flatMap((revoked) => certificateSection(revoked, list.ranges));
+  return Buffer.concat([...header, ...sections]);
+}
+
+/** The section of one key, or nothing where none of its certificates is revoked. */
+function certificateSection(
+  { authority, serials }: RevokedOfAuthority,
+  ranges: SerialRuns,
+): Buffer[] {
+  const listed = serialRuns(serials);
+  const runs = ranges.low.length === 0 ? listed : joinRuns(ranges, listed);
+  if (runs.low.length === 0) return [];
+  const parts = chooseSections(runs).flatMap((part) => {
+    const [type, write] = SERIALS[part.encoding];
+    return section(type, write(part));
+  });
+  return section(CERTIFICATES, Buffer.concat([sshString(authority), RESERVED, ...parts]));
+}
+
+/** A section, or one within it: its type, its length, its content. */
+function section(type: number, content: Buffer): Buffer[] {
+  return [Buffer.of(type), uint32(content.length), content];
+}
+
+function writeRange({ low: [first = 0], high: [last = 0] }: SerialRuns): Buffer {
+  return Buffer.concat([serial(first), serial(last)]);
+}
+
+function serial(value: number): Buffer {
+  return uint64(BigInt(value));
+}
+
+function writeList({ low, high }: SerialRuns): Buffer {
+  const count = low.reduce((sum, first, run) => sum + (high[run] ?? 0) - first + 1, 0);
+  const encoded = Buffer.allocUnsafeSlow(8 * count);
+  const view = new DataView(encoded.buffer);
+  let offset = 0;
+  for (let run = 0; run < low.length; run += 1) {
+    for (let value = low[run] ?? 0; value <= (high[run] ?? 0); value += 1) {
+      const upper = Math.floor(value / 2 ** 32);
+      view.setUint32(offset, upper);
+      view.setUint32(offset + 4, value - upper * 2 ** 32);
+      offset += 8;
+    }
+  }
+  return encoded;
+}
+
+/**
+ * A bitmap: the serial of its lowest bit, then an mpint (RFC 4251 §5) in which bit n stands for that serial plus n. An
+ * mpint is in network order, and positive only while its highest bit is clear, hence the byte of zero before some.
+ */
+function writeBitmap({ low, high }: SerialRuns): Buffer {
+  const start = low[0] ?? 0;
+  const bits = (high.at(-1) ?? 0) - start + 1;
+  const bytes = Buffer.alloc(Math.floor(bits / 8) + 1);
+  for (let run = 0; run < low.length; run += 1) {
+    const end = (high[run] ?? 0) - start;
+    for (let bit = (low[run] ?? 0) - start; bit <= end; bit += 1) {
+      const at = bytes.length - 1 - Math.floor(bit / 8);
+      bytes[at] = (bytes[at] ?? 0) | (1 << (bit % 8));
+    }
+  }
+  return Buffer.concat([serial(start), sshString(bytes)]);
+}

@@ -1,0 +1,87 @@
+import { Injectable } from '@nestjs/common';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
+import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
+import { CertificateAuthority } from '../authority/certificate-authority.service.js';
+import { encodeKeyRevocationList } from './key-revocation-list.js';
+import {
+  type Publication,
+  type Revoked,
+  type RevokedSerials,
+  SshRevocationsRepository,
+} from './published-revocations.repository.js';
+
+/** A set of revoked serials, with the number and the date of its publication. */
+export interface PublishedRevocations extends Publication, RevokedSerials {}
+
+/** The last value of the sequence of serials. */
+const LARGEST_SERIAL = BigInt(Number.MAX_SAFE_INTEGER);
+
+/**
+ * The published list of revoked certificates. Each result rests on a statement that began after the request and read every serial, so a
+ * list that is requested after the commit of a revocation contains it, on every replica. Only the last set is kept, so that PostgreSQL
+ * need not send it again: PostgreSQL compares its digest on each read.
+ */
+@Injectable()
+export class RevocationList {
+  /** Requests that wait while a list is read share the next list. */
+  readonly #lists = new QueryBatcher<undefined, PublishedRevocations>(async (asked) => {
+    const list = await this.#read();
+    return asked.map(() => list);
+  });
+  #lastSet: RevokedSerials | undefined;
+  #lastList: PublishedRevocations | undefined;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly authority: CertificateAuthority,
+    private readonly repository: SshRevocationsRepository,
+  ) {}
+
+  /**
+   * Reads the certificates that are revoked, without those that expired more than an hour ago. While the set is the same, so are its number
+   * and its date. A new set gets a new number from one request; other requests wait and read again, so that no earlier set is ever
+   * published under a later number.
+   */
+  list(): Promise<PublishedRevocations> {
+    return this.#lists.load(undefined);
+  }
+
+  /** Writes a list for sshd's `RevokedKeys` (OpenSSH PROTOCOL.krl); the same list is the same bytes. */
+  encode(list: PublishedRevocations): Buffer {
+    return encodeKeyRevocationList({ ...list, comment: this.authority.comment });
+  }
+
+  /** True when this certificate was revoked, even after it has left the list. */
+  async isRevoked(serial: bigint): Promise<boolean> {
+    if (serial > LARGEST_SERIAL) return false;
+    return this.repository.isRevoked(this.dataSource.manager, serial);
+  }
+
+  async #read(): Promise<PublishedRevocations> {
+    const { revoked, publication } = await this.#revoked(this.dataSource.manager);
+    if (publication) return this.#published(revoked, publication);
+    return this.dataSource.transaction(async (tx) => {
+      await this.repository.lock(tx);
+      const now = await this.#revoked(tx);
+      const published = now.publication ?? (await this.repository.publish(tx, now.revoked.digest));
+      return this.#published(now.revoked, published);
+    });
+  }
+
+  /** Reads the set, and returns the kept object where the set has not changed. */
+  async #revoked(tx: EntityManager): Promise<Revoked> {
+    const { revoked, publication } = await this.repository.revoked(tx, this.#lastSet);
+    if (!this.#lastSet?.digest.equals(revoked.digest)) this.#lastSet = revoked;
+    return { revoked: this.#lastSet, publication };
+  }
+
+  #published(revoked: RevokedSerials, { number, generatedAt }: Publication): PublishedRevocations {
+    const last = this.#lastList;
+    const isLast =
+      last?.authorities === revoked.authorities &&
+      last.number === number &&
+      last.generatedAt.getTime() === generatedAt.getTime();
+    if (isLast) return last;
+    return (this.#lastList = { ...revoked, number, generatedAt });
+  }
+}

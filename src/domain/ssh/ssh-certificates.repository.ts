@@ -1,0 +1,149 @@
+import {
+  AUDIT_COLUMNS,
+  auditOfUser,
+  auditValues,
+  type RequestOfUser,
+} from '#domain/access/issuance/audit-of-user.repository.js';
+import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
+import { IssuanceKind, type OutcomeRow } from '#domain/access/issuance/issuance.repository.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { KeyAttestation } from './hardware-keys/attested-keys.repository.js';
+
+/** The record of a certificate, which is written before the certificate is signed. */
+export interface SshCertificateRequest extends RequestOfUser {
+  readonly sessionId: string;
+  readonly userId: string;
+  /** The address that the certificate names. The user must still have it. */
+  readonly email: string;
+  readonly keyId: string;
+  /** Fingerprint of the key to certify. */
+  readonly publicKey: string;
+  readonly caFingerprint: string;
+  /** Whether the key claims to live in a security key: only then the record of attested keys is read. */
+  readonly isSecurityKey: boolean;
+  /** Whether only an attested key is certified. */
+  readonly attestationRequired: boolean;
+  /** The attestation that came with this request, verified. */
+  readonly attestation: KeyAttestation | undefined;
+  /** The domain whose organization has the user names; undefined: the only organization of the deployment has them. */
+  readonly principalsDomain: string | undefined;
+  /** The principals for a user of that organization … */
+  readonly principals: readonly string[];
+  /** … and for every other user. An empty list denies the request. */
+  readonly principalsElsewhere: readonly string[];
+  /** Seconds from now; undefined for the rest of the session, which always ends it. */
+  readonly ttlSeconds: number | undefined;
+}
+
+/** A certificate that is on record and may be signed. */
+export interface RecordedCertificate {
+  readonly serial: bigint;
+  readonly principals: readonly string[];
+  readonly validAfter: Date;
+  readonly validBefore: Date;
+  /** The attestation of the key, of this request or of an earlier one. */
+  readonly attestation: KeyAttestation | undefined;
+}
+
+interface SshIssuanceRow extends OutcomeRow {
+  readonly serial: string;
+  readonly is_local: boolean;
+  /** Seconds of the epoch. */
+  readonly valid_after: number;
+  readonly valid_before: number;
+  readonly attestation: AttestationColumns | null;
+}
+
+/** An attestation in PostgreSQL, and in the details of the audit event. */
+interface AttestationColumns {
+  readonly aaguid: string | null;
+  readonly model: string | null;
+  readonly verify_required: boolean;
+}
+
+/**
+ * An SSH user certificate. It hangs on a hardware-verified session of the user, who still has the address that the certificate names.
+ * A de-provisioning that comes second finds the certificate and revokes it; one that comes first leaves no session to issue it to.
+ */
+export const SSH_CERTIFICATE = new IssuanceKind<
+  SshCertificateRequest,
+  RecordedCertificate,
+  SshIssuanceRow
+>(
+  {
+    requires: {
+      user: 'of the request',
+      session: { of: 'request', where: fragment`s.level = 'verified'` },
+    },
+    columns: fragment`email text, key_id text, public_key text, ca_fingerprint text, is_security_key boolean,
+      attestation_required boolean, new_attestation jsonb, principals text[], principals_elsewhere text[], principals_domain text, ttl int, ${AUDIT_COLUMNS}`,
+    goneIf: fragment`a.email IS DISTINCT FROM k.email`,
+    computed: fragment`
+      CASE WHEN k.is_security_key THEN coalesce(k.new_attestation, (
+        SELECT jsonb_build_object('aaguid', h.aaguid, 'model', h.model, 'verify_required', h.verify_required)
+        FROM ssh_attested_keys h WHERE h.user_id = a.id AND h.public_key = k.public_key)) END AS attestation,
+      CASE WHEN a.org_id IS NOT NULL AND CASE WHEN k.principals_domain IS NULL
+          THEN (SELECT count(*) = 1 FROM (SELECT FROM organizations LIMIT 2) AS first_two)
+          ELSE EXISTS (SELECT FROM organization_domains d
+                       WHERE d.org_id = a.org_id AND d.domain = k.principals_domain AND d.verified_at IS NOT NULL) END
+        THEN k.principals ELSE k.principals_elsewhere END AS given,
+      date_trunc('second', now()) - interval '60 seconds' AS valid_after,
+      date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.ttl))) AS valid_before`,
+    issuedIf: () =>
+      fragment`cardinality(i.given) > 0 AND (i.attestation IS NOT NULL OR NOT i.attestation_required)`,
+    drawn: { value: fragment`nextval('ssh_certificate_serial')`, column: fragment`serial` },
+    written: fragment`
+      INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, authenticator_id, key_id, principals, public_key,
+                                    ca_fingerprint, valid_after, valid_before, attested, verify_required, aaguid)
+      SELECT i.serial, i.user_id, i.org_id, i.session_id, i.session_key, i.key_id, i.given, i.public_key,
+             i.ca_fingerprint, i.valid_after, i.valid_before, i.attestation IS NOT NULL,
+             coalesce((i.attestation->>'verify_required')::boolean, false), (i.attestation->>'aaguid')::uuid
+      ${ISSUED}`,
+    audited: auditOfUser(
+      fragment`'ssh_credential'`,
+      fragment`jsonb_build_object('serial', i.serial::text, 'key_id', i.key_id, 'principals', i.given,
+          'public_key', i.public_key, 'valid_before', i.valid_before)
+          || coalesce(jsonb_build_object('attested', true) || i.attestation, '{}')`,
+    ),
+    returned: fragment`i.serial, i.given = i.principals AS is_local, extract(epoch FROM i.valid_after)::float8 AS valid_after,
+      extract(epoch FROM i.valid_before)::float8 AS valid_before, i.attestation`,
+  },
+  (request) => ({
+    user_id: request.userId,
+    session_id: request.sessionId,
+    email: request.email,
+    key_id: request.keyId,
+    public_key: request.publicKey,
+    ca_fingerprint: request.caFingerprint,
+    is_security_key: request.isSecurityKey,
+    attestation_required: request.attestationRequired,
+    new_attestation: request.attestation && columnsOf(request.attestation),
+    principals: request.principals,
+    principals_elsewhere: request.principalsElsewhere,
+    principals_domain: request.principalsDomain ?? null,
+    ttl: request.ttlSeconds,
+    ...auditValues(request),
+  }),
+  (row, { principals, principalsElsewhere }) => ({
+    serial: BigInt(row.serial),
+    principals: row.is_local ? principals : principalsElsewhere,
+    validAfter: new Date(row.valid_after * 1000),
+    validBefore: new Date(row.valid_before * 1000),
+    attestation: row.attestation === null ? undefined : attestationOf(row.attestation),
+  }),
+);
+
+function columnsOf({ aaguid, model, verifyRequired }: KeyAttestation): AttestationColumns {
+  return { aaguid, model, verify_required: verifyRequired };
+}
+
+function attestationOf({ aaguid, model, verify_required }: AttestationColumns): KeyAttestation {
+  return { aaguid, model, verifyRequired: verify_required };
+}
+
+/** Returns true if the deployment has several organizations. */
+export async function hasSeveralOrganizations(tx: EntityManager): Promise<boolean> {
+  const found = await sql<{ id: string }>(tx)`SELECT id FROM organizations LIMIT 2`;
+  return found.length > 1;
+}

@@ -1,0 +1,59 @@
+import { Module } from '@nestjs/common';
+import { DataSource } from '#platform/database/statements/typeorm.js';
+import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import { IssuanceModule } from '#domain/access/access.module.js';
+import type { Signer } from '#platform/crypto/signer.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { CertificateAuthority } from './authority/certificate-authority.service.js';
+import { CertificateIssuance } from './certificate-issuance.service.js';
+import { RevocationList } from './revocation-list/revocation-list.service.js';
+import { SshAuthorityRepository } from './authority/ssh-authority.repository.js';
+import { CertificateRevocation } from './certificate-revocation.repository.js';
+import { HardwareKeysModule } from './hardware-keys/hardware-keys.module.js';
+import { SshRevocationsRepository } from './revocation-list/published-revocations.repository.js';
+
+/** The signers of the authority's keys in KMS, the one that signs first. */
+function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
+  return ssh.caKmsKeyIds.map((keyId) => kms.signer(keyId, 'Ed25519', 'ES256'));
+}
+
+/**
+ * The SSH certificate authority: its key, the serials, every certificate issued (OpenSSH PROTOCOL.certkeys), and
+ * the list of the revoked ones (PROTOCOL.krl).
+ * It does NOT decide who is signed in: it takes a hardware-verified session and checks that it still lives.
+ * Opening the authority is part of starting: a wrong or missing key ends the start.
+ */
+@Module({
+  imports: [AccessRevocationModule, IssuanceModule, HardwareKeysModule],
+  providers: [
+    SshAuthorityRepository,
+    CertificateRevocation,
+    SshRevocationsRepository,
+    CertificateIssuance,
+    RevocationList,
+    {
+      provide: CertificateAuthority,
+      useFactory: (
+        config: Config,
+        dataSource: DataSource,
+        repository: SshAuthorityRepository,
+        kms: KmsKeys,
+      ) => CertificateAuthority.open(config, dataSource, repository, signersIn(kms, config)),
+      inject: [CONFIG, DataSource, SshAuthorityRepository, KmsKeys],
+    },
+  ],
+  exports: [
+    CertificateAuthority,
+    CertificateIssuance,
+    HardwareKeysModule,
+    RevocationList,
+    CertificateRevocation,
+  ],
+})
+export class SshCertificatesModule {
+  constructor(revocation: AccessRevocation, certificates: CertificateRevocation) {
+    revocation.register(certificates);
+  }
+}

@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { circlesOf, FOLDER_ORDER } from './folder-order.js';
+import { sourceFiles } from './import-graph.js';
+
+/** The folders of the domain, the lowest first. */
+const FOLDERS = [
+  'audit',
+  'access',
+  'access-revocation',
+  'organizations',
+  'providers',
+  'directory',
+  'oauth',
+  'sessions',
+  'keys',
+  'sign-in',
+  'ssh',
+  'account',
+  'github',
+  'aws',
+  'admin',
+];
+
+/** The folder of the domain that has a file; undefined for a file of another layer. */
+const folderOf = (path: string) => /^src\/domain\/([^/]+)\//.exec(path)?.[1];
+
+/** The imports from one folder of the domain to another, one for each import of a file. */
+function importsBetween(): [string, string][] {
+  return sourceFiles('src/domain').flatMap(({ path, imports }) =>
+    imports.flatMap((target): [string, string][] => {
+      const [from, to] = [folderOf(path), folderOf(target)];
+      return from === undefined || to === undefined || from === to ? [] : [[from, to]];
+    }),
+  );
+}
+
+describe('the folders of the domain', () => {
+  it('are fifteen, in one order', () => {
+    const listed = (FOLDER_ORDER['src/domain'] ?? []).map((folder) => folder.split('/')[0]);
+    // A folder that a second one interrupts would be in the list twice.
+    expect(listed.filter((folder, index) => folder !== listed[index - 1])).toEqual(FOLDERS);
+    const used = new Set(sourceFiles('src/domain').map(({ path }) => folderOf(path)));
+    expect([...used].toSorted()).toEqual(FOLDERS.toSorted());
+  });
+
+  it('import each other in no circle', () => {
+    const arrows = new Map<string, Set<string>>(FOLDERS.map((folder) => [folder, new Set()]));
+    for (const [from, to] of importsBetween()) arrows.get(from)?.add(to);
+    expect(circlesOf(arrows)).toEqual([]);
+  });
+
+  it('have no folder from which more than 40 % of the imports between them start', () => {
+    const imports = importsBetween();
+    const share = (folder: string) =>
+      imports.filter(([from]) => from === folder).length / imports.length;
+    expect(imports.length).toBeGreaterThan(300);
+    expect(FOLDERS.filter((folder) => share(folder) > 0.4)).toEqual([]);
+  });
+});
