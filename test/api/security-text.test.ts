@@ -2,7 +2,7 @@ import type { Response } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { ENVIRONMENT } from '#platform/config/environment.js';
+import { TABLE } from '#platform/config/table/table.js';
 import { SecurityContactController } from '../../src/features/security-contact/security-contact.controller.js';
 import { securityText } from '../../src/features/security-contact/security-text.js';
 import { startTestApp, type TestApp } from '../support/app.js';
@@ -44,8 +44,8 @@ describe('GET /.well-known/security.txt', () => {
   });
 
   it('has a contact that is one https, mailto or tel URI', () => {
-    const { shape } = ENVIRONMENT;
-    const isGood = (text: string) => shape.SVC_SECURITY_CONTACT.safeParse(text).success;
+    const { shape } = TABLE.securityContact;
+    const isGood = (text: string) => shape.safeParse(text).success;
     const good = ['mailto:security@example.com', 'tel:+1-201-555-0123', CONTACT];
     expect(good.filter((text) => !isGood(text))).toEqual([]);
     const bad = [

@@ -12,6 +12,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'tls',
     'object-store',
     'config/shapes',
+    'config/table',
     'config',
     'crypto',
     'kms',

@@ -1,6 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { ENVIRONMENT, PROVIDER_SHAPES } from '../../src/platform/config/environment.js';
+import { PROVIDER_VARIABLES } from '../../src/platform/config/provider-settings.js';
+import { TABLE, VARIABLES } from '../../src/platform/config/table/table.js';
 
 const folder = new URL('../../helm/', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, folder), 'utf8');
@@ -37,9 +38,9 @@ const NOT_TO_BE_SET = new Set([
 function isKnown(name: string): boolean {
   const ofProvider = /^SVC_IDP_(?:<SLUG>)?_?([A-Z_]*)$/.exec(name)?.[1];
   if (ofProvider !== undefined) {
-    return ofProvider === '' || Object.hasOwn(PROVIDER_SHAPES, ofProvider);
+    return ofProvider === '' || PROVIDER_VARIABLES.has(ofProvider);
   }
-  return Object.hasOwn(ENVIRONMENT.shape, name);
+  return VARIABLES.has(name);
 }
 
 /**
@@ -64,10 +65,11 @@ describe('the Helm chart', () => {
     const schema = JSON.parse(read('values.schema.json'));
     const allowed = Object.keys(schema.properties.config.properties);
     const secrets = [...REQUIRED_SECRETS, ...OPTIONAL_SECRETS];
-    const settable = Object.keys(ENVIRONMENT.shape).filter(
+    const settable = [...VARIABLES.keys()].filter(
       (name) => !secrets.includes(name) && !NOT_TO_BE_SET.has(name),
     );
     expect(allowed.toSorted()).toEqual(settable.toSorted());
+    expect(allowed.filter((name) => VARIABLES.get(name)?.isSecret)).toEqual([]);
     expect(schema.properties.config.additionalProperties).toBe(false);
   });
 
@@ -124,7 +126,7 @@ describe('the Helm chart', () => {
     expect(port?.[1]).toMatch(/^\{\{- if \.Values\.tls\.secretName -\}\}80\{\{- else/);
     expect(deployment.match(/^ +port: http$/gm)).toHaveLength(3);
     expect(deployment).not.toContain('scheme:');
-    const mtlsDefault = ENVIRONMENT.shape.SVC_MTLS_PORT.parse(undefined);
+    const mtlsDefault = TABLE.http.mtls.port.shape.parse(undefined);
     expect(read('templates/_helpers.tpl')).toContain(`SVC_MTLS_PORT | default ${mtlsDefault}`);
     for (const name of ['service', 'networkpolicy']) {
       const ports = blocksOf(read(`templates/${name}.yaml`), '.Values.tls.secretName');

@@ -1,28 +1,11 @@
 import { join } from 'node:path';
-import type { Config, ProviderConfig, ValidConfig } from './config.js';
-import { ENVIRONMENT, withoutEmpty, type Environment, type Settings } from './environment.js';
-import {
-  certificationProblems,
-  missingProvider,
-  originProblems,
-  warningsOf,
-} from './setting-rules.js';
-import {
-  loadProviders,
-  nameOfSlug,
-  problemLines,
-  PROVIDER_VARIABLES,
-} from './provider-settings.js';
-import { githubProblems, githubSettings, githubWarnings } from './github-settings.js';
-import {
-  kmsProblems,
-  kmsSettings,
-  rootSecretProblems,
-  rootSecretSource,
-  signingKeyProblems,
-} from './kms-settings.js';
-import { tlsProblems, tlsSource, withTlsOrigin } from './tls-settings.js';
-import { unknownNames, type KnownNames } from './unknown-variables.js';
+import type { Config, ProviderConfig, Settings, ValidConfig, Whole } from './config.js';
+import { withoutEmpty, type Environment } from './environment.js';
+import { loadProviders } from './provider-settings.js';
+import { kmsKeysOf, problemsOf, PUBLIC_API, warningsOf, withTlsOrigin } from './setting-rules.js';
+import { TABLE } from './table/table.js';
+import { readTable, type Table, type Values } from './table/variable.js';
+import { unknownNames } from './unknown-variables.js';
 
 /** The problems of a configuration: one line for each, with the variable's name and never its value. */
 export class ConfigProblems extends Error {
@@ -46,171 +29,70 @@ export interface LoadedConfig {
  */
 export function loadConfig(raw: Environment): LoadedConfig {
   const environment = withTlsOrigin(withoutEmpty(raw));
-  const parsed = ENVIRONMENT.safeParse(environment);
+  const { values, problems: ofTable } = readTable(TABLE, environment);
   const { providers, problems: ofProviders } = loadProviders(environment);
-  const unknown = unknownNames(environment, knownNames(environment));
-  const problems = [
-    ...(parsed.success ? [] : problemLines(parsed.error)),
-    ...ofProviders,
-    ...rootSecretProblems(environment),
-    ...missingProvider(environment),
-    ...originProblems(environment),
-    ...tlsProblems(environment),
-    ...certificationProblems(environment),
-    ...githubProblems(environment),
-    ...kmsProblems(environment),
-    ...signingKeyProblems(environment),
-    ...unknown.problems,
-  ];
-  if (!parsed.success || problems.length > 0) throw new ConfigProblems(problems);
-  const config = configOf(parsed.data, environment, providers);
-  const warnings = [
-    ...warningsOf(environment, config),
-    ...githubWarnings(environment),
-    ...unknown.warnings,
-  ];
+  const unknown = unknownNames(environment);
+  const problems = [...ofTable, ...ofProviders, ...problemsOf(environment), ...unknown.problems];
+  if (!values || problems.length > 0) throw new ConfigProblems(problems);
+  const config = completed(values, environment, providers);
+  const warnings = [...warningsOf(environment, config), ...unknown.warnings];
   return { config: deepFreeze(config), warnings };
 }
 
-/** Arranges valid settings by the part of the service that reads them. */
-function configOf(
+/**
+ * Reads a part of the table, without the rules between its variables and others.
+ *
+ * @throws ConfigProblems with every problem at once
+ */
+export function loadPart<T extends Table>(table: T, environment: Environment): Values<T> {
+  const { values, problems } = readTable(table, withoutEmpty(environment));
+  if (!values) throw new ConfigProblems(problems);
+  return values;
+}
+
+/** Returns the part of the configuration about the database, which `npm run migrate` needs. */
+export function loadDatabaseConfig(environment: Environment): Config['database'] {
+  return loadPart(TABLE.database, environment);
+}
+
+/**
+ * Returns the parts of the configuration that the operator's commands need. The rest of it may be
+ * wrong, and the object store away, when they are needed most.
+ */
+export function loadOperatorConfig(environment: Environment): Pick<Config, 'database' | 'log'> {
+  return loadPart({ database: TABLE.database, log: TABLE.log }, environment);
+}
+
+/** Adds the defaults that depend on other settings. */
+function completed(
   settings: Settings,
   environment: Environment,
   providers: readonly ProviderConfig[],
 ): ValidConfig {
+  const { http, relyingParty, kms, upstream, ssh, github } = settings;
+  const { endpoint, serviceName } = settings.tracing;
+  const webUrl =
+    github.apiUrl === PUBLIC_API ? 'https://github.com' : new URL(github.apiUrl).origin;
   return {
-    http: httpSettings(settings, environment),
+    ...settings,
+    http: { ...http, tls: whole(http.tls) },
     relyingParty: {
-      id: settings.SVC_RP_ID ?? new URL(settings.SVC_BASE_URL).hostname,
-      name: settings.SVC_RP_NAME,
-      organizationName: settings.SVC_ORG_NAME ?? settings.SVC_RP_NAME,
+      id: relyingParty.id ?? new URL(http.baseUrl).hostname,
+      name: relyingParty.name,
+      organizationName: relyingParty.organizationName ?? relyingParty.name,
     },
-    database: databaseSettings(settings),
-    secrets: rootSecretSource(settings),
-    upstream: { providers, extraCaCerts: settings.SVC_EXTRA_CA_CERTS },
-    kms: kmsSettings(settings),
-    documentKey: { kmsKeyIds: settings.SVC_DOCUMENT_KEY_KMS_KEY_ID },
-    enrollment: {
-      allowedDomains: settings.SVC_ALLOWED_DOMAINS,
-      bootstrapAdmins: settings.SVC_BOOTSTRAP_ADMINS,
-      allowedAaguids: settings.SVC_ALLOWED_AAGUIDS,
-    },
-    session: { hours: settings.SVC_SESSION_HOURS },
-    certification: { token: settings.SVC_CERTIFICATION_TEST_TOKEN },
-    oidc: oidcSettings(settings),
-    ssh: {
-      caKmsKeyIds: settings.SVC_SSH_CA_KMS_KEY_ID,
-      caKey: settings.SVC_SSH_CA_KEY,
-      caKeyPath: settings.SVC_SSH_CA_KEY_PATH ?? join(settings.SVC_DATA_DIR, 'ssh_ca_key'),
-      principals: settings.SVC_SSH_PRINCIPALS,
-      principalsDomain: settings.SVC_SSH_PRINCIPALS_DOMAIN,
-      requireSecurityKey: settings.SVC_SSH_REQUIRE_SK,
-    },
-    aws: { audience: settings.SVC_AWS_AUDIENCE },
-    github: githubSettings(settings),
-    cleanUp: {
-      intervalSeconds: settings.SVC_CLEANUP_INTERVAL,
-      retentionDays: {
-        auth: settings.SVC_AUTH_EVENTS_RETENTION_DAYS,
-        oauth: settings.SVC_OAUTH_EVENTS_RETENTION_DAYS,
-      },
-    },
-    log: { format: settings.SVC_LOG_FORMAT, filter: settings.RUST_LOG },
-    securityContact: settings.SVC_SECURITY_CONTACT,
-    metrics: { bearerToken: settings.SVC_METRICS_BEARER_TOKEN },
-    tracing: tracingSettings(settings),
+    kms: { keys: kmsKeysOf(environment), endpoint: kms.endpoint ?? kms.anyEndpoint },
+    upstream: { providers, extraCaCerts: upstream.extraCaCerts },
+    ssh: { ...ssh, caKeyPath: ssh.caKeyPath ?? join(settings.database.dataDir, 'ssh_ca_key') },
+    github: whole({ ...github, webUrl: github.webUrl ?? webUrl }),
+    tracing: whole({ endpoint, serviceName }),
   };
 }
 
-function httpSettings(settings: Settings, environment: Environment): Config['http'] {
-  return {
-    baseUrl: settings.SVC_BASE_URL,
-    listen: settings.SVC_LISTEN_ADDR,
-    tls: tlsSource(environment),
-    mtls: { port: settings.SVC_MTLS_PORT, clientCaCerts: settings.SVC_MTLS_CLIENT_CA_CERTS },
-    trustedProxies: settings.SVC_TRUSTED_PROXIES,
-    corsOrigins: settings.SVC_CORS_ORIGINS,
-  };
-}
-
-function oidcSettings(settings: Settings): Config['oidc'] {
-  return {
-    signingKeys: { ec: settings.SVC_OIDC_SIGNING_KEY, rsa: settings.SVC_OIDC_RSA_SIGNING_KEY },
-    signingKmsKeyIds: {
-      ec: settings.SVC_OIDC_SIGNING_KMS_KEY_ID ?? [],
-      rsa: settings.SVC_OIDC_RSA_SIGNING_KMS_KEY_ID ?? [],
-    },
-    deviceCode: {
-      expiresSeconds: settings.SVC_DEVICE_CODE_EXPIRES,
-      pollIntervalSeconds: settings.SVC_DEVICE_POLL_INTERVAL,
-    },
-  };
-}
-
-const DATABASE_ENVIRONMENT = ENVIRONMENT.pick({
-  SVC_DATABASE_URL: true,
-  SVC_DATA_DIR: true,
-  SVC_DB_MAX_CONNECTIONS: true,
-  SVC_DATABASE_FAILOVER: true,
-});
-
-/**
- * Returns the part of the configuration about the database, which `npm run migrate` needs.
- *
- * @throws ConfigProblems with every problem at once
- */
-export function loadDatabaseConfig(environment: Environment): Config['database'] {
-  const parsed = DATABASE_ENVIRONMENT.safeParse(withoutEmpty(environment));
-  if (!parsed.success) throw new ConfigProblems(problemLines(parsed.error));
-  return databaseSettings(parsed.data);
-}
-
-const OPERATOR_ENVIRONMENT = ENVIRONMENT.pick({
-  SVC_DATABASE_URL: true,
-  SVC_DATA_DIR: true,
-  SVC_DB_MAX_CONNECTIONS: true,
-  SVC_DATABASE_FAILOVER: true,
-  SVC_LOG_FORMAT: true,
-  RUST_LOG: true,
-});
-
-/**
- * Returns the parts of the configuration that the operator's commands need: the database and the log. The rest of the configuration
- * may be wrong, and the object store away, when they are needed most.
- *
- * @throws ConfigProblems with every problem at once
- */
-export function loadOperatorConfig(environment: Environment): Pick<Config, 'database' | 'log'> {
-  const parsed = OPERATOR_ENVIRONMENT.safeParse(withoutEmpty(environment));
-  if (!parsed.success) throw new ConfigProblems(problemLines(parsed.error));
-  const { SVC_LOG_FORMAT: format, RUST_LOG: filter } = parsed.data;
-  return { database: databaseSettings(parsed.data), log: { format, filter } };
-}
-
-function tracingSettings(settings: Settings): Config['tracing'] {
-  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SERVICE_NAME: serviceName } = settings;
-  return endpoint === undefined ? undefined : { endpoint, serviceName };
-}
-
-function databaseSettings(
-  settings: Pick<Settings, keyof typeof DATABASE_ENVIRONMENT.shape>,
-): Config['database'] {
-  return {
-    url: settings.SVC_DATABASE_URL,
-    dataDir: settings.SVC_DATA_DIR,
-    maxConnections: settings.SVC_DB_MAX_CONNECTIONS,
-    failover: settings.SVC_DATABASE_FAILOVER,
-  };
-}
-
-/** Returns every name that an operator may set, in this version or a later one, and the variable of the command's folder. */
-function knownNames(environment: Environment): KnownNames {
-  const slugs = ENVIRONMENT.shape.SVC_IDPS.safeParse(environment['SVC_IDPS']);
-  return {
-    variables: [...Object.keys(ENVIRONMENT.shape), 'SVC_HOME'],
-    ofProviders: PROVIDER_VARIABLES,
-    slugs: slugs.success ? slugs.data.map(nameOfSlug) : [],
-  };
+/** Returns settings that have an effect together only; undefined if one is missing. */
+function whole<T extends object>(settings: T): Whole<T> | undefined {
+  const isWhole = Object.values(settings).every((value) => value !== undefined);
+  return isWhole ? (settings as Whole<T>) : undefined;
 }
 
 function deepFreeze<T>(value: T): T {

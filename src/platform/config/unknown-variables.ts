@@ -1,14 +1,10 @@
 import type { Environment } from './environment.js';
+import { nameOfSlug, PROVIDER_VARIABLES, slugsOf } from './provider-settings.js';
+import { VARIABLES } from './table/table.js';
 
-/** The names that a configuration may have. */
-export interface KnownNames {
-  /** Whole names. */
-  readonly variables: readonly string[];
-  /** The names after the prefix `SVC_IDP_<SLUG>_`. */
-  readonly ofProviders: readonly string[];
-  /** The slugs of SVC_IDPS in the form of variable names: `CORP_SAML`. */
-  readonly slugs: readonly string[];
-}
+/** Every name that an operator may set, and the variable of the command's folder. */
+const KNOWN = [...VARIABLES.keys(), 'SVC_HOME'];
+const OF_PROVIDERS = [...PROVIDER_VARIABLES.keys()];
 
 /** The names that are no setting of this service: a problem if the name is probably mistyped, otherwise a warning. */
 export interface UnknownNames {
@@ -25,13 +21,14 @@ const PROVIDER = 'SVC_IDP_';
  * Finds the `SVC_` variables that are no setting. A name within two letters of a known name is fatal: `SVC_ALLOWED_DOMAIN`
  * would open enrollment to every domain.
  */
-export function unknownNames(environment: Environment, known: KnownNames): UnknownNames {
+export function unknownNames(environment: Environment): UnknownNames {
   const problems: string[] = [];
   const warnings: string[] = [];
+  const prefixes = slugsOf(environment).map((slug) => `${PROVIDER}${nameOfSlug(slug)}_`);
   for (const [name, value = ''] of Object.entries(environment)) {
-    if (!name.startsWith('SVC_') || known.variables.includes(name)) continue;
-    if (isOfKubernetes(name, value)) continue;
-    const found = name.startsWith(PROVIDER) ? unknownOfProvider(name, known) : unknown(name, known);
+    if (!name.startsWith('SVC_') || KNOWN.includes(name) || isOfKubernetes(name, value)) continue;
+    const isOfProvider = name.startsWith(PROVIDER);
+    const found = isOfProvider ? unknownOfProvider(name, prefixes) : unknown(name);
     if (found === undefined) continue;
     (found.isFatal ? problems : warnings).push(`${name}: ${found.text}`);
   }
@@ -43,8 +40,8 @@ interface Finding {
   readonly text: string;
 }
 
-function unknown(name: string, { variables }: KnownNames): Finding {
-  const { nearest, distance } = nearestOf(name, variables);
+function unknown(name: string): Finding {
+  const { nearest, distance } = nearestOf(name, KNOWN);
   const suggestion = distance <= name.length / 2 ? `; did you mean ${nearest}?` : '';
   return {
     isFatal: distance <= MISTYPED,
@@ -53,25 +50,19 @@ function unknown(name: string, { variables }: KnownNames): Finding {
 }
 
 /** Compares only the suffix: operators choose the slugs, which may resemble each other. */
-function unknownOfProvider(name: string, known: KnownNames): Finding | undefined {
-  const { ofProviders, slugs } = known;
-  const prefix = slugs
-    .map((slug) => `${PROVIDER}${slug}_`)
+function unknownOfProvider(name: string, prefixes: readonly string[]): Finding | undefined {
+  const prefix = prefixes
     .filter((candidate) => name.startsWith(candidate))
     .toSorted((a, b) => b.length - a.length)[0];
-  const suffix = prefix === undefined ? undefined : name.slice(prefix.length);
-  if (suffix !== undefined && ofProviders.includes(suffix)) return undefined;
-  if (ofProviders.some((candidate) => name.endsWith(`_${candidate}`))) {
+  const suffix = name.slice(prefix?.length);
+  if (prefix !== undefined && OF_PROVIDERS.includes(suffix)) return undefined;
+  if (OF_PROVIDERS.some((candidate) => name.endsWith(`_${candidate}`))) {
     return { isFatal: false, text: 'belongs to no provider that SVC_IDPS lists' };
   }
-  if (suffix === undefined || prefix === undefined) {
-    return { isFatal: false, text: 'is not a variable of an identity provider' };
-  }
-  const { nearest, distance } = nearestOf(suffix, ofProviders);
-  return {
-    isFatal: distance <= MISTYPED,
-    text: `is not a variable of an identity provider; did you mean ${prefix}${nearest}?`,
-  };
+  const text = 'is not a variable of an identity provider';
+  if (prefix === undefined) return { isFatal: false, text };
+  const { nearest, distance } = nearestOf(suffix, OF_PROVIDERS);
+  return { isFatal: distance <= MISTYPED, text: `${text}; did you mean ${prefix}${nearest}?` };
 }
 
 /**
@@ -87,13 +78,10 @@ function isOfKubernetes(name: string, value: string): boolean {
 }
 
 function nearestOf(name: string, candidates: readonly string[]) {
-  let nearest = '';
-  let distance = Infinity;
-  for (const candidate of candidates) {
-    const away = editDistance(name, candidate);
-    if (away < distance) [nearest, distance] = [candidate, away];
-  }
-  return { nearest, distance };
+  const [first] = candidates
+    .map((nearest) => ({ nearest, distance: editDistance(name, nearest) }))
+    .toSorted((a, b) => a.distance - b.distance);
+  return first ?? { nearest: '', distance: Infinity };
 }
 
 /** Counts the letters to insert, delete, replace or swap with their neighbour (optimal string alignment). */

@@ -1,4 +1,4 @@
-import type { KmsKeyUse } from '#platform/config/config.js';
+import type { KmsKeyUse } from '#platform/config/table/variable.js';
 
 /** The facts that KMS states about a key. */
 export interface KeyFacts {

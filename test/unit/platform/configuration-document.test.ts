@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { ENVIRONMENT } from '../../../src/platform/config/environment.js';
 import { ConfigProblems } from '../../../src/platform/config/load-config.js';
+import { VARIABLES } from '../../../src/platform/config/table/table.js';
 import { validated } from '../../../src/platform/config/sources/stored-configuration.js';
 import { jsonFormOf } from '../../../src/platform/config/sources/json-value.js';
 import { makeTlsAuthority } from '../../support/tls-authority.js';
@@ -259,10 +259,7 @@ describe('a configuration document', () => {
   });
 
   it('knows the form of each variable that is no plain text', () => {
-    const forms = Object.entries(ENVIRONMENT.shape).map(([name, shape]) => [
-      name,
-      jsonFormOf(shape),
-    ]);
+    const forms = [...VARIABLES.values()].map(({ name, shape }) => [name, jsonFormOf(shape)]);
     const textual = forms.filter(([, form]) => form === undefined).map(([name]) => name);
     // A variable with several values, a number or a flag must not be here: register its shape in JSON_FORMS.
     for (const name of textual) {

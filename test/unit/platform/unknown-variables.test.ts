@@ -1,13 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { editDistance, unknownNames } from '../../../src/platform/config/unknown-variables.js';
 
-const KNOWN = {
-  variables: ['SVC_ALLOWED_DOMAINS', 'SVC_IDPS', 'SVC_TLS_KEY', 'SVC_MTLS_PORT'],
-  ofProviders: ['TYPE', 'NAME', 'ISSUER', 'CLIENT_ID', 'CLIENT_SECRET', 'METADATA_URL'],
-  slugs: ['DEMO', 'CORP', 'CORP_SAML'],
-};
+const SVC_IDPS = 'demo,corp,corp-saml';
 const found = (name: string, value = 'x') => {
-  const { problems, warnings } = unknownNames({ [name]: value }, KNOWN);
+  const { problems, warnings } = unknownNames({ SVC_IDPS, [name]: value });
   return problems.length > 0 ? 'fatal' : warnings.length > 0 ? 'warning' : 'known';
 };
 
@@ -60,7 +56,7 @@ describe('unknown variables', () => {
   });
 
   it('the nearest name is suggested, and no value is shown', () => {
-    const { problems } = unknownNames({ SVC_ALLOWED_DOMAIN: 'planted' }, KNOWN);
+    const { problems } = unknownNames({ SVC_ALLOWED_DOMAIN: 'planted' });
     expect(problems.join()).toContain('SVC_ALLOWED_DOMAINS');
     expect(problems.join()).not.toContain('planted');
   });

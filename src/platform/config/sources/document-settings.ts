@@ -1,5 +1,7 @@
-import { ENVIRONMENT, PROVIDER_SHAPES, type Environment } from '#platform/config/environment.js';
-import { nameOfSlug, PROVIDER_VARIABLES } from '#platform/config/provider-settings.js';
+import type { z } from 'zod';
+import type { Environment } from '#platform/config/environment.js';
+import { PROVIDER_VARIABLES, providerVariable } from '#platform/config/provider-settings.js';
+import { TABLE, VARIABLES } from '#platform/config/table/table.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 import { editDistance } from '#platform/config/unknown-variables.js';
 import type { ConfigurationDocument } from './document.js';
@@ -26,31 +28,30 @@ export const FROM_STORE = 'object store: ';
 const FORBIDDEN =
   /^(?:certification_test_token|certification_host|database_url|data_dir|s3_config(?:_.*)?)$/;
 
-/** Each key of the document with its variable. Variables of the AWS SDK and objects of the document are left out. */
-const VARIABLES: ReadonlyMap<string, string> = new Map(
-  Object.keys(ENVIRONMENT.shape)
-    .filter((name) => /^(?:SVC_(?!TLS_|IDPS$)|RUST_|OTEL_)/.test(name))
-    .map((name) => [name.replace(/^SVC_/, '').toLowerCase(), name]),
+/** The variable of each key. Variables of the AWS SDK and objects of the document are left out. */
+const KEYS = new Map(
+  [...VARIABLES.values()]
+    .filter(({ name }) => /^(?:SVC_(?!TLS_|IDPS$)|RUST_|OTEL_)/.test(name))
+    .map((row) => [row.name.replace(/^SVC_/, '').toLowerCase(), row]),
 );
-const KEYS = [...VARIABLES.keys(), 'tls', 'idps'];
+const KNOWN = [...KEYS.keys(), 'tls', 'idps'];
 
-const SHAPES: Readonly<Record<string, unknown>> = ENVIRONMENT.shape;
-
-/** The shape of each key of a provider. */
-const PROVIDER_KEY_SHAPES: ReadonlyMap<string, unknown> = new Map(
-  Object.entries(PROVIDER_SHAPES).map(([name, shape]) => [name.toLowerCase(), shape]),
+/** The variable of each key of a provider, without its prefix. */
+const PROVIDER_KEYS = new Map(
+  [...PROVIDER_VARIABLES.values()].map((row) => [row.name.toLowerCase(), row]),
 );
+const KNOWN_OF_PROVIDER = ['id', ...PROVIDER_KEYS.keys()];
 
 /** Returns the settings of a document. */
 export function settingsOf(document: ConfigurationDocument): DocumentSettings {
   const settings = new CollectedSettings();
   for (const [key, value] of document) {
-    const variable = VARIABLES.get(key);
+    const row = KEYS.get(key);
     if (FORBIDDEN.test(key)) settings.problems.push(forbidden(key));
     else if (key === 'tls') addTls(settings, value);
     else if (key === 'idps') addProviders(settings, value);
-    else if (variable === undefined) settings.unknown(key, KEYS);
-    else settings.add(key, variable, value);
+    else if (row === undefined) settings.unknown(key, KNOWN);
+    else settings.add(key, row.name, row.shape, value);
   }
   return settings;
 }
@@ -70,12 +71,13 @@ class CollectedSettings implements DocumentSettings {
   readonly warnings: string[] = [];
 
   /** Adds the variable of a key, or the problem of its value. */
-  add(key: string, variable: string, value: unknown, shape = SHAPES[variable]): void {
+  add(key: string, variable: string, shape: z.ZodType, value: unknown): void {
     this.keys.set(variable, key);
     const form = jsonFormOf(shape);
+    const mustBePem = form === 'pem' || key.startsWith('tls.');
     const read = asVariable(value, form);
     if ('problem' in read) this.problem(key, read.problem);
-    else if (form === 'pem' && read.text !== '' && !isPem(read.text)) this.problem(key, NOT_PEM);
+    else if (mustBePem && read.text !== '' && !isPem(read.text)) this.problem(key, NOT_PEM);
     else this.variables[variable] = read.text;
   }
 
@@ -96,7 +98,7 @@ class CollectedSettings implements DocumentSettings {
   }
 }
 
-const TLS_KEYS: readonly string[] = ['cert', 'key'];
+const TLS_KEYS = Object.keys(TABLE.http.tls);
 
 /** Adds `tls: {cert, key}`: both, as PEM or base64 of PEM. */
 function addTls(settings: CollectedSettings, value: unknown): void {
@@ -104,18 +106,13 @@ function addTls(settings: CollectedSettings, value: unknown): void {
   for (const key of Object.keys(value)) {
     if (!TLS_KEYS.includes(key)) settings.unknown(key, TLS_KEYS, 'tls.');
   }
-  for (const name of TLS_KEYS) {
-    const [key, variable] = [`tls.${name}`, `SVC_TLS_${name.toUpperCase()}`];
-    const read = asVariable(value[name] ?? '', undefined);
-    settings.keys.set(variable, key);
-    if ('problem' in read) settings.problem(key, read.problem);
-    else if (read.text === '') settings.problem(key, 'is required');
-    else if (!isPem(read.text)) settings.problem(key, NOT_PEM);
-    else settings.variables[variable] = read.text;
+  for (const [name, row] of Object.entries(TABLE.http.tls)) {
+    const given = value[name] ?? '';
+    settings.add(`tls.${name}`, row.name, row.shape, given);
+    if (given === '') settings.problem(`tls.${name}`, 'is required');
   }
 }
 
-const PROVIDER_KEYS = ['id', ...PROVIDER_VARIABLES.map((name) => name.toLowerCase())];
 const SLUG = /^(?!-)[a-z0-9-]{1,32}(?<!-)$/;
 
 /** Adds `idps`, each as the variables of one provider. */
@@ -143,16 +140,13 @@ function addProvider(
     settings.problem(`${at}.id`, slug === undefined ? 'is required' : 'is malformed');
     return undefined;
   }
-  for (const name of PROVIDER_VARIABLES) {
-    settings.keys.set(`SVC_IDP_${nameOfSlug(slug)}_${name}`, `${at}.${name.toLowerCase()}`);
+  for (const [key, { name }] of PROVIDER_KEYS) {
+    settings.keys.set(providerVariable(slug, name), `${at}.${key}`);
   }
   for (const [key, value] of Object.entries(provider)) {
-    if (key === 'id') continue;
-    if (!PROVIDER_KEYS.includes(key)) settings.unknown(key, PROVIDER_KEYS, `${at}.`);
-    else {
-      const variable = `SVC_IDP_${nameOfSlug(slug)}_${key.toUpperCase()}`;
-      settings.add(`${at}.${key}`, variable, value, PROVIDER_KEY_SHAPES.get(key));
-    }
+    const row = PROVIDER_KEYS.get(key);
+    if (row) settings.add(`${at}.${key}`, providerVariable(slug, row.name), row.shape, value);
+    else if (key !== 'id') settings.unknown(key, KNOWN_OF_PROVIDER, `${at}.`);
   }
   return slug;
 }

@@ -1,4 +1,4 @@
-import { JSON_FORMS, type JsonForm } from '#platform/config/shapes/setting-shapes.js';
+import { JSON_FORMS, type JsonForm } from '#platform/config/shapes/base-shapes.js';
 
 /** The text of a variable, or the reason why a value of the document has none. */
 export type VariableText = { readonly text: string } | { readonly problem: string };

@@ -1,13 +1,12 @@
 import type { Environment } from '#platform/config/environment.js';
-import { ConfigProblems, type LoadedConfig } from '#platform/config/load-config.js';
+import { ConfigProblems, loadConfig, type LoadedConfig } from '#platform/config/load-config.js';
 import {
   ObjectStoreError,
   type ObjectStoreFault,
 } from '#platform/object-store/object-store-error.js';
 import type { ObjectReader, StoredObject } from '#platform/object-store/s3-object.js';
 import { readDocument, UnreadableDocument } from './document.js';
-import { settingsOf, type DocumentSettings } from './document-settings.js';
-import { loadMerged } from './merged-configuration.js';
+import { FROM_STORE, settingsOf, type DocumentSettings } from './document-settings.js';
 
 /** A valid document over the environment. */
 export interface StoredConfiguration {
@@ -17,17 +16,11 @@ export interface StoredConfiguration {
   readonly etag: string | undefined;
 }
 
-/** The variable that a fault of the object store is about. */
-const VARIABLE_OF: Readonly<Record<ObjectStoreFault, string>> = {
-  'no-bucket': 'BUCKET',
+/** The variable that a fault of the object store is about, if not that of the bucket. */
+const VARIABLE_OF: Readonly<Partial<Record<ObjectStoreFault, string>>> = {
   'no-object': 'KEY',
-  denied: 'BUCKET',
-  'no-credentials': 'BUCKET',
   'wrong-region': 'REGION',
   'too-large': 'KEY',
-  slow: 'BUCKET',
-  unreachable: 'BUCKET',
-  failed: 'BUCKET',
 };
 
 /**
@@ -64,6 +57,49 @@ export async function withVariable<T>(request: () => Promise<T>): Promise<T> {
     return await request();
   } catch (error) {
     if (!(error instanceof ObjectStoreError)) throw error;
-    throw new ConfigProblems([`SVC_S3_CONFIG_${VARIABLE_OF[error.fault]}: ${error.message}`]);
+    throw new ConfigProblems([
+      `SVC_S3_CONFIG_${VARIABLE_OF[error.fault] ?? 'BUCKET'}: ${error.message}`,
+    ]);
   }
+}
+
+/**
+ * Validates a document over the environment, by the rules of the environment. Problems and warnings of a setting that the
+ * document has name its key.
+ *
+ * @throws ConfigProblems with every problem at once
+ */
+function loadMerged(environment: Environment, document: DocumentSettings): LoadedConfig {
+  const { problems, keys } = document;
+  try {
+    const { config, warnings } = loadConfig(overlay(environment, document));
+    if (problems.length > 0) throw new ConfigProblems([]);
+    return {
+      config,
+      warnings: [...document.warnings, ...warnings.map((line) => named(line, keys))],
+    };
+  } catch (error) {
+    if (!(error instanceof ConfigProblems)) throw error;
+    const reported = problems.map((line) => line.slice(0, line.indexOf(': ', FROM_STORE.length)));
+    const others = error.problems
+      .map((line) => named(line, keys))
+      .filter((line) => !reported.some((start) => line.startsWith(`${start}: `)));
+    throw new ConfigProblems([...problems, ...others]);
+  }
+}
+
+/** Puts the document's settings over the environment. Providers of a document replace those of the environment as a whole. */
+function overlay(environment: Environment, document: DocumentSettings): Environment {
+  const kept = Object.entries(environment).filter(
+    ([name]) => !(document.hasProviders && /^SVC_IDP(?:S$|_)/.test(name)),
+  );
+  const set = Object.entries(document.variables).filter(([, value]) => value !== '');
+  return Object.fromEntries([...kept, ...set]);
+}
+
+/** Names the key in place of the variable, in a line about a setting of the document. */
+function named(line: string, keys: ReadonlyMap<string, string>): string {
+  const variable = line.slice(0, line.indexOf(': '));
+  if (!keys.has(variable)) return line;
+  return FROM_STORE + line.replaceAll(/\b[A-Z][A-Z0-9_]+\b/g, (name) => keys.get(name) ?? name);
 }
