@@ -4,14 +4,13 @@ import {
   TRUST_ANCHORS,
   type TrustAnchor,
 } from '#domain/keys/authenticators/attestation/trust-anchors.js';
-import { CleanUpModule } from '#domain/admin/clean-up/clean-up.module.js';
-import { DatabaseFailoverModule } from '#domain/admin/database-failover/database-failover.module.js';
+import { AdminModule } from '#domain/admin/admin.module.js';
+import { LIMITS } from '#domain/admin/database-failover/database-failover.service.js';
 import {
   FAILOVER_LIMITS,
   type FailoverLimits,
 } from '#domain/admin/database-failover/failover-limits.js';
 import { confirmAtStart } from '#domain/admin/database-failover/confirm-at-start.js';
-import { ReconciliationModule } from '#domain/admin/database-failover/reconciliation/reconciliation.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { ClockModule } from '#platform/clock/clock.module.js';
 import { ConfigModule } from '#platform/config/config.module.js';
@@ -39,7 +38,7 @@ import { AccountApiModule } from './features/account/account-api.module.js';
 import { AuditLogModule } from './features/audit-log/audit-log.module.js';
 import { CertificationModule } from './features/certification/certification.module.js';
 import { CredentialsModule } from './features/credentials/credentials.module.js';
-import { GitHubModule } from './features/github/github.module.js';
+import { GitHubApiModule } from './features/github/github.module.js';
 import { HealthModule } from './features/health/health.module.js';
 import { InstallModule } from './features/install/install.module.js';
 import { SecurityContactModule } from './features/security-contact/security-contact.module.js';
@@ -99,6 +98,7 @@ export class AppModule {
       imports: [
         ConfigModule.forRoot(config, [
           { provide: TRUST_ANCHORS, useValue: root.trustAnchors },
+          { provide: LIMITS, useValue: root.failoverLimits ?? FAILOVER_LIMITS },
           { provide: API_DESCRIPTION, useValue: API },
           { provide: PAGE_ACTION, useValue: pageActionOf },
           { provide: PAGE_SCRIPTS, useValue: root.pageScripts },
@@ -110,7 +110,6 @@ export class AppModule {
           },
         ]),
         ClockModule,
-        DatabaseFailoverModule.forRoot(root.failoverLimits ?? FAILOVER_LIMITS),
         DatabaseModule.forRoot(root.composition, (own) => confirmAtStart(own, root.failoverLimits)),
         TelemetryModule.forRoot(logger),
         EdgeModule.forRoot(SessionsModule),
@@ -119,12 +118,11 @@ export class AppModule {
         SettingsPagesModule,
         AccountApiModule,
         AuditLogModule,
-        CleanUpModule,
-        ReconciliationModule,
+        AdminModule,
         ...CertificationModule.forRoot(config.certification, OidcModule),
         CredentialsModule,
         DocumentPagesModule,
-        GitHubModule,
+        GitHubApiModule,
         HealthModule,
         SecurityContactModule,
         InstallModule,

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { Issuance } from './issuance/issuance.repository.js';
+import { SingleUseStates } from './single-use/single-use-states.service.js';
 
-/** The one place that decides what is issued to which user or client. */
-@Module({ providers: [Issuance], exports: [Issuance] })
-export class IssuanceModule {}
+@Module({ providers: [Issuance, SingleUseStates], exports: [Issuance, SingleUseStates] })
+export class AccessModule {}

@@ -1,15 +1,15 @@
 import { Module } from '@nestjs/common';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
-import { KeyAuthenticationModule } from '#domain/sign-in/key-authentication/key-authentication.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
+import { SignInModule } from '#domain/sign-in/sign-in.module.js';
 import { OwnApplications } from './applications/own-applications.service.js';
 import { OwnAccount } from './own-account.service.js';
 import { OwnCredentials } from './own-credentials.service.js';
 
 /** The account of a user as the user sees it: credentials, applications, activity, and an export. */
 @Module({
-  imports: [AuditModule, DirectoryModule, KeyAuthenticationModule, SessionsModule],
+  imports: [AuditModule, DirectoryModule, SessionsModule, SignInModule],
   providers: [OwnAccount, OwnApplications, OwnCredentials],
   exports: [OwnAccount, OwnApplications, OwnCredentials],
 })

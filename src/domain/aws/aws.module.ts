@@ -1,13 +1,13 @@
 import { Module } from '@nestjs/common';
-import { IssuanceModule } from '#domain/access/access.module.js';
-import { OrganizationIssuersModule } from '#domain/organizations/issuers/organization-issuers.module.js';
-import { TokenSigningModule } from '#domain/oauth/token-signing/token-signing.module.js';
+import { AccessModule } from '#domain/access/access.module.js';
+import { OAuthModule } from '#domain/oauth/oauth.module.js';
+import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
 import { AwsTokens } from './aws-tokens.service.js';
 
 /** Tokens for AWS. They have no revocable row: access revocation ends the session that the next token needs. */
 @Module({
-  imports: [IssuanceModule, OrganizationIssuersModule, TokenSigningModule],
+  imports: [AccessModule, OAuthModule, OrganizationsModule],
   providers: [AwsTokens],
   exports: [AwsTokens],
 })
-export class AwsTokensModule {}
+export class AwsModule {}

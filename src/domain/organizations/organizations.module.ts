@@ -1,9 +1,48 @@
 import { Module } from '@nestjs/common';
+import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
+import { AuditModule } from '#domain/audit/audit.module.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { DataSource } from '#platform/database/statements/typeorm.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
+import { DNS_OPTIONS, TxtRecords, type DnsOptions } from '#platform/outbound/txt-records.js';
+import { DomainOwnership } from './domains/domain-ownership.service.js';
+import { DomainRechecks } from './domains/domain-rechecks.service.js';
+import { IssuerHosts } from './issuers/issuer-hosts.service.js';
+import { IssuerKeys } from './issuers/issuer-keys.service.js';
+import { OrganizationIssuersRepository } from './issuers/organization-issuers.repository.js';
 import { OrganizationsRepository } from './organizations.repository.js';
 import { TombstonesRepository } from './tombstones.repository.js';
 
+/** Organizations, their domains and their issuers. A start fails if an issuer exists and its keys cannot be opened. */
 @Module({
-  providers: [OrganizationsRepository, TombstonesRepository],
-  exports: [OrganizationsRepository, TombstonesRepository],
+  imports: [AccessRevocationModule, AuditModule],
+  providers: [
+    DomainOwnership,
+    DomainRechecks,
+    IssuerHosts,
+    {
+      provide: IssuerKeys,
+      inject: [CONFIG, DataSource, KmsKeys],
+      useFactory: (config: Config, dataSource: DataSource, kms: KmsKeys) =>
+        IssuerKeys.open(config, dataSource, kms),
+    },
+    OrganizationIssuersRepository,
+    OrganizationsRepository,
+    TombstonesRepository,
+    {
+      provide: TxtRecords,
+      inject: [{ token: DNS_OPTIONS, optional: true }],
+      useFactory: (options?: DnsOptions) => new TxtRecords(options),
+    },
+  ],
+  exports: [
+    DomainOwnership,
+    IssuerHosts,
+    IssuerKeys,
+    OrganizationIssuersRepository,
+    OrganizationsRepository,
+    TombstonesRepository,
+    TxtRecords,
+  ],
 })
 export class OrganizationsModule {}

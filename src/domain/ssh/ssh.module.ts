@@ -1,18 +1,19 @@
 import { Module } from '@nestjs/common';
-import { DataSource } from '#platform/database/statements/typeorm.js';
+import { AccessModule } from '#domain/access/access.module.js';
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
-import { IssuanceModule } from '#domain/access/access.module.js';
-import type { Signer } from '#platform/crypto/signer.js';
-import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import type { Signer } from '#platform/crypto/signer.js';
+import { DataSource } from '#platform/database/statements/typeorm.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { CertificateAuthority } from './authority/certificate-authority.service.js';
-import { CertificateIssuance } from './certificate-issuance.service.js';
-import { RevocationList } from './revocation-list/revocation-list.service.js';
 import { SshAuthorityRepository } from './authority/ssh-authority.repository.js';
+import { CertificateIssuance } from './certificate-issuance.service.js';
 import { CertificateRevocation } from './certificate-revocation.repository.js';
-import { HardwareKeysModule } from './hardware-keys/hardware-keys.module.js';
+import { AttestedKeyRevocation } from './hardware-keys/attested-keys.repository.js';
+import { SshKeyAttestations } from './hardware-keys/ssh-key-attestations.service.js';
 import { SshRevocationsRepository } from './revocation-list/published-revocations.repository.js';
+import { RevocationList } from './revocation-list/revocation-list.service.js';
 
 /** The signers of the authority's keys in KMS, the one that signs first. */
 function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
@@ -20,19 +21,14 @@ function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
 }
 
 /**
- * The SSH certificate authority: its key, the serials, every certificate issued (OpenSSH PROTOCOL.certkeys), and
- * the list of the revoked ones (PROTOCOL.krl).
+ * The SSH certificate authority: its key, the serials, every certificate issued (OpenSSH PROTOCOL.certkeys),
+ * the list of the revoked ones (PROTOCOL.krl), and the proofs that SSH keys live in security keys (PROTOCOL.u2f).
  * It does NOT decide who is signed in: it takes a hardware-verified session and checks that it still lives.
  * Opening the authority is part of starting: a wrong or missing key ends the start.
  */
 @Module({
-  imports: [AccessRevocationModule, IssuanceModule, HardwareKeysModule],
+  imports: [AccessModule, AccessRevocationModule],
   providers: [
-    SshAuthorityRepository,
-    CertificateRevocation,
-    SshRevocationsRepository,
-    CertificateIssuance,
-    RevocationList,
     {
       provide: CertificateAuthority,
       useFactory: (
@@ -43,17 +39,24 @@ function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
       ) => CertificateAuthority.open(config, dataSource, repository, signersIn(kms, config)),
       inject: [CONFIG, DataSource, SshAuthorityRepository, KmsKeys],
     },
+    CertificateIssuance,
+    CertificateRevocation,
+    RevocationList,
+    SshAuthorityRepository,
+    SshKeyAttestations,
+    SshRevocationsRepository,
   ],
   exports: [
     CertificateAuthority,
     CertificateIssuance,
-    HardwareKeysModule,
-    RevocationList,
     CertificateRevocation,
+    RevocationList,
+    SshKeyAttestations,
   ],
 })
-export class SshCertificatesModule {
+export class SshModule {
   constructor(revocation: AccessRevocation, certificates: CertificateRevocation) {
     revocation.register(certificates);
+    revocation.register(new AttestedKeyRevocation());
   }
 }

@@ -1,10 +1,10 @@
 import { Module } from '@nestjs/common';
-import { AuditSearchModule } from '#domain/admin/audit-search/audit-search.module.js';
+import { AdminModule } from '#domain/admin/admin.module.js';
 import { AuditLogController } from './audit-log.controller.js';
 import { AuditQuestionsController } from './audit-questions.controller.js';
 
 @Module({
-  imports: [AuditSearchModule],
+  imports: [AdminModule],
   controllers: [AuditLogController, AuditQuestionsController],
 })
 export class AuditLogModule {}

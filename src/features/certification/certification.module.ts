@@ -1,5 +1,5 @@
 import { Logger, Module, type DynamicModule, type OnModuleInit, type Type } from '@nestjs/common';
-import { KeyAuthenticationModule } from '#domain/sign-in/key-authentication/key-authentication.module.js';
+import { SignInModule } from '#domain/sign-in/sign-in.module.js';
 import type { Config } from '#platform/config/config.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
@@ -22,7 +22,7 @@ export class CertificationModule implements OnModuleInit {
     return [
       {
         module: CertificationModule,
-        imports: [HttpModule, KeyAuthenticationModule, pendingLogins],
+        imports: [HttpModule, SignInModule, pendingLogins],
         controllers: [CertificationController],
         providers: [{ provide: CERTIFICATION_TOKEN, useValue: token }],
       },

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
-import { SshCertificatesModule } from '#domain/ssh/ssh.module.js';
-import { AwsTokensModule } from '#domain/aws/aws.module.js';
+import { SshModule } from '#domain/ssh/ssh.module.js';
+import { AwsModule } from '#domain/aws/aws.module.js';
 import { AwsController } from './aws.controller.js';
 import { SshController } from './ssh.controller.js';
 
@@ -11,7 +11,7 @@ import { SshController } from './ssh.controller.js';
  */
 @UnmatchedPaths({ '/v1/credentials/*': { body: { max: 8 * KIB } } })
 @Module({
-  imports: [SshCertificatesModule, AwsTokensModule],
+  imports: [SshModule, AwsModule],
   controllers: [SshController, AwsController],
 })
 export class CredentialsModule {}

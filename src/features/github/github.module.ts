@@ -1,7 +1,5 @@
 import { Module } from '@nestjs/common';
-import { GitHubAppModule } from '#domain/github/app/github-app.module.js';
-import { GitHubLinksModule } from '#domain/github/links/github-links.module.js';
-import { GitHubTokensModule } from '#domain/github/tokens/github-tokens.module.js';
+import { GitHubModule } from '#domain/github/github.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { GitHubController } from './github.controller.js';
@@ -14,7 +12,7 @@ import { GitHubWebhookController } from './github-webhook.controller.js';
   '/api/webhooks/github': { tier: 'general', body: { max: 1024 * KIB } },
 })
 @Module({
-  imports: [HttpModule, GitHubAppModule, GitHubLinksModule, GitHubTokensModule],
+  imports: [HttpModule, GitHubModule],
   controllers: [GitHubController, GitHubLinksController, GitHubWebhookController],
 })
-export class GitHubModule {}
+export class GitHubApiModule {}

@@ -1,14 +1,13 @@
 import { Logger, Module, type OnModuleInit } from '@nestjs/common';
-import { ApplicationsModule } from '#domain/oauth/applications/applications.module.js';
+import { AccessModule } from '#domain/access/access.module.js';
+import { OAuthModule } from '#domain/oauth/oauth.module.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
-import { AuthenticatorsModule } from '#domain/keys/authenticators/authenticators.module.js';
-import { GrantsModule } from '#domain/oauth/grants/grants.module.js';
+import { KeysModule } from '#domain/keys/keys.module.js';
 import { PendingLogins } from '#domain/oauth/grants/pending-logins.js';
-import { IdentityProvidersModule } from '#domain/providers/providers.module.js';
+import { ProvidersModule } from '#domain/providers/providers.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
-import { TokenSigningModule } from '#domain/oauth/token-signing/token-signing.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
-import { KeyAuthenticationModule } from '#domain/sign-in/key-authentication/key-authentication.module.js';
+import { SignInModule } from '#domain/sign-in/sign-in.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { OutboundModule } from '#platform/outbound/outbound.module.js';
@@ -58,17 +57,16 @@ const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } a
 })
 @Module({
   imports: [
-    ApplicationsModule,
+    AccessModule,
+    OAuthModule,
     AuditModule,
-    AuthenticatorsModule,
-    GrantsModule,
+    KeysModule,
     HttpModule,
-    IdentityProvidersModule,
+    ProvidersModule,
     OutboundModule,
     SessionsModule,
-    TokenSigningModule,
     DirectoryModule,
-    KeyAuthenticationModule,
+    SignInModule,
   ],
   controllers: [
     ApplicationSecretsController,

@@ -1,14 +1,9 @@
 import { Module } from '@nestjs/common';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
-import { ReconciliationModule } from '#domain/admin/database-failover/reconciliation/reconciliation.module.js';
-import { OrganizationAdminModule } from '#domain/admin/organization/organization-admin.module.js';
-import { EnrollmentPassesModule } from '#domain/keys/enrollment-passes/enrollment-passes.module.js';
-import { MemberAccessModule } from '#domain/admin/members/member-access.module.js';
-import { MemberRecordsModule } from '#domain/admin/members/member-records.module.js';
+import { AdminModule } from '#domain/admin/admin.module.js';
+import { KeysModule } from '#domain/keys/keys.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
-import { OrganizationDomainsModule } from '#domain/admin/organization/organization-domains.module.js';
-import { OrganizationProvidersModule } from '#domain/admin/organization/organization-providers.module.js';
 import { DomainsController } from './domains/domains.controller.js';
 import { EnrollmentPassesController } from './members/enrollment-passes.controller.js';
 import { IssuerController } from './issuer/issuer.controller.js';
@@ -22,17 +17,7 @@ import { SecretsToConfirmController } from './secrets/secrets-to-confirm.control
 
 @UnmatchedPaths({ '/api/v1/org/*': { tier: 'general' } })
 @Module({
-  imports: [
-    AuditModule,
-    OrganizationAdminModule,
-    OrganizationDomainsModule,
-    DirectoryModule,
-    MemberAccessModule,
-    MemberRecordsModule,
-    EnrollmentPassesModule,
-    OrganizationProvidersModule,
-    ReconciliationModule,
-  ],
+  imports: [AuditModule, AdminModule, DirectoryModule, KeysModule],
   controllers: [
     DomainsController,
     EnrollmentPassesController,

@@ -1,7 +1,6 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
-import { AuditSearchModule } from '#domain/admin/audit-search/audit-search.module.js';
-import { EnrollmentPassesModule } from '#domain/keys/enrollment-passes/enrollment-passes.module.js';
-import { MemberRecordsModule } from '#domain/admin/members/member-records.module.js';
+import { AdminModule } from '#domain/admin/admin.module.js';
+import { KeysModule } from '#domain/keys/keys.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { AdminOverviewController } from './admin/admin-overview.controller.js';
@@ -14,7 +13,7 @@ const VIEWS = ['admin/views/', 'admin/members/views/', 'admin/audit/views/'];
 
 /** Serves /admin and the pages below it: the console of an organization, for its admins. */
 @Module({
-  imports: [AuditSearchModule, EnrollmentPassesModule, HttpModule, MemberRecordsModule],
+  imports: [AdminModule, KeysModule, HttpModule],
   controllers: [
     AdminOverviewController,
     AuditPageController,

@@ -1,9 +1,9 @@
 import { Module, type DynamicModule, type OnModuleInit, type Type } from '@nestjs/common';
 import { AccountModule } from '#domain/account/account.module.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
-import { EnrollmentPassesModule } from '#domain/keys/enrollment-passes/enrollment-passes.module.js';
-import { IdentityProvidersModule } from '#domain/providers/providers.module.js';
-import { KeyAuthenticationModule } from '#domain/sign-in/key-authentication/key-authentication.module.js';
+import { KeysModule } from '#domain/keys/keys.module.js';
+import { ProvidersModule } from '#domain/providers/providers.module.js';
+import { SignInModule } from '#domain/sign-in/sign-in.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
@@ -39,9 +39,9 @@ export class PagesModule implements OnModuleInit {
         HttpModule,
         AccountModule,
         AuditModule,
-        EnrollmentPassesModule,
-        IdentityProvidersModule,
-        KeyAuthenticationModule,
+        KeysModule,
+        ProvidersModule,
+        SignInModule,
         SessionsModule,
         pendingLogins,
       ],

@@ -1,11 +1,7 @@
 import { Module, type OnModuleInit } from '@nestjs/common';
-import { ApplicationsModule } from '#domain/oauth/applications/applications.module.js';
-import { ReconciliationModule } from '#domain/admin/database-failover/reconciliation/reconciliation.module.js';
-import { GitHubAppModule } from '#domain/github/app/github-app.module.js';
-import { GitHubTokensModule } from '#domain/github/tokens/github-tokens.module.js';
-import { OrganizationAdminModule } from '#domain/admin/organization/organization-admin.module.js';
-import { OrganizationDomainsModule } from '#domain/admin/organization/organization-domains.module.js';
-import { OrganizationProvidersModule } from '#domain/admin/organization/organization-providers.module.js';
+import { OAuthModule } from '#domain/oauth/oauth.module.js';
+import { AdminModule } from '#domain/admin/admin.module.js';
+import { GitHubModule } from '#domain/github/github.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { ApplicationsPageController } from './admin/applications/applications-page.controller.js';
@@ -20,16 +16,7 @@ const VIEWS = ['admin/tokens/views/', 'admin/settings/views/', 'admin/applicatio
 
 /** Serves the pages below /admin on which admins set up their organization: tokens, settings and applications. */
 @Module({
-  imports: [
-    ApplicationsModule,
-    GitHubAppModule,
-    GitHubTokensModule,
-    HttpModule,
-    OrganizationAdminModule,
-    OrganizationDomainsModule,
-    OrganizationProvidersModule,
-    ReconciliationModule,
-  ],
+  imports: [OAuthModule, GitHubModule, HttpModule, AdminModule],
   controllers: [
     ApplicationsPageController,
     DomainsPageController,

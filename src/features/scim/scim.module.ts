@@ -1,6 +1,5 @@
 import { Module } from '@nestjs/common';
-import { ProvisioningModule } from '#domain/directory/provisioning/provisioning.module.js';
-import { ScimTokensModule } from '#domain/directory/scim-tokens/scim-tokens.module.js';
+import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { ScimBulkController } from './http/scim-bulk.controller.js';
@@ -21,7 +20,7 @@ import { RESOURCE_SIZE } from './schema/attribute-value.js';
   '/scim/v2/*': { tier: 'general', body: { max: RESOURCE_SIZE }, dropsSecondSlash: true },
 })
 @Module({
-  imports: [HttpModule, ProvisioningModule, ScimTokensModule],
+  imports: [HttpModule, DirectoryModule],
   controllers: [
     ScimDiscoveryController,
     ScimUsersController,

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
-import { SshCertificatesModule } from '#domain/ssh/ssh.module.js';
+import { SshModule } from '#domain/ssh/ssh.module.js';
 import { RevocationListController } from './revocation-list.controller.js';
 import { SshCaController } from './ssh-ca.controller.js';
 
@@ -10,7 +10,7 @@ import { SshCaController } from './ssh-ca.controller.js';
  */
 @UnmatchedPaths({ '/v1/credentials/ssh/krl/*': { tier: 'general' } })
 @Module({
-  imports: [SshCertificatesModule],
+  imports: [SshModule],
   controllers: [SshCaController, RevocationListController],
 })
 export class SshCaModule {}

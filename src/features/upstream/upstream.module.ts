@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
-import { IdentityProvidersModule } from '#domain/providers/providers.module.js';
-import { UpstreamLoginModule } from '#domain/sign-in/upstream-login/upstream-login.module.js';
+import { ProvidersModule } from '#domain/providers/providers.module.js';
+import { SignInModule } from '#domain/sign-in/sign-in.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { CallbackController } from './callback.controller.js';
@@ -12,7 +12,7 @@ import { SamlController } from './saml.controller.js';
   '/saml/acs': { body: { max: 64 * KIB }, errors: 'html' },
 })
 @Module({
-  imports: [HttpModule, IdentityProvidersModule, UpstreamLoginModule],
+  imports: [HttpModule, ProvidersModule, SignInModule],
   controllers: [CallbackController, SamlController],
 })
 export class UpstreamModule {}

@@ -1,9 +1,8 @@
 import { Module } from '@nestjs/common';
-import { AuthenticatorsModule } from '#domain/keys/authenticators/authenticators.module.js';
+import { AccessModule } from '#domain/access/access.module.js';
+import { KeysModule } from '#domain/keys/keys.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
-import { EnrollmentPassesModule } from '#domain/keys/enrollment-passes/enrollment-passes.module.js';
-import { EnrollmentModule } from '#domain/keys/enrollment/enrollment.module.js';
-import { KeyAuthenticationModule } from '#domain/sign-in/key-authentication/key-authentication.module.js';
+import { SignInModule } from '#domain/sign-in/sign-in.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { KIB, UnmatchedPaths } from '#platform/http/routing/route.js';
 import { EnrollController } from './enroll.controller.js';
@@ -29,14 +28,7 @@ const CEREMONY = {
   '/login/webauthn/*': CEREMONY,
 })
 @Module({
-  imports: [
-    AuthenticatorsModule,
-    HttpModule,
-    SessionsModule,
-    EnrollmentModule,
-    EnrollmentPassesModule,
-    KeyAuthenticationModule,
-  ],
+  imports: [AccessModule, KeysModule, HttpModule, SessionsModule, SignInModule],
   controllers: [EnrollController, LoginController, KeysController, KeyRegistrationController],
   providers: [EnrollmentCeremony, LoginCeremony, KeyRegistrationCeremony],
 })

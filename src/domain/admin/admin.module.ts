@@ -1,0 +1,63 @@
+import { Module } from '@nestjs/common';
+import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
+import { AuditModule } from '#domain/audit/audit.module.js';
+import { DirectoryModule } from '#domain/directory/directory.module.js';
+import { KeysModule } from '#domain/keys/keys.module.js';
+import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
+import { ProvidersModule } from '#domain/providers/providers.module.js';
+import { SessionsModule } from '#domain/sessions/sessions.module.js';
+import { SshModule } from '#domain/ssh/ssh.module.js';
+import { AuditEvents } from './audit-search/audit-events.service.js';
+import { SavedQuestions } from './audit-search/saved-questions.service.js';
+import { CleanUp } from './clean-up/clean-up.service.js';
+import { ScheduleModule } from './clean-up/scheduler.js';
+import { DatabaseFailover } from './database-failover/database-failover.service.js';
+import { RecentEnds } from './database-failover/reconciliation/recent-ends.js';
+import { SecretsToConfirm } from './database-failover/reconciliation/secrets-to-confirm.service.js';
+import { MemberAccess } from './members/member-access.service.js';
+import { MemberRecords } from './members/member-records.service.js';
+import { IssuerAdmin } from './organization/issuer-admin.service.js';
+import { OrganizationAdmin } from './organization/organization-admin.service.js';
+import { OrganizationDomains } from './organization/organization-domains.service.js';
+import { OrganizationProviders } from './organization/organization-providers.service.js';
+
+/** The acts of admins, and the work that the service does by itself: the clean-up and the watch over the database. */
+@Module({
+  imports: [
+    AccessRevocationModule,
+    AuditModule,
+    DirectoryModule,
+    KeysModule,
+    OrganizationsModule,
+    ProvidersModule,
+    ScheduleModule.forRoot(),
+    SessionsModule,
+    SshModule,
+  ],
+  providers: [
+    AuditEvents,
+    CleanUp,
+    DatabaseFailover,
+    IssuerAdmin,
+    MemberAccess,
+    MemberRecords,
+    OrganizationAdmin,
+    OrganizationDomains,
+    OrganizationProviders,
+    RecentEnds,
+    SavedQuestions,
+    SecretsToConfirm,
+  ],
+  exports: [
+    AuditEvents,
+    IssuerAdmin,
+    MemberAccess,
+    MemberRecords,
+    OrganizationAdmin,
+    OrganizationDomains,
+    OrganizationProviders,
+    SavedQuestions,
+    SecretsToConfirm,
+  ],
+})
+export class AdminModule {}

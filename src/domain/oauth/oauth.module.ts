@@ -1,0 +1,76 @@
+import { Module } from '@nestjs/common';
+import { AccessModule } from '#domain/access/access.module.js';
+import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
+import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import { AuditModule } from '#domain/audit/audit.module.js';
+import { DirectoryModule } from '#domain/directory/directory.module.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { DataSource } from '#platform/database/statements/typeorm.js';
+import { KmsKeys } from '#platform/kms/kms-keys.js';
+import { ManagedApplications } from './applications/managed-applications.service.js';
+import { RegisteredResources } from './applications/registered-resources.service.js';
+import { ApplicationsRepository } from './clients/applications.repository.js';
+import { ClientsRepository } from './clients/clients.repository.js';
+import { DynamicClientsRepository } from './clients/dynamic-clients.repository.js';
+import { ArtifactsRepository } from './grants/artifacts.repository.js';
+import { BatchedQueries } from './grants/batched-queries.service.js';
+import { DeviceCodesRepository } from './grants/device-codes.repository.js';
+import { GrantsRepository } from './grants/grants.repository.js';
+import { TokenSigningKeysRepository } from './token-signing/token-signing-keys.repository.js';
+import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js';
+
+/**
+ * OAuth clients, the grants of users to them, and the tokens that hang on them. The rows hang on one
+ * another, so that the end of a session, a grant, a client or an account ends everything below it,
+ * in one statement and on every replica.
+ *
+ *     user <- session <- grant <- code, token, device code        client <- grant, token, secret
+ *                        grant <- grant of a token exchange
+ */
+@Module({
+  imports: [AccessModule, AccessRevocationModule, AuditModule, DirectoryModule],
+  providers: [
+    ApplicationsRepository,
+    ArtifactsRepository,
+    BatchedQueries,
+    ClientsRepository,
+    DeviceCodesRepository,
+    DynamicClientsRepository,
+    GrantsRepository,
+    ManagedApplications,
+    RegisteredResources,
+    TokenSigningKeysRepository,
+    {
+      provide: TokenSigningKeys,
+      inject: [CONFIG, DataSource, TokenSigningKeysRepository, KmsKeys],
+      useFactory: (
+        config: Config,
+        dataSource: DataSource,
+        repository: TokenSigningKeysRepository,
+        kmsKeys: KmsKeys,
+      ) => TokenSigningKeys.open(config, dataSource, repository, kmsKeys),
+    },
+  ],
+  exports: [
+    ApplicationsRepository,
+    ArtifactsRepository,
+    BatchedQueries,
+    ClientsRepository,
+    DeviceCodesRepository,
+    DynamicClientsRepository,
+    GrantsRepository,
+    ManagedApplications,
+    RegisteredResources,
+    TokenSigningKeys,
+  ],
+})
+export class OAuthModule {
+  constructor(
+    revocation: AccessRevocation,
+    clients: ClientsRepository,
+    registeredResources: RegisteredResources,
+  ) {
+    revocation.register(clients);
+    revocation.register(registeredResources);
+  }
+}
