@@ -83,7 +83,8 @@ describe('access revocation', () => {
     const production = reachableFrom('src/main.ts');
     for (const name of classes) {
       const owner = files.find(({ text }) => text.includes(`class ${name} implements`));
-      const folder = owner?.path.slice(0, owner.path.lastIndexOf('/') + 1) ?? '';
+      const folder =
+        /^src\/domain\/[^/]+\//.exec(owner?.path ?? '')?.[0] ?? 'no folder of the domain';
       const modules = files.filter(
         ({ path }) => path.startsWith(folder) && path.endsWith('.module.ts'),
       );
@@ -91,7 +92,9 @@ describe('access revocation', () => {
         modules.filter(({ path }) => production.has(path)),
         name,
       ).not.toEqual([]);
-      const registration = new RegExp(`(\\w+): ${name}\\b[^]*\\.register\\(\\1\\)`);
+      const registration = new RegExp(
+        `(\\w+): ${name}\\b[^]*\\.register\\(\\1\\)|\\.register\\(new ${name}\\(\\)\\)`,
+      );
       expect(
         modules.some(({ text }) => registration.test(text)),
         name,

@@ -1,6 +1,10 @@
+import { existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { circlesOf, FOLDER_ORDER } from './folder-order.js';
 import { sourceFiles } from './import-graph.js';
+
+const ROOT = resolve(import.meta.dirname, '../..');
 
 /** The folders of the domain, the lowest first. */
 const FOLDERS = [
@@ -41,6 +45,25 @@ describe('the folders of the domain', () => {
     expect(listed.filter((folder, index) => folder !== listed[index - 1])).toEqual(FOLDERS);
     const used = new Set(sourceFiles('src/domain').map(({ path }) => folderOf(path)));
     expect([...used].toSorted()).toEqual(FOLDERS.toSorted());
+  });
+
+  it('have one Nest module and one README each', () => {
+    const modules = sourceFiles('src/domain')
+      .map(({ path }) => path)
+      .filter((path) => path.endsWith('.module.ts'));
+    const expected = FOLDERS.map((folder) => `src/domain/${folder}/${folder}.module.ts`);
+    expect(modules.toSorted()).toEqual(expected.toSorted());
+    const missing = FOLDERS.filter(
+      (folder) => !existsSync(`${ROOT}/src/domain/${folder}/README.md`),
+    );
+    expect(missing).toEqual([]);
+  });
+
+  it('import their own files by relative paths', () => {
+    const byAlias = sourceFiles('src/domain').filter(({ path, text }) =>
+      text.includes(`'#domain/${folderOf(path)}/`),
+    );
+    expect(byAlias.map(({ path }) => path)).toEqual([]);
   });
 
   it('import each other in no circle', () => {

@@ -63,6 +63,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'oauth/clients',
     'oauth/grants',
     'oauth/applications',
+    'oauth',
     'sessions/provider-login',
     'sessions',
     'keys/authenticators/attestation',

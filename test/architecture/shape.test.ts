@@ -71,7 +71,12 @@ describe('the shape of the source', () => {
 
   it('has at most 12 files in a folder', () => {
     const filesIn = (folder: string) =>
-      readdirSync(resolve(ROOT, folder), { withFileTypes: true }).filter((entry) => entry.isFile());
+      readdirSync(resolve(ROOT, folder), { withFileTypes: true })
+        .filter(
+          // The README of src is a list of the layers.
+          ({ name }) => folder !== 'src' || name !== 'README.md',
+        )
+        .filter((entry) => entry.isFile());
     const withAssets = [...folders, 'src/features/pages/static', 'src/features/pages/views'];
     const large = withAssets.filter((folder) => filesIn(folder).length > 12);
     expect(large).toEqual([]);
@@ -90,6 +95,26 @@ describe('the shape of the source', () => {
       return lines.length < 3 || lines.length > 10;
     });
     expect(faulty).toEqual([]);
+  });
+
+  it('has a README in src, in each layer and in test', () => {
+    const layers = ['src', 'src/domain', 'src/features', 'src/platform', 'test'];
+    const named = (folder: string) => readFileSync(resolve(ROOT, folder, 'README.md'), 'utf8');
+    for (const folder of layers) {
+      const below = readdirSync(resolve(ROOT, folder), { withFileTypes: true })
+        .filter((entry) => entry.isDirectory())
+        .map(({ name }) => name);
+      const unnamed = below.filter((name) => !new RegExp(`\\b${name}\\b`).test(named(folder)));
+      expect(unnamed, folder).toEqual([]);
+    }
+  });
+
+  it('states in no README which folders a folder may use: the order of folders does', () => {
+    const stating = folders
+      .filter((folder) => !/^src\/(?:cli|demo)\b/.test(folder))
+      .map((folder) => resolve(ROOT, folder, 'README.md'))
+      .filter((path) => existsSync(path) && /\bmay use\b/.test(readFileSync(path, 'utf8')));
+    expect(stating).toEqual([]);
   });
 
   it('writes audit events by one statement', () => {

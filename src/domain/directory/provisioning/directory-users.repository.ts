@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { RECORDED, recordAudit } from '#domain/audit/audit.repository.js';
-import type { NamedAddresses } from '#domain/directory/record-addresses.js';
+import type { NamedAddresses } from '../record-addresses.js';
 import { newUuid } from '#platform/clock/random.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { fixedSql, fragment, sql } from '#platform/database/statements/sql.js';

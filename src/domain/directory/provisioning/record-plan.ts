@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { asciiLowerCase } from '#platform/text/single-line.js';
-import { addressesOf, RANK, type RecordAddress } from '#domain/directory/record-addresses.js';
-import type { AddressHolder } from '#domain/directory/record-ties.repository.js';
+import { addressesOf, RANK, type RecordAddress } from '../record-addresses.js';
+import type { AddressHolder } from '../record-ties.repository.js';
 import { ENTERPRISE_URN, type DirectoryUser } from './directory-user.js';
 import type { NextUser, UserState } from './directory-users.repository.js';
 

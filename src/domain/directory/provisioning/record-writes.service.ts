@@ -2,8 +2,8 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import type { AccountAudit } from '#domain/directory/account.js';
-import { RecordEnds, type EndKind, type RecordEnd } from '#domain/directory/record-ends.service.js';
+import type { AccountAudit } from '../account.js';
+import { RecordEnds, type EndKind, type RecordEnd } from '../record-ends.service.js';
 import {
   addLink,
   addTwin,
@@ -11,8 +11,8 @@ import {
   untwin,
   withoutEffect,
   type AddressHolder,
-} from '#domain/directory/record-ties.repository.js';
-import { UsersRepository } from '#domain/directory/users.repository.js';
+} from '../record-ties.repository.js';
+import { UsersRepository } from '../users.repository.js';
 import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
 import type { DirectoryUser } from './directory-user.js';
 import {
