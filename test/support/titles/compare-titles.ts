@@ -1,0 +1,95 @@
+/** The name of a test with its suites, and its file. */
+export interface Title {
+  readonly file: string;
+  readonly name: string;
+}
+
+/** One line of the list of renamed tests. */
+export interface Renaming {
+  readonly old: string;
+  readonly new: string;
+}
+
+/** The result of a comparison. */
+export interface Comparison {
+  /** The number of tests that stayed, went to another file, went to another suite, or got another title. */
+  readonly counts: Readonly<Record<'same' | 'moved' | 'regrouped' | 'renamed', number>>;
+  readonly lost: readonly Title[];
+  readonly added: readonly Title[];
+}
+
+/** Separates the suites of a test, as `vitest list` writes it. */
+const STEP = ' > ';
+
+/** The keys by which tests of two lists are paired, the closest first. */
+const PAIRINGS = [
+  ['same', ({ file, name }: Title) => `${file}${STEP}${name}`],
+  ['moved', ({ name }: Title) => name],
+  ['regrouped', ({ name }: Title) => lastStep(name)],
+] as const;
+
+/**
+ * Compares the titles of two lists of tests.
+ *
+ * Several renamings of one old title say that a test was split, and several with one new title that tests were merged. A
+ * test is lost if it has no pair and no renaming, or if a new title of its renaming is not there.
+ */
+export function compareTitles(
+  before: readonly Title[],
+  after: readonly Title[],
+  renamings: readonly Renaming[] = [],
+): Comparison {
+  const counts = { same: 0, moved: 0, regrouped: 0, renamed: 0 };
+  let rest = { gone: before, fresh: after };
+  for (const [kind, keyOf] of PAIRINGS) {
+    const next = withoutPairs(rest.gone, rest.fresh, keyOf);
+    counts[kind] = rest.gone.length - next.gone.length;
+    rest = next;
+  }
+  const known = new Set(after.flatMap(namesOf));
+  const lost = rest.gone.filter((title) => {
+    const targets = renamings.filter((one) => namesOf(title).includes(one.old));
+    return targets.length === 0 || targets.some((one) => !known.has(one.new));
+  });
+  counts.renamed = rest.gone.length - lost.length;
+  const targets = new Set(renamings.map((one) => one.new));
+  const added = rest.fresh.filter((title) => !namesOf(title).some((name) => targets.has(name)));
+  return { counts, lost, added };
+}
+
+/** Pairs the titles with equal keys, each at most once, and returns those without a pair. */
+function withoutPairs(
+  before: readonly Title[],
+  after: readonly Title[],
+  keyOf: (title: Title) => string,
+): { gone: readonly Title[]; fresh: readonly Title[] } {
+  const free = Map.groupBy(after, keyOf);
+  const gone = before.filter((title) => free.get(keyOf(title))?.shift() === undefined);
+  return { gone, fresh: [...free.values()].flat() };
+}
+
+/** A list of renamed tests may name a test with its suites or without them. */
+function namesOf({ name }: Title): [string, string] {
+  return [name, lastStep(name)];
+}
+
+function lastStep(name: string): string {
+  return name.split(STEP).at(-1) ?? name;
+}
+
+/**
+ * Reads lines `old title -> new title`. Empty lines, and lines that begin with `#`, say nothing.
+ *
+ * @throws Error for another line
+ */
+export function readRenamings(text: string): Renaming[] {
+  return text
+    .split('\n')
+    .filter((line) => line.trim() !== '' && !line.startsWith('#'))
+    .map((line) => {
+      const [old, renamed, ...more] = line.split(' -> ').map((part) => part.trim());
+      if (old === undefined || renamed === undefined || more.length > 0)
+        throw new Error(`This line is not "old title -> new title": ${line}`);
+      return { old, new: renamed };
+    });
+}
