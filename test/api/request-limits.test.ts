@@ -547,7 +547,7 @@ describe('an error that Node would answer itself', () => {
       await once(connection.socket, 'connect');
       connection.socket.resetAndDestroy();
     }
-    await delay(1600); // until the slow clients would have been disconnected
+    await exchange('GET / HTTP/1.1\r\nHo'); // a slow client that came later was disconnected
     expect((await app.client().get('/health')).status).toBe(200);
     expect([...lines('error'), ...lines('fatal')]).toEqual([]);
   });
@@ -651,8 +651,9 @@ describe('the deadline', () => {
     for (let turn = 1; turn <= 3; turn += 1) {
       connection.socket.write(headOf(app.baseUrl, 'GET /health'));
       await expect.poll(() => connection.received.split('HTTP/1.1 200').length).toBe(turn + 1);
-      await delay(400);
+      if (turn === 2) await exchange(headOf(app.baseUrl, 'GET /v1/hang')); // until its deadline
     }
+    held.splice(0).forEach((release) => release());
     expect(connection.socket.closed).toBe(false);
     connection.socket.destroy();
   });

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type {
@@ -8,6 +7,7 @@ import type {
   IssuingSession,
 } from '#domain/ssh/certificate-issuance.service.js';
 import { SSH_CERTIFICATE } from '#domain/ssh/ssh-certificates.repository.js';
+import { untilWaiting } from '../support/lock-waiters.js';
 import { ORIGIN, PUBLIC_KEY, SshIssuance } from '../support/ssh-issuance.js';
 
 /** The steps of a de-provisioning after those that these tests observe. */
@@ -17,7 +17,6 @@ const ENDS = {
 };
 
 const REFUSED = { status: 'rejected', reason: { code: 'unauthenticated' } };
-const STILL_WAITING = 'still waiting';
 
 describe('issuing an SSH certificate during a de-provisioning', () => {
   let world: SshIssuance;
@@ -49,7 +48,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
     const { attempt } = await world.dataSource.transaction(async (tx) => {
       await end(tx);
       const issue = Promise.allSettled([issueWith(service)]);
-      expect(await Promise.race([issue, sleep(300, STILL_WAITING)])).toBe(STILL_WAITING);
+      await untilWaiting(world.dataSource, 1);
       return { attempt: issue };
     });
     return attempt;
@@ -107,7 +106,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
       const outcome = await SSH_CERTIFICATE.issue(tx, request);
       expect(outcome).toHaveProperty('issued.serial');
       const waiting = world.dataSource.transaction(deprovision);
-      expect(await Promise.race([waiting, sleep(300, STILL_WAITING)])).toBe(STILL_WAITING);
+      await untilWaiting(world.dataSource, 1);
       return { second: waiting };
     });
     await second;

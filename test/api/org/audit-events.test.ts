@@ -302,9 +302,8 @@ describe('as lines (NDJSON)', () => {
   });
 });
 
-/** Half a second: long enough for a server that reads ahead. */
-function settled(): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, 500);
-  });
+/** Waits as long as a server that reads ahead needs for several batches, on a machine of any speed. */
+async function settled(): Promise<void> {
+  const batch = 'SELECT id, details FROM audit_events ORDER BY id LIMIT 500';
+  for (let turn = 0; turn < 10; turn += 1) await rows(app.dataSource, batch);
 }
