@@ -1,15 +1,27 @@
-import { defineConfig } from 'vitest/config';
+import {
+  defineConfig,
+  type TestProjectInlineConfiguration,
+  type ViteUserConfig,
+} from 'vitest/config';
+import { PROJECTS, TestFiles, type ProjectName } from './test/support/projects/projects.js';
+
+const files = new TestFiles(import.meta.dirname);
+
+/** A project of the files that need the same. Without PostgreSQL, a run starts in a second. */
+function project(name: ProjectName): TestProjectInlineConfiguration {
+  const globalSetup = name === 'unit' ? [] : ['test/support/global-setup.ts'];
+  return { extends: true, test: { name, include: files.of(name), globalSetup } };
+}
 
 /** Tests read the TypeScript sources directly: no build stands between a change and its test. */
-export default defineConfig({
+export const shared = {
   oxc: { decorator: { legacy: true, emitDecoratorMetadata: true } },
   resolve: { conditions: ['source'] },
   ssr: { resolve: { conditions: ['source'] } },
   test: {
-    include: ['test/**/*.test.ts'],
-    globalSetup: ['test/support/global-setup.ts'],
     setupFiles: ['test/support/traffic/recorder.js'],
     reporters: ['default', './test/support/closing-line.ts'],
+    fsModuleCache: true,
     isolate: false,
     maxWorkers: 2,
     // For what hangs, and never met on a slow machine: no test means to measure time by these.
@@ -17,4 +29,9 @@ export default defineConfig({
     hookTimeout: 240_000,
     expect: { poll: { timeout: 30_000 } },
   },
+} satisfies ViteUserConfig;
+
+export default defineConfig({
+  ...shared,
+  test: { ...shared.test, projects: PROJECTS.map(project) },
 });

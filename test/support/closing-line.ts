@@ -1,7 +1,11 @@
 import { rmSync } from 'node:fs';
 import type { SerializedError } from 'vitest';
 import type { Reporter, TestModule, Vitest } from 'vitest/node';
+import { PROJECTS } from './projects/projects.js';
 import { readDocument, readTraffic, undocumented, unmet } from './traffic/comparison.js';
+
+/** The number of files in the list of the slowest ones. */
+const SLOWEST = 10;
 
 /**
  * Ends the run with one line of the totals: `N passed, N failed`, and `, N skipped` if any test was skipped. A response that a test
@@ -32,17 +36,43 @@ export default class ClosingLine implements Reporter {
         else count.failed += 1;
       }
     }
-    count.failed += compareTraffic(await this.#isWhole(modules));
+    const isWhole = await this.#isWhole(modules);
+    if (isWhole) for (const line of slowest(modules)) process.stdout.write(`${line}\n`);
+    count.failed += compareTraffic(isWhole);
     const skipped = count.skipped === 0 ? '' : `, ${count.skipped} skipped`;
     process.stdout.write(`\n${count.passed} passed, ${count.failed} failed${skipped}\n`);
   }
-  /** A run of all files without a filter for names. */
+
+  /** A run of all files of all projects without a filter for names. */
   async #isWhole(modules: readonly TestModule[]): Promise<boolean> {
     const vitest = this.#vitest;
     if (vitest === undefined || vitest.config.testNamePattern !== undefined) return false;
+    const names = vitest.projects.map(({ name }) => name);
+    if (!PROJECTS.every((name) => names.includes(name))) return false;
     const all = await vitest.globTestSpecifications();
     return modules.length === all.length;
   }
+}
+
+/** Lists the slowest files with their seconds, and their shares of the time of all files: a run is as fast as these are. */
+function slowest(modules: readonly TestModule[]): string[] {
+  const times = modules.map((module) => {
+    const { duration, collectDuration, prepareDuration } = module.diagnostic();
+    return { path: module.relativeModuleId, time: duration + collectDuration + prepareDuration };
+  });
+  const sum = times.reduce((total, { time }) => total + time, 0);
+  const slow = times.toSorted((a, b) => b.time - a.time).slice(0, SLOWEST);
+  return [
+    `\nThe ${slow.length} slowest of ${times.length} files, which took ${seconds(sum)} s together:`,
+    ...slow.map(({ path, time }) => {
+      const share = ((100 * time) / sum).toFixed(1);
+      return `${seconds(time).padStart(8)} s ${share.padStart(4)} %  ${path}`;
+    }),
+  ];
+}
+
+function seconds(milliseconds: number): string {
+  return (milliseconds / 1000).toFixed(1);
 }
 
 /** Compares the traffic of the run with the document, and prints the differences. @returns their number */

@@ -1,10 +1,10 @@
-import { execFileSync } from 'node:child_process';
 import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
+import { bundleCommand } from './bundle-command.js';
 import { runScript } from './child-script.js';
-import type { EmbeddedServerArgument } from './embedded-server.js';
+import type { RunServerAnswer } from './run-server.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
 import type { TestServer } from './test-server.js';
 
@@ -15,26 +15,44 @@ declare module 'vitest' {
   }
 }
 
+/** The server of this run, which the first project starts and the last one stops. */
+interface SharedServer {
+  readonly started: Promise<{
+    readonly answer: RunServerAnswer;
+    readonly stop: () => Promise<void>;
+  }>;
+  users: number;
+}
+
+const SHARED = Symbol.for('the PostgreSQL of this run');
+
+/** Each project loads this module of its own, so that only the global object is common to them. */
+const shared = globalThis as { [SHARED]?: SharedServer };
+
 /** Builds the bundle of the command, and starts one real PostgreSQL for the whole run, without durability settings. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  bundleCommand();
-  // The workers, which start later, have this variable too.
-  process.env['TEST_TRAFFIC'] = mkdtempSync(join(tmpdir(), 'svc-traffic-'));
-  const dataDir = await makeTemporaryDirectory();
-  const settings = { max_connections: '300', fsync: 'off', full_page_writes: 'off' };
-  const template = 'migrated';
-  const argument: EmbeddedServerArgument = { dataDir, settings, template };
-  const server = runScript<TestServer>('embedded-server.ts', argument);
-  project.provide('testServer', { ...(await server.answer), template });
+  const own = (shared[SHARED] ??= { started: start(), users: 0 });
+  own.users += 1;
+  const { answer, stop } = await own.started;
+  project.provide('testServer', answer);
   return async () => {
-    await server.finish();
-    await removeDirectory(dataDir);
+    own.users -= 1;
+    if (own.users === 0) await stop();
   };
 }
 
-/** Bundles the command from the sources, as `npm run build` does. */
-function bundleCommand(): void {
-  const root = resolve(import.meta.dirname, '../..');
-  const rolldown = resolve(root, 'node_modules/rolldown/bin/cli.mjs');
-  execFileSync(process.execPath, [rolldown, '-c'], { cwd: root, stdio: 'pipe' });
+async function start(): SharedServer['started'] {
+  // The workers, which start later, have this variable too.
+  process.env['TEST_TRAFFIC'] = mkdtempSync(join(tmpdir(), 'svc-traffic-'));
+  const bundled = bundleCommand();
+  const dataDir = await makeTemporaryDirectory();
+  const server = runScript<RunServerAnswer>('run-server.ts', { dataDir });
+  const [answer] = await Promise.all([server.answer, bundled]);
+  return {
+    answer,
+    stop: async () => {
+      await server.finish();
+      await removeDirectory(dataDir);
+    },
+  };
 }

