@@ -14,7 +14,9 @@ FROM node:24-slim
 ENV NODE_ENV=production SVC_DATA_DIR=/data
 WORKDIR /app
 COPY package.json package-lock.json .npmrc LICENSE ./
+# Declarations and source maps, half of the packages, are for compilers and debuggers.
 RUN npm ci --omit=dev --omit=optional \
+  && find node_modules -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' \) -delete \
   && npm cache clean --force \
   && install -d -m 0700 -o node -g node /data
 COPY --from=build /app/dist ./dist

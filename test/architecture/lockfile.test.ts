@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 
+/** The packages of production. A larger number needs a reason in docs/choices/dependencies.md. */
+const PRODUCTION_PACKAGES = 392;
+
 interface Locked {
+  readonly dev?: boolean;
+  readonly optional?: boolean;
+  readonly devOptional?: boolean;
   readonly optionalDependencies?: Readonly<Record<string, string>>;
   readonly hasInstallScript?: boolean;
 }
@@ -38,5 +44,29 @@ describe('package-lock.json', () => {
       ([, version]) => !/^\d+\.\d+\.\d+/.test(String(version)),
     );
     expect(loose).toEqual([]);
+  });
+
+  it('holds the number of production packages, which docs/choices/dependencies.md explains', () => {
+    const production = Object.entries(locked).filter(
+      ([path, { dev, optional, devOptional }]) =>
+        path !== '' && dev !== true && optional !== true && devOptional !== true,
+    );
+    expect(production.length).toBeLessThanOrEqual(PRODUCTION_PACKAGES);
+    const page = readFileSync('docs/choices/dependencies.md', 'utf8');
+    expect(page).toContain(`${production.length} packages`);
+  });
+
+  it('overrides a package by a release of itself, never by another package', () => {
+    const versions = Object.values<unknown>(manifest.overrides).flatMap((one) =>
+      typeof one === 'string' ? [one] : Object.values(one as Record<string, string>),
+    );
+    expect(versions.filter((version) => !/^(?:\$\S+|\d+\.\d+\.\d+)$/.test(version))).toEqual([]);
+  });
+
+  it('lets no install script of production run', () => {
+    const scripted = Object.entries(locked)
+      .filter(([, { hasInstallScript, dev, optional }]) => hasInstallScript && !dev && !optional)
+      .map(([path]) => path.replace(/^.*node_modules\//, ''));
+    expect(scripted.filter((name) => manifest.allowScripts[name] !== false)).toEqual([]);
   });
 });

@@ -17,8 +17,6 @@ const planted = (text: string, path = 'src/domain/planted/x.ts'): SourceFile => 
 const TAMED: Readonly<Record<string, string>> = {
   '@aws-sdk/client-kms': 'src/platform/kms/aws-kms.ts',
   '@nestjs/config': 'src/platform/config/config.module.ts',
-  '@octokit/auth-app': 'src/domain/github/app/app-jwt.ts',
-  '@nestjs/schedule': 'src/domain/admin/clean-up/scheduler.ts',
   typeorm: 'src/platform/database/statements/typeorm.ts',
   '@nestjs/throttler': 'src/platform/rate-limit/buckets/throttler.ts',
   'fido2-lib': 'src/domain/keys/authenticators/attestation/fido2-library.ts',

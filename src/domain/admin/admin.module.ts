@@ -10,7 +10,6 @@ import { SshModule } from '#domain/ssh/ssh.module.js';
 import { AuditEvents } from './audit-search/audit-events.service.js';
 import { SavedQuestions } from './audit-search/saved-questions.service.js';
 import { CleanUp } from './clean-up/clean-up.service.js';
-import { ScheduleModule } from './clean-up/scheduler.js';
 import { DatabaseFailover } from './database-failover/database-failover.service.js';
 import { RecentEnds } from './database-failover/reconciliation/recent-ends.js';
 import { SecretsToConfirm } from './database-failover/reconciliation/secrets-to-confirm.service.js';
@@ -30,7 +29,6 @@ import { OrganizationProviders } from './organization/organization-providers.ser
     KeysModule,
     OrganizationsModule,
     ProvidersModule,
-    ScheduleModule.forRoot(),
     SessionsModule,
     SshModule,
   ],

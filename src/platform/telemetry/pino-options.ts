@@ -3,12 +3,12 @@ import type { IncomingMessage } from 'node:http';
 import { isatty } from 'node:tty';
 import { trace } from '@opentelemetry/api';
 import pino, { type DestinationStream, type Logger, type LoggerOptions } from 'pino';
-import pretty from 'pino-pretty';
 import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
 import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 import { cleanArguments } from './clean-arguments.js';
+import { textLines } from './text-lines.js';
 import { parseLogFilter } from '#platform/config/shapes/log-filter.js';
 
 /** The request that the current code serves; undefined between requests. */
@@ -44,7 +44,9 @@ export function createLogger(
   if (typeof destination === 'object') return pino(options, destination);
   return pino(
     options,
-    log.format === 'json' ? pino.destination(destination) : textStream(destination),
+    log.format === 'json'
+      ? pino.destination(destination)
+      : textLines(destination, isatty(destination)),
   );
 }
 
@@ -101,19 +103,6 @@ function framesOf(stack: string): string {
     .filter((line) => /^ {4}at \S/.test(line))
     .map((line) => toSingleLine(line, LONGEST_MESSAGE))
     .join('\n');
-}
-
-/** Creates the stream of readable lines, written at once in this process, so that a crash loses none. */
-function textStream(destination: 1 | 2) {
-  return pretty({
-    destination,
-    colorize: isatty(destination),
-    singleLine: true,
-    sync: true,
-    // The message contains them already.
-    ignore: 'context,method,route,status',
-    messageFormat: '{if context}{context}: {end}{msg}',
-  });
 }
 
 /** Returns the parameters by which nestjs-pino writes through the logger of the process and describes errors as it does. */

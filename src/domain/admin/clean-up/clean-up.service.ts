@@ -5,7 +5,6 @@ import {
   type BeforeApplicationShutdown,
   type OnApplicationBootstrap,
 } from '@nestjs/common';
-import { SchedulerRegistry } from './scheduler.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
@@ -31,12 +30,12 @@ export type CleanedUp = Partial<Record<ExpiredKind, number>>;
 export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdown {
   readonly #log = new Logger('clean-up');
   readonly #settings: Config['cleanUp'];
+  #timer: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
   #isStopping = false;
 
   constructor(
     @Inject(CONFIG) config: Config,
-    private readonly schedulerRegistry: SchedulerRegistry,
     private readonly dataSource: DataSource,
   ) {
     this.#settings = config.cleanUp;
@@ -45,12 +44,12 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
   onApplicationBootstrap(): void {
     const { intervalSeconds } = this.#settings;
     if (intervalSeconds === 0) return;
-    const timer = setInterval(() => this.#tick(), intervalSeconds * 1000);
-    this.schedulerRegistry.addInterval('clean-up', timer);
+    this.#timer = setInterval(() => this.#tick(), intervalSeconds * 1000);
   }
 
-  /** Waits for the current batch. The scheduler stops the timer. */
+  /** Stops the timer, and waits for the current batch. */
   async beforeApplicationShutdown(): Promise<void> {
+    clearInterval(this.#timer);
     this.#isStopping = true;
     await this.#running;
   }

@@ -52,7 +52,7 @@ export class GitHubApp implements OnApplicationShutdown {
   ) {
     this.#settings = config.github;
     this.#http = new UpstreamHttp(config.upstream.extraCaCerts, answerTimeout);
-    this.#signJwt = this.#settings && appJwtSigner(this.#settings);
+    this.#signJwt = this.#settings && appJwtSigner(this.#settings, clock);
   }
 
   async onApplicationShutdown(): Promise<void> {
