@@ -2,8 +2,6 @@ import { timingSafeEqual } from 'node:crypto';
 import type { Logger } from '@nestjs/common';
 import { Provider, interactionPolicy } from 'oidc-provider';
 // @ts-expect-error -- this file of the library has no types
-import ServerChallenge from 'oidc-provider/lib/helpers/challenge.js';
-// @ts-expect-error -- this file of the library has no types
 import instanceOf from 'oidc-provider/lib/helpers/weak_cache.js';
 import { AAL3 } from '#domain/sessions/session.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
@@ -11,12 +9,15 @@ import { secretHashesOf } from '../protocol/client-metadata.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
 
 /*
- * Every use of the inside of oidc-provider 9.13.3, which its versioning does not cover. After an update of the library, run
- * the tests that each entry names, and read the changed functions of the library.
+ * Every use of the inside of oidc-provider 9.13.3, which its versioning does not cover. The test
+ * test/unit/features/oidc/library-internals.test.ts fails if an update changes one of these functions of the library: read the
+ * function, run the tests that its entry names, and record its new hash in the test. `Upstream` names the issue of
+ * panva/node-oidc-provider, or says that none is known.
  */
 
 /**
- * The helpers of the library's own grant types. Reason: our grant types need the same DPoP, mTLS, resource and response rules.
+ * The helpers of the library's own grant types. Reason: our grant types need the same DPoP, mTLS, resource and response rules. Upstream:
+ * #573 leads to `registerGrantType` for own grant types, which gets no helpers.
  * Tests: test/api/oauth/token-exchange.test.ts, test/api/oauth/fido2-grant.test.ts.
  */
 export {
@@ -31,7 +32,7 @@ export {
 
 /**
  * Returns the library's context of the current request, from its AsyncLocalStorage. Reason: the library calls adapters without
- * the context. Tests: test/api/oauth/once-only.test.ts,
+ * the context. Upstream: #611, where the maintainer has no other solution. Tests: test/api/oauth/once-only.test.ts,
  * test/api/oauth/admin-scope.test.ts.
  */
 export function currentContext(): KoaContextWithOIDC | undefined {
@@ -49,15 +50,15 @@ interface Nonces {
   checkChallenge(nonce: string): boolean;
 }
 
-const Challenges = ServerChallenge as new (secret: Buffer, info: string) => Nonces;
 const inside = instanceOf as (provider: Provider) => { readonly DPoPNonces: Nonces };
 
 /**
  * Also accepts the nonces of another secret. Reason: the library knows one `nonceSecret`, and a replica that has the next root
- * secret already gives out nonces that the others must accept. Tests: test/api/root-secret-rotation.test.ts.
+ * secret already gives out nonces that the others must accept. Upstream: none known. Tests: test/api/root-secret-rotation.test.ts.
  */
 export function acceptNoncesOf(provider: Provider, secret: Buffer): void {
   const { DPoPNonces: own } = inside(provider);
+  const Challenges = own.constructor as new (secret: Buffer, info: string) => Nonces;
   const others = new Challenges(secret, 'DPoP');
   const checkOwn = own.checkChallenge.bind(own);
   own.checkChallenge = (nonce) => checkOwn(nonce) || others.checkChallenge(nonce);
@@ -72,7 +73,7 @@ export function patchProvider(provider: Provider, endpointsOf: EndpointsOf, spen
 
 /**
  * Replaces `ReplayDetection.unique`. Reason: the library reads and then writes, so that two requests at once could both pass;
- * one statement cannot. Tests: test/api/oauth/once-only.test.ts (DPoP proofs and client assertions).
+ * one statement cannot. Upstream: none known. Tests: test/api/oauth/once-only.test.ts (DPoP proofs and client assertions).
  */
 function checkReplaysBy(provider: Provider, spend: SpendId): void {
   provider.ReplayDetection.unique = (issuer, jti, exp) =>
@@ -81,7 +82,7 @@ function checkReplaysBy(provider: Provider, spend: SpendId): void {
 
 /**
  * Replaces `Client.prototype.compareClientSecret`. Reason: the database holds only hashes, and a client may have several
- * secrets. Tests: test/api/oauth/applications.test.ts (rotation of secrets).
+ * secrets. Upstream: #631, whose maintainer offers this method for it. Tests: test/api/oauth/applications.test.ts (rotation of secrets).
  */
 function compareSecretsByHash({ Client }: Provider): void {
   Client.prototype.compareClientSecret = compareClientSecret;
@@ -102,7 +103,7 @@ type Audiences = (this: { readonly route: string }) => Set<string>;
 
 /**
  * Extends `OIDCContext.prototype.clientJwtAuthExpectedAudience`. Reason: on the mutual-TLS listener the library accepts only
- * that listener's addresses, and not the published ones (RFC 8705 §5). Tests: test/api/oauth/mutual-tls.test.ts.
+ * that listener's addresses, and not the published ones (RFC 8705 §5). Upstream: none known; its types publish the method. Tests: test/api/oauth/mutual-tls.test.ts.
  */
 function expectPublishedEndpoints({ OIDCContext }: Provider, endpointsOf: EndpointsOf): void {
   const context = OIDCContext.prototype as { clientJwtAuthExpectedAudience: Audiences };
@@ -126,7 +127,7 @@ interface TouchRule {
 /**
  * Returns the library's list of prompts with two other rules for native clients. Reason: the library asks for consent of every
  * native client each time (RFC 8252 §8.6), registered applications of the organization included; the command line asks for a
- * touch instead. Tests: test/api/oauth/own-applications.test.ts, test/api/oauth/cli-authorization.test.ts.
+ * touch instead. Upstream: #603 leads to the policy. Tests: test/api/oauth/own-applications.test.ts, test/api/oauth/cli-authorization.test.ts.
  */
 export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule) {
   const policy = interactionPolicy.base();
@@ -155,7 +156,8 @@ export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule) {
 
 /**
  * Shows the login page where `acr_values` names the AAL3 that a session does not have. Reason: the library never asks for a login
- * because of `acr_values` (RFC 9470 §5). The values stay a wish: after the login, the request goes on without AAL3.
+ * because of `acr_values` (RFC 9470 §5). The values stay a wish: after the login, the request goes on without AAL3. Upstream:
+ * none known; the policy is the library's way.
  * Tests: test/api/oauth/step-up.test.ts.
  */
 const AAL3_REQUESTED = new interactionPolicy.Check(
@@ -173,7 +175,7 @@ export type LibrarySession = NonNullable<KoaContextWithOIDC['oidc']['session']>;
 
 /**
  * Removes the account from the library's session, with all that clients got in it. Reason: the library rejects a session whose
- * account changes; `touched` makes it write the session. Tests: test/api/oauth/login-requirements.test.ts.
+ * account changes; `touched` makes it write the session. Upstream: none known. Tests: test/api/oauth/login-requirements.test.ts.
  */
 export function removeAccount(session: LibrarySession): void {
   if (session.accountId === undefined) return;
@@ -185,7 +187,7 @@ export function removeAccount(session: LibrarySession): void {
 
 /**
  * Replaces `invalid_request` by the error that RFC 6749 §5.2 names, for two of the library's English messages. Reason: the
- * library has no other mark for them. Tests: test/unit/features/oidc/library-patches.test.ts.
+ * library has no other mark for them. Upstream: #288 mended the same for other errors. Tests: test/unit/features/oidc/library-patches.test.ts.
  */
 export function correctErrorCode(ctx: KoaContextWithOIDC): void {
   const body = ctx.body as { error?: string; error_description?: string };
@@ -199,7 +201,7 @@ export function correctErrorCode(ctx: KoaContextWithOIDC): void {
 
 /**
  * A response mode and a request object that the library rejects with the right error. Reason: it ignores an unknown response mode,
- * and does not fetch request objects, so it must see a wrong value. Tests: test/api/oauth/oauth-edge.test.ts.
+ * and does not fetch request objects, so it must see a wrong value. Upstream: none known. Tests: test/api/oauth/oauth-edge.test.ts.
  */
 export const UNSUPPORTED_RESPONSE_MODE = 'unsupported';
 export const UNREADABLE_REQUEST_OBJECT = 'unreadable';
@@ -212,7 +214,7 @@ let noticeLogger: Logger | undefined;
 
 /**
  * Writes the library's console notices to the log instead. Reason: the library writes them once at start-up, in its own format,
- * and offers no hook. Other console output is unchanged. Tests: test/unit/features/oidc/library-patches.test.ts.
+ * and offers no hook. Other console output is unchanged. Upstream: #305 leads to `console`. Tests: test/unit/features/oidc/library-patches.test.ts.
  */
 export function logNotices(logger: Logger): void {
   const isPatched = noticeLogger !== undefined;
