@@ -51,13 +51,15 @@ const USER_ID = `('01900000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid`
 const groupIdOf = (g) => `('01900000-0000-7000-8001-' || lpad(to_hex(${g}), 12, '0'))::uuid`;
 const userIdOf = (u) => `('01900000-0000-7000-8000-' || lpad(to_hex(${u}), 12, '0'))::uuid`;
 
-/** In the order of their ids, and without asking each row of a membership whether both of its ends are there. */
-const FILL = `
-SET session_replication_role = replica;
+const insertUsers = (users) => `
 INSERT INTO users (id, org_id, email, name, scim_managed, user_name, external_id, attributes)
   SELECT ${USER_ID}, '${ORG}', 'user-' || n || '@${DOMAIN}', 'Given' || n || ' Family', true, 'user-' || n || '@${DOMAIN}',
          'external-' || n, ${ATTRIBUTES}
-  FROM generate_series(0, ${USERS - 1}) n;
+  FROM generate_series(0, ${users - 1}) n`;
+
+/** In the order of their ids, and without asking each row of a membership whether both of its ends are there. */
+const FILL = `
+SET session_replication_role = replica;${insertUsers(USERS)};
 INSERT INTO groups (id, org_id, display_name, external_id)
   SELECT ${groupIdOf('n')}, '${ORG}', 'Group ' || n, 'group-' || n FROM generate_series(0, ${GROUPS - 1}) n;
 INSERT INTO group_members (group_id, user_id)
@@ -111,6 +113,23 @@ export class ScimData {
    * @returns the token of its identity provider
    */
   async fill() {
+    const token = await this.#organization();
+    await this.#run(FILL);
+    return token;
+  }
+
+  /**
+   * Puts an organization and only so many users there.
+   *
+   * @returns the token of its identity provider
+   */
+  async fillUsers(users) {
+    const token = await this.#organization();
+    await this.#run(`${insertUsers(users)}; VACUUM ANALYZE users`);
+    return token;
+  }
+
+  async #organization() {
     const token = `svc_scim_${randomBytes(32).toString('base64url')}`;
     const hash = createHash('sha256').update(token).digest('hex');
     await this.#run(`
@@ -118,7 +137,6 @@ export class ScimData {
       INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ('${ORG}', '${DOMAIN}', true, now());
       INSERT INTO scim_tokens (id, org_id, hash, description, created_by, expires_at)
       VALUES (gen_random_uuid(), '${ORG}', '\\x${hash}', 'bench', gen_random_uuid(), now() + interval '1 day')`);
-    await this.#run(FILL);
     return token;
   }
 

@@ -1,5 +1,4 @@
 import 'reflect-metadata';
-import { generateKeyPairSync } from 'node:crypto';
 import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { createApp } from '../dist/create-app.js';
@@ -13,6 +12,7 @@ import { loadConfig } from '../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../dist/platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '../dist/platform/kms/call-policy.js';
 import { createLogger } from '../dist/platform/telemetry/pino-options.js';
+import { enroll, publicKeyLine } from './enroll.js';
 
 const [folder, people = '32'] = process.argv.slice(2);
 const port = 20_000 + (process.pid % 20_000);
@@ -52,7 +52,9 @@ const app = await createApp(config, logger, {
 });
 await app.listen();
 const tokens = [];
-for (let person = 0; person < Number(people); person += 1) tokens.push(await enroll(person));
+for (let person = 0; person < Number(people); person += 1) {
+  tokens.push(await enroll({ baseUrl, key, person }));
+}
 
 process.on('message', ({ count }) => void answerCount(count));
 process.on('disconnect', () => void stop());
@@ -72,50 +74,4 @@ async function answerCount(from) {
 async function stop() {
   await app.close();
   await idp.close();
-}
-
-/** Logs a person in and enrolls a software key. @returns the token of the session */
-async function enroll(person) {
-  const cookies = new Map();
-  const send = async (path, body) => {
-    const url = new URL(path, baseUrl);
-    const response = await fetch(url, {
-      method: body === undefined ? 'GET' : 'POST',
-      redirect: 'manual',
-      headers: {
-        origin: baseUrl,
-        'x-forwarded-for': `10.0.1.${person + 1}`,
-        cookie: [...cookies].map(([name, value]) => `${name}=${value}`).join('; '),
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    for (const cookie of response.headers.getSetCookie()) {
-      const [, name, value] = /^([^=]+)=([^;]*)/.exec(cookie);
-      cookies.set(name, value);
-    }
-    return response;
-  };
-  let next = `/login?provider=demo&login_hint=person-${person}@bench.example`;
-  while (next) {
-    const url = new URL(next, baseUrl);
-    next = (await send(url)).headers.get('location');
-    if (next) next = new URL(next, url).href;
-  }
-  const { state, publicKey } = await (await send('/enroll/webauthn/start', {})).json();
-  const credential = key.create(publicKey, baseUrl);
-  const answer = await send('/enroll/webauthn/complete', { state, credential });
-  if (answer.status !== 200) throw new Error(await answer.text());
-  return cookies.get('svc_session');
-}
-
-/** A fresh Ed25519 key as a line of `authorized_keys` (RFC 8709 §4). */
-function publicKeyLine() {
-  const { x } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
-  const field = (bytes) => Buffer.concat([Buffer.from([0, 0, 0, bytes.length]), bytes]);
-  const blob = Buffer.concat([
-    field(Buffer.from('ssh-ed25519')),
-    field(Buffer.from(x, 'base64url')),
-  ]);
-  return `ssh-ed25519 ${blob.toString('base64')}`;
 }

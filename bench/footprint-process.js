@@ -1,0 +1,31 @@
+/**
+ * The server of production (src/production.ts) with one more trusted root, so that software keys can enroll: what enrolls them,
+ * and the identity provider, are in another process. The settings are the environment; the root is the argument.
+ */
+import 'reflect-metadata';
+import { readFileSync } from 'node:fs';
+import { createApp } from '../dist/create-app.js';
+import {
+  PINNED_ROOTS,
+  trustAnchorFromPem,
+} from '../dist/domain/keys/authenticators/attestation/trust-anchors.js';
+import { loadConfig } from '../dist/platform/config/load-config.js';
+import { EDGE_TIMEOUTS } from '../dist/platform/http/edge/edge-timeouts.js';
+import { KMS_LIMITS } from '../dist/platform/kms/call-policy.js';
+import { createLogger } from '../dist/platform/telemetry/pino-options.js';
+import { returnStartUpMemory } from '../dist/production.js';
+
+const [rootFile] = process.argv.slice(2);
+const { config } = loadConfig(process.env);
+const app = await createApp(config, createLogger(config.log), {
+  composition: 'test',
+  ports: { https: 443, http: 80 },
+  hosts: [],
+  timeouts: EDGE_TIMEOUTS,
+  kmsLimits: KMS_LIMITS,
+  trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(readFileSync(rootFile, 'utf8'))],
+  pageScripts: [],
+  modules: [],
+});
+await app.listen();
+returnStartUpMemory();

@@ -1,0 +1,261 @@
+import { spawn } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { get } from 'node:http';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { Client } from 'pg';
+import { startDemoIdentityProvider } from '../dist/demo/identity-provider/identity-provider.js';
+import { SoftwareKey } from '../dist/demo/software-key/software-key.js';
+import '../test/support/typescript-hooks.js';
+import { enroll, publicKeyLine } from './enroll.js';
+import { load, percentile, table } from './measure.js';
+import { OAUTH_SCENARIOS, prepareOAuth } from './oauth.bench.js';
+import { ScimClient } from './scim-client.js';
+import { ScimData } from './scim-data.js';
+import { makeCaKey, SSH_SCENARIOS } from './ssh.bench.js';
+
+const { startDebianPostgres } = await import('../test/support/debian-postgres.ts');
+
+const TREE = dirname(import.meta.dirname);
+/** The most that each figure may be: milliseconds, and MiB of resident memory. */
+const LIMITS = { ready: 1000, idle: 140, loaded: 300 };
+/** Seconds after which a server without requests is idle. */
+const IDLE_SECONDS = 5;
+const PEOPLE = 32;
+const SCIM_USERS = 2000;
+const CLIENT = { clientId: 'svc', clientSecret: 'the secret of the bench client' };
+
+/** The works of the load, each with the clients that act at once. */
+const WORKS = [
+  { what: 'SSH certificates, 32 clients', open: SSH_SCENARIOS[1].open },
+  {
+    what: 'client_credentials, 32 clients',
+    prepare: prepareOAuth,
+    open: OAUTH_SCENARIOS[0].open,
+  },
+  { what: 'SCIM lists of 200, 4 clients', prepare: prepareScim, open: scimClients },
+];
+
+/**
+ * Measures how long the built server takes until it is ready on an existing database of Debian's PostgreSQL, the memory of the
+ * idle server, and its memory under load. Ends with status 1 if a figure is over its limit.
+ *
+ * @param args `[--starts=9] [--seconds=8]`: how often the server starts, and the seconds of each work
+ */
+export async function run(...args) {
+  const { starts, seconds } = optionsOf(args);
+  const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+  const postgres = await startDebianPostgres();
+  const port = 20_000 + (process.pid % 20_000);
+  const baseUrl = `http://localhost:${port}`;
+  const idp = await startDemoIdentityProvider({
+    ...CLIENT,
+    redirectUri: `${baseUrl}/oauth/callback`,
+  });
+  const shared = { folder, postgres, baseUrl, port, issuer: idp.issuer };
+  try {
+    const started = await measureStarts(shared, starts);
+    const loaded = await measureLoad(shared, seconds);
+    report(started, loaded, { starts, seconds });
+  } finally {
+    await idp.close();
+    await postgres.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function optionsOf(args) {
+  const { values } = parseArgs({
+    args,
+    options: {
+      starts: { type: 'string', default: '9' },
+      seconds: { type: 'string', default: '8' },
+    },
+  });
+  const [starts, seconds] = [Number(values.starts), Number(values.seconds)];
+  if (!(starts >= 1) || !(seconds > 0)) {
+    process.stderr.write('usage: npm run bench -- footprint [--starts=9] [--seconds=8]\n');
+    process.exit(2);
+  }
+  return { starts, seconds };
+}
+
+/** Starts production so many times. The first start makes the database and does not count. */
+async function measureStarts(shared, starts) {
+  const environment = await environmentOf(shared, 'production');
+  await (await startServer(['dist/main.js'], environment, shared)).stop();
+  const milliseconds = [];
+  let idle;
+  for (let start = 1; start <= starts; start += 1) {
+    const server = await startServer(['dist/main.js'], environment, shared);
+    milliseconds.push(server.milliseconds);
+    if (start === starts) {
+      await delay(IDLE_SECONDS * 1000);
+      idle = memoryOf(server.pid).now;
+    }
+    await server.stop();
+  }
+  return { milliseconds, idle };
+}
+
+/** Puts each work on one server, one after the other. */
+async function measureLoad(shared, seconds) {
+  const key = new SoftwareKey();
+  const rootFile = join(shared.folder, 'root.pem');
+  await writeFile(rootFile, key.rootPem);
+  const environment = await environmentOf(shared, 'load');
+  const server = await startServer(['bench/footprint-process.js', rootFile], environment, shared);
+  try {
+    const { baseUrl } = shared;
+    const tokens = [];
+    for (let person = 0; person < PEOPLE; person += 1) {
+      tokens.push(await enroll({ baseUrl, key, person }));
+    }
+    const database = { connectionString: environment.SVC_DATABASE_URL };
+    const target = { baseUrl, tokens, publicKeyLine: publicKeyLine(), database };
+    const rows = [];
+    for (const { what, prepare, open } of WORKS) {
+      const clients = await open(prepare ? await prepare(target) : target);
+      const { acts, highest } = await watchMemory(server.pid, async () => {
+        const latencies = await load(clients.length, seconds, (n) => clients[n].act());
+        return latencies.length;
+      });
+      for (const client of clients) client.close();
+      rows.push({ what, acts, highest, after: memoryOf(server.pid).now });
+    }
+    await delay(IDLE_SECONDS * 1000);
+    return { rows, later: memoryOf(server.pid).now };
+  } finally {
+    await server.stop();
+  }
+}
+
+async function prepareScim({ baseUrl, database }) {
+  const token = await new ScimData(database).fillUsers(SCIM_USERS);
+  return { url: `${baseUrl}/scim/v2`, token };
+}
+
+function scimClients({ url, token }) {
+  return Array.from({ length: 4 }, () => {
+    const client = new ScimClient(url, token);
+    const startIndex = () => 1 + Math.floor(Math.random() * (SCIM_USERS - 200));
+    return {
+      act: () => client.expect(200, 'GET', `/Users?startIndex=${startIndex()}&count=200`),
+      close: () => client.close(),
+    };
+  });
+}
+
+/** Makes an empty database, and the settings of a server on it. */
+async function environmentOf({ folder, postgres, baseUrl, port, issuer }, name) {
+  const admin = new Client({ connectionString: postgres.url('postgres', 'postgres') });
+  await admin.connect();
+  await admin.query(`CREATE ROLE ${name} LOGIN`);
+  await admin.query(`CREATE DATABASE ${name} OWNER ${name}`);
+  await admin.end();
+  const data = await mkdtemp(join(folder, 'data-'));
+  const encoding = { type: 'pkcs8', format: 'pem' };
+  const pem = (type, options) => generateKeyPairSync(type, options).privateKey.export(encoding);
+  return {
+    PATH: process.env.PATH,
+    SVC_BASE_URL: baseUrl,
+    SVC_LISTEN_ADDR: `127.0.0.1:${port}`,
+    SVC_DATA_DIR: data,
+    SVC_DATABASE_URL: postgres.url(name, name),
+    SVC_JWT_SECRET: 'a root secret that only the bench knows',
+    SVC_OIDC_SIGNING_KEY: pem('ec', { namedCurve: 'P-256' }),
+    SVC_OIDC_RSA_SIGNING_KEY: pem('rsa', { modulusLength: 3072 }),
+    SVC_SSH_CA_KEY_PATH: await makeCaKey(data),
+    SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1/128',
+    SVC_IDPS: 'demo',
+    SVC_IDP_DEMO_TYPE: 'oidc',
+    SVC_IDP_DEMO_ISSUER: issuer,
+    SVC_IDP_DEMO_CLIENT_ID: CLIENT.clientId,
+    SVC_IDP_DEMO_CLIENT_SECRET: CLIENT.clientSecret,
+    SVC_LOG_FORMAT: 'json',
+  };
+}
+
+/** Starts a program of the tree. @returns it with the milliseconds until it was ready */
+async function startServer(args, env, { baseUrl }) {
+  const began = performance.now();
+  const child = spawn(process.execPath, args, {
+    cwd: TREE,
+    env,
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
+  const ended = once(child, 'exit');
+  while (!(await isReady(baseUrl))) {
+    if (child.exitCode !== null) throw new Error(`${args[0]} did not start`);
+    await delay(5);
+  }
+  const milliseconds = performance.now() - began;
+  return {
+    pid: child.pid,
+    milliseconds,
+    async stop() {
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+function isReady(baseUrl) {
+  return new Promise((resolve) => {
+    get(`${baseUrl}/health/ready`, (response) => {
+      response.resume();
+      resolve(response.statusCode === 200);
+    }).on('error', () => resolve(false));
+  });
+}
+
+/** Reads the resident memory of a process (proc(5)) in MiB. */
+function memoryOf(pid) {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  return { now: Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1024 };
+}
+
+/** Runs an act, and reads the highest memory meanwhile, ten times a second. */
+async function watchMemory(pid, act) {
+  let highest = 0;
+  const read = () => {
+    highest = Math.max(highest, memoryOf(pid).now);
+  };
+  const timer = setInterval(read, 100);
+  try {
+    const acts = await act();
+    read();
+    return { acts, highest };
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+function report({ milliseconds, idle }, { rows, later }, { starts, seconds }) {
+  const median = percentile(milliseconds, 0.5);
+  const loaded = Math.max(...rows.map(({ highest }) => highest));
+  const figures = [
+    { figure: `ready, ms (median of ${starts})`, is: median, limit: LIMITS.ready },
+    { figure: `idle for ${IDLE_SECONDS} s, MiB`, is: idle, limit: LIMITS.idle },
+    { figure: 'loaded, MiB (highest)', is: loaded, limit: LIMITS.loaded },
+  ];
+  const works = rows.map(({ what, acts, highest, after }) => ({
+    work: what,
+    acts,
+    'highest MiB': highest.toFixed(0),
+    'at the end': after.toFixed(0),
+  }));
+  process.stdout.write(
+    `${table(figures.map(({ figure, is, limit }) => ({ figure, measured: is.toFixed(0), limit, over: is > limit ? 'YES' : 'no' })))}\n\n` +
+      `${table(works)}\n\n` +
+      `starts: ${milliseconds.map((ms) => ms.toFixed(0)).join(', ')} ms; ${seconds} s for each work; ` +
+      `${IDLE_SECONDS} s after the load: ${later.toFixed(0)} MiB\n` +
+      `PostgreSQL of Debian, which counts in no figure; MiB: resident memory of the process of the server\n`,
+  );
+  if (figures.some(({ is, limit }) => is > limit)) process.exitCode = 1;
+}
