@@ -1,7 +1,8 @@
 import { request as httpRequest } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { TIERS, type TierName } from '#platform/rate-limit/buckets/tiers.js';
+import type { TierName } from '#platform/http/routing/route-policy.js';
+import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { runScript, type ChildScript } from '../support/child-script.js';
 import { Client, type Answer } from '../support/client.js';

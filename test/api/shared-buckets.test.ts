@@ -6,7 +6,8 @@ import { DatabaseBuckets } from '#platform/rate-limit/buckets/database-buckets.j
 import { Networks, SITE_RATE, siteOf } from '#platform/rate-limit/networks.js';
 import { RateLimitsRepository } from '#platform/rate-limit/buckets/rate-limits.repository.js';
 import { hitOf } from '#platform/rate-limit/hit.js';
-import { TIERS, type TierName } from '#platform/rate-limit/buckets/tiers.js';
+import type { TierName } from '#platform/http/routing/route-policy.js';
+import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startDatabaseProxy, type DatabaseProxy } from '../support/database-proxy.js';
 import { RecordingLog } from '../support/recording-log.js';

@@ -3,7 +3,7 @@ import { AuditModule } from '#domain/audit/audit.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { SignInModule } from '#domain/sign-in/sign-in.module.js';
-import { OwnApplications } from './applications/own-applications.service.js';
+import { OwnApplications } from './own-applications.service.js';
 import { OwnAccount } from './own-account.service.js';
 import { OwnCredentials } from './own-credentials.service.js';
 

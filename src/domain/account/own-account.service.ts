@@ -7,8 +7,8 @@ import { DataSource, type EntityManager } from '#platform/database/statements/ty
 import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { exportedJson } from './account-export.js';
-import { countOwnApplications } from './applications/own-applications.repository.js';
-import { OwnApplications } from './applications/own-applications.service.js';
+import { countOwnApplications } from './own-applications.repository.js';
+import { OwnApplications } from './own-applications.service.js';
 import { readHeldRecords } from './held-records.repository.js';
 import { countOwnCertificates } from '#domain/ssh/own-certificates.repository.js';
 import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';

@@ -9,7 +9,7 @@ import { DataSource } from '#platform/database/statements/typeorm.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { ManagedApplications } from './applications/managed-applications.service.js';
 import { RegisteredResources } from './applications/registered-resources.service.js';
-import { ApplicationsRepository } from './clients/applications.repository.js';
+import { ApplicationsRepository } from './applications/applications.repository.js';
 import { ClientsRepository } from './clients/clients.repository.js';
 import { DynamicClientsRepository } from './clients/dynamic-clients.repository.js';
 import { ArtifactsRepository } from './grants/artifacts.repository.js';

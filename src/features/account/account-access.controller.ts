@@ -1,6 +1,6 @@
 import { Controller, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import type { z } from 'zod';
-import { OwnApplications } from '#domain/account/applications/own-applications.service.js';
+import { OwnApplications } from '#domain/account/own-applications.service.js';
 import type { EventRange } from '#domain/account/own-events.repository.js';
 import { OwnCredentials } from '#domain/account/own-credentials.service.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';

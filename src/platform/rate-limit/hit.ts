@@ -2,7 +2,8 @@ import { hash } from 'node:crypto';
 import { holderText } from '#platform/gcra/bookings.js';
 import { NO_CREDENTIAL, type Hit } from './buckets/buckets.js';
 import { normalizeIp } from './buckets/throttler.js';
-import { TIERS, type TierName } from './buckets/tiers.js';
+import type { TierName } from '#platform/http/routing/route-policy.js';
+import { TIERS } from './buckets/tiers.js';
 
 /**
  * Returns the hit of a client's request, by its address. An IPv6 client is its /64, which one subscriber has. Clients whose

@@ -3,7 +3,8 @@ import type { ClientAddressResolver } from '#platform/http/request/client-addres
 import type { HeaderLine } from '#platform/http/contract/kept-headers.js';
 import type { Buckets } from './buckets/buckets.js';
 import { hitOf } from './hit.js';
-import { TIERS, type TierName } from './buckets/tiers.js';
+import type { TierName } from '#platform/http/routing/route-policy.js';
+import { TIERS } from './buckets/tiers.js';
 
 const LIMIT = 'x-ratelimit-limit';
 const REMAINING = 'x-ratelimit-remaining';

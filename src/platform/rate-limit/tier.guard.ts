@@ -12,7 +12,7 @@ import { responseErrorOf } from '#platform/http/errors/error-log.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { clientAddressOf } from '#platform/http/request/client-origin.js';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
-import type { RoutePolicy } from '#platform/http/routing/route-policy.js';
+import type { RoutePolicy, TierName } from '#platform/http/routing/route-policy.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Buckets, type Hit } from './buckets/buckets.js';
 import { hitOf, holderOf } from './hit.js';
@@ -20,7 +20,6 @@ import { isFailedAttempt } from './failed-attempt.js';
 import type { Decision } from '#platform/gcra/gcra.js';
 import { noteLimit } from './limit-headers.js';
 import { Networks } from './networks.js';
-import type { TierName } from './buckets/tiers.js';
 
 /**
  * Global, and the first guard: holds every route to its tier, before anything is looked up or read. A client is its address;

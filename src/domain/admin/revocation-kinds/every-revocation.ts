@@ -5,7 +5,7 @@ import { AuditLog } from '#domain/audit/audit.repository.js';
 import { AuthenticatorsRepository } from '#domain/keys/authenticators/authenticators.repository.js';
 import { EnrollmentPassesRepository } from '#domain/keys/enrollment-passes/enrollment-passes.repository.js';
 import { GitHubTokenRevocation } from '#domain/github/tokens/github-token-revocation.repository.js';
-import { ApplicationsRepository } from '#domain/oauth/clients/applications.repository.js';
+import { ApplicationsRepository } from '#domain/oauth/applications/applications.repository.js';
 import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { CertificateRevocation } from '#domain/ssh/certificate-revocation.repository.js';

@@ -9,7 +9,7 @@ import {
   type ClientApplication,
   type ApplicationFacts,
   type ApplicationManager,
-} from '../clients/applications.repository.js';
+} from './applications.repository.js';
 import {
   ClientsRepository,
   type ClientAccess,

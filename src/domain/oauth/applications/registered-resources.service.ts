@@ -8,10 +8,7 @@ import type {
 } from '#domain/access-revocation/revocable.js';
 import { withoutZeros } from '#domain/access-revocation/revocable.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import {
-  ApplicationsRepository,
-  type ClientApplication,
-} from '../clients/applications.repository.js';
+import { ApplicationsRepository, type ClientApplication } from './applications.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { registrationOf } from './registration-metadata.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ClientApplication } from '#domain/oauth/clients/applications.repository.js';
+import type { ClientApplication } from '#domain/oauth/applications/applications.repository.js';
 import type { ClientSecret } from '#domain/oauth/clients/clients.repository.js';
 import { AUTH_METHODS } from '#domain/oauth/applications/registration.js';
 import { clusterNameOf } from './registration/cluster-registration.js';

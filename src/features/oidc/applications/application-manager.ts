@@ -1,4 +1,4 @@
-import type { ApplicationManager } from '#domain/oauth/clients/applications.repository.js';
+import type { ApplicationManager } from '#domain/oauth/applications/applications.repository.js';
 import { ADMIN_SCOPE, APPLICATIONS_SCOPE } from '#domain/sessions/access-token.js';
 import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';

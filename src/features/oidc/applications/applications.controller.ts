@@ -17,7 +17,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import {
   applicationVersion,
   type ClientApplication,
-} from '#domain/oauth/clients/applications.repository.js';
+} from '#domain/oauth/applications/applications.repository.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
 import { assertMatches, entityTag } from '#platform/http/request/entity-tag.js';

@@ -6,7 +6,7 @@ import type { NotedSecret } from '#domain/audit/noted-act.js';
 import type {
   ClientApplication,
   ApplicationManager,
-} from '#domain/oauth/clients/applications.repository.js';
+} from '#domain/oauth/applications/applications.repository.js';
 import {
   ClientsRepository,
   type ClientAccess,

@@ -4,7 +4,7 @@ import {
   ApplicationsRepository,
   type ApplicationManager,
   type ClientApplication,
-} from '#domain/oauth/clients/applications.repository.js';
+} from '#domain/oauth/applications/applications.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { newUuid } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { artifactId } from '#domain/oauth/grants/artifact.js';
 import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
-import { ApplicationsRepository } from '#domain/oauth/clients/applications.repository.js';
+import { ApplicationsRepository } from '#domain/oauth/applications/applications.repository.js';
 import {
   DynamicClientsRepository,
   type RecordedConsent,

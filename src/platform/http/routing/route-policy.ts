@@ -1,6 +1,5 @@
 import type { ZodType } from 'zod';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
-import type { TierName } from '#platform/rate-limit/buckets/tiers.js';
 
 /** A way to read a body; `raw` reads the bytes of a JSON text, which a signature covers; `none` reads no body at all. */
 export type BodyKind = 'json' | 'scim' | 'form' | 'fields' | 'raw' | 'none';
@@ -80,6 +79,9 @@ export interface AskedParts {
 
 /** The rule of a route without a caller: it reads no session and no cookie. */
 export const PUBLIC = { session: 'none', origin: 'any' } as const satisfies AuthRule;
+
+/** The name of a tier of the rate limit. `platform/rate-limit` has the rate of each. */
+export type TierName = 'authentication' | 'issuance' | 'general';
 
 /** The rules of a route, which the edge, the guards and the error renderer apply. */
 export interface RoutePolicy {

@@ -1,4 +1,5 @@
 import { LAPSE_INTERVALS } from '#platform/gcra/bookings.js';
+import type { TierName } from '#platform/http/routing/route-policy.js';
 import { longestDebt, type Rate } from '#platform/gcra/gcra.js';
 
 /** The tiers, fixed by the requirements. A client has one bucket in each. */
@@ -6,10 +7,7 @@ export const TIERS = {
   authentication: { burst: 8, interval: 2000 },
   issuance: { burst: 15, interval: 2000 },
   general: { burst: 20, interval: 1000 },
-} as const satisfies Record<string, Rate>;
-
-/** The name of a tier. */
-export type TierName = keyof typeof TIERS;
+} as const satisfies Record<TierName, Rate>;
 
 /** Milliseconds after which the bucket of any tier is as good as new, and has no bookings: none is for later than its debt. */
 export const LONGEST_STATE = Math.max(

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { hitOf } from '#platform/rate-limit/hit.js';
 import { LocalBuckets } from '#platform/rate-limit/buckets/local-buckets.js';
-import { TIERS, type TierName } from '#platform/rate-limit/buckets/tiers.js';
+import type { TierName } from '#platform/http/routing/route-policy.js';
+import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 
 const ask = (buckets: LocalBuckets, client: string, tier: TierName = 'general') => {
   const { burst, interval } = TIERS[tier];

@@ -1,4 +1,4 @@
-import type { ClientApplication } from '#domain/oauth/clients/applications.repository.js';
+import type { ClientApplication } from '#domain/oauth/applications/applications.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { resourceKey } from '#domain/oauth/clients/resource-key.js';
 import { isOwnOrigin, type OwnAudiences } from '../../protocol/resource-servers.js';

@@ -12,7 +12,7 @@ import {
   applicationVersion,
   type ApplicationManager,
   type ClientApplication,
-} from '#domain/oauth/clients/applications.repository.js';
+} from '#domain/oauth/applications/applications.repository.js';
 import type { ClientSecret } from '#domain/oauth/clients/clients.repository.js';
 import { endsSoon, lastSecretEnd } from '#domain/oauth/clients/secret-expiry.js';
 import type { LiveSession, VerifiedSession } from '#domain/sessions/session.js';

@@ -1,8 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
-import { redirectUrisOf } from './clients.repository.js';
-import { domainsAbove, resourceKey } from './resource-key.js';
+import { redirectUrisOf } from '../clients/clients.repository.js';
+import { domainsAbove, resourceKey } from '../clients/resource-key.js';
 
 /** A client that a user registered, or a cluster that an admin registered, as its managers see it. */
 export interface ClientApplication {
