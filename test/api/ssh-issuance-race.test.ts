@@ -91,7 +91,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
       const request = {
         ...session,
         keyId: 'k',
-        publicKey: 'SHA256:k',
+        keyFingerprint: 'SHA256:k',
         caFingerprint: 'SHA256:ca',
         isSecurityKey: false,
         attestationRequired: false,

@@ -40,27 +40,13 @@ export class AccessRevocation {
   }
 
   /**
-   * Revokes everything of a user that an event ends.
-   *
-   * @param tx a transaction that has locked the row of the user
-   * @returns the counts for the audit event
-   */
-  async end(
-    tx: EntityManager,
-    user: LockedUser,
-    scope: RevocationScope,
-    cause: RevocationCause,
-  ): Promise<RevokedCounts> {
-    return this.endAll(tx, [user], scope, cause);
-  }
-
-  /**
-   * Does the same for many users, some at a time, so that no statement exceeds its time limit.
+   * Revokes everything of some users that an event ends. Of many users it ends some at a time, so
+   * that no statement exceeds its time limit.
    *
    * @param tx a transaction that has locked the rows of the users
    * @returns the sums for the audit event
    */
-  async endAll(
+  async end(
     tx: EntityManager,
     users: readonly LockedUser[],
     scope: RevocationScope,

@@ -138,14 +138,14 @@ export class MemberTies {
       let ended: RevokedCounts = {};
       if (holder && holder.id !== id) {
         await this.users.clearEmail(tx, holder.id);
-        ended = await this.accessRevocation.end(tx, holder, 'provider-withdrawn', cause);
+        ended = await this.accessRevocation.end(tx, [holder], 'provider-withdrawn', cause);
         await this.users.unbind(tx, holder.id);
         await this.users.copyDemandForPass(tx, holder.id, id);
       }
       await releaseAddresses(tx, id);
       await this.tombstones.readmit(tx, orgId, address);
       if (member.email !== null && member.email !== address) {
-        await this.accessRevocation.end(tx, member, 'email-changed', cause);
+        await this.accessRevocation.end(tx, [member], 'email-changed', cause);
       }
       await this.users.giveEmail(tx, id, address);
       const takenFrom = holder?.id ?? null;
@@ -160,7 +160,7 @@ export class MemberTies {
     const { id, email } = member;
     const { orgId } = act.admin;
     const cause = { reason: 'parted from a record by an admin', revokedBy: act.admin.id };
-    const ended = await this.accessRevocation.end(tx, member, 'provider-withdrawn', cause);
+    const ended = await this.accessRevocation.end(tx, [member], 'provider-withdrawn', cause);
     const newId = newUuid();
     await this.users.movePerson(tx, id, newId);
     if (email !== null) await partAddress(tx, [id], email);

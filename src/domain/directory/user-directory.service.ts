@@ -137,7 +137,7 @@ export class UserDirectory {
     deprovisioning: Deprovisioning,
     change?: () => Promise<unknown>,
   ): Promise<RevokedCounts> {
-    const revoked = await this.accessRevocation.end(tx, user, scope, deprovisioning);
+    const revoked = await this.accessRevocation.end(tx, [user], scope, deprovisioning);
     const counts = sumOf([revoked, deprovisioning.endedByForeignKey ?? {}]);
     await change?.();
     const acts = [actOf(user, scope, deprovisioning)];
@@ -178,7 +178,7 @@ export class UserDirectory {
     if (await this.tombstones.forbidsAddress(tx, orgId, email, id)) return;
     if (!(await this.#changeEmail(tx, id, email))) return;
     const cause = { reason: 'e-mail changed', revokedBy: 'upstream' };
-    await this.accessRevocation.end(tx, user, 'email-changed', cause);
+    await this.accessRevocation.end(tx, [user], 'email-changed', cause);
     await this.#recordOwn(tx, 'email_changed', { id, orgId }, origin, {
       from: user.email,
       to: email,

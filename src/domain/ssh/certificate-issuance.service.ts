@@ -112,7 +112,7 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       attestationRequired: requireSecurityKey,
       attestation,
       keyId,
-      publicKey: subject.fingerprint,
+      keyFingerprint: subject.fingerprint,
       caFingerprint: authority.fingerprint,
       ...this.#choosePrincipals(session.email, request.principals),
       principalsDomain: this.config.ssh.principalsDomain,
@@ -145,19 +145,20 @@ export class CertificateIssuance implements OnApplicationBootstrap {
 
   /** Records a certificate, and the key with it where this request proves the key. */
   async #record(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
-    const { userId, publicKey, attestation } = request;
+    const { userId, keyFingerprint, attestation } = request;
     const outcome = await (attestation
       ? this.manager.transaction(async (tx) => {
           const recorded = await SSH_CERTIFICATE.issue(tx, request);
           // The statement has locked the row of the user.
-          if ('issued' in recorded) await recordAttestedKey(tx, userId, publicKey, attestation);
+          if ('issued' in recorded)
+            await recordAttestedKey(tx, userId, keyFingerprint, attestation);
           return recorded;
         })
       : this.issuance.issue(SSH_CERTIFICATE, request));
     // The statement withholds a certificate for two reasons. The look-up here only chooses the text.
     const isWithheld = 'denial' in outcome && outcome.denial === 'withheld';
     if (isWithheld && request.attestationRequired && !attestation) {
-      if (!(await isAttestedKey(this.manager, userId, publicKey))) throw hardwareRequired();
+      if (!(await isAttestedKey(this.manager, userId, keyFingerprint))) throw hardwareRequired();
     }
     return outcome;
   }

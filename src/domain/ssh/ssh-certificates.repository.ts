@@ -18,7 +18,7 @@ export interface SshCertificateRequest extends RequestOfUser {
   readonly email: string;
   readonly keyId: string;
   /** Fingerprint of the key to certify. */
-  readonly publicKey: string;
+  readonly keyFingerprint: string;
   readonly caFingerprint: string;
   /** Whether the key claims to live in a security key: only then the record of attested keys is read. */
   readonly isSecurityKey: boolean;
@@ -114,7 +114,7 @@ export const SSH_CERTIFICATE = new IssuanceKind<
     session_id: request.sessionId,
     email: request.email,
     key_id: request.keyId,
-    public_key: request.publicKey,
+    public_key: request.keyFingerprint,
     ca_fingerprint: request.caFingerprint,
     is_security_key: request.isSecurityKey,
     attestation_required: request.attestationRequired,

@@ -162,7 +162,7 @@ export class OrganizationProviders {
       const bound = await listBoundUsers(tx, orgId, provider);
       const alone = await withoutOtherProvider(tx, orgId, provider, bound);
       await this.#assertMayWithdraw(tx, admin, provider, alone);
-      const counts = await this.accessRevocation.endAll(tx, alone, 'provider-withdrawn', {
+      const counts = await this.accessRevocation.end(tx, alone, 'provider-withdrawn', {
         reason: 'identity provider withdrawn',
         revokedBy: admin.id,
       });

@@ -188,7 +188,7 @@ export class RecordWrites {
   ): Promise<void> {
     const cause = { reason: 'the address moved to another record', revokedBy: 'scim' };
     await this.users.clearEmail(tx, id);
-    await this.accessRevocation.end(tx, { id }, 'email-changed', cause);
+    await this.accessRevocation.end(tx, [{ id }], 'email-changed', cause);
     this.#security.warn({ userId: id, orgId, email }, 'an address moved to another record');
   }
 
@@ -249,7 +249,7 @@ export class RecordWrites {
     if (isTakeOver) await this.#recordTakeOver(tx, actor, current, next);
     if (next.email !== current.email) {
       const cause = { reason: 'e-mail changed', revokedBy: 'scim' };
-      await this.accessRevocation.end(tx, current, 'email-changed', cause);
+      await this.accessRevocation.end(tx, [current], 'email-changed', cause);
     }
     await this.#warnOfNewPlain(tx, actor, current, next);
     if (!(await this.#applyActive(tx, actor, current, next, moved))) return changed;

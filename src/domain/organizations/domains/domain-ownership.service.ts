@@ -274,7 +274,7 @@ export class DomainOwnership {
     return async () => {
       const cause = { reason: 'domain claimed', revokedBy: 'organization' };
       const outsiders = users.filter(({ orgId, inDomain }) => orgId === null && inDomain);
-      const counts = await this.accessRevocation.endAll(tx, outsiders, 'domain-lost', cause);
+      const counts = await this.accessRevocation.end(tx, outsiders, 'domain-lost', cause);
       const doubles = await this.accessRevocation.claimDomain(tx, own, cause);
       const lost = loser ? await this.#endOfLoser(tx, loser, users) : {};
       const strangers = users.filter(({ orgId }) => orgId !== own.orgId);
@@ -314,7 +314,7 @@ export class DomainOwnership {
     cause: RevocationCause,
   ): Promise<RevokedCounts> {
     const users = locked.filter(({ orgId, inDomain }) => inDomain && orgId === own.orgId);
-    const counts = await this.accessRevocation.endAll(tx, users, 'domain-lost', cause);
+    const counts = await this.accessRevocation.end(tx, users, 'domain-lost', cause);
     const standing = await this.accessRevocation.endOfDomain(tx, own, cause);
     return { users: users.length, ...sumOf([counts, standing]) };
   }

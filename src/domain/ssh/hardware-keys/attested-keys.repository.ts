@@ -21,17 +21,17 @@ export interface KeyAttestation {
  * Records a proven key of a user. The caller has the row of the user locked, so that an end of the account comes before or after. A
  * record that is there stays: a security key attests a key once.
  *
- * @param publicKey the fingerprint of the key
+ * @param keyFingerprint `SHA256:…`
  */
 export async function recordAttestedKey(
   tx: EntityManager,
   userId: string,
-  publicKey: string,
+  keyFingerprint: string,
   { aaguid, model, verifyRequired }: KeyAttestation,
 ): Promise<void> {
   await sql(tx)`
     INSERT INTO ssh_attested_keys (user_id, public_key, aaguid, model, verify_required)
-    VALUES (${userId}, ${publicKey}, ${aaguid}, ${model}, ${verifyRequired})
+    VALUES (${userId}, ${keyFingerprint}, ${aaguid}, ${model}, ${verifyRequired})
     ON CONFLICT (user_id, public_key) DO NOTHING`;
 }
 
@@ -39,10 +39,10 @@ export async function recordAttestedKey(
 export async function isAttestedKey(
   tx: EntityManager,
   userId: string,
-  publicKey: string,
+  keyFingerprint: string,
 ): Promise<boolean> {
   const rows = await sql(tx)`
-    SELECT FROM ssh_attested_keys WHERE user_id = ${userId} AND public_key = ${publicKey}`;
+    SELECT FROM ssh_attested_keys WHERE user_id = ${userId} AND public_key = ${keyFingerprint}`;
   return rows.length > 0;
 }
 

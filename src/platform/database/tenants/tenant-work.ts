@@ -102,9 +102,18 @@ export class TenantWork {
     }
   }
 
-  /** Runs bounded work in a transaction, which is repeated after a deadlock ({@link withTransactionRetry}). */
-  transact<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
-    return this.bounded(tenant, () => withTransactionRetry(this.main, work));
+  /**
+   * Changes some rows in a transaction, which is repeated after a deadlock.
+   *
+   * @throws DomainError rate_limited or unavailable when its share does not come
+   */
+  async transact<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
+    const leave = await this.#bounded.take(tenant, PATIENCE);
+    try {
+      return await withTransactionRetry(this.main, work);
+    } finally {
+      leave();
+    }
   }
 }
 
