@@ -180,13 +180,13 @@ describe('work whose cost grows with the data of a tenant', () => {
     ['a removal of a user', () => organization.scim('DELETE', `/Users/${userId}`)],
   ])('10.2 %s takes no more than a share of the main pool', async (_, ask) => {
     const tenantWork = app.nest.get(TenantWork);
-    const work = vi.spyOn(tenantWork, 'bounded');
+    const work = [vi.spyOn(tenantWork, 'bounded'), vi.spyOn(tenantWork, 'transact')];
     const reads = vi.spyOn(tenantWork, 'costly');
     expect((await ask()).status).toBeLessThan(300);
-    const tenants = work.mock.calls.map(([tenant]) => tenant);
+    const tenants = work.flatMap(({ mock }) => mock.calls.map(([tenant]) => tenant));
     expect(new Set(tenants)).toEqual(new Set([orgId]));
     expect(reads).not.toHaveBeenCalled();
-    work.mockRestore();
+    for (const share of work) share.mockRestore();
     reads.mockRestore();
   });
 
