@@ -6,7 +6,8 @@ FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
-COPY nest-cli.json rolldown.config.js tsconfig.json tsconfig.build.json ./
+COPY rolldown.config.js tsconfig.json tsconfig.build.json ./
+COPY scripts ./scripts
 COPY src ./src
 RUN npm run build && rm -r dist/demo
 

@@ -1,0 +1,10 @@
+/** `npm run build`: compiles what changed, removes what has no source, copies the assets, and bundles the command. */
+import { bundleCommand, compile, prepareBuild } from './projects.js';
+
+prepareBuild();
+try {
+  await Promise.all([compile(), bundleCommand()]);
+} catch (error) {
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,98 @@
+/**
+ * `npm run dev`: builds and starts the server. At every change of a source it writes the changed output and starts the server
+ * again at once; the types are checked beside it, because a check takes longer than a start.
+ */
+import { spawn } from 'node:child_process';
+import { existsSync, readFileSync, watch, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import ts from 'typescript';
+import { bundleCommand, compile, COMPILER, prepareBuild, ROOT } from './projects.js';
+
+/** An editor writes the files of one change within this time, in milliseconds. */
+const ONE_CHANGE = 50;
+
+const SOURCES = join(ROOT, 'src');
+const OUTPUTS = join(ROOT, 'dist');
+
+prepareBuild();
+await Promise.all([compile(), bundleCommand()]).catch(() => undefined); // the watch below reports it again
+
+const check = ['--watch', '--preserveWatchOutput', '--noEmit', '-p', 'tsconfig.build.json'];
+const checker = spawn(process.execPath, [COMPILER, ...check], {
+  cwd: ROOT,
+  stdio: ['ignore', 2, 2],
+});
+const options = compilerOptions();
+const changed = new Set();
+let timer;
+let server = start();
+let isEnding = false;
+let isRestarting = false;
+
+watch(SOURCES, { recursive: true }, (_, path) => {
+  if (path === null) return;
+  changed.add(path);
+  clearTimeout(timer);
+  timer = setTimeout(update, ONE_CHANGE);
+});
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.once(signal, () => {
+    isEnding = true;
+    checker.kill();
+    afterServer(() => process.exit());
+  });
+}
+
+/** Writes the outputs of the changed sources, and starts the server with them. */
+function update() {
+  const sources = [...changed].filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'));
+  const hasOthers = changed.size > sources.length || sources.some((path) => !isSource(path));
+  changed.clear();
+  if (hasOthers) prepareBuild();
+  for (const path of sources.filter(isSource)) transpile(path);
+  restart();
+}
+
+function isSource(path) {
+  return existsSync(join(SOURCES, path));
+}
+
+/** Writes the output of one source without a look at another: the configuration demands that this is enough (isolatedModules). */
+function transpile(path) {
+  const text = readFileSync(join(SOURCES, path), 'utf8');
+  const fileName = join(SOURCES, path);
+  const { outputText, sourceMapText } = ts.transpileModule(text, {
+    fileName,
+    compilerOptions: options,
+  });
+  const output = join(OUTPUTS, path.replace(/\.ts$/, '.js'));
+  writeFileSync(output, outputText);
+  if (sourceMapText !== undefined) writeFileSync(`${output}.map`, sourceMapText);
+}
+
+function compilerOptions() {
+  const file = join(ROOT, 'tsconfig.build.json');
+  const { config } = ts.readConfigFile(file, ts.sys.readFile);
+  const parsed = ts.parseJsonConfigFileContent(config, ts.sys, ROOT).options;
+  return { ...parsed, module: ts.ModuleKind.ESNext, incremental: false };
+}
+
+function start() {
+  return spawn(process.execPath, ['dist/main.js'], { cwd: ROOT, stdio: 'inherit' });
+}
+
+function restart() {
+  if (isRestarting) return;
+  isRestarting = true;
+  afterServer(() => {
+    isRestarting = false;
+    if (!isEnding) server = start();
+  });
+}
+
+/** Ends the server as an operator does, because it closes its database then, and acts afterwards. */
+function afterServer(act) {
+  if (server.exitCode !== null || server.signalCode !== null) return act();
+  server.once('close', act);
+  server.kill('SIGINT'); // after SIGTERM it would go on listening for requests that a balancer still sends
+}

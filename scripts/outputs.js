@@ -1,0 +1,75 @@
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+
+/** Matches the endings of what the compiler makes of one source. */
+const OUTPUT = /\.(?:js|d\.ts)(?:\.map)?$/;
+
+/**
+ * Compares the sources of a project with its build.
+ *
+ * @param {readonly string[]} sources the paths of all sources, from their folder
+ * @param {readonly string[]} built the paths of all built files, from theirs
+ * @returns {{ stale: string[], missing: string[], assets: string[] }} the built files without a source, the sources without
+ *   a built file, and the files that are copied as they are
+ */
+export function compareOutputs(sources, built) {
+  const compiled = sources.filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'));
+  const assets = sources.filter(
+    (path) => !path.endsWith('.ts') && !/(?:^|\/)README\.md$/.test(path),
+  );
+  const made = new Set(compiled.map((path) => path.slice(0, -'.ts'.length)));
+  const copied = new Set(assets);
+  const present = new Set(built);
+  return {
+    stale: built.filter((path) => !copied.has(path) && !made.has(path.replace(OUTPUT, ''))),
+    missing: compiled.filter((path) => !present.has(path.replace(/\.ts$/, '.js'))),
+    assets,
+  };
+}
+
+/**
+ * Prepares the folder of a build for an incremental compiler: it removes what has no source, and copies the assets that
+ * changed. If the output of a source that the compiler remembers is missing, it removes that memory, because the compiler does not
+ * look for outputs.
+ *
+ * @param {{ sources: string, outputs: string, memory: string, kept: readonly string[] }} project the folder of the sources, that
+ *   of the build, the file of the compiler's memory, and the files of the build that have another maker
+ */
+export function prepareOutputs({ sources, outputs, memory, kept }) {
+  mkdirSync(outputs, { recursive: true });
+  const spared = new Set([relative(outputs, memory), ...kept]);
+  const built = filesIn(outputs).filter((path) => !spared.has(path));
+  const { stale, missing, assets } = compareOutputs(filesIn(sources), built);
+  for (const path of stale) rmSync(join(outputs, path));
+  for (const path of assets) copyIfChanged(join(sources, path), join(outputs, path));
+  if (missing.length > 0 && remembers(memory, missing)) rmSync(memory);
+}
+
+/** Tells if the compiler's memory, a JSON document with the paths of all sources, names one of some sources. */
+function remembers(memory, sources) {
+  if (!existsSync(memory)) return false;
+  const text = readFileSync(memory, 'utf8');
+  return sources.some((path) => text.includes(`/${path}"`));
+}
+
+/** Copies a file unless its copy has the same size and is not older. */
+function copyIfChanged(from, to) {
+  const [source, copy] = [statSync(from), statSync(to, { throwIfNoEntry: false })];
+  if (copy && copy.size === source.size && copy.mtimeMs >= source.mtimeMs) return;
+  mkdirSync(dirname(to), { recursive: true });
+  copyFileSync(from, to);
+}
+
+function filesIn(folder) {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(folder, join(entry.parentPath, entry.name)));
+}

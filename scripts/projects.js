@@ -1,0 +1,49 @@
+import { spawn } from 'node:child_process';
+import { join, resolve } from 'node:path';
+import { prepareOutputs } from './outputs.js';
+
+/** The folder of the checkout. */
+export const ROOT = resolve(import.meta.dirname, '..');
+
+/** The program of the compiler. */
+export const COMPILER = join(ROOT, 'node_modules/typescript/bin/tsc');
+
+/** The configurations of the compiler, from the folder of the checkout. */
+export const CONFIGURATIONS = ['tsconfig.build.json'];
+
+const SERVER = {
+  sources: join(ROOT, 'src'),
+  outputs: join(ROOT, 'dist'),
+  memory: join(ROOT, 'dist/.tsbuildinfo'),
+  kept: ['svc.mjs'],
+};
+
+/** Removes the stale files of the build, and copies the assets that changed. */
+export function prepareBuild() {
+  prepareOutputs(SERVER);
+}
+
+/** Compiles the sources that changed. @throws Error when the compiler found an error, which it has printed */
+export function compile() {
+  return run(COMPILER, ['--build', ...CONFIGURATIONS]);
+}
+
+/** Bundles the command from its sources. @throws Error when the bundler failed */
+export function bundleCommand() {
+  return run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c']);
+}
+
+/** Runs a program of Node, with its output on standard error, so that a script can print a result on standard output. */
+function run(program, args) {
+  return new Promise((done, fail) => {
+    const child = spawn(process.execPath, [program, ...args], {
+      cwd: ROOT,
+      stdio: ['ignore', 2, 2],
+    });
+    child.once('error', fail);
+    child.once('close', (status) => {
+      if (status === 0) done();
+      else fail(new Error(`${program} ended with status ${status}`));
+    });
+  });
+}
