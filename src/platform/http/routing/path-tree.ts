@@ -59,14 +59,13 @@ function valueBelow<T>(node: Node<T>, segments: readonly string[], at: number): 
   return valueBelow(node.parameter, segments, at + 1);
 }
 
-function segmentsOf(template: string): string[] {
+/** Splits a path or a template as the router reads it. */
+export function segmentsOf(template: string): readonly string[] {
   return normalizePath(template).split('/').slice(1);
 }
 
-/** True if a template matches a path, or another template whose parameters stand for themselves. */
-export function matchesTemplate(template: string, path: string): boolean {
-  const wanted = segmentsOf(template);
-  const segments = segmentsOf(path);
+/** True if the segments of a template match a path, or another template whose parameters stand for themselves. */
+export function matchesSegments(wanted: readonly string[], segments: readonly string[]): boolean {
   return (
     wanted.length === segments.length &&
     wanted.every((segment, i) =>

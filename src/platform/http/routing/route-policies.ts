@@ -5,7 +5,7 @@ import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { originForm, requestPath } from '#platform/http/contract/request-path.js';
 import type { HandlerSchemas } from './handler-schemas.js';
 import { asUnmatched, UNMATCHED_POLICY, type RoutePolicy } from './route-policy.js';
-import { matchesTemplate, PathTree } from './path-tree.js';
+import { matchesSegments, PathTree, segmentsOf } from './path-tree.js';
 import type { RouteTable } from './route-table.js';
 
 /** The template of the route that takes every request that no other route takes. */
@@ -24,6 +24,12 @@ export interface CompiledRoute {
 
 /** The method of a controller that answers a route. */
 export type Handler = (...parameters: never[]) => unknown;
+
+/** A route with its template in segments: all pairs of templates are compared at the start. */
+interface SplitRoute {
+  readonly route: CompiledRoute;
+  readonly wanted: readonly string[];
+}
 
 /** The routes of one path, in the order in which the router tries them. */
 interface PathEntry {
@@ -55,8 +61,9 @@ export class RoutePolicies {
     private readonly bases: readonly string[] = [],
   ) {
     this.resourceMetadata = routes.find(({ policy }) => policy.resourceMetadata)?.template;
+    const bySegments = routes.map((route) => ({ route, wanted: segmentsOf(route.template) }));
     for (const { handler, template, policy } of routes) {
-      this.#byPath.set(template, entryOf(template, routes));
+      this.#byPath.set(template, entryOf(template, bySegments));
       const byTemplate = this.#byHandler.get(handler) ?? new Map<string, RoutePolicy>();
       this.#byHandler.set(handler, byTemplate.set(template, policy));
     }
@@ -113,8 +120,11 @@ export class RoutePolicies {
 }
 
 /** @throws Error where routes of one path differ in a rule that applies before the method counts */
-function entryOf(template: string, routes: readonly CompiledRoute[]): PathEntry {
-  const matching = routes.filter((route) => matchesTemplate(route.template, template));
+function entryOf(template: string, routes: readonly SplitRoute[]): PathEntry {
+  const segments = segmentsOf(template);
+  const matching = routes
+    .filter(({ wanted }) => matchesSegments(wanted, segments))
+    .map(({ route }) => route);
   const byMethod = new Map<string, RoutePolicy>();
   for (const { method, policy } of matching) {
     if (!byMethod.has(method)) byMethod.set(method, policy);
