@@ -3,7 +3,10 @@ import {
   type TestProjectInlineConfiguration,
   type ViteUserConfig,
 } from 'vitest/config';
+import { useMemoryDirectory } from './test/support/memory-directory.js';
 import { PROJECTS, TestFiles, type ProjectName } from './test/support/projects/projects.js';
+
+useMemoryDirectory();
 
 const files = new TestFiles(import.meta.dirname);
 

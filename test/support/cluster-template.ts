@@ -22,6 +22,9 @@ export const CHEAP_SETTINGS = {
   fsync: 'off',
   full_page_writes: 'off',
   autovacuum: 'off',
+  wal_level: 'minimal', // so that a copied database is not written to the log
+  max_wal_senders: '0',
+  max_wal_size: '256MB',
   deadlock_timeout: '20ms',
 } as const;
 

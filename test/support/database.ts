@@ -16,7 +16,7 @@ export interface TestDatabase {
 
 /** Copies the template of this run, and confirms its server. A test file calls this once, and `drop` at its end. */
 export async function createTestDatabase(): Promise<TestDatabase> {
-  const database = await create(`TEMPLATE ${inject('testServer').template}`);
+  const database = await create(copyOf(inject('testServer').template));
   await confirmServer(database.url);
   return database;
 }
@@ -28,7 +28,12 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 
 /** Copies a database with all that it holds, as a standby has it. No connection to the database may be open. */
 export function copyDatabase({ name }: TestDatabase): Promise<TestDatabase> {
-  return create(`TEMPLATE ${name}`);
+  return create(copyOf(name));
+}
+
+/** Copies files, which costs half as much as copying by the write-ahead log. */
+function copyOf(template: string): string {
+  return `TEMPLATE ${template} STRATEGY FILE_COPY`;
 }
 
 async function create(options: string): Promise<TestDatabase> {
