@@ -4,9 +4,9 @@
 
 FROM node:24-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
+COPY package.json package-lock.json .npmrc tsconfig.json tsconfig.build.json ./
+COPY packages/svc ./packages/svc
 RUN npm ci
-COPY rolldown.config.js tsconfig.json tsconfig.build.json ./
 COPY scripts ./scripts
 COPY src ./src
 RUN npm run build && rm -r dist/demo

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { copyFileSync, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { prepareOutputs } from './outputs.js';
 
@@ -28,16 +29,19 @@ export function compile() {
   return run(COMPILER, ['--build', ...CONFIGURATIONS]);
 }
 
-/** Bundles the command from its sources. @throws Error when the bundler failed */
-export function bundleCommand() {
-  return run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c']);
+/** Bundles the command, and copies it to where the server reads it. @throws Error when the bundler failed */
+export async function bundleCommand() {
+  const folder = join(ROOT, 'packages/svc');
+  await run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c'], folder);
+  mkdirSync(join(ROOT, 'dist'), { recursive: true });
+  copyFileSync(join(folder, 'dist/svc.mjs'), join(ROOT, 'dist/svc.mjs'));
 }
 
 /** Runs a program of Node, with its output on standard error, so that a script can print a result on standard output. */
-function run(program, args) {
+function run(program, args, cwd = ROOT) {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, [program, ...args], {
-      cwd: ROOT,
+      cwd,
       stdio: ['ignore', 2, 2],
     });
     child.once('error', fail);

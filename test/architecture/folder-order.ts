@@ -99,7 +99,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'admin/organization',
     'admin',
   ],
-  'src/cli': [
+  'packages/svc/src': [
     'program',
     'terminal',
     'files',

@@ -17,6 +17,19 @@ export function sourceFiles(folder: string): SourceFile[] {
     .map((entry) => readSource(relative(ROOT, join(entry.parentPath, entry.name))));
 }
 
+/** Returns the names of the folders of `packages`. */
+export function packageFolders(): string[] {
+  return readdirSync(join(ROOT, 'packages'), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name);
+}
+
+/** Returns every TypeScript file of the server and of the packages, without tests. */
+export function productFiles(): SourceFile[] {
+  const folders = packageFolders().map((name) => `packages/${name}/src`);
+  return ['src', ...folders].flatMap(sourceFiles);
+}
+
 /** Reads one file of the project. */
 export function readSource(path: string): SourceFile {
   const text = readFileSync(join(ROOT, path), 'utf8');
@@ -33,7 +46,24 @@ function resolveImport(from: string, target: string): string {
   const source = target.replace(/\.js$/, '.ts');
   const alias = /^#(domain|platform)\/(.*)$/.exec(source);
   if (alias) return `src/${alias[1]}/${alias[2]}`;
-  return target.startsWith('.') ? join(dirname(from), source) : target;
+  return target.startsWith('.') ? join(dirname(from), source) : (exportedSource(target) ?? target);
+}
+
+/** Returns the source that an import of one of our packages reads, such as `@svc/NAME/SUBPATH`. */
+function exportedSource(target: string): string | undefined {
+  for (const folder of packageFolders()) {
+    const text = readFileSync(join(ROOT, 'packages', folder, 'package.json'), 'utf8');
+    const { name, exports }: { name: string; exports: Record<string, { source?: string }> } =
+      JSON.parse(text);
+    const source = target.startsWith(name) && exports[`.${target.slice(name.length)}`]?.source;
+    if (source) return join('packages', folder, source);
+  }
+  return undefined;
+}
+
+/** Tells if a path of an import is a file of the product, and not the name of a package. */
+export function isOwn(target: string): boolean {
+  return target.startsWith('src/') || target.startsWith('packages/');
 }
 
 /** Returns every source file that an entry point reaches, including itself. */
@@ -42,9 +72,7 @@ export function reachableFrom(entry: string): Set<string> {
   const visit = (path: string): void => {
     if (seen.has(path)) return;
     seen.add(path);
-    readSource(path)
-      .imports.filter((target) => target.startsWith('src/'))
-      .forEach(visit);
+    readSource(path).imports.filter(isOwn).forEach(visit);
   };
   visit(entry);
   return seen;

@@ -28,7 +28,7 @@ function expectPlainWords(prose: readonly Prose[], ceiling: number): void {
 
 describe('plain English', () => {
   it('comments of src name the subject instead of using an indefinite pronoun', () => {
-    const files = filesLike('src/**/*.{ts,js,css,eta}');
+    const files = filesLike('src/**/*.{ts,js,css,eta}', 'packages/*/src/**/*.{ts,js,css,eta}');
     expectPlainWords(
       files.flatMap((path) => proseOf(path, commentsOf)),
       MOST_PRONOUNS.comments,
@@ -40,7 +40,12 @@ describe('plain English', () => {
   });
 
   it('comments of tests and benchmarks do the same', () => {
-    const files = filesLike('test/**/*.{ts,js}', 'bench/**/*.{ts,js}');
+    const files = filesLike(
+      'test/**/*.{ts,js}',
+      'packages/*/test/**/*.{ts,js}',
+      'bench/**/*.{ts,js}',
+      'scripts/*.js',
+    );
     expectPlainWords(
       files.flatMap((path) => proseOf(path, commentsOf)),
       MOST_PRONOUNS.comments,
@@ -55,7 +60,13 @@ describe('plain English', () => {
   });
 
   it('documents name the subject instead of using an indefinite pronoun', () => {
-    const files = filesLike('*.md', 'docs/**/*.md', 'src/**/*.md');
+    const files = filesLike(
+      '*.md',
+      'docs/**/*.md',
+      'src/**/*.md',
+      'packages/*/*.md',
+      'packages/*/src/**/*.md',
+    );
     expectPlainWords(
       files.flatMap((path) => proseOf(path, documentLines)),
       MOST_PRONOUNS.documents,
@@ -65,7 +76,7 @@ describe('plain English', () => {
   });
 
   it('titles of tests name the subject instead of using an indefinite pronoun', () => {
-    const files = filesLike('test/**/*.test.ts');
+    const files = filesLike('test/**/*.test.ts', 'packages/*/test/**/*.test.ts');
     expectPlainWords(
       files.flatMap((path) => proseOf(path, titlesOf)),
       MOST_PRONOUNS.titles,
@@ -80,7 +91,9 @@ describe('plain English', () => {
   });
 
   it('exported doc comments are sentences, not clauses', () => {
-    const clauses = filesLike('src/**/*.ts').flatMap((path) => proseOf(path, clausesAsDocComments));
+    const clauses = filesLike('src/**/*.ts', 'packages/*/src/**/*.ts').flatMap((path) =>
+      proseOf(path, clausesAsDocComments),
+    );
     const excess = clauses.length > MOST_CLAUSES ? clauses.map(where) : [];
     expect(excess).toEqual([]);
     const planted = `/** What ends with a user. */ export const a = 1;

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { againstFolderOrder, circlesOf } from './folder-order.js';
-import { importsOf, reachableFrom, sourceFiles, type SourceFile } from './import-graph.js';
+import { importsOf, isOwn, productFiles, reachableFrom, type SourceFile } from './import-graph.js';
 
-const files = sourceFiles('src');
-const layerOf = (path: string) => /^src\/(features|domain|platform|demo|cli)\//.exec(path)?.[1];
+const files = productFiles();
+const layerOf = (path: string) => /^src\/(features|domain|platform|demo)\//.exec(path)?.[1];
 const featureOf = (path: string) => /^src\/features\/([^/]+)\//.exec(path)?.[1];
 
 /** Imports of ours that a rule forbids, as `file -> target`. */
@@ -20,7 +20,6 @@ const MAY_IMPORT: Record<string, readonly string[]> = {
   features: ['features', 'domain', 'platform'],
   domain: ['domain', 'platform'],
   platform: ['platform'],
-  cli: ['cli'],
 };
 
 function crossesLayers(from: string, target: string): boolean {
@@ -42,7 +41,7 @@ function arrowsOf(of: readonly SourceFile[], nameOf: (path: string) => string) {
   const arrows = new Map<string, Set<string>>();
   for (const { path, imports } of of) {
     const own = arrows.get(nameOf(path)) ?? new Set();
-    const targets = imports.filter((target) => target.startsWith('src/')).map(nameOf);
+    const targets = imports.filter(isOwn).map(nameOf);
     for (const target of targets) if (target !== nameOf(path)) own.add(target);
     arrows.set(nameOf(path), own);
   }
@@ -67,7 +66,7 @@ const planted = (path: string, target: string): SourceFile => ({
 
 describe('layers', () => {
   it('sees every layer', () => {
-    for (const layer of ['features', 'domain', 'platform', 'demo', 'cli']) {
+    for (const layer of ['features', 'domain', 'platform', 'demo']) {
       expect(files.filter(({ path }) => layerOf(path) === layer).length, layer).toBeGreaterThan(5);
     }
   });
@@ -146,17 +145,17 @@ describe('layers', () => {
 
   it('the command imports nothing of the server and no package', () => {
     const packages = (from: string, target: string) =>
-      layerOf(from) === 'cli' && !/^(?:node:|src\/cli\/)/.test(target);
+      from.startsWith('packages/svc/') && !/^(?:node:|packages\/svc\/)/.test(target);
     expect(violations(files, packages)).toEqual([]);
-    expect(violations([planted('src/cli/x.ts', 'undici')], packages)).toHaveLength(1);
-    const server = planted('src/cli/x.ts', 'src/platform/text/y.ts');
-    expect(violations([server], crossesLayers)).toHaveLength(1);
+    expect(violations([planted('packages/svc/src/x.ts', 'undici')], packages)).toHaveLength(1);
+    const server = planted('packages/svc/src/x.ts', 'src/platform/text/y.ts');
+    expect(violations([server], packages)).toHaveLength(1);
   });
 
   it('only platform/config, and one file of the command, read the environment', () => {
     const readers = files.filter(({ text }) => /\bprocess\.env\b/.test(text));
     expect(readers.map(({ path }) => path).toSorted()).toEqual([
-      'src/cli/program/environment.ts',
+      'packages/svc/src/program/environment.ts',
       'src/platform/config/environment.ts',
     ]);
   });

@@ -2,7 +2,7 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { createServer } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { sleep } from '../../src/cli/program/clock.js';
+import { sleep } from '../../packages/svc/src/program/clock.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
 import { freePort } from '../support/free-port.js';

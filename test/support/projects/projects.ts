@@ -17,7 +17,7 @@ const DATABASE = ['test/support/database.ts'];
 const SCALE = 'test/support/scale.ts';
 
 /** These folders hold functions and documents alone. */
-const UNIT = /^test\/(?:unit|architecture)\//;
+const UNIT = /^(?:test\/(?:unit|architecture)|packages\/[^/]+\/test)\//;
 
 /** An import that stays at run time. */
 const IMPORT =
@@ -46,7 +46,8 @@ export class TestFiles {
   }
 
   #all(): string[] {
-    return globSync('test/**/*.test.ts', { cwd: this.root }).toSorted();
+    const patterns = ['test/**/*.test.ts', 'packages/*/test/**/*.test.ts'];
+    return globSync(patterns, { cwd: this.root }).toSorted();
   }
 
   /** Checks whether a file imports one of these modules, itself or by other files of the tests. */

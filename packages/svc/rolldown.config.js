@@ -1,0 +1,41 @@
+import { readFileSync } from 'node:fs';
+
+const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
+
+/**
+ * Loads a module of Node when the file that imports it is first needed, and not at the start of the command: `status` with
+ * a cached login then loads no more than node:fs and node:path.
+ */
+const lazyBuiltins = {
+  name: 'lazy-builtins',
+  resolveId: (id) =>
+    id.startsWith('node:') ? { id: `\0${id}`, moduleSideEffects: false } : undefined,
+  load: (id) =>
+    id.startsWith('\0node:')
+      ? { code: `module.exports = svcBuiltin(${JSON.stringify(id.slice(1))});`, moduleType: 'js' }
+      : undefined,
+};
+
+/*
+ * The file has no `import` and no `export`, so that Node reads it as a module under the name svc.mjs, and as CommonJS under
+ * the name svc. Installed without an extension it therefore runs on every Node 20.
+ */
+const banner = `#!/usr/bin/env node
+// svc ${version}, Apache-2.0. One file without dependencies for Node 20 and newer.
+var svcBuiltin = typeof require === 'function' ? require : process.getBuiltinModule;`;
+
+/** The bundle of the `svc` command: one file, dist/svc.mjs. */
+export default {
+  input: 'src/main.ts',
+  platform: 'node',
+  plugins: [lazyBuiltins],
+  logLevel: 'warn',
+  transform: { target: 'es2022', define: { SVC_VERSION: JSON.stringify(version) } },
+  output: {
+    file: 'dist/svc.mjs',
+    format: 'iife',
+    codeSplitting: false,
+    banner,
+    comments: false,
+  },
+};

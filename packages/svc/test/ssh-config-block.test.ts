@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { hostPatterns, sshBlock } from '../src/ssh/config-block.js';
+
+const HOSTS = {
+  server: 'https://login.example.com',
+  hosts: ['*.example.com', 'bastion'],
+  identityFile: '/home/ada/.local/state/svc/login.example.com/ssh/id',
+  certificateFile: '/home/ada/.local/state/svc/login.example.com/ssh/certificate.pub',
+};
+
+describe('the block in ~/.ssh/config', () => {
+  it('quotes the host name for the shell, and refuses the one character that could end the quotes', () => {
+    const { lines } = sshBlock('/home/ada/.local/bin/svc', [HOSTS]);
+    expect(lines[0]).toBe(
+      `Match originalhost "*.example.com,bastion,!*'*" exec "'/home/ada/.local/bin/svc' ssh check --server 'https://login.example.com' '%n'"`,
+    );
+    expect(lines[3]).toBe(
+      `Match host "*.example.com,bastion,!*'*" !originalhost "*.example.com,bastion,!*'*" exec "'/home/ada/.local/bin/svc' ssh check --server 'https://login.example.com' '%h'"`,
+    );
+    for (const start of [1, 4]) {
+      expect(lines.slice(start, start + 2)).toEqual([
+        `  CertificateFile "${HOSTS.certificateFile}"`,
+        `  IdentityFile "${HOSTS.identityFile}"`,
+      ]);
+    }
+  });
+
+  it('keeps a percent sign of a path from being expanded', () => {
+    const { lines } = sshBlock('/opt/100%/svc', [{ ...HOSTS, identityFile: '/a%h/id' }]);
+    expect(lines[0]).toContain(`'/opt/100%%/svc'`);
+    expect(lines[2]).toBe('  IdentityFile "/a%%h/id"');
+  });
+
+  it.each(['/a"b', "/a'b", '/a\\b', '/a$HOME', '/a\nb'])('refuses the path %j', (path) => {
+    expect(() => sshBlock(path, [HOSTS])).toThrow(/cannot read the path/);
+    expect(() => sshBlock('/svc', [{ ...HOSTS, identityFile: path }])).toThrow(/cannot read/);
+  });
+});
+
+describe('patterns of hosts', () => {
+  it('are taken one by one or with commas, each once', () => {
+    expect(hostPatterns(['*.example.com,!db?.example.com', 'a', 'a'])).toEqual([
+      '*.example.com',
+      '!db?.example.com',
+      'a',
+    ]);
+  });
+
+  it.each(['', 'a b', 'a"', "a'", 'a;b', '$(id)', '-a', '%h', 'a,,b'])('refuse %j', (text) => {
+    expect(() => hostPatterns([text])).toThrow(/is not a pattern/);
+  });
+});
