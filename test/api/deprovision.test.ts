@@ -2,12 +2,12 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { ArtifactsRepository } from '../../src/domain/oauth/grants/artifacts.repository.js';
+import { upsertArtifacts } from '../../src/domain/oauth/grants/artifacts.repository.js';
 import { ClientsRepository } from '../../src/domain/oauth/clients/clients.repository.js';
 import type { Artifact } from '../../src/domain/oauth/grants/artifact.js';
 import { USER_TOKEN, type TokenAudit } from '../../src/domain/oauth/grants/tokens.repository.js';
 import { BatchedQueries } from '../../src/domain/oauth/grants/batched-queries.service.js';
-import { GrantsRepository } from '../../src/domain/oauth/grants/grants.repository.js';
+import { destroyGrant, writeGrant } from '../../src/domain/oauth/grants/grants.repository.js';
 import type { AccountAudit } from '../../src/domain/directory/account.js';
 import { deprovision, type Deprovision } from '../support/deprovisioning.js';
 import { Applications } from '../../src/features/oidc/applications/applications.service.js';
@@ -79,25 +79,22 @@ describe('de-provisioning', () => {
     await holder.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [person.id]);
     const ended = end();
     await untilWaiting(app.dataSource, 1);
-    const code = app.nest
-      .get(ArtifactsRepository, { strict: false })
-      .upsert(
-        app.dataSource.manager,
-        [
-          {
-            model: 'AuthorizationCode',
-            id: randomBytes(32),
-            payload: {},
-            grantId: grant?.id ?? null,
-            clientId,
-            userId: person.id,
-            userCode: null,
-            expiresIn: 60,
-          },
-        ],
-        'wait',
-      )
-      .catch((error: Error) => error.message);
+    const code = upsertArtifacts(
+      app.dataSource.manager,
+      [
+        {
+          model: 'AuthorizationCode',
+          id: randomBytes(32),
+          payload: {},
+          grantId: grant?.id ?? null,
+          clientId,
+          userId: person.id,
+          userCode: null,
+          expiresIn: 60,
+        },
+      ],
+      'wait',
+    ).catch((error: Error) => error.message);
     await untilWaiting(app.dataSource, 2);
     await holder.rollbackTransaction();
     await holder.release();
@@ -140,8 +137,7 @@ describe('de-provisioning', () => {
     // A third transaction locks the grant until both wait: its revocation comes first, and then
     // that of the account.
     const holder = await holding('oauth_grants WHERE user_id = $1', person.id);
-    const grants = app.nest.get(GrantsRepository, { strict: false });
-    const taken = grants.destroy(app.dataSource.manager, grant?.id ?? Buffer.alloc(0));
+    const taken = destroyGrant(app.dataSource.manager, grant?.id ?? Buffer.alloc(0));
     await untilWaiting(app.dataSource, 1);
     const ended = end();
     await untilWaiting(app.dataSource, 2);
@@ -475,7 +471,6 @@ describe('de-provisioning', () => {
     '%s of a user while 12 clients receive tokens %s leaves no grant and no token',
     async (_name, how, act) => {
       const shared = app.nest.get(BatchedQueries, { strict: false });
-      const grants = app.nest.get(GrantsRepository, { strict: false });
       const { manager } = app.dataSource;
       const { id: sessionId } = await oauth.session(person);
       const about = { clientId: 'svc-cli', userId: person.id, payload: {}, expiresIn: 600 };
@@ -491,7 +486,7 @@ describe('de-provisioning', () => {
         const note = { auditId: randomUUID(), origin: ORIGIN, details: {} };
         return how === 'together'
           ? (await shared.writeGrant(grant)) && shared.issueToUser(token, note)
-          : (await grants.write(manager, grant)) && issueAlone(token, note);
+          : (await writeGrant(manager, grant)) && issueAlone(token, note);
       };
       const load = Array.from({ length: 12 }, async () => {
         while (await issue()) {

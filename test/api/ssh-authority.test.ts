@@ -17,10 +17,11 @@ import { createKeyFile } from '#domain/ssh/authority/ca-key-file.js';
 import { CertificateAuthority } from '#domain/ssh/authority/certificate-authority.service.js';
 import { publicKeyBlob, publicKeyLine, writePrivateKey } from '#domain/ssh/openssh/private-key.js';
 import { sshFingerprint } from '#domain/ssh/openssh/public-key.js';
-import { SshAuthorityRepository } from '#domain/ssh/authority/ssh-authority.repository.js';
+import {
+  lastCertificates,
+  publishAuthority,
+} from '#domain/ssh/authority/ssh-authority.repository.js';
 import { createTestDatabase } from '../support/database.js';
-
-const repository = new SshAuthorityRepository();
 
 describe('the SSH certificate authority at start', () => {
   let database: Awaited<ReturnType<typeof createTestDatabase>>;
@@ -51,7 +52,7 @@ describe('the SSH certificate authority at start', () => {
       requireSecurityKey: false,
     };
     const relyingParty = { id: 'svc.example.com', name: 'svc', organizationName: 'svc' };
-    return CertificateAuthority.open({ ssh, relyingParty }, dataSource, repository);
+    return CertificateAuthority.open({ ssh, relyingParty }, dataSource);
   }
 
   async function value(statement: string): Promise<unknown> {
@@ -201,7 +202,7 @@ describe('the SSH certificate authority at start', () => {
       const [key] = keys() as [KeyObject];
       const print = fingerprint(key);
       const publish = () =>
-        dataSource.transaction((tx) => repository.publish(tx, print, publicKeyBlob(key)));
+        dataSource.transaction((tx) => publishAuthority(tx, print, publicKeyBlob(key)));
       await publish();
       const [first] = await onRecord();
       await Promise.all(Array.from({ length: 20 }, publish));
@@ -225,7 +226,7 @@ describe('the SSH certificate authority at start', () => {
       await certificate(4, -1);
       await start(keyPath, text(next, present));
       const manager = dataSource.manager;
-      const [last, ...others] = await repository.lastCertificates(manager, [
+      const [last, ...others] = await lastCertificates(manager, [
         fingerprint(present),
         fingerprint(next),
       ]);

@@ -3,7 +3,6 @@ import { Logger } from '@nestjs/common';
 import { SignJWT, calculateJwkThumbprint, decodeProtectedHeader, exportJWK } from 'jose';
 import { DataSource } from 'typeorm';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
-import { TokenSigningKeysRepository } from '#domain/oauth/token-signing/token-signing-keys.repository.js';
 import { TokenSigningKeys } from '#domain/oauth/token-signing/token-signing-keys.service.js';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
@@ -65,7 +64,6 @@ describe('the token-signing keys at start', () => {
         secrets: { root: OLD, previousRoot: undefined, ...secrets },
       },
       dataSource,
-      new TokenSigningKeysRepository(),
       await KmsKeys.open(none),
     );
   }

@@ -8,6 +8,8 @@ export interface BuiltClass {
   /** The name of its decorator: `Injectable`, `Controller`, `Module` … */
   readonly decorator: string;
   readonly dependencies: number;
+  /** The lines from the name to the closing brace. */
+  readonly lines: number;
 }
 
 /** A function with its place and its length in lines. */
@@ -37,9 +39,11 @@ export function builtClasses(file: SourceFile): BuiltClass[] {
     const call = decorator?.expression;
     if (!call || !ts.isCallExpression(call)) return [];
     const dependencies = node.members.find(ts.isConstructorDeclaration)?.parameters.length ?? 0;
-    return [
-      { path: file.path, name: node.name.text, decorator: call.expression.getText(), dependencies },
-    ];
+    const source = node.getSourceFile();
+    const lineAt = (position: number) => source.getLineAndCharacterOfPosition(position).line;
+    const lines = lineAt(node.end) - lineAt(node.name.getStart()) + 1;
+    const { text: name } = node.name;
+    return [{ path: file.path, name, decorator: call.expression.getText(), dependencies, lines }];
   });
 }
 

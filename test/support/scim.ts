@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { ScimTokensRepository } from '../../src/domain/directory/scim-tokens/scim-tokens.repository.js';
+import { insertScimToken } from '../../src/domain/directory/scim-tokens/scim-tokens.repository.js';
 import { mintScimToken } from '../../src/domain/directory/scim-tokens/scim-tokens.repository.js';
 import type { TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';
@@ -32,15 +32,13 @@ export async function addTenant(app: TestApp): Promise<ScimTenant> {
     'INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ($1, $2, true, now())',
     [orgId, domain],
   );
-  const { id: tokenId } = await app.nest
-    .get(ScimTokensRepository, { strict: false })
-    .insert(app.dataSource.manager, {
-      orgId,
-      hash,
-      description: 'a test',
-      createdBy: randomUUID(),
-      expiresInDays: 1,
-    });
+  const { id: tokenId } = await insertScimToken(app.dataSource.manager, {
+    orgId,
+    hash,
+    description: 'a test',
+    createdBy: randomUUID(),
+    expiresInDays: 1,
+  });
   return {
     orgId,
     domain,

@@ -11,7 +11,6 @@ import {
 import { publicKeyBlob, publicKeyLine, writePrivateKey } from '#domain/ssh/openssh/private-key.js';
 import type { Signer } from '#platform/crypto/signer.js';
 import type { PrincipalKind } from '#domain/ssh/principals.js';
-import { SshAuthorityRepository } from '#domain/ssh/authority/ssh-authority.repository.js';
 import { sshFingerprint } from '#domain/ssh/openssh/public-key.js';
 import { createTestDatabase } from './database.js';
 
@@ -80,12 +79,7 @@ export class SshIssuance {
       },
       relyingParty: { id: 'svc.example.com', name: 'svc', organizationName: 'svc' },
     };
-    const authority = await CertificateAuthority.open(
-      config,
-      this.dataSource,
-      new SshAuthorityRepository(),
-      inKms,
-    );
+    const authority = await CertificateAuthority.open(config, this.dataSource, inKms);
     const { manager } = this.dataSource;
     return new CertificateIssuance(config, new Issuance(manager), authority, manager);
   }

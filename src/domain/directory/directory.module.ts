@@ -4,33 +4,25 @@ import { AuditModule } from '#domain/audit/audit.module.js';
 import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
 import { MemberTies } from './member-ties.service.js';
 import { Members } from './members.service.js';
-import { DirectoryUsersRepository } from './provisioning/directory-users.repository.js';
 import { GroupProvisioning } from './provisioning/group-provisioning.service.js';
-import { GroupsRepository } from './provisioning/groups.repository.js';
 import { MembershipsRepository } from './provisioning/memberships.repository.js';
 import { RecordWrites } from './provisioning/record-writes.service.js';
 import { UserProvisioning } from './provisioning/user-provisioning.service.js';
 import { RecordEnds } from './record-ends.service.js';
 import { ScimRefusals } from './scim-tokens/scim-refusals.service.js';
-import { ScimTokensRepository } from './scim-tokens/scim-tokens.repository.js';
-import { SignInRecords } from './sign-in-records.service.js';
 import { UserDirectory } from './user-directory.service.js';
 import { UsersRepository } from './users.repository.js';
 
 @Module({
   imports: [AccessRevocationModule, AuditModule, OrganizationsModule],
   providers: [
-    DirectoryUsersRepository,
     GroupProvisioning,
-    GroupsRepository,
     Members,
     MembershipsRepository,
     MemberTies,
     RecordEnds,
     RecordWrites,
     ScimRefusals,
-    ScimTokensRepository,
-    SignInRecords,
     UserDirectory,
     UserProvisioning,
     UsersRepository,
@@ -42,8 +34,6 @@ import { UsersRepository } from './users.repository.js';
     MemberTies,
     RecordEnds,
     ScimRefusals,
-    ScimTokensRepository,
-    SignInRecords,
     UserDirectory,
     UserProvisioning,
     UsersRepository,

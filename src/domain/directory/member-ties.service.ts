@@ -4,7 +4,7 @@ import { AccessRevocation } from '#domain/access-revocation/access-revocation.se
 import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
-import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
+import { readmitUser } from '#domain/organizations/tombstones.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -58,7 +58,6 @@ export class MemberTies {
     private readonly members: Members,
     private readonly users: UsersRepository,
     private readonly organizations: OrganizationsRepository,
-    private readonly tombstones: TombstonesRepository,
     private readonly accessRevocation: AccessRevocation,
   ) {}
 
@@ -74,7 +73,7 @@ export class MemberTies {
       const awaiting = await recordAwaiting(tx, orgId, email);
       await this.users.lockMembers(tx, orgId, [admin.id, ...(awaiting ? [awaiting] : [])]);
       await this.members.holdAdmin(tx, admin);
-      const { addresses, identities } = await this.tombstones.readmit(tx, orgId, email);
+      const { addresses, identities } = await readmitUser(tx, orgId, email);
       if (addresses + identities === 0) {
         throw new DomainError('not_found', 'Your organization has not barred this address.');
       }
@@ -143,7 +142,7 @@ export class MemberTies {
         await this.users.copyDemandForPass(tx, holder.id, id);
       }
       await releaseAddresses(tx, id);
-      await this.tombstones.readmit(tx, orgId, address);
+      await readmitUser(tx, orgId, address);
       if (member.email !== null && member.email !== address) {
         await this.accessRevocation.end(tx, [member], 'email-changed', cause);
       }

@@ -7,7 +7,7 @@ import {
   type RevocationCause,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
-import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
+import { setTombstones } from '#domain/organizations/tombstones.repository.js';
 import type { AccountAudit } from './account.js';
 import {
   endedWith,
@@ -52,7 +52,6 @@ export class RecordEnds {
   constructor(
     private readonly users: UsersRepository,
     private readonly directory: UserDirectory,
-    private readonly tombstones: TombstonesRepository,
     private readonly accessRevocation: AccessRevocation,
   ) {}
 
@@ -100,7 +99,7 @@ export class RecordEnds {
       const user = kind === 'remove' ? await this.users.lock(tx, id) : undefined;
       if (!user || user.orgId === null) continue;
       const bar = { recordId: withRecords[0] ?? id, byAdmin: end.byAdmin };
-      await this.tombstones.setForUser(tx, user.orgId, id, bar);
+      await setTombstones(tx, user.orgId, id, bar);
     }
     const counts: RevokedCounts[] = [];
     for (const ending of reached) counts.push(await this.#endOne(tx, ending, end));

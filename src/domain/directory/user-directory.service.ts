@@ -19,7 +19,11 @@ import {
 import { domainOfEmail } from '#domain/organizations/email-address.js';
 import { REMOVED_BY_SCIM } from '#domain/organizations/membership.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
-import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
+import {
+  forbidsAddress,
+  forbidsNewMember,
+  forgetIdentity,
+} from '#domain/organizations/tombstones.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -59,7 +63,6 @@ export class UserDirectory {
     @Inject(CONFIG) config: DirectoryConfig,
     private readonly users: UsersRepository,
     private readonly organizations: OrganizationsRepository,
-    private readonly tombstones: TombstonesRepository,
     private readonly accessRevocation: AccessRevocation,
     private readonly audit: AuditLog,
   ) {
@@ -175,7 +178,7 @@ export class UserDirectory {
     const { id, orgId } = user;
     if (user.email === email || user.scimManaged || orgId === null) return;
     if (!(await this.organizations.ownsDomain(tx, orgId, domainOfEmail(email)))) return;
-    if (await this.tombstones.forbidsAddress(tx, orgId, email, id)) return;
+    if (await forbidsAddress(tx, orgId, email, id)) return;
     if (!(await this.#changeEmail(tx, id, email))) return;
     const cause = { reason: 'e-mail changed', revokedBy: 'upstream' };
     await this.accessRevocation.end(tx, [user], 'email-changed', cause);
@@ -222,7 +225,7 @@ export class UserDirectory {
 
   /** Returns true when SCIM removed the user of an identity, or of its address, from the organization. */
   isRemoved(tx: EntityManager, orgId: string, identity: UpstreamIdentity): Promise<boolean> {
-    return this.tombstones.forbidsNewMember(tx, orgId, identity);
+    return forbidsNewMember(tx, orgId, identity);
   }
 
   /**
@@ -239,7 +242,7 @@ export class UserDirectory {
   ): Promise<boolean> {
     if (!(await this.users.bindIdentity(tx, id, identity, isFurther))) return false;
     await this.users.updateName(tx, id, identity);
-    await this.tombstones.forgetIdentity(tx, orgId, identity);
+    await forgetIdentity(tx, orgId, identity);
     await this.#recordBinding(tx, { id, orgId }, identity, origin);
     return true;
   }

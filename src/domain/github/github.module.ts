@@ -12,11 +12,11 @@ import { TokenRevoker } from './tokens/token-revoker.service.js';
 
 @Module({
   imports: [AccessModule, AccessRevocationModule, AuditModule, DirectoryModule],
-  providers: [GitHubApp, GitHubLinks, GitHubTokenRevocation, GitHubTokens, TokenRevoker],
+  providers: [GitHubApp, GitHubLinks, GitHubTokens, TokenRevoker],
   exports: [GitHubApp, GitHubLinks, GitHubTokens],
 })
 export class GitHubModule {
-  constructor(revocation: AccessRevocation, tokens: GitHubTokenRevocation) {
-    revocation.register(tokens);
+  constructor(revocation: AccessRevocation, revoker: TokenRevoker) {
+    revocation.register(new GitHubTokenRevocation(revoker));
   }
 }

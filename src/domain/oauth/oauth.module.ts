@@ -9,14 +9,8 @@ import { DataSource } from '#platform/database/statements/typeorm.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { ManagedApplications } from './applications/managed-applications.service.js';
 import { RegisteredResources } from './applications/registered-resources.service.js';
-import { ApplicationsRepository } from './applications/applications.repository.js';
 import { ClientsRepository } from './clients/clients.repository.js';
-import { DynamicClientsRepository } from './clients/dynamic-clients.repository.js';
-import { ArtifactsRepository } from './grants/artifacts.repository.js';
 import { BatchedQueries } from './grants/batched-queries.service.js';
-import { DeviceCodesRepository } from './grants/device-codes.repository.js';
-import { GrantsRepository } from './grants/grants.repository.js';
-import { TokenSigningKeysRepository } from './token-signing/token-signing-keys.repository.js';
 import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js';
 
 /**
@@ -30,35 +24,20 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
 @Module({
   imports: [AccessModule, AccessRevocationModule, AuditModule, DirectoryModule],
   providers: [
-    ApplicationsRepository,
-    ArtifactsRepository,
     BatchedQueries,
     ClientsRepository,
-    DeviceCodesRepository,
-    DynamicClientsRepository,
-    GrantsRepository,
     ManagedApplications,
     RegisteredResources,
-    TokenSigningKeysRepository,
     {
       provide: TokenSigningKeys,
-      inject: [CONFIG, DataSource, TokenSigningKeysRepository, KmsKeys],
-      useFactory: (
-        config: Config,
-        dataSource: DataSource,
-        repository: TokenSigningKeysRepository,
-        kmsKeys: KmsKeys,
-      ) => TokenSigningKeys.open(config, dataSource, repository, kmsKeys),
+      inject: [CONFIG, DataSource, KmsKeys],
+      useFactory: (config: Config, dataSource: DataSource, kmsKeys: KmsKeys) =>
+        TokenSigningKeys.open(config, dataSource, kmsKeys),
     },
   ],
   exports: [
-    ApplicationsRepository,
-    ArtifactsRepository,
     BatchedQueries,
     ClientsRepository,
-    DeviceCodesRepository,
-    DynamicClientsRepository,
-    GrantsRepository,
     ManagedApplications,
     RegisteredResources,
     TokenSigningKeys,

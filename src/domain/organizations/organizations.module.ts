@@ -9,9 +9,7 @@ import { DomainOwnership } from './domains/domain-ownership.service.js';
 import { DomainRechecks } from './domains/domain-rechecks.service.js';
 import { IssuerHosts } from './issuers/issuer-hosts.service.js';
 import { IssuerKeys } from './issuers/issuer-keys.service.js';
-import { OrganizationIssuersRepository } from './issuers/organization-issuers.repository.js';
 import { OrganizationsRepository } from './organizations.repository.js';
-import { TombstonesRepository } from './tombstones.repository.js';
 
 /** Organizations, their domains and their issuers. A start fails if an issuer exists and its keys cannot be opened. */
 @Module({
@@ -26,23 +24,13 @@ import { TombstonesRepository } from './tombstones.repository.js';
       useFactory: (config: Config, dataSource: DataSource, kms: KmsKeys) =>
         IssuerKeys.open(config, dataSource, kms),
     },
-    OrganizationIssuersRepository,
     OrganizationsRepository,
-    TombstonesRepository,
     {
       provide: TxtRecords,
       inject: [{ token: DNS_OPTIONS, optional: true }],
       useFactory: (options?: DnsOptions) => new TxtRecords(options),
     },
   ],
-  exports: [
-    DomainOwnership,
-    IssuerHosts,
-    IssuerKeys,
-    OrganizationIssuersRepository,
-    OrganizationsRepository,
-    TombstonesRepository,
-    TxtRecords,
-  ],
+  exports: [DomainOwnership, IssuerHosts, IssuerKeys, OrganizationsRepository, TxtRecords],
 })
 export class OrganizationsModule {}

@@ -1,4 +1,10 @@
-import { Injectable } from '@nestjs/common';
+/**
+ * Tombstones of users that SCIM or an admin removed from an organization: of all addresses they
+ * ever had, and of their identities. With a tombstone, a sign-in creates no member with the address
+ * or the identity, and binds neither to another record. SCIM lifts the tombstone of an address for
+ * the user that newly gets it; an admin lifts any.
+ */
+
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
@@ -23,164 +29,156 @@ export interface RecordNames {
   readonly externalId: string | null;
 }
 
+/** Sets the tombstones of a user that is about to end; the caller holds the row of the user. */
+export async function setTombstones(
+  tx: EntityManager,
+  orgId: string,
+  userId: string,
+  { recordId, byAdmin }: Bar,
+): Promise<void> {
+  await sql(tx)`
+    WITH had AS (
+      SELECT address FROM record_addresses WHERE user_id = ${userId} AND org_id = ${orgId} AND NOT parted
+      UNION SELECT email FROM users WHERE id = ${userId} AND org_id = ${orgId} AND email IS NOT NULL
+    ), address AS (
+      INSERT INTO scim_tombstones AS t (org_id, email, by_admin)
+      SELECT ${orgId}::uuid, address, ${byAdmin}::boolean FROM had ORDER BY address
+      ON CONFLICT (org_id, email) DO UPDATE
+        SET lifted_for = NULL, created_at = now(), by_admin = t.by_admin OR EXCLUDED.by_admin
+    )
+    INSERT INTO scim_removed_identities AS r
+      (org_id, issuer, subject, by_admin, removed_user, user_name, external_id, addresses)
+    SELECT ${orgId}::uuid, i.issuer, i.subject, ${byAdmin}::boolean, ${userId}::uuid,
+           coalesce(n.user_name, n.email), n.external_id, ARRAY(SELECT address FROM had)
+    FROM identities i LEFT JOIN users n ON n.id = ${recordId}
+    WHERE i.user_id = ${userId}
+    ON CONFLICT (org_id, issuer, subject) DO UPDATE
+      SET by_admin = r.by_admin OR EXCLUDED.by_admin, removed_user = EXCLUDED.removed_user,
+          user_name = EXCLUDED.user_name, external_id = EXCLUDED.external_id, addresses = EXCLUDED.addresses,
+          lifted_for = NULL, created_at = now()`;
+}
+
+/** Lifts the tombstones of addresses for one user. @returns the addresses that had one */
+export async function liftTombstones(
+  tx: EntityManager,
+  orgId: string,
+  userId: string,
+  addresses: readonly string[],
+): Promise<string[]> {
+  if (addresses.length === 0) return [];
+  const lifted = await sql<{ email: string }>(tx)`
+    UPDATE scim_tombstones SET lifted_for = ${userId}
+    WHERE org_id = ${orgId} AND email = ANY (${addresses}::text[]) AND NOT by_admin
+      AND lifted_for IS DISTINCT FROM ${userId}::uuid
+    RETURNING email`;
+  return lifted.map(({ email }) => email);
+}
+
+/** Lifts, for one user, the tombstones of the identities of a removed user with the same userName or externalId. */
+export async function liftIdentities(
+  tx: EntityManager,
+  orgId: string,
+  userId: string,
+  { userName, externalId }: RecordNames,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE scim_removed_identities SET lifted_for = ${userId}
+    WHERE org_id = ${orgId} AND NOT by_admin
+      AND (lower(user_name COLLATE "C") = lower(${userName}::text COLLATE "C") OR external_id = ${externalId}::text)`;
+}
+
 /**
- * Tombstones of users that SCIM or an admin removed from an organization: of all addresses they ever had, and of their identities.
- * With a tombstone, a sign-in creates no member with the address or the identity, and binds neither to another record. SCIM lifts the
- * tombstone of an address for the user that newly gets it; an admin lifts any.
+ * Returns true when a sign-in must not give a user an address, because the user who had it was removed, or a record has it or ever
+ * had it.
  */
-@Injectable()
-export class TombstonesRepository {
-  /** Sets the tombstones of a user that is about to end; the caller holds the row of the user. */
-  async setForUser(
-    tx: EntityManager,
-    orgId: string,
-    userId: string,
-    { recordId, byAdmin }: Bar,
-  ): Promise<void> {
-    await sql(tx)`
-      WITH had AS (
-        SELECT address FROM record_addresses WHERE user_id = ${userId} AND org_id = ${orgId} AND NOT parted
-        UNION SELECT email FROM users WHERE id = ${userId} AND org_id = ${orgId} AND email IS NOT NULL
-      ), address AS (
-        INSERT INTO scim_tombstones AS t (org_id, email, by_admin)
-        SELECT ${orgId}::uuid, address, ${byAdmin}::boolean FROM had ORDER BY address
-        ON CONFLICT (org_id, email) DO UPDATE
-          SET lifted_for = NULL, created_at = now(), by_admin = t.by_admin OR EXCLUDED.by_admin
-      )
-      INSERT INTO scim_removed_identities AS r
-        (org_id, issuer, subject, by_admin, removed_user, user_name, external_id, addresses)
-      SELECT ${orgId}::uuid, i.issuer, i.subject, ${byAdmin}::boolean, ${userId}::uuid,
-             coalesce(n.user_name, n.email), n.external_id, ARRAY(SELECT address FROM had)
-      FROM identities i LEFT JOIN users n ON n.id = ${recordId}
-      WHERE i.user_id = ${userId}
-      ON CONFLICT (org_id, issuer, subject) DO UPDATE
-        SET by_admin = r.by_admin OR EXCLUDED.by_admin, removed_user = EXCLUDED.removed_user,
-            user_name = EXCLUDED.user_name, external_id = EXCLUDED.external_id, addresses = EXCLUDED.addresses,
-            lifted_for = NULL, created_at = now()`;
-  }
+export async function forbidsAddress(
+  tx: EntityManager,
+  orgId: string,
+  email: string,
+  userId: string,
+): Promise<boolean> {
+  const [row] = await sql<{ forbidden: boolean }>(tx)`
+    SELECT EXISTS (SELECT FROM scim_tombstones
+                   WHERE org_id = ${orgId} AND email = ${email} AND lifted_for IS DISTINCT FROM ${userId}::uuid)
+        OR EXISTS (SELECT FROM record_addresses
+                   WHERE org_id = ${orgId} AND address = ${email} AND NOT parted AND user_id <> ${userId}) AS forbidden`;
+  return row?.forbidden === true;
+}
 
-  /** Lifts the tombstones of addresses for one user. @returns the addresses that had one */
-  async lift(
-    tx: EntityManager,
-    orgId: string,
-    userId: string,
-    addresses: readonly string[],
-  ): Promise<string[]> {
-    if (addresses.length === 0) return [];
-    const lifted = await sql<{ email: string }>(tx)`
-      UPDATE scim_tombstones SET lifted_for = ${userId}
-      WHERE org_id = ${orgId} AND email = ANY (${addresses}::text[]) AND NOT by_admin
-        AND lifted_for IS DISTINCT FROM ${userId}::uuid
-      RETURNING email`;
-    return lifted.map(({ email }) => email);
-  }
+/**
+ * Returns true when a sign-in must not create a member. The user of the address or of the identity was removed then, or a record
+ * has the address or ever had it.
+ */
+export async function forbidsNewMember(
+  tx: EntityManager,
+  orgId: string,
+  { issuer, subject, email }: ClaimedIdentity,
+): Promise<boolean> {
+  const [row] = await sql<{ forbidden: boolean }>(tx)`
+    SELECT EXISTS (SELECT FROM scim_tombstones WHERE org_id = ${orgId} AND email = ${email})
+        OR EXISTS (SELECT FROM record_addresses WHERE org_id = ${orgId} AND address = ${email} AND NOT parted)
+        OR EXISTS (SELECT FROM scim_removed_identities
+                   WHERE org_id = ${orgId} AND issuer = ${issuer} AND subject = ${subject}) AS forbidden`;
+  return row?.forbidden === true;
+}
 
-  /** Lifts, for one user, the tombstones of the identities of a removed user with the same userName or externalId. */
-  async liftIdentities(
-    tx: EntityManager,
-    orgId: string,
-    userId: string,
-    { userName, externalId }: RecordNames,
-  ): Promise<void> {
-    await sql(tx)`
-      UPDATE scim_removed_identities SET lifted_for = ${userId}
-      WHERE org_id = ${orgId} AND NOT by_admin
-        AND (lower(user_name COLLATE "C") = lower(${userName}::text COLLATE "C") OR external_id = ${externalId}::text)`;
-  }
+/**
+ * Returns true when a sign-in must not bind an identity to a record, because the address or the identity is barred for it. The
+ * userName of an active record is only barred by an admin.
+ */
+export async function forbidsBinding(
+  tx: EntityManager,
+  orgId: string,
+  { issuer, subject, email }: ClaimedIdentity,
+  recordId: string,
+): Promise<boolean> {
+  const [row] = await sql<{ forbidden: boolean }>(tx)`
+    SELECT EXISTS (
+             SELECT FROM scim_tombstones t
+             WHERE t.org_id = ${orgId} AND t.email = ${email} AND t.lifted_for IS DISTINCT FROM ${recordId}::uuid
+               AND (t.by_admin OR NOT EXISTS (
+                 SELECT FROM users u
+                 WHERE u.id = ${recordId} AND u.active AND lower(coalesce(u.user_name, u.email) COLLATE "C") = t.email)))
+        OR EXISTS (
+             SELECT FROM scim_removed_identities i
+             WHERE i.org_id = ${orgId} AND i.issuer = ${issuer} AND i.subject = ${subject}
+               AND i.lifted_for IS DISTINCT FROM ${recordId}::uuid
+               AND (i.by_admin OR (i.removed_user IS NOT NULL AND i.removed_user <> ${recordId}::uuid))) AS forbidden`;
+  return row?.forbidden === true;
+}
 
-  /**
-   * Returns true when a sign-in must not give a user an address, because the user who had it was removed, or a record has it or ever
-   * had it.
-   */
-  async forbidsAddress(
-    tx: EntityManager,
-    orgId: string,
-    email: string,
-    userId: string,
-  ): Promise<boolean> {
-    const [row] = await sql<{ forbidden: boolean }>(tx)`
-      SELECT EXISTS (SELECT FROM scim_tombstones
-                     WHERE org_id = ${orgId} AND email = ${email} AND lifted_for IS DISTINCT FROM ${userId}::uuid)
-          OR EXISTS (SELECT FROM record_addresses
-                     WHERE org_id = ${orgId} AND address = ${email} AND NOT parted AND user_id <> ${userId}) AS forbidden`;
-    return row?.forbidden === true;
-  }
+/** Deletes the tombstone of an identity that is bound to a user again. */
+export async function forgetIdentity(
+  tx: EntityManager,
+  orgId: string,
+  { issuer, subject }: Omit<ClaimedIdentity, 'email'>,
+): Promise<void> {
+  await sql(tx)`
+    DELETE FROM scim_removed_identities
+    WHERE org_id = ${orgId} AND issuer = ${issuer} AND subject = ${subject}`;
+}
 
-  /**
-   * Returns true when a sign-in must not create a member. The user of the address or of the identity was removed then, or a record
-   * has the address or ever had it.
-   */
-  async forbidsNewMember(
-    tx: EntityManager,
-    orgId: string,
-    { issuer, subject, email }: ClaimedIdentity,
-  ): Promise<boolean> {
-    const [row] = await sql<{ forbidden: boolean }>(tx)`
-      SELECT EXISTS (SELECT FROM scim_tombstones WHERE org_id = ${orgId} AND email = ${email})
-          OR EXISTS (SELECT FROM record_addresses WHERE org_id = ${orgId} AND address = ${email} AND NOT parted)
-          OR EXISTS (SELECT FROM scim_removed_identities
-                     WHERE org_id = ${orgId} AND issuer = ${issuer} AND subject = ${subject}) AS forbidden`;
-    return row?.forbidden === true;
-  }
-
-  /**
-   * Returns true when a sign-in must not bind an identity to a record, because the address or the identity is barred for it. The
-   * userName of an active record is only barred by an admin.
-   */
-  async forbidsBinding(
-    tx: EntityManager,
-    orgId: string,
-    { issuer, subject, email }: ClaimedIdentity,
-    recordId: string,
-  ): Promise<boolean> {
-    const [row] = await sql<{ forbidden: boolean }>(tx)`
-      SELECT EXISTS (
-               SELECT FROM scim_tombstones t
-               WHERE t.org_id = ${orgId} AND t.email = ${email} AND t.lifted_for IS DISTINCT FROM ${recordId}::uuid
-                 AND (t.by_admin OR NOT EXISTS (
-                   SELECT FROM users u
-                   WHERE u.id = ${recordId} AND u.active AND lower(coalesce(u.user_name, u.email) COLLATE "C") = t.email)))
-          OR EXISTS (
-               SELECT FROM scim_removed_identities i
-               WHERE i.org_id = ${orgId} AND i.issuer = ${issuer} AND i.subject = ${subject}
-                 AND i.lifted_for IS DISTINCT FROM ${recordId}::uuid
-                 AND (i.by_admin OR (i.removed_user IS NOT NULL AND i.removed_user <> ${recordId}::uuid))) AS forbidden`;
-    return row?.forbidden === true;
-  }
-
-  /** Deletes the tombstone of an identity that is bound to a user again. */
-  async forgetIdentity(
-    tx: EntityManager,
-    orgId: string,
-    { issuer, subject }: Omit<ClaimedIdentity, 'email'>,
-  ): Promise<void> {
-    await sql(tx)`
-      DELETE FROM scim_removed_identities
-      WHERE org_id = ${orgId} AND issuer = ${issuer} AND subject = ${subject}`;
-  }
-
-  /**
-   * Deletes the tombstone of an address, and those of the identities of the user who was removed with it. An address that several
-   * removed users had, such as a shared mailbox, gives back the identities of the user alone whose name it was.
-   *
-   * @returns the numbers of both
-   */
-  async readmit(
-    tx: EntityManager,
-    orgId: string,
-    email: string,
-  ): Promise<{ readonly addresses: number; readonly identities: number }> {
-    const addresses = await sql<{ email: string }>(tx)`
-      DELETE FROM scim_tombstones WHERE org_id = ${orgId} AND email = ${email} RETURNING email`;
-    const identities = await sql<{ subject: string }>(tx)`
-      WITH found AS (
-        SELECT issuer, subject, coalesce(lower(user_name COLLATE "C"), issuer || ' ' || subject) AS person
-        FROM scim_removed_identities WHERE org_id = ${orgId} AND ${email}::text = ANY (addresses)
-      )
-      DELETE FROM scim_removed_identities r USING found f
-      WHERE r.org_id = ${orgId} AND r.issuer = f.issuer AND r.subject = f.subject
-        AND (f.person = ${email} OR (SELECT count(DISTINCT person) FROM found) = 1)
-      RETURNING r.subject`;
-    return { addresses: addresses.length, identities: identities.length };
-  }
+/**
+ * Deletes the tombstone of an address, and those of the identities of the user who was removed with it. An address that several
+ * removed users had, such as a shared mailbox, gives back the identities of the user alone whose name it was.
+ *
+ * @returns the numbers of both
+ */
+export async function readmitUser(
+  tx: EntityManager,
+  orgId: string,
+  email: string,
+): Promise<{ readonly addresses: number; readonly identities: number }> {
+  const addresses = await sql<{ email: string }>(tx)`
+    DELETE FROM scim_tombstones WHERE org_id = ${orgId} AND email = ${email} RETURNING email`;
+  const identities = await sql<{ subject: string }>(tx)`
+    WITH found AS (
+      SELECT issuer, subject, coalesce(lower(user_name COLLATE "C"), issuer || ' ' || subject) AS person
+      FROM scim_removed_identities WHERE org_id = ${orgId} AND ${email}::text = ANY (addresses)
+    )
+    DELETE FROM scim_removed_identities r USING found f
+    WHERE r.org_id = ${orgId} AND r.issuer = f.issuer AND r.subject = f.subject
+      AND (f.person = ${email} OR (SELECT count(DISTINCT person) FROM found) = 1)
+    RETURNING r.subject`;
+  return { addresses: addresses.length, identities: identities.length };
 }

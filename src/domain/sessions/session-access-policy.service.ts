@@ -1,7 +1,10 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import { ScimTokensRepository } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
+import { authenticateScimToken } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
+import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
+import { Clock } from '#platform/clock/clock.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
@@ -13,9 +16,9 @@ import {
 } from '#platform/http/access/access-policy.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
 import { ADMIN_SCOPE, assertOpens, challengeOf, refusedToken } from './access-token.js';
-import { DpopProofs } from './dpop-proofs.service.js';
 import type { LiveSession, SessionUser } from './session.js';
 import { Sessions } from './sessions.service.js';
+import { spendDpopProof } from './spend-dpop-proof.js';
 
 /** Seconds between two recorded denials of one user, so that a client in a loop does not fill the audit log. */
 const DENIALS_ON_RECORD = 60;
@@ -36,9 +39,10 @@ export interface Provisioner {
 @Injectable()
 export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner> {
   constructor(
+    @Inject(CONFIG) readonly config: Pick<Config, 'http'>,
     private readonly sessions: Sessions,
-    private readonly dpopProofs: DpopProofs,
-    private readonly scimTokens: ScimTokensRepository,
+    readonly clock: Clock,
+    readonly batchedQueries: BatchedQueries,
     private readonly manager: EntityManager,
     private readonly audit: AuditLog,
   ) {
@@ -135,8 +139,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
   async #provisioner(presented: PresentedToken | undefined): Promise<Provisioner> {
     const token = presented?.scheme === 'Bearer' ? presented.token : undefined;
     const found =
-      token !== undefined &&
-      (await this.scimTokens.authenticate(this.manager, hashOpaqueToken(token)));
+      token !== undefined && (await authenticateScimToken(this.manager, hashOpaqueToken(token)));
     if (!found) throw refusedToken('Bearer', 'The SCIM token is invalid, revoked or has expired.');
     return { tokenId: found.id, orgId: found.orgId };
   }
@@ -152,7 +155,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     const accessToken = session.level === 'verified' ? session.accessToken : null;
     if (accessToken) {
       assertOpens(presented, accessToken, scope);
-      if (accessToken.jkt !== null) await this.dpopProofs.spend(presented, accessToken.jkt);
+      if (accessToken.jkt !== null) await spendDpopProof(this, presented, accessToken.jkt);
     } else if (scheme === 'DPoP') {
       // A token without a DPoP key must not come under the DPoP scheme (RFC 9449 §7.1).
       throw refusedToken('Bearer', 'This access token must come under the Bearer scheme.');

@@ -6,7 +6,6 @@ import { AuditModule } from '#domain/audit/audit.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { OAuthModule } from '#domain/oauth/oauth.module.js';
 import { AccessPolicy } from '#platform/http/access/access-policy.js';
-import { DpopProofs } from './dpop-proofs.service.js';
 import { SessionAccessPolicy } from './session-access-policy.service.js';
 import { SessionsRepository } from './sessions.repository.js';
 import { Sessions } from './sessions.service.js';
@@ -14,7 +13,6 @@ import { Sessions } from './sessions.service.js';
 @Module({
   imports: [AccessModule, AccessRevocationModule, AuditModule, DirectoryModule, OAuthModule],
   providers: [
-    DpopProofs,
     Sessions,
     SessionsRepository,
     { provide: AccessPolicy, useClass: SessionAccessPolicy },

@@ -7,12 +7,10 @@ import type { Signer } from '#platform/crypto/signer.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { CertificateAuthority } from './authority/certificate-authority.service.js';
-import { SshAuthorityRepository } from './authority/ssh-authority.repository.js';
 import { CertificateIssuance } from './certificate-issuance.service.js';
 import { CertificateRevocation } from './certificate-revocation.repository.js';
 import { AttestedKeyRevocation } from './hardware-keys/attested-keys.repository.js';
 import { SshKeyAttestations } from './hardware-keys/ssh-key-attestations.service.js';
-import { SshRevocationsRepository } from './revocation-list/published-revocations.repository.js';
 import { RevocationList } from './revocation-list/revocation-list.service.js';
 
 /** The signers of the authority's keys in KMS, the one that signs first. */
@@ -31,20 +29,14 @@ function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
   providers: [
     {
       provide: CertificateAuthority,
-      useFactory: (
-        config: Config,
-        dataSource: DataSource,
-        repository: SshAuthorityRepository,
-        kms: KmsKeys,
-      ) => CertificateAuthority.open(config, dataSource, repository, signersIn(kms, config)),
-      inject: [CONFIG, DataSource, SshAuthorityRepository, KmsKeys],
+      inject: [CONFIG, DataSource, KmsKeys],
+      useFactory: (config: Config, dataSource: DataSource, kms: KmsKeys) =>
+        CertificateAuthority.open(config, dataSource, signersIn(kms, config)),
     },
     CertificateIssuance,
     CertificateRevocation,
     RevocationList,
-    SshAuthorityRepository,
     SshKeyAttestations,
-    SshRevocationsRepository,
   ],
   exports: [
     CertificateAuthority,

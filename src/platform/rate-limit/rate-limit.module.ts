@@ -7,9 +7,6 @@ import { LocalBuckets } from './buckets/local-buckets.js';
 import { RateLimitsRepository } from './buckets/rate-limits.repository.js';
 import { TIERS } from './buckets/tiers.js';
 
-@Module({ providers: [RateLimitsRepository], exports: [RateLimitsRepository] })
-class BucketsModule {}
-
 /**
  * Provides the rate limits for TierGuard, on `@nestjs/throttler`: its options and its storage. Replicas share their buckets in
  * the operator's database; the embedded database serves one process, whose buckets are in its memory.
@@ -19,8 +16,7 @@ class BucketsModule {}
 @Module({
   imports: [
     ThrottlerModule.forRootAsync({
-      imports: [BucketsModule],
-      inject: [CONFIG, EntityManager, RateLimitsRepository],
+      inject: [CONFIG, EntityManager],
       useFactory: throttling,
     }),
   ],
@@ -30,7 +26,6 @@ export class RateLimitModule {}
 function throttling(
   { certification, database }: Config,
   manager: EntityManager,
-  repository: RateLimitsRepository,
 ): ThrottlerModuleOptions {
   const isOff = certification.token !== undefined;
   return {
@@ -43,6 +38,6 @@ function throttling(
     storage:
       database.url === undefined
         ? new LocalBuckets()
-        : new DatabaseBuckets(manager, repository, new Logger('rate-limit')),
+        : new DatabaseBuckets(manager, new RateLimitsRepository(), new Logger('rate-limit')),
   };
 }

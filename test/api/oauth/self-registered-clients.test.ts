@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Type } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ClientsRepository } from '../../../src/domain/oauth/clients/clients.repository.js';
-import { DynamicClientsRepository } from '../../../src/domain/oauth/clients/dynamic-clients.repository.js';
+import { recordConsent } from '../../../src/domain/oauth/clients/dynamic-clients.repository.js';
 import { AuditLog } from '../../../src/domain/audit/audit.repository.js';
 import { SelfRegistrations } from '../../../src/features/oidc/storage/self-registrations.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
@@ -259,13 +259,7 @@ describe('the number of clients that register themselves', () => {
   class Replica extends SelfRegistrations {
     constructor() {
       const get = <Wanted>(type: Type<Wanted>) => app.nest.get(type, { strict: false });
-      super(
-        app.config,
-        app.dataSource,
-        get(ClientsRepository),
-        get(DynamicClientsRepository),
-        get(AuditLog),
-      );
+      super(app.config, app.dataSource, get(ClientsRepository), get(AuditLog));
     }
   }
 
@@ -371,8 +365,7 @@ describe('the number of clients that register themselves', () => {
         SELECT 'old-' || n, 'dynamic', '{}', now() - make_interval(secs => 200000 - n)
         FROM generate_series(1, 100000) n`);
       await full.dataSource.query('VACUUM ANALYZE oauth_clients');
-      const consents = full.nest.get(DynamicClientsRepository, { strict: false });
-      await consents.recordConsent(full.dataSource.manager, person?.id ?? '', 'old-1');
+      await recordConsent(full.dataSource.manager, person?.id ?? '', 'old-1');
       await full.nest
         .get(ClientsRepository, { strict: false })
         .touch(full.dataSource.manager, 'old-1');

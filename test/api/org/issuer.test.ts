@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it, describe } from 'vitest';
-import { OrganizationIssuersRepository } from '../../../src/domain/organizations/issuers/organization-issuers.repository.js';
+import { claimLabel } from '../../../src/domain/organizations/issuers/organization-issuers.repository.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Client } from '../../support/client.js';
 import {
@@ -124,9 +124,8 @@ requires('moto').describe('the issuer of an organization', () => {
       app.dataSource,
       `INSERT INTO organizations (id, name) SELECT gen_random_uuid(), 'race' FROM generate_series(1, 20) RETURNING id`,
     );
-    const repository = app.nest.get(OrganizationIssuersRepository, { strict: false });
     const claims = await Promise.all(
-      made.map(({ id }) => repository.claim(app.dataSource.manager, id, 'same-moment', false)),
+      made.map(({ id }) => claimLabel(app.dataSource.manager, id, 'same-moment', false)),
     );
     expect(claims.filter((isClaimed) => isClaimed)).toHaveLength(1);
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GrantsRepository } from '../../../src/domain/oauth/grants/grants.repository.js';
+import { resourceOwnerOfSession } from '../../../src/domain/oauth/grants/grants.repository.js';
 import { OrganizationsRepository } from '../../../src/domain/organizations/organizations.repository.js';
 import { deprovision as deprovisioning } from '../../support/deprovisioning.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
@@ -171,15 +171,14 @@ describe('a user whose e-mail is in a domain that the organization does not own'
       .client()
       .post('/v1/credentials/ssh', { public_key: newPublicKeyLine() }, { headers });
     expect(certificate.status).toBe(403);
-    const grants = app.nest.get(GrantsRepository, { strict: false });
     const { manager } = app.dataSource;
-    expect(await grants.resourceOwnerOfSession(manager, session.id)).toBeUndefined();
+    expect(await resourceOwnerOfSession(manager, session.id)).toBeUndefined();
     await rows(
       app.dataSource,
       `INSERT INTO organization_domains (org_id, domain, verified_at) VALUES ($1, 'unproven.example', now())`,
       [person.orgId],
     );
-    expect(await grants.resourceOwnerOfSession(manager, session.id)).toMatchObject({
+    expect(await resourceOwnerOfSession(manager, session.id)).toMatchObject({
       userId: person.id,
     });
   });

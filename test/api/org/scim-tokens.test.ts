@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ScimTokensRepository } from '../../../src/domain/directory/scim-tokens/scim-tokens.repository.js';
+import {
+  authenticateScimToken,
+  insertScimToken,
+} from '../../../src/domain/directory/scim-tokens/scim-tokens.repository.js';
 import { hashOpaqueToken } from '../../../src/platform/crypto/opaque-token.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
@@ -13,14 +16,12 @@ import { count, rows } from '../../support/rows.js';
 const DAY = 86_400_000;
 
 let app: TestApp;
-let tokens: ScimTokensRepository;
 /** Ada founded her organization and is its admin; bob is a member; eve is the admin of another. */
 let ada: Client;
 let bob: Client;
 let eve: Client;
 beforeAll(async () => {
   app = await startTestApp();
-  tokens = app.nest.get(ScimTokensRepository, { strict: false });
   ({ client: ada } = await app.enrolled('ada@tokens.example'));
   ({ client: bob } = await app.enrolled('bob@tokens.example'));
   ({ client: eve } = await app.enrolled('eve@elsewhere.example'));
@@ -45,7 +46,7 @@ const listed = async (browser: Client) =>
   (await orgApi(browser, 'GET', '/scim-tokens')).json.tokens as { id: string }[];
 
 const authenticate = (token: string) =>
-  tokens.authenticate(app.dataSource.manager, hashOpaqueToken(token));
+  authenticateScimToken(app.dataSource.manager, hashOpaqueToken(token));
 
 const auditOfToken = (id: string) =>
   rows<{ type: string; class: string; actor: string; details: Record<string, unknown> }>(
@@ -89,7 +90,7 @@ describe('a SCIM token', () => {
         "SELECT id, org_id FROM users WHERE email = 'ada@tokens.example'",
       );
       for (const expiresInDays of [60, 120, 180, 240, 300]) {
-        const { createdAt, expiresAt } = await tokens.insert(tx, {
+        const { createdAt, expiresAt } = await insertScimToken(tx, {
           orgId: admin?.org_id ?? '',
           hash: hashOpaqueToken(String(expiresInDays)),
           description: 'x',

@@ -4,7 +4,6 @@ import { UsersRepository } from '#domain/directory/users.repository.js';
 import { EnrollmentPassesRepository } from '#domain/keys/enrollment-passes/enrollment-passes.repository.js';
 import { DomainOwnership } from '#domain/organizations/domains/domain-ownership.service.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
-import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
 import { everyRevocation } from '../revocation-kinds/every-revocation.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { systemRandom } from '#platform/clock/random.js';
@@ -35,7 +34,6 @@ export function operatorAccess(dataSource: DataSource): OperatorAccess {
     { enrollment: { bootstrapAdmins: undefined }, upstream: { providers: [] } },
     users,
     organizations,
-    new TombstonesRepository(),
     revocation,
     audit,
   );

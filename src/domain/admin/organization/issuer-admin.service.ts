@@ -7,7 +7,15 @@ import type { Admin } from '#domain/directory/users.repository.js';
 import { IssuerKeys } from '#domain/organizations/issuers/issuer-keys.service.js';
 import { isReservedLabel } from '#domain/organizations/issuers/issuer-label.js';
 import {
-  OrganizationIssuersRepository,
+  claimLabel,
+  countOtherLabels,
+  findIssuer,
+  insertIssuerKey,
+  insertNextIssuerKey,
+  isForeignLabel,
+  releaseLabel,
+  setIssuerActive,
+  withdrawIssuerKeys,
   type NewIssuerKey,
   type OrganizationIssuer,
 } from '#domain/organizations/issuers/organization-issuers.repository.js';
@@ -28,7 +36,6 @@ export class IssuerAdmin {
     private readonly dataSource: DataSource,
     private readonly members: Members,
     private readonly organizations: OrganizationsRepository,
-    private readonly issuers: OrganizationIssuersRepository,
     private readonly issuerKeys: IssuerKeys,
     private readonly audit: AuditLog,
   ) {}
@@ -46,7 +53,7 @@ export class IssuerAdmin {
 
   /** Returns the issuer of the organization. */
   show({ orgId }: Admin): Promise<OrganizationIssuer | undefined> {
-    return this.issuers.find(this.dataSource.manager, orgId);
+    return findIssuer(this.dataSource.manager, orgId);
   }
 
   /**
@@ -67,8 +74,8 @@ export class IssuerAdmin {
     const key = await this.issuerKeys.newKey(admin.orgId, label);
     return this.#change(admin, async (tx) => {
       await this.#checkClaim(tx, admin, label);
-      if (!(await this.issuers.claim(tx, admin.orgId, label, active))) throw labelTaken();
-      await this.issuers.insertKey(tx, key);
+      if (!(await claimLabel(tx, admin.orgId, label, active))) throw labelTaken();
+      await insertIssuerKey(tx, key);
       const { kid } = key;
       await this.#record(tx, 'org_issuer_claimed', admin, origin, { label, kid, active });
     });
@@ -83,7 +90,7 @@ export class IssuerAdmin {
     if (active) this.issuerKeys.assertConfigured();
     return this.#change(admin, async (tx) => {
       const { label } = await this.#found(tx, admin);
-      if (!(await this.issuers.setActive(tx, admin.orgId, active))) return;
+      if (!(await setIssuerActive(tx, admin.orgId, active))) return;
       const type = active ? 'org_issuer_activated' : 'org_issuer_deactivated';
       await this.#record(tx, type, admin, origin, { label });
     });
@@ -97,7 +104,7 @@ export class IssuerAdmin {
   async release(admin: Admin, origin: AuditOrigin): Promise<void> {
     await this.#locked(admin, async (tx) => {
       const { label } = await this.#found(tx, admin);
-      await this.issuers.release(tx, admin.orgId, label);
+      await releaseLabel(tx, admin.orgId, label);
       await this.#record(tx, 'org_issuer_released', admin, origin, { label });
     });
   }
@@ -123,13 +130,13 @@ export class IssuerAdmin {
 
   /** Withdraws every key and adds one that signs at once. Returns the ids of the withdrawn keys. */
   async #replace(tx: EntityManager, key: NewIssuerKey): Promise<string[]> {
-    const withdrawn = await this.issuers.withdrawKeys(tx, key.orgId, key.label);
-    await this.issuers.insertKey(tx, key);
+    const withdrawn = await withdrawIssuerKeys(tx, key.orgId, key.label);
+    await insertIssuerKey(tx, key);
     return withdrawn;
   }
 
   async #addNext(tx: EntityManager, key: NewIssuerKey): Promise<string[]> {
-    if (await this.issuers.insertNextKey(tx, key)) return [];
+    if (await insertNextIssuerKey(tx, key)) return [];
     throw new DomainError(
       'rotation_pending',
       'The next key is published already and does not sign yet. Wait for it, or rotate in an emergency.',
@@ -138,11 +145,11 @@ export class IssuerAdmin {
 
   /** Refuses a claim that cannot succeed, before a key is generated and again under the lock of the organization. */
   async #checkClaim(tx: EntityManager, { orgId }: Admin, label: string): Promise<void> {
-    if (await this.issuers.find(tx, orgId)) {
+    if (await findIssuer(tx, orgId)) {
       throw new DomainError('issuer_exists', 'Your organization has an issuer. Release it first.');
     }
-    if (await this.issuers.isForeign(tx, orgId, label)) throw labelTaken();
-    if ((await this.issuers.countOthers(tx, orgId, label)) < MOST_LABELS) return;
+    if (await isForeignLabel(tx, orgId, label)) throw labelTaken();
+    if ((await countOtherLabels(tx, orgId, label)) < MOST_LABELS) return;
     throw new DomainError(
       'limit_reached',
       `An organization has at most ${MOST_LABELS} labels, released ones included. Claim one of them again.`,
@@ -150,7 +157,7 @@ export class IssuerAdmin {
   }
 
   async #found(tx: EntityManager, { orgId }: Admin): Promise<OrganizationIssuer> {
-    const issuer = await this.issuers.find(tx, orgId);
+    const issuer = await findIssuer(tx, orgId);
     if (!issuer) throw noIssuer();
     return issuer;
   }

@@ -16,8 +16,12 @@ import {
   type ListedRefusal,
 } from '#domain/directory/scim-tokens/scim-refusals.repository.js';
 import {
+  findTokenRotation,
+  hadScimToken,
+  insertScimToken,
+  listScimTokens,
+  revokeScimToken,
   mintScimToken,
-  ScimTokensRepository,
   type ScimToken,
   type TokenRotation,
 } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
@@ -61,7 +65,6 @@ export class OrganizationAdmin {
     private readonly dataSource: DataSource,
     private readonly members: Members,
     private readonly organizations: OrganizationsRepository,
-    private readonly scimTokens: ScimTokensRepository,
     private readonly audit: AuditLog,
     private readonly clock: Clock,
   ) {}
@@ -105,7 +108,7 @@ export class OrganizationAdmin {
 
   /** Lists the valid SCIM tokens, the newest first. */
   async listTokens({ orgId }: Admin): Promise<ListedToken[]> {
-    const tokens = await this.scimTokens.list(this.dataSource.manager, orgId);
+    const tokens = await listScimTokens(this.dataSource.manager, orgId);
     const now = this.clock.now();
     return tokens.map((token) => ({ ...token, expiresSoon: expiresSoon(token, now) }));
   }
@@ -117,7 +120,7 @@ export class OrganizationAdmin {
 
   /** Returns true when the next SCIM token is the first one, which sets the membership to `scim_only`. */
   async isFirstToken({ orgId }: Admin): Promise<boolean> {
-    return !(await this.scimTokens.hadToken(this.dataSource.manager, orgId));
+    return !(await hadScimToken(this.dataSource.manager, orgId));
   }
 
   /**
@@ -127,7 +130,7 @@ export class OrganizationAdmin {
    */
   async findRotation({ orgId }: Admin, id: string): Promise<TokenRotation> {
     const { manager } = this.dataSource;
-    const found = isUuid(id) && (await this.scimTokens.findRotation(manager, orgId, id));
+    const found = isUuid(id) && (await findTokenRotation(manager, orgId, id));
     if (!found || (found.oldEndedAt !== null && found.replacement === null)) throw noToken();
     return found;
   }
@@ -146,10 +149,10 @@ export class OrganizationAdmin {
       // Locks the row of the organization: concurrent creations wait, and the limit holds.
       const { before, membership } = await this.organizations.beginProvisioning(tx, orgId);
       const replaces = wanted.replaces?.toLowerCase() ?? null;
-      assertMayCreate(await this.scimTokens.list(tx, orgId), replaces);
+      assertMayCreate(await listScimTokens(tx, orgId), replaces);
       const { description, expiresInDays } = wanted;
       const token = { orgId, hash, description, createdBy, expiresInDays, replaces };
-      const scimToken = await this.scimTokens.insert(tx, token);
+      const scimToken = await insertScimToken(tx, token);
       const details = {
         scim_token_id: scimToken.id,
         description,
@@ -174,7 +177,7 @@ export class OrganizationAdmin {
   async revokeToken(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
     await this.dataSource.transaction(async (tx) => {
       await this.members.holdAdmin(tx, admin);
-      const revoked = isUuid(id) && (await this.scimTokens.revoke(tx, admin.orgId, id));
+      const revoked = isUuid(id) && (await revokeScimToken(tx, admin.orgId, id));
       if (!revoked) throw noToken();
       const ended = noted('secret_ended', admin.orgId, revoked.id, revoked.description);
       const details = { scim_token_id: revoked.id };

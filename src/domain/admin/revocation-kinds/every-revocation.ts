@@ -5,7 +5,6 @@ import { AuditLog } from '#domain/audit/audit.repository.js';
 import { AuthenticatorsRepository } from '#domain/keys/authenticators/authenticators.repository.js';
 import { EnrollmentPassesRepository } from '#domain/keys/enrollment-passes/enrollment-passes.repository.js';
 import { GitHubTokenRevocation } from '#domain/github/tokens/github-token-revocation.repository.js';
-import { ApplicationsRepository } from '#domain/oauth/applications/applications.repository.js';
 import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { CertificateRevocation } from '#domain/ssh/certificate-revocation.repository.js';
@@ -21,7 +20,7 @@ const KINDS: readonly (() => Revocable)[] = [
   () => new AttestedKeyRevocation(),
   () => new GitHubTokenRevocation(ASLEEP),
   () => new ClientsRepository(),
-  () => new RegisteredResources(new ApplicationsRepository(), new AuditLog()),
+  () => new RegisteredResources(new AuditLog()),
   () => new EnrollmentPassesRepository(),
   () => new AuthenticatorsRepository(),
 ];

@@ -1,4 +1,8 @@
-import { Injectable } from '@nestjs/common';
+/**
+ * The users of an organization as its identity provider sees them, also those that other paths
+ * created.
+ */
+
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { RECORDED, recordAudit } from '#domain/audit/audit.repository.js';
 import type { NamedAddresses } from '../record-addresses.js';
@@ -52,150 +56,158 @@ const KNOWN = `${COLUMNS}, ${GROUPS} AS groups, u.is_org_admin, u.scim_managed, 
 /** A part of the text of attributes with a manager, whose name and address are found by reading the user again. */
 const MANAGER_KEY = '"manager": ';
 
-/** The users of an organization as its identity provider sees them, also those that other paths created. */
-@Injectable()
-export class DirectoryUsersRepository {
-  /** Finds a user with all attributes and groups. */
-  async find(tx: EntityManager, orgId: string, id: string): Promise<DirectoryUser | undefined> {
-    const [row] = await fixedSql<UserRow>(
-      tx,
-      `SELECT ${COLUMNS}, ${GROUPS} AS groups FROM users u WHERE u.org_id = $1 AND u.id = $2`,
-      [orgId, id],
-    );
-    return row && directoryUser(row, true);
-  }
+/** Finds a user with all attributes and groups. */
+export async function findDirectoryUser(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<DirectoryUser | undefined> {
+  const [row] = await fixedSql<UserRow>(
+    tx,
+    `SELECT ${COLUMNS}, ${GROUPS} AS groups FROM users u WHERE u.org_id = $1 AND u.id = $2`,
+    [orgId, id],
+  );
+  return row && directoryUser(row, true);
+}
 
-  /** Reads a user for a change. */
-  async known(tx: EntityManager, orgId: string, id: string): Promise<KnownUser | undefined> {
-    const text = `SELECT ${KNOWN} FROM users u WHERE u.org_id = $1 AND u.id = $2`;
-    const [row] = await fixedSql<KnownRow>(tx, text, [orgId, id]);
-    return row && knownUser(row, orgId);
-  }
+/** Reads a user for a change. */
+export async function findKnownUser(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<KnownUser | undefined> {
+  const text = `SELECT ${KNOWN} FROM users u WHERE u.org_id = $1 AND u.id = $2`;
+  const [row] = await fixedSql<KnownRow>(tx, text, [orgId, id]);
+  return row && knownUser(row, orgId);
+}
 
-  /** Locks the row of a user until the transaction ends, and reads the user. */
-  async lock(tx: EntityManager, orgId: string, id: string): Promise<KnownUser | undefined> {
-    const text = `SELECT ${KNOWN} FROM users u WHERE u.org_id = $1 AND u.id = $2 FOR UPDATE OF u`;
-    const [row] = await fixedSql<KnownRow>(tx, text, [orgId, id]);
-    return row && knownUser(row, orgId);
-  }
+/** Locks the row of a user until the transaction ends, and reads the user. */
+export async function lockKnownUser(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<KnownUser | undefined> {
+  const text = `SELECT ${KNOWN} FROM users u WHERE u.org_id = $1 AND u.id = $2 FOR UPDATE OF u`;
+  const [row] = await fixedSql<KnownRow>(tx, text, [orgId, id]);
+  return row && knownUser(row, orgId);
+}
 
-  /**
-   * Adds a user with the audit row in one statement, which locks the directory itself, if no other user is concerned: none signs in
-   * with an address that the new one names, none has the userName, and nothing of a removed user is lifted.
-   *
-   * @param manager the data source's own: the statement stands alone
-   * @param named the addresses that the new user names
-   * @returns undefined where another user is concerned: nothing has changed
-   */
-  async insertUnclaimed(
-    manager: EntityManager,
-    actor: ScimActor,
-    user: NextUser,
-    { has, plain }: NamedAddresses,
-    id: string = newUuid(),
-  ): Promise<DirectoryUser | undefined> {
-    const { orgId } = actor;
-    const { userName, externalId, active, email } = user;
-    const operation = scimOperation(actor, 'create', 'User', id, { email });
-    const subject = { subjectId: fragment`id`, subjectEmail: fragment`${email}::text` };
-    const addresses = has.map(({ address }) => address);
-    const ranks = has.map(({ rank }) => rank);
-    const [row] = await sql<Pick<UserRow, 'attributes' | 'created_at' | 'updated_at'>>(manager)`
-      WITH asked AS (
-        SELECT ${id}::uuid AS id, ${JSON.stringify(user.attributes)}::jsonb AS attributes
-      ), made AS (
-        SELECT id, attributes FROM asked
-        WHERE add_unclaimed_record(id, ${orgId}, ${email}, ${user.name}, ${active}, ${userName}, ${externalId}, attributes,
-                                   ${addresses}, ${ranks}, ${plain})
-      ), audited AS (${recordAudit({ ...operation, ...subject }, fragment`FROM made`)})
-      SELECT attributes::text, now() AS created_at, now() AS updated_at, ${RECORDED} FROM made`;
-    if (!row) return undefined;
-    if (row.attributes.includes(MANAGER_KEY)) return this.find(manager, orgId, id);
-    const known = { id, user_name: userName, external_id: externalId, active, email, version: '1' };
-    return directoryUser({ ...row, ...known }, true);
-  }
+/**
+ * Adds a user with the audit row in one statement, which locks the directory itself, if no other user is concerned: none signs in
+ * with an address that the new one names, none has the userName, and nothing of a removed user is lifted.
+ *
+ * @param manager the data source's own: the statement stands alone
+ * @param named the addresses that the new user names
+ * @returns undefined where another user is concerned: nothing has changed
+ */
+export async function insertUnclaimedUser(
+  manager: EntityManager,
+  actor: ScimActor,
+  user: NextUser,
+  { has, plain }: NamedAddresses,
+  id: string = newUuid(),
+): Promise<DirectoryUser | undefined> {
+  const { orgId } = actor;
+  const { userName, externalId, active, email } = user;
+  const operation = scimOperation(actor, 'create', 'User', id, { email });
+  const subject = { subjectId: fragment`id`, subjectEmail: fragment`${email}::text` };
+  const addresses = has.map(({ address }) => address);
+  const ranks = has.map(({ rank }) => rank);
+  const [row] = await sql<Pick<UserRow, 'attributes' | 'created_at' | 'updated_at'>>(manager)`
+    WITH asked AS (
+      SELECT ${id}::uuid AS id, ${JSON.stringify(user.attributes)}::jsonb AS attributes
+    ), made AS (
+      SELECT id, attributes FROM asked
+      WHERE add_unclaimed_record(id, ${orgId}, ${email}, ${user.name}, ${active}, ${userName}, ${externalId}, attributes,
+                                 ${addresses}, ${ranks}, ${plain})
+    ), audited AS (${recordAudit({ ...operation, ...subject }, fragment`FROM made`)})
+    SELECT attributes::text, now() AS created_at, now() AS updated_at, ${RECORDED} FROM made`;
+  if (!row) return undefined;
+  if (row.attributes.includes(MANAGER_KEY)) return findDirectoryUser(manager, orgId, id);
+  const known = { id, user_name: userName, external_id: externalId, active, email, version: '1' };
+  return directoryUser({ ...row, ...known }, true);
+}
 
-  /**
-   * Adds a user with the audit row, in one statement, under the lock of the directory. It lifts the tombstones of the addresses of the
-   * user, and those of identities that were removed with the same userName or externalId.
-   *
-   * @param addresses the addresses that the user has
-   * @throws DomainError uniqueness when another user of the organization has the userName
-   */
-  async insert(
-    tx: EntityManager,
-    actor: ScimActor,
-    user: NextUser,
-    addresses: readonly string[],
-    more: Readonly<Record<string, unknown>>,
-    id: string = newUuid(),
-  ): Promise<DirectoryUser> {
-    const { orgId } = actor;
-    const operation = scimOperation(actor, 'create', 'User', id, { email: user.email, ...more });
-    const details = fragment`${JSON.stringify(operation.details)}::jsonb
-      || CASE WHEN EXISTS (SELECT FROM lifted) THEN '{"tombstone_lifted": true}' ELSE '{}' END::jsonb`;
-    const record = { ...operation, subjectId: fragment`id`, details };
+/**
+ * Adds a user with the audit row, in one statement, under the lock of the directory. It lifts the tombstones of the addresses of the
+ * user, and those of identities that were removed with the same userName or externalId.
+ *
+ * @param addresses the addresses that the user has
+ * @throws DomainError uniqueness when another user of the organization has the userName
+ */
+export async function insertDirectoryUser(
+  tx: EntityManager,
+  actor: ScimActor,
+  user: NextUser,
+  addresses: readonly string[],
+  more: Readonly<Record<string, unknown>>,
+  id: string = newUuid(),
+): Promise<DirectoryUser> {
+  const { orgId } = actor;
+  const operation = scimOperation(actor, 'create', 'User', id, { email: user.email, ...more });
+  const details = fragment`${JSON.stringify(operation.details)}::jsonb
+    || CASE WHEN EXISTS (SELECT FROM lifted) THEN '{"tombstone_lifted": true}' ELSE '{}' END::jsonb`;
+  const record = { ...operation, subjectId: fragment`id`, details };
+  const [row] = await sql<{ id: string }>(tx)`
+    WITH made AS (
+      INSERT INTO users (id, org_id, email, name, active, scim_managed, user_name, external_id, attributes)
+      VALUES (${id}, ${orgId}::uuid, ${user.email}::text, ${user.name}, ${user.active}::boolean, true,
+              ${user.userName}, ${user.externalId}, ${JSON.stringify(user.attributes)}::jsonb)
+      ON CONFLICT DO NOTHING
+      RETURNING id
+    ), lifted AS (
+      UPDATE scim_tombstones t SET lifted_for = made.id
+      FROM made WHERE t.org_id = ${orgId} AND t.email = ANY (${addresses}::text[]) AND NOT t.by_admin
+      RETURNING t.email
+    ), returned AS (
+      UPDATE scim_removed_identities i SET lifted_for = made.id
+      FROM made WHERE i.org_id = ${orgId} AND NOT i.by_admin
+        AND (lower(i.user_name COLLATE "C") = lower(${user.userName}::text COLLATE "C")
+          OR i.external_id = ${user.externalId}::text)
+    ), audited AS (${recordAudit(record, fragment`FROM made`)})
+    SELECT id, ${RECORDED} FROM made`;
+  const made = row && (await findDirectoryUser(tx, orgId, id));
+  if (!made) throw taken();
+  return made;
+}
+
+/**
+ * Changes a user that is still of the version that was read, with the audit row, in one statement. SCIM manages the user from
+ * then on: of a member who signed in before, the change is a take-over.
+ *
+ * @param audited more details of the audit row; false where the caller writes the row
+ * @returns undefined when the user is of another version, or gone
+ * @throws DomainError uniqueness for the userName
+ */
+export async function updateDirectoryUser(
+  tx: EntityManager,
+  actor: ScimActor,
+  { id, version, active, email, scimManaged }: KnownUser,
+  user: UserState,
+  audited: Readonly<Record<string, unknown>> | false,
+  operation: 'create' | 'update' = 'update',
+): Promise<DirectoryUser | undefined> {
+  const { orgId } = actor;
+  const record = {
+    ...scimOperation(actor, operation, 'User', id, audited || {}),
+    subjectId: fragment`id`,
+  };
+  try {
     const [row] = await sql<{ id: string }>(tx)`
-      WITH made AS (
-        INSERT INTO users (id, org_id, email, name, active, scim_managed, user_name, external_id, attributes)
-        VALUES (${id}, ${orgId}::uuid, ${user.email}::text, ${user.name}, ${user.active}::boolean, true,
-                ${user.userName}, ${user.externalId}, ${JSON.stringify(user.attributes)}::jsonb)
-        ON CONFLICT DO NOTHING
+      WITH changed AS (
+        UPDATE users SET user_name = ${user.userName}, external_id = ${user.externalId}, email = ${user.email},
+               name = ${user.name}, attributes = ${JSON.stringify(user.attributes)}, scim_managed = true,
+               taken_over_at = CASE WHEN scim_managed THEN taken_over_at ELSE now() END,
+               version = version + 1, updated_at = now()
+        WHERE id = ${id} AND org_id = ${orgId} AND version = ${version} AND active = ${active}
+          AND email IS NOT DISTINCT FROM ${email} AND scim_managed = ${scimManaged}
         RETURNING id
-      ), lifted AS (
-        UPDATE scim_tombstones t SET lifted_for = made.id
-        FROM made WHERE t.org_id = ${orgId} AND t.email = ANY (${addresses}::text[]) AND NOT t.by_admin
-        RETURNING t.email
-      ), returned AS (
-        UPDATE scim_removed_identities i SET lifted_for = made.id
-        FROM made WHERE i.org_id = ${orgId} AND NOT i.by_admin
-          AND (lower(i.user_name COLLATE "C") = lower(${user.userName}::text COLLATE "C")
-            OR i.external_id = ${user.externalId}::text)
-      ), audited AS (${recordAudit(record, fragment`FROM made`)})
-      SELECT id, ${RECORDED} FROM made`;
-    const made = row && (await this.find(tx, orgId, id));
-    if (!made) throw taken();
-    return made;
-  }
-
-  /**
-   * Changes a user that is still of the version that was read, with the audit row, in one statement. SCIM manages the user from
-   * then on: of a member who signed in before, the change is a take-over.
-   *
-   * @param audited more details of the audit row; false where the caller writes the row
-   * @returns undefined when the user is of another version, or gone
-   * @throws DomainError uniqueness for the userName
-   */
-  async update(
-    tx: EntityManager,
-    actor: ScimActor,
-    { id, version, active, email, scimManaged }: KnownUser,
-    user: UserState,
-    audited: Readonly<Record<string, unknown>> | false,
-    operation: 'create' | 'update' = 'update',
-  ): Promise<DirectoryUser | undefined> {
-    const { orgId } = actor;
-    const record = {
-      ...scimOperation(actor, operation, 'User', id, audited || {}),
-      subjectId: fragment`id`,
-    };
-    try {
-      const [row] = await sql<{ id: string }>(tx)`
-        WITH changed AS (
-          UPDATE users SET user_name = ${user.userName}, external_id = ${user.externalId}, email = ${user.email},
-                 name = ${user.name}, attributes = ${JSON.stringify(user.attributes)}, scim_managed = true,
-                 taken_over_at = CASE WHEN scim_managed THEN taken_over_at ELSE now() END,
-                 version = version + 1, updated_at = now()
-          WHERE id = ${id} AND org_id = ${orgId} AND version = ${version} AND active = ${active}
-            AND email IS NOT DISTINCT FROM ${email} AND scim_managed = ${scimManaged}
-          RETURNING id
-        ), audited AS (${recordAudit(record, fragment`FROM changed WHERE ${audited !== false}::boolean`)})
-        SELECT id, ${RECORDED} FROM changed`;
-      return row && (await this.find(tx, orgId, id));
-    } catch (error) {
-      if (NAMES.has(violatedConstraint(error))) throw taken();
-      throw error;
-    }
+      ), audited AS (${recordAudit(record, fragment`FROM changed WHERE ${audited !== false}::boolean`)})
+      SELECT id, ${RECORDED} FROM changed`;
+    return row && (await findDirectoryUser(tx, orgId, id));
+  } catch (error) {
+    if (NAMES.has(violatedConstraint(error))) throw taken();
+    throw error;
   }
 }
 

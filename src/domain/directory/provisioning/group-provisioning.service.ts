@@ -3,7 +3,16 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isUuid } from '#platform/text/single-line.js';
-import { GroupsRepository, type DirectoryGroup, type GroupState } from './groups.repository.js';
+import {
+  findGroup,
+  hasGroup,
+  insertGroup,
+  lockGroup,
+  removeGroup,
+  updateGroup,
+  type DirectoryGroup,
+  type GroupState,
+} from './groups.repository.js';
 import { MembershipsRepository } from './memberships.repository.js';
 import { leftOutDetails, type LeftOut, type ScimActor } from './scim-operation.js';
 
@@ -34,14 +43,13 @@ export interface NextGroup extends GroupState {
 export class GroupProvisioning {
   constructor(
     private readonly tenantWork: TenantWork,
-    private readonly groups: GroupsRepository,
     private readonly memberships: MembershipsRepository,
   ) {}
 
   /** @throws DomainError uniqueness; invalid_value where no member is a user of the organization, or one is a group */
   create(actor: ScimActor, next: NextGroup): Promise<DirectoryGroup> {
     return this.tenantWork.transact(actor.orgId, async (tx) => {
-      const made = await this.groups.insert(tx, actor, next);
+      const made = await insertGroup(tx, actor, next);
       await this.#apply(tx, actor.orgId, made.id, next);
       return made;
     });
@@ -49,7 +57,7 @@ export class GroupProvisioning {
 
   /** @throws DomainError not_found, also for a group of another organization */
   async find(orgId: string, id: string): Promise<DirectoryGroup> {
-    const group = await this.tenantWork.bounded(orgId, (tx) => this.groups.find(tx, orgId, id));
+    const group = await this.tenantWork.bounded(orgId, (tx) => findGroup(tx, orgId, id));
     if (!group) throw noGroup();
     return group;
   }
@@ -75,7 +83,7 @@ export class GroupProvisioning {
         next.displayName === current.displayName &&
         next.externalId === current.externalId;
       const audited = leftOutDetails([...(next.leftOut ?? []), ...leftOut]);
-      return isSame ? current : this.groups.update(tx, actor, id, next, audited);
+      return isSame ? current : updateGroup(tx, actor, id, next, audited);
     });
   }
 
@@ -94,12 +102,12 @@ export class GroupProvisioning {
       const current = await this.#lock(tx, actor.orgId, id);
       verify(current);
       await this.#removeAll(tx, id, []);
-      await this.groups.remove(tx, actor, current);
+      await removeGroup(tx, actor, current);
     });
   }
 
   async #lock(tx: EntityManager, orgId: string, id: string): Promise<DirectoryGroup> {
-    const group = await this.groups.lock(tx, orgId, id);
+    const group = await lockGroup(tx, orgId, id);
     if (!group) throw noGroup();
     return group;
   }
@@ -162,8 +170,8 @@ export class GroupProvisioning {
     const isKnown = (id: string) => known.has(id.toLowerCase());
     if (!asksMore && added.length > 0 && !added.some(isKnown)) throw noMembers(added);
     const unknown = added.filter((id) => isUuid(id) && !isKnown(id));
-    const hasGroup = unknown.length > 0 && (await this.groups.hasGroup(tx, orgId, unknown));
-    if (!hasGroup) return { known, leftOut: [] };
+    const namesGroup = unknown.length > 0 && (await hasGroup(tx, orgId, unknown));
+    if (!namesGroup) return { known, leftOut: [] };
     if (endsAccess) return { known, leftOut: [{ name: 'members', reason: 'invalid_value' }] };
     throw new DomainError('invalid_value', 'members are users: a group cannot be in a group.');
   }

@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { RECORDED, recordAudit } from '#domain/audit/audit.repository.js';
 import { newUuid } from '#platform/clock/random.js';
@@ -43,97 +42,109 @@ export const MEMBER_VERSION =
 export const LAST_MODIFIED = `greatest(g.updated_at,
   (SELECT v.changed_at FROM group_member_versions v WHERE v.group_id = g.id))`;
 
-/** The groups of an organization. Memberships have a repository of their own. */
-@Injectable()
-export class GroupsRepository {
-  async find(tx: EntityManager, orgId: string, id: string): Promise<DirectoryGroup | undefined> {
-    const [row] = await sql<GroupRow>(tx)`
-      SELECT id, display_name, external_id, groups.version, created_at, v.version AS member_version,
-             greatest(updated_at, v.changed_at) AS updated_at
-      FROM groups LEFT JOIN group_member_versions v ON v.group_id = groups.id WHERE org_id = ${orgId} AND id = ${id}`;
-    return row && directoryGroup(row);
-  }
+export async function findGroup(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<DirectoryGroup | undefined> {
+  const [row] = await sql<GroupRow>(tx)`
+    SELECT id, display_name, external_id, groups.version, created_at, v.version AS member_version,
+           greatest(updated_at, v.changed_at) AS updated_at
+    FROM groups LEFT JOIN group_member_versions v ON v.group_id = groups.id WHERE org_id = ${orgId} AND id = ${id}`;
+  return row && directoryGroup(row);
+}
 
-  /** Locks the row of a group until the transaction ends: changes of one group follow each other. */
-  async lock(tx: EntityManager, orgId: string, id: string): Promise<DirectoryGroup | undefined> {
-    const [row] = await sql<GroupRow>(tx)`
-      SELECT id, display_name, external_id, groups.version, created_at, v.version AS member_version,
-             greatest(updated_at, v.changed_at) AS updated_at
-      FROM groups LEFT JOIN group_member_versions v ON v.group_id = groups.id WHERE org_id = ${orgId} AND id = ${id} FOR UPDATE OF groups`;
-    return row && directoryGroup(row);
-  }
+/** Locks the row of a group until the transaction ends: changes of one group follow each other. */
+export async function lockGroup(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<DirectoryGroup | undefined> {
+  const [row] = await sql<GroupRow>(tx)`
+    SELECT id, display_name, external_id, groups.version, created_at, v.version AS member_version,
+           greatest(updated_at, v.changed_at) AS updated_at
+    FROM groups LEFT JOIN group_member_versions v ON v.group_id = groups.id WHERE org_id = ${orgId} AND id = ${id} FOR UPDATE OF groups`;
+  return row && directoryGroup(row);
+}
 
-  /** Tells whether a group of the organization has one of the ids. */
-  async hasGroup(tx: EntityManager, orgId: string, ids: readonly string[]): Promise<boolean> {
-    const rows = await sql<{ id: string }>(tx)`
-      SELECT id FROM groups WHERE org_id = ${orgId} AND id = ANY (${ids}::uuid[]) LIMIT 1`;
-    return rows.length > 0;
-  }
+/** Tells whether a group of the organization has one of the ids. */
+export async function hasGroup(
+  tx: EntityManager,
+  orgId: string,
+  ids: readonly string[],
+): Promise<boolean> {
+  const rows = await sql<{ id: string }>(tx)`
+    SELECT id FROM groups WHERE org_id = ${orgId} AND id = ANY (${ids}::uuid[]) LIMIT 1`;
+  return rows.length > 0;
+}
 
-  /**
-   * Adds a group without members, and the audit row.
-   *
-   * @throws DomainError uniqueness when the organization has a group of that name
-   */
-  async insert(tx: EntityManager, actor: ScimActor, group: GroupState): Promise<DirectoryGroup> {
-    const id = newUuid();
-    const record = scimOperation(actor, 'create', 'Group', id, { display_name: group.displayName });
+/**
+ * Adds a group without members, and the audit row.
+ *
+ * @throws DomainError uniqueness when the organization has a group of that name
+ */
+export async function insertGroup(
+  tx: EntityManager,
+  actor: ScimActor,
+  group: GroupState,
+): Promise<DirectoryGroup> {
+  const id = newUuid();
+  const record = scimOperation(actor, 'create', 'Group', id, { display_name: group.displayName });
+  const [row] = await sql<GroupRow>(tx)`
+    WITH made AS (
+      INSERT INTO groups (id, org_id, display_name, external_id)
+      VALUES (${id}, ${actor.orgId}, ${group.displayName}, ${group.externalId})
+      ON CONFLICT DO NOTHING
+      RETURNING id, display_name, external_id, version, created_at, updated_at
+    ), audited AS (${recordAudit(record, fragment`FROM made`)})
+    SELECT id, display_name, external_id, version, created_at, updated_at, ${RECORDED} FROM made`;
+  if (!row) throw taken();
+  return directoryGroup(row);
+}
+
+/**
+ * Changes a group, whose row the caller has locked, and writes the audit row. A change of members alone counts as a change.
+ *
+ * @param audited more details of the audit row
+ * @throws DomainError uniqueness
+ */
+export async function updateGroup(
+  tx: EntityManager,
+  actor: ScimActor,
+  id: string,
+  group: GroupState,
+  audited: Readonly<Record<string, unknown>> = {},
+): Promise<DirectoryGroup> {
+  const record = scimOperation(actor, 'update', 'Group', id, audited);
+  try {
     const [row] = await sql<GroupRow>(tx)`
-      WITH made AS (
-        INSERT INTO groups (id, org_id, display_name, external_id)
-        VALUES (${id}, ${actor.orgId}, ${group.displayName}, ${group.externalId})
-        ON CONFLICT DO NOTHING
+      WITH changed AS (
+        UPDATE groups SET display_name = ${group.displayName}, external_id = ${group.externalId},
+               version = version + 1, updated_at = now()
+        WHERE id = ${id} AND org_id = ${actor.orgId}
         RETURNING id, display_name, external_id, version, created_at, updated_at
-      ), audited AS (${recordAudit(record, fragment`FROM made`)})
-      SELECT id, display_name, external_id, version, created_at, updated_at, ${RECORDED} FROM made`;
-    if (!row) throw taken();
+      ), audited AS (${recordAudit(record, fragment`FROM changed`)})
+      SELECT id, display_name, external_id, version, created_at, updated_at,
+             (SELECT version FROM group_member_versions WHERE group_id = changed.id) AS member_version, ${RECORDED}
+      FROM changed`;
+    if (!row) throw new Error('a locked group is gone');
     return directoryGroup(row);
+  } catch (error) {
+    if (TAKEN.has(violatedConstraint(error))) throw taken();
+    throw error;
   }
+}
 
-  /**
-   * Changes a group, whose row the caller has locked, and writes the audit row. A change of members alone counts as a change.
-   *
-   * @param audited more details of the audit row
-   * @throws DomainError uniqueness
-   */
-  async update(
-    tx: EntityManager,
-    actor: ScimActor,
-    id: string,
-    group: GroupState,
-    audited: Readonly<Record<string, unknown>> = {},
-  ): Promise<DirectoryGroup> {
-    const record = scimOperation(actor, 'update', 'Group', id, audited);
-    try {
-      const [row] = await sql<GroupRow>(tx)`
-        WITH changed AS (
-          UPDATE groups SET display_name = ${group.displayName}, external_id = ${group.externalId},
-                 version = version + 1, updated_at = now()
-          WHERE id = ${id} AND org_id = ${actor.orgId}
-          RETURNING id, display_name, external_id, version, created_at, updated_at
-        ), audited AS (${recordAudit(record, fragment`FROM changed`)})
-        SELECT id, display_name, external_id, version, created_at, updated_at,
-               (SELECT version FROM group_member_versions WHERE group_id = changed.id) AS member_version, ${RECORDED}
-        FROM changed`;
-      if (!row) throw new Error('a locked group is gone');
-      return directoryGroup(row);
-    } catch (error) {
-      if (TAKEN.has(violatedConstraint(error))) throw taken();
-      throw error;
-    }
-  }
-
-  /** Removes a group, whose row the caller has locked, and writes the audit row. */
-  async remove(
-    tx: EntityManager,
-    actor: ScimActor,
-    { id, displayName }: DirectoryGroup,
-  ): Promise<void> {
-    const record = scimOperation(actor, 'delete', 'Group', id, { display_name: displayName });
-    await sql(tx)`
-      WITH gone AS (DELETE FROM groups WHERE id = ${id} AND org_id = ${actor.orgId} RETURNING id)
-      ${recordAudit(record, fragment`FROM gone`)}`;
-  }
+/** Removes a group, whose row the caller has locked, and writes the audit row. */
+export async function removeGroup(
+  tx: EntityManager,
+  actor: ScimActor,
+  { id, displayName }: DirectoryGroup,
+): Promise<void> {
+  const record = scimOperation(actor, 'delete', 'Group', id, { display_name: displayName });
+  await sql(tx)`
+    WITH gone AS (DELETE FROM groups WHERE id = ${id} AND org_id = ${actor.orgId} RETURNING id)
+    ${recordAudit(record, fragment`FROM gone`)}`;
 }
 
 /** The unique indexes on the names of groups. */

@@ -13,10 +13,18 @@ import {
   type AddressHolder,
 } from '../record-ties.repository.js';
 import { UsersRepository } from '../users.repository.js';
-import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
+import {
+  liftIdentities,
+  liftTombstones,
+  setTombstones,
+} from '#domain/organizations/tombstones.repository.js';
 import type { DirectoryUser } from './directory-user.js';
 import {
-  DirectoryUsersRepository,
+  findDirectoryUser,
+  findKnownUser,
+  insertDirectoryUser,
+  lockKnownUser,
+  updateDirectoryUser,
   type KnownUser,
   type NextUser,
 } from './directory-users.repository.js';
@@ -42,9 +50,7 @@ export class RecordWrites {
   readonly #security = new Logger('security');
 
   constructor(
-    private readonly records: DirectoryUsersRepository,
     private readonly users: UsersRepository,
-    private readonly tombstones: TombstonesRepository,
     private readonly ends: RecordEnds,
     private readonly accessRevocation: AccessRevocation,
     private readonly audit: AuditLog,
@@ -64,7 +70,7 @@ export class RecordWrites {
     const { has, plain } = addressesIn(user);
     const addresses = has.map(({ address }) => address);
     const holders = await holdersOf(tx, actor.orgId, [...addresses, ...plain]);
-    if (holders.length === 0) return this.records.insert(tx, actor, user, addresses, {}, id);
+    if (holders.length === 0) return insertDirectoryUser(tx, actor, user, addresses, {}, id);
     const plan = planCreation(has, holders);
     await this.#lock(tx, actor, [
       ...(plan.takesOver ? await this.#reached(tx, plan.takesOver.id) : []),
@@ -91,14 +97,14 @@ export class RecordWrites {
     id: string,
     compute: (current: DirectoryUser) => NextUser,
   ): Promise<DirectoryUser | undefined> {
-    const seen = await this.records.known(tx, actor.orgId, id);
+    const seen = await findKnownUser(tx, actor.orgId, id);
     if (!seen) return undefined;
     // Addresses and `active` do not change under the lock of the directory: what they reach is final, and is locked at once.
     const planned = compute(seen);
     const twins = await this.#newTwins(tx, actor, seen, planned);
     const reached = await this.#reachedBy(tx, seen, planned);
     await this.#lock(tx, actor, [id, ...reached, ...twins.map((twin) => twin.id)]);
-    const current = await this.records.lock(tx, actor.orgId, id);
+    const current = await lockKnownUser(tx, actor.orgId, id);
     if (!current) return undefined;
     return this.#changeTo(tx, actor, current, compute(current), twins);
   }
@@ -121,7 +127,7 @@ export class RecordWrites {
       actor,
       reached.map((each) => each.id),
     );
-    const current = await this.records.lock(tx, actor.orgId, id);
+    const current = await lockKnownUser(tx, actor.orgId, id);
     if (!current) return false;
     verify(current);
     await this.ends.end(tx, reached, endOf(actor, {}));
@@ -133,7 +139,7 @@ export class RecordWrites {
   }
 
   async #again(tx: EntityManager, { orgId }: ScimActor, id: string): Promise<DirectoryUser> {
-    const user = await this.records.find(tx, orgId, id);
+    const user = await findDirectoryUser(tx, orgId, id);
     if (!user) throw new Error('a locked user is gone');
     return user;
   }
@@ -177,7 +183,7 @@ export class RecordWrites {
     const addresses = addressesIn(user).has.map(({ address }) => address);
     const next = isTaken ? { ...user, email: null } : user;
     const more = isTaken ? { email_taken: true } : {};
-    return this.records.insert(tx, actor, next, addresses, more, id);
+    return insertDirectoryUser(tx, actor, next, addresses, more, id);
   }
 
   /** Takes the address from a record that has it by mail alone, and was never in use. */
@@ -200,7 +206,7 @@ export class RecordWrites {
     twins: readonly AddressHolder[],
     user: NextUser,
   ): Promise<DirectoryUser> {
-    const current = await this.records.lock(tx, actor.orgId, member.id);
+    const current = await lockKnownUser(tx, actor.orgId, member.id);
     if (!current) throw new Error('a locked member is gone');
     return this.#changeTo(tx, actor, current, user, twins, 'create');
   }
@@ -237,7 +243,7 @@ export class RecordWrites {
     const moved = { ...tombstones, ...leftOutDetails(next.leftOut) };
     const changesActive = next.active !== current.active;
     const isRevoked = operation === 'update' && changesActive;
-    const changed = await this.records.update(
+    const changed = await updateDirectoryUser(
       tx,
       actor,
       current,
@@ -339,13 +345,13 @@ export class RecordWrites {
     const isLost =
       addressesBeyond(before, has).length > 0 || (email !== null && next.email === null);
     if (!next.active && isLost) {
-      await this.tombstones.setForUser(tx, orgId, id, { recordId: id, byAdmin: false });
+      await setTombstones(tx, orgId, id, { recordId: id, byAdmin: false });
     }
     const newly = addressesBeyond(has, before);
     const gained = next.email !== null && next.email !== email ? [next.email] : [];
-    const lifted = await this.tombstones.lift(tx, orgId, id, [...newly, ...gained]);
+    const lifted = await liftTombstones(tx, orgId, id, [...newly, ...gained]);
     if (!scimManaged || !isSameName(userName, next.userName) || externalId !== next.externalId) {
-      await this.tombstones.liftIdentities(tx, orgId, id, next);
+      await liftIdentities(tx, orgId, id, next);
     }
     const isChanged =
       next.email !== email && (next.email === null || email === null || lifted.length > 0);

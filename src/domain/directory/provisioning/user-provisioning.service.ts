@@ -6,7 +6,14 @@ import { isLostRace } from '#platform/database/statements/faults.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { DirectoryUser } from './directory-user.js';
-import { DirectoryUsersRepository, type NextUser } from './directory-users.repository.js';
+import {
+  findDirectoryUser,
+  findKnownUser,
+  insertUnclaimedUser,
+  lockKnownUser,
+  updateDirectoryUser,
+  type NextUser,
+} from './directory-users.repository.js';
 import { addressesIn, isSame } from './record-plan.js';
 import { RecordWrites } from './record-writes.service.js';
 import { leftOutDetails, type ScimActor } from './scim-operation.js';
@@ -25,7 +32,6 @@ const MOST_TRIES = 3;
 export class UserProvisioning {
   constructor(
     private readonly tenantWork: TenantWork,
-    private readonly users: DirectoryUsersRepository,
     private readonly organizations: OrganizationsRepository,
     private readonly writes: RecordWrites,
   ) {}
@@ -50,7 +56,7 @@ export class UserProvisioning {
 
   /** @throws DomainError not_found, also for a user of another organization */
   async find(orgId: string, id: string): Promise<DirectoryUser> {
-    const user = await this.tenantWork.bounded(orgId, (tx) => this.users.find(tx, orgId, id));
+    const user = await this.tenantWork.bounded(orgId, (tx) => findDirectoryUser(tx, orgId, id));
     if (!user) throw noUser();
     return user;
   }
@@ -100,7 +106,7 @@ export class UserProvisioning {
     id: string | undefined,
   ): Promise<DirectoryUser | undefined> {
     try {
-      return await this.users.insertUnclaimed(manager, actor, user, addressesIn(user), id);
+      return await insertUnclaimedUser(manager, actor, user, addressesIn(user), id);
     } catch (error) {
       if (isLostRace(error)) return undefined;
       throw error;
@@ -115,13 +121,13 @@ export class UserProvisioning {
     compute: ComputeUser,
   ): Promise<DirectoryUser | undefined> {
     for (let tries = 0; tries < MOST_TRIES; tries += 1) {
-      const current = await this.users.known(manager, actor.orgId, id);
+      const current = await findKnownUser(manager, actor.orgId, id);
       if (!current) throw noUser();
       const next = compute(current);
       if (!current.scimManaged || isOfAccess(current, next)) return undefined;
       const changed = isSame(current, next)
         ? await this.#unchanged(manager, actor, id, compute)
-        : await this.users.update(manager, actor, current, next, leftOutDetails(next.leftOut));
+        : await updateDirectoryUser(manager, actor, current, next, leftOutDetails(next.leftOut));
       if (changed) return changed;
     }
     return undefined;
@@ -135,7 +141,7 @@ export class UserProvisioning {
     compute: ComputeUser,
   ): Promise<DirectoryUser | undefined> {
     return manager.transaction(async (tx) => {
-      const current = await this.users.lock(tx, orgId, id);
+      const current = await lockKnownUser(tx, orgId, id);
       if (!current) throw noUser();
       return isSame(current, compute(current)) ? current : undefined;
     });

@@ -1,5 +1,9 @@
+/**
+ * The SCIM tokens of organizations, for their identity providers. An expired or revoked token is
+ * not valid.
+ */
+
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
-import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { newUuid } from '#platform/clock/random.js';
 import {
@@ -69,97 +73,93 @@ interface Row {
 const COLUMNS = fragment`
   id, description, created_by, created_by_email, created_at, last_used_at, expires_at, replaces`;
 
-/** The SCIM tokens of organizations, for their identity providers. An expired or revoked token is not valid. */
-@Injectable()
-export class ScimTokensRepository {
-  /** Adds a token. */
-  async insert(tx: EntityManager, token: NewScimToken): Promise<ScimToken> {
-    const [row] = await sql<Row>(tx)`
-      INSERT INTO scim_tokens (id, org_id, hash, description, created_by, created_by_email, expires_at, replaces)
-      VALUES (${newUuid()}, ${token.orgId}, ${token.hash}, ${token.description}, ${token.createdBy},
-              (SELECT email FROM users WHERE id = ${token.createdBy}),
-              now() + make_interval(hours => 24 * ${token.expiresInDays}), ${token.replaces ?? null})
-      RETURNING ${COLUMNS}`;
-    if (!row) throw new Error('INSERT returned no row');
-    return scimToken(row);
-  }
+/** Adds a token. */
+export async function insertScimToken(tx: EntityManager, token: NewScimToken): Promise<ScimToken> {
+  const [row] = await sql<Row>(tx)`
+    INSERT INTO scim_tokens (id, org_id, hash, description, created_by, created_by_email, expires_at, replaces)
+    VALUES (${newUuid()}, ${token.orgId}, ${token.hash}, ${token.description}, ${token.createdBy},
+            (SELECT email FROM users WHERE id = ${token.createdBy}),
+            now() + make_interval(hours => 24 * ${token.expiresInDays}), ${token.replaces ?? null})
+    RETURNING ${COLUMNS}`;
+  if (!row) throw new Error('INSERT returned no row');
+  return scimToken(row);
+}
 
-  /** Lists the valid tokens of an organization, the newest first. */
-  async list(tx: EntityManager, orgId: string): Promise<ScimToken[]> {
-    const rows = await sql<Row>(tx)`
-      SELECT ${COLUMNS} FROM scim_tokens
-      WHERE org_id = ${orgId} AND revoked_at IS NULL AND expires_at > now()
-      ORDER BY id DESC`;
-    return rows.map(scimToken);
-  }
+/** Lists the valid tokens of an organization, the newest first. */
+export async function listScimTokens(tx: EntityManager, orgId: string): Promise<ScimToken[]> {
+  const rows = await sql<Row>(tx)`
+    SELECT ${COLUMNS} FROM scim_tokens
+    WHERE org_id = ${orgId} AND revoked_at IS NULL AND expires_at > now()
+    ORDER BY id DESC`;
+  return rows.map(scimToken);
+}
 
-  /** Returns true for an organization that ever had a token. */
-  async hadToken(tx: EntityManager, orgId: string): Promise<boolean> {
-    const found = await sql<{ id: string }>(tx)`
-      SELECT id FROM scim_tokens WHERE org_id = ${orgId} LIMIT 1`;
-    return found.length === 1;
-  }
+/** Returns true for an organization that ever had a token. */
+export async function hadScimToken(tx: EntityManager, orgId: string): Promise<boolean> {
+  const found = await sql<{ id: string }>(tx)`
+    SELECT id FROM scim_tokens WHERE org_id = ${orgId} LIMIT 1`;
+  return found.length === 1;
+}
 
-  /** Finds a token of an organization, valid or not, with the valid token that replaces it. */
-  async findRotation(
-    tx: EntityManager,
-    orgId: string,
-    id: string,
-  ): Promise<TokenRotation | undefined> {
-    const rows = await sql<Row & { ended_at: Date | null }>(tx)`
-      SELECT ${COLUMNS}, CASE WHEN expires_at <= now() THEN least(revoked_at, expires_at) ELSE revoked_at END AS ended_at
-      FROM scim_tokens
-      WHERE org_id = ${orgId}
-        AND (id = ${id} OR (replaces = ${id} AND revoked_at IS NULL AND expires_at > now()))`;
-    const old = rows.find((row) => row.id === id);
-    const replacement = rows.find((row) => row.replaces === id);
-    return (
-      old && {
-        old: scimToken(old),
-        oldEndedAt: old.ended_at,
-        replacement: replacement ? scimToken(replacement) : null,
-      }
-    );
-  }
+/** Finds a token of an organization, valid or not, with the valid token that replaces it. */
+export async function findTokenRotation(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<TokenRotation | undefined> {
+  const rows = await sql<Row & { ended_at: Date | null }>(tx)`
+    SELECT ${COLUMNS}, CASE WHEN expires_at <= now() THEN least(revoked_at, expires_at) ELSE revoked_at END AS ended_at
+    FROM scim_tokens
+    WHERE org_id = ${orgId}
+      AND (id = ${id} OR (replaces = ${id} AND revoked_at IS NULL AND expires_at > now()))`;
+  const old = rows.find((row) => row.id === id);
+  const replacement = rows.find((row) => row.replaces === id);
+  return (
+    old && {
+      old: scimToken(old),
+      oldEndedAt: old.ended_at,
+      replacement: replacement ? scimToken(replacement) : null,
+    }
+  );
+}
 
-  /**
-   * Revokes a token of an organization at once. One statement, so that of two admins who revoke one token, one gets the token.
-   * Undefined for a revoked or expired token, and for a token of another organization.
-   */
-  async revoke(
-    tx: EntityManager,
-    orgId: string,
-    id: string,
-  ): Promise<{ readonly id: string; readonly description: string } | undefined> {
-    const [revoked] = await sql<{ id: string; description: string }>(tx)`
-      UPDATE scim_tokens SET revoked_at = now()
-      WHERE id = ${id} AND org_id = ${orgId} AND revoked_at IS NULL AND expires_at > now()
-      RETURNING id, description`;
-    return revoked;
-  }
+/**
+ * Revokes a token of an organization at once. One statement, so that of two admins who revoke one token, one gets the token.
+ * Undefined for a revoked or expired token, and for a token of another organization.
+ */
+export async function revokeScimToken(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<{ readonly id: string; readonly description: string } | undefined> {
+  const [revoked] = await sql<{ id: string; description: string }>(tx)`
+    UPDATE scim_tokens SET revoked_at = now()
+    WHERE id = ${id} AND org_id = ${orgId} AND revoked_at IS NULL AND expires_at > now()
+    RETURNING id, description`;
+  return revoked;
+}
 
-  /**
-   * Finds a valid token by its hash. Records the use of the token at most once a minute, and skips the record when another
-   * request holds the row. The caller runs it outside any transaction.
-   */
-  async authenticate(
-    tx: EntityManager,
-    hash: Buffer,
-  ): Promise<{ readonly id: string; readonly orgId: string } | undefined> {
-    const [row] = await sql<{ id: string; org_id: string }>(tx)`
-      WITH good AS MATERIALIZED (
-        SELECT id, org_id FROM scim_tokens WHERE hash = ${hash} AND revoked_at IS NULL AND expires_at > now()
-          AND ${CONFIRMED}
-      ), stale AS MATERIALIZED (
-        SELECT t.id FROM scim_tokens t JOIN good g ON g.id = t.id
-        WHERE t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute'
-        FOR NO KEY UPDATE OF t SKIP LOCKED
-      ), touched AS (
-        UPDATE scim_tokens t SET last_used_at = now() FROM stale s WHERE t.id = s.id
-      )
-      SELECT id, org_id FROM good`;
-    return row && { id: row.id, orgId: row.org_id };
-  }
+/**
+ * Finds a valid token by its hash. Records the use of the token at most once a minute, and skips the record when another
+ * request holds the row. The caller runs it outside any transaction.
+ */
+export async function authenticateScimToken(
+  tx: EntityManager,
+  hash: Buffer,
+): Promise<{ readonly id: string; readonly orgId: string } | undefined> {
+  const [row] = await sql<{ id: string; org_id: string }>(tx)`
+    WITH good AS MATERIALIZED (
+      SELECT id, org_id FROM scim_tokens WHERE hash = ${hash} AND revoked_at IS NULL AND expires_at > now()
+        AND ${CONFIRMED}
+    ), stale AS MATERIALIZED (
+      SELECT t.id FROM scim_tokens t JOIN good g ON g.id = t.id
+      WHERE t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute'
+      FOR NO KEY UPDATE OF t SKIP LOCKED
+    ), touched AS (
+      UPDATE scim_tokens t SET last_used_at = now() FROM stale s WHERE t.id = s.id
+    )
+    SELECT id, org_id FROM good`;
+  return row && { id: row.id, orgId: row.org_id };
 }
 
 function scimToken(row: Row): ScimToken {

@@ -1,4 +1,3 @@
-import { Inject, Injectable } from '@nestjs/common';
 import {
   EVERY_SCOPE,
   idsOf,
@@ -14,15 +13,14 @@ import {
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { countTokens, queueUnqueued, queueUsers } from './ending-tokens.repository.js';
-import { TokenRevoker } from './token-revoker.service.js';
+import type { TokenRevoker } from './token-revoker.service.js';
 
 /** Queues the GitHub tokens of users whose access ends, in the transaction that ends it. {@link TokenRevoker} then tells GitHub. */
-@Injectable()
 export class GitHubTokenRevocation implements Revocable {
   readonly revocationOrder = 25;
   readonly revocationScopes = EVERY_SCOPE;
 
-  constructor(@Inject(TokenRevoker) private readonly revoker: Pick<TokenRevoker, 'wakeAfter'>) {}
+  constructor(private readonly revoker: Pick<TokenRevoker, 'wakeAfter'>) {}
 
   /** Queues every token of some users. The end of the sessions has queued most of them already: this statement adds the cause. */
   async revoke(

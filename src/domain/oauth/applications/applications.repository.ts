@@ -1,4 +1,7 @@
-import { Injectable } from '@nestjs/common';
+/**
+ * The applications that users registered. A user finds only the applications that the user manages.
+ */
+
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import { redirectUrisOf } from '../clients/clients.repository.js';
@@ -70,191 +73,195 @@ export interface NewCluster {
   readonly metadata: object;
 }
 
-/** The applications that users registered. A user finds only the applications that the user manages. */
-@Injectable()
-export class ApplicationsRepository {
-  /** Lists the applications that a user manages, in the order of their ids, after a given id. */
-  async list(
-    tx: EntityManager,
-    { userId, orgId, isAdmin }: ApplicationManager,
-    { after, limit }: { readonly after: string; readonly limit: number },
-  ): Promise<ClientApplication[]> {
-    // By an index that has the order, whichever plan is chosen: an admin sees all of the organization, a user at most 50.
-    const rows =
-      isAdmin && orgId !== null
-        ? await sql<Row>(tx)`
+/** Lists the applications that a user manages, in the order of their ids, after a given id. */
+export async function listApplications(
+  tx: EntityManager,
+  { userId, orgId, isAdmin }: ApplicationManager,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): Promise<ClientApplication[]> {
+  // By an index that has the order, whichever plan is chosen: an admin sees all of the organization, a user at most 50.
+  const rows =
+    isAdmin && orgId !== null
+      ? await sql<Row>(tx)`
+    SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
+           approved_at, approved_uris
+    FROM oauth_clients
+    WHERE kind IN ('application', 'kubernetes') AND org_id BETWEEN ${orgId} AND ${orgId}
+      AND (org_id, id) > (${orgId}::uuid, ${after})
+    ORDER BY org_id, id LIMIT ${limit}`
+      : await sql<Row>(tx)`
+    WITH own AS MATERIALIZED (
       SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
-             approved_at, approved_uris
+           approved_at, approved_uris
       FROM oauth_clients
-      WHERE kind IN ('application', 'kubernetes') AND org_id BETWEEN ${orgId} AND ${orgId}
-        AND (org_id, id) > (${orgId}::uuid, ${after})
-      ORDER BY org_id, id LIMIT ${limit}`
-        : await sql<Row>(tx)`
-      WITH own AS MATERIALIZED (
-        SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
-             approved_at, approved_uris
-        FROM oauth_clients
-        WHERE owner_id = ${userId} AND kind = 'application' AND org_id IS NOT DISTINCT FROM ${orgId}::uuid
-      )
-      SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
-             approved_at, approved_uris
-      FROM own WHERE id > ${after} ORDER BY id LIMIT ${limit}`;
-    return rows.map(application);
-  }
+      WHERE owner_id = ${userId} AND kind = 'application' AND org_id IS NOT DISTINCT FROM ${orgId}::uuid
+    )
+    SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
+           approved_at, approved_uris
+    FROM own WHERE id > ${after} ORDER BY id LIMIT ${limit}`;
+  return rows.map(application);
+}
 
-  /** Reads the facts about some applications, by their ids. */
-  async listFacts(
-    tx: EntityManager,
-    ids: readonly string[],
-  ): Promise<ReadonlyMap<string, ApplicationFacts>> {
-    const rows = await sql<ApplicationFacts & { id: string }>(tx)`
-      SELECT c.id, u.email AS "ownerEmail", s.ends AS "secretsEnd"
-      FROM oauth_clients c
-      LEFT JOIN users u ON u.id = c.owner_id
-      CROSS JOIN LATERAL (
-        SELECT CASE WHEN bool_and(expires_at IS NOT NULL) THEN max(expires_at) END AS ends
-        FROM oauth_client_secrets
-        WHERE client_id = c.id AND (expires_at IS NULL OR expires_at > now())) s
-      WHERE c.id = ANY (${ids}::text[])`;
-    return new Map(rows.map(({ id, ...facts }) => [id, facts]));
-  }
+/** Reads the facts about some applications, by their ids. */
+export async function listApplicationFacts(
+  tx: EntityManager,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, ApplicationFacts>> {
+  const rows = await sql<ApplicationFacts & { id: string }>(tx)`
+    SELECT c.id, u.email AS "ownerEmail", s.ends AS "secretsEnd"
+    FROM oauth_clients c
+    LEFT JOIN users u ON u.id = c.owner_id
+    CROSS JOIN LATERAL (
+      SELECT CASE WHEN bool_and(expires_at IS NOT NULL) THEN max(expires_at) END AS ends
+      FROM oauth_client_secrets
+      WHERE client_id = c.id AND (expires_at IS NULL OR expires_at > now())) s
+    WHERE c.id = ANY (${ids}::text[])`;
+  return new Map(rows.map(({ id, ...facts }) => [id, facts]));
+}
 
-  /** Finds an application that a user manages. */
-  async find(
-    tx: EntityManager,
-    { userId, orgId, isAdmin }: ApplicationManager,
-    id: string,
-  ): Promise<ClientApplication | undefined> {
-    const [row] = await sql<Row>(tx)`
-      SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
-             approved_at, approved_uris
-      FROM oauth_clients
-      WHERE id = ${id} AND kind IN ('application', 'kubernetes') AND org_id IS NOT DISTINCT FROM ${orgId}::uuid
-        AND (owner_id = ${userId} OR (${isAdmin} AND org_id IS NOT NULL))`;
-    return row && application(row);
-  }
+/** Finds an application that a user manages. */
+export async function findApplication(
+  tx: EntityManager,
+  { userId, orgId, isAdmin }: ApplicationManager,
+  id: string,
+): Promise<ClientApplication | undefined> {
+  const [row] = await sql<Row>(tx)`
+    SELECT id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
+           approved_at, approved_uris
+    FROM oauth_clients
+    WHERE id = ${id} AND kind IN ('application', 'kubernetes') AND org_id IS NOT DISTINCT FROM ${orgId}::uuid
+      AND (owner_id = ${userId} OR (${isAdmin} AND org_id IS NOT NULL))`;
+  return row && application(row);
+}
 
-  /** Locks an application against other changes and finds it. Tokens are issued to it meanwhile. */
-  async lock(
-    tx: EntityManager,
-    manager: ApplicationManager,
-    id: string,
-  ): Promise<ClientApplication | undefined> {
-    await sql(
-      tx,
-    )`SELECT id FROM oauth_clients WHERE id = ${id} AND kind IN ('application', 'kubernetes') FOR NO KEY UPDATE`;
-    return this.find(tx, manager, id);
-  }
+/** Locks an application against other changes and finds it. Tokens are issued to it meanwhile. */
+export async function lockApplication(
+  tx: EntityManager,
+  manager: ApplicationManager,
+  id: string,
+): Promise<ClientApplication | undefined> {
+  await sql(
+    tx,
+  )`SELECT id FROM oauth_clients WHERE id = ${id} AND kind IN ('application', 'kubernetes') FOR NO KEY UPDATE`;
+  return findApplication(tx, manager, id);
+}
 
-  /** Approves an application for the redirect URIs that it has now. The caller has locked its row. */
-  async approve(tx: EntityManager, id: string, adminId: string): Promise<void> {
-    await sql(tx)`
-      UPDATE oauth_clients
-      SET approved_at = now(), approved_by = ${adminId}, approved_uris = ${redirectUrisOf(fragment`metadata`)}
-      WHERE id = ${id}`;
-  }
+/** Approves an application for the redirect URIs that it has now. The caller has locked its row. */
+export async function approveApplication(
+  tx: EntityManager,
+  id: string,
+  adminId: string,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE oauth_clients
+    SET approved_at = now(), approved_by = ${adminId}, approved_uris = ${redirectUrisOf(fragment`metadata`)}
+    WHERE id = ${id}`;
+}
 
-  /** Limits the approval of an application to some redirect URIs; null ends it. */
-  async limitApproval(
-    tx: EntityManager,
-    id: string,
-    uris: readonly string[] | null,
-  ): Promise<void> {
-    await sql(tx)`
-      UPDATE oauth_clients
-      SET approved_uris = ${uris}::text[],
-          approved_at = CASE WHEN ${uris}::text[] IS NULL THEN NULL ELSE approved_at END,
-          approved_by = CASE WHEN ${uris}::text[] IS NULL THEN NULL ELSE approved_by END
-      WHERE id = ${id}`;
-  }
+/** Limits the approval of an application to some redirect URIs; null ends it. */
+export async function limitApproval(
+  tx: EntityManager,
+  id: string,
+  uris: readonly string[] | null,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE oauth_clients
+    SET approved_uris = ${uris}::text[],
+        approved_at = CASE WHEN ${uris}::text[] IS NULL THEN NULL ELSE approved_at END,
+        approved_by = CASE WHEN ${uris}::text[] IS NULL THEN NULL ELSE approved_by END
+    WHERE id = ${id}`;
+}
 
-  /** Registers a cluster. False when the organization has registered the resource already. */
-  async insertCluster(
-    tx: EntityManager,
-    { id, orgId, resource, metadata }: NewCluster,
-  ): Promise<boolean> {
-    const inserted = await sql<{ id: string }>(tx)`
-      INSERT INTO oauth_clients (id, kind, metadata, org_id, resource)
-      VALUES (${id}, 'kubernetes', ${JSON.stringify(metadata)}, ${orgId}, ${resource})
-      ON CONFLICT (org_id, resource) WHERE kind = 'kubernetes' DO NOTHING
-      RETURNING id`;
-    return inserted.length === 1;
-  }
+/** Registers a cluster. False when the organization has registered the resource already. */
+export async function insertCluster(
+  tx: EntityManager,
+  { id, orgId, resource, metadata }: NewCluster,
+): Promise<boolean> {
+  const inserted = await sql<{ id: string }>(tx)`
+    INSERT INTO oauth_clients (id, kind, metadata, org_id, resource)
+    VALUES (${id}, 'kubernetes', ${JSON.stringify(metadata)}, ${orgId}, ${resource})
+    ON CONFLICT (org_id, resource) WHERE kind = 'kubernetes' DO NOTHING
+    RETURNING id`;
+  return inserted.length === 1;
+}
 
-  /** Counts the clusters of an organization. */
-  async countClusters(tx: EntityManager, orgId: string): Promise<number> {
-    const [row] = await sql<{ n: number }>(tx)`
-      SELECT count(*)::int AS n FROM oauth_clients WHERE org_id = ${orgId} AND kind = 'kubernetes'`;
-    return row?.n ?? 0;
-  }
+/** Counts the clusters of an organization. */
+export async function countClusters(tx: EntityManager, orgId: string): Promise<number> {
+  const [row] = await sql<{ n: number }>(tx)`
+    SELECT count(*)::int AS n FROM oauth_clients WHERE org_id = ${orgId} AND kind = 'kubernetes'`;
+  return row?.n ?? 0;
+}
 
-  /**
-   * Checks whether an organization has registered a resource, which is then for the exchange of svc-cli alone. The text itself counts too:
-   * an earlier version registered spellings that WHATWG URL does not write.
-   */
-  async isRegisteredResource(tx: EntityManager, resource: string): Promise<boolean> {
-    const found = await sql<{ id: string }>(tx)`
-      SELECT id FROM oauth_clients
-      WHERE kind = 'kubernetes'
-        AND resource_key(resource) IN (${resourceKey(resource)}, resource_key(${resource}::text)) LIMIT 1`;
-    return found.length > 0;
-  }
+/**
+ * Checks whether an organization has registered a resource, which is then for the exchange of svc-cli alone. The text itself counts too:
+ * an earlier version registered spellings that WHATWG URL does not write.
+ */
+export async function isRegisteredResource(tx: EntityManager, resource: string): Promise<boolean> {
+  const found = await sql<{ id: string }>(tx)`
+    SELECT id FROM oauth_clients
+    WHERE kind = 'kubernetes'
+      AND resource_key(resource) IN (${resourceKey(resource)}, resource_key(${resource}::text)) LIMIT 1`;
+  return found.length > 0;
+}
 
-  /**
-   * Checks whether a host is in a domain that an organization has proven, and in none below it that another one has proven. It locks the
-   * row of the domain, so that the loss of the domain comes before or after the registration.
-   */
-  async lockProvenHost(tx: EntityManager, orgId: string, host: string): Promise<boolean> {
-    const [nearest] = await sql<{ org_id: string }>(tx)`
-      SELECT d.org_id FROM organization_domains d
-      JOIN proven_domains p ON p.org_id = d.org_id AND p.domain = d.domain
-      WHERE d.domain = ANY (${domainsAbove(host)}::text[])
-      ORDER BY length(d.domain) DESC LIMIT 1 FOR SHARE OF d`;
-    return nearest?.org_id === orgId;
-  }
+/**
+ * Checks whether a host is in a domain that an organization has proven, and in none below it that another one has proven. It locks the
+ * row of the domain, so that the loss of the domain comes before or after the registration.
+ */
+export async function lockProvenHost(
+  tx: EntityManager,
+  orgId: string,
+  host: string,
+): Promise<boolean> {
+  const [nearest] = await sql<{ org_id: string }>(tx)`
+    SELECT d.org_id FROM organization_domains d
+    JOIN proven_domains p ON p.org_id = d.org_id AND p.domain = d.domain
+    WHERE d.domain = ANY (${domainsAbove(host)}::text[])
+    ORDER BY length(d.domain) DESC LIMIT 1 FOR SHARE OF d`;
+  return nearest?.org_id === orgId;
+}
 
-  /** Checks whether the registration of a cluster is one that the organization could make today. */
-  async isProvenResource(tx: EntityManager, id: string): Promise<boolean> {
-    const [found] = await sql<{ id: string }>(tx)`
-      SELECT c.id FROM oauth_clients c
-      WHERE c.id = ${id} AND (c.resource LIKE 'urn:svc:' || c.org_id || ':%'
-        OR (c.resource LIKE 'https:%' AND ${nearestOwner(fragment`c`)} = c.org_id))`;
-    return found !== undefined;
-  }
+/** Checks whether the registration of a cluster is one that the organization could make today. */
+export async function isProvenResource(tx: EntityManager, id: string): Promise<boolean> {
+  const [found] = await sql<{ id: string }>(tx)`
+    SELECT c.id FROM oauth_clients c
+    WHERE c.id = ${id} AND (c.resource LIKE 'urn:svc:' || c.org_id || ':%'
+      OR (c.resource LIKE 'https:%' AND ${nearestOwner(fragment`c`)} = c.org_id))`;
+  return found !== undefined;
+}
 
-  /**
-   * Ends the clusters in a domain that stand on no proof of their organization. A host belongs to the organization that has proven the
-   * nearest domain above it.
-   *
-   * @param whose the clusters of the organization that lost the domain, or those of the others, once it was proven
-   */
-  async endUnproven(
-    tx: EntityManager,
-    { orgId, domain }: { readonly orgId: string; readonly domain: string },
-    whose: 'own' | 'others',
-  ): Promise<ClientApplication[]> {
-    const host = fragment`resource_host(c.resource)`;
-    const ended = await sql<Row>(tx)`
-      DELETE FROM oauth_clients c
-      WHERE c.kind = 'kubernetes' AND (c.org_id = ${orgId}) = ${whose === 'own'}
-        AND (${host} = ${domain} OR right(${host}, ${domain.length + 1}) = ${`.${domain}`})
-        AND ${nearestOwner(fragment`c`)} IS DISTINCT FROM c.org_id
-      RETURNING id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
-                approved_at, approved_uris`;
-    return ended.map(application);
-  }
+/**
+ * Ends the clusters in a domain that stand on no proof of their organization. A host belongs to the organization that has proven the
+ * nearest domain above it.
+ *
+ * @param whose the clusters of the organization that lost the domain, or those of the others, once it was proven
+ */
+export async function endUnprovenClusters(
+  tx: EntityManager,
+  { orgId, domain }: { readonly orgId: string; readonly domain: string },
+  whose: 'own' | 'others',
+): Promise<ClientApplication[]> {
+  const host = fragment`resource_host(c.resource)`;
+  const ended = await sql<Row>(tx)`
+    DELETE FROM oauth_clients c
+    WHERE c.kind = 'kubernetes' AND (c.org_id = ${orgId}) = ${whose === 'own'}
+      AND (${host} = ${domain} OR right(${host}, ${domain.length + 1}) = ${`.${domain}`})
+      AND ${nearestOwner(fragment`c`)} IS DISTINCT FROM c.org_id
+    RETURNING id, metadata, owner_id, org_id, resource, created_at, updated_at, last_used_at,
+              approved_at, approved_uris`;
+  return ended.map(application);
+}
 
-  /** Finds the id of the cluster that an organization registered for a resource. */
-  async findCluster(
-    tx: EntityManager,
-    orgId: string,
-    resource: string,
-  ): Promise<string | undefined> {
-    const [row] = await sql<{ id: string }>(tx)`
-      SELECT id FROM oauth_clients
-      WHERE org_id = ${orgId} AND resource = ${resource} AND kind = 'kubernetes'`;
-    return row?.id;
-  }
+/** Finds the id of the cluster that an organization registered for a resource. */
+export async function findCluster(
+  tx: EntityManager,
+  orgId: string,
+  resource: string,
+): Promise<string | undefined> {
+  const [row] = await sql<{ id: string }>(tx)`
+    SELECT id FROM oauth_clients
+    WHERE org_id = ${orgId} AND resource = ${resource} AND kind = 'kubernetes'`;
+  return row?.id;
 }
 
 /** Returns the organization that has proven the nearest domain above the host of a cluster; NULL without one. */

@@ -5,7 +5,13 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import type { NotedAct } from '#domain/audit/noted-act.js';
 import {
-  ApplicationsRepository,
+  approveApplication,
+  findApplication,
+  isProvenResource,
+  limitApproval,
+  listApplicationFacts,
+  listApplications,
+  lockApplication,
   type ClientApplication,
   type ApplicationFacts,
   type ApplicationManager,
@@ -55,7 +61,6 @@ export class ManagedApplications {
     private readonly dataSource: DataSource,
     private readonly tenantWork: TenantWork,
     private readonly members: Members,
-    private readonly applicationsRepository: ApplicationsRepository,
     private readonly clientsRepository: ClientsRepository,
     private readonly auditLog: AuditLog,
   ) {}
@@ -69,7 +74,7 @@ export class ManagedApplications {
     readonly next: string | null;
   }> {
     const page = { after, limit: PAGE_SIZE + 1 };
-    const read = (tx: EntityManager) => this.applicationsRepository.list(tx, manager, page);
+    const read = (tx: EntityManager) => listApplications(tx, manager, page);
     const found = await this.tenantWork.costly(manager.orgId ?? manager.userId, read);
     const applications = found.slice(0, PAGE_SIZE);
     const hasMore = found.length > PAGE_SIZE;
@@ -86,7 +91,7 @@ export class ManagedApplications {
   }> {
     const { applications, next } = await this.list(manager, after);
     const ids = applications.map(({ id }) => id);
-    const facts = await this.read((tx) => this.applicationsRepository.listFacts(tx, ids));
+    const facts = await this.read((tx) => listApplicationFacts(tx, ids));
     return { applications: applications.map((one) => withFacts(one, facts)), next };
   }
 
@@ -95,10 +100,10 @@ export class ManagedApplications {
     const application = await this.find(manager, id);
     const { manager: tx } = this.dataSource;
     const [facts, secrets, access, isProven] = await Promise.all([
-      this.applicationsRepository.listFacts(tx, [id]),
+      listApplicationFacts(tx, [id]),
       this.clientsRepository.listSecrets(tx, id),
       this.clientsRepository.countAccess(tx, id),
-      application.resource === null || this.applicationsRepository.isProvenResource(tx, id),
+      application.resource === null || isProvenResource(tx, id),
     ]);
     return { ...withFacts(application, facts), secrets, access, isProven };
   }
@@ -110,7 +115,7 @@ export class ManagedApplications {
     tx: EntityManager = this.dataSource.manager,
   ): Promise<ClientApplication> {
     const isKnown = isClientId(id);
-    return orNotFound(isKnown && (await this.applicationsRepository.find(tx, manager, id)));
+    return orNotFound(isKnown && (await findApplication(tx, manager, id)));
   }
 
   /** Reads outside a transaction. */
@@ -160,7 +165,7 @@ export class ManagedApplications {
       const isOrgAdmin = await this.#holdAdmin(tx, manager);
       const current = { ...manager, isAdmin: manager.isAdmin && isOrgAdmin, isOrgAdmin };
       const isKnown = isClientId(id);
-      const found = isKnown && (await this.applicationsRepository.lock(tx, current, id));
+      const found = isKnown && (await lockApplication(tx, current, id));
       return act(tx, orNotFound(found), current);
     });
   }
@@ -185,7 +190,7 @@ export class ManagedApplications {
         throw new DomainError('invalid_request', 'A kubernetes application needs no approval.');
       }
       check(application);
-      await this.applicationsRepository.approve(tx, id, manager.userId);
+      await approveApplication(tx, id, manager.userId);
       const { name, redirect_uris: redirectUris } = registrationOf(application.metadata);
       const details = { name, redirect_uris: redirectUris };
       const act = { type: 'application_approved', manager, application, origin, details } as const;
@@ -200,7 +205,7 @@ export class ManagedApplications {
     id: string,
     uris: readonly string[] | null,
   ): Promise<void> {
-    await this.applicationsRepository.limitApproval(tx, id, uris);
+    await limitApproval(tx, id, uris);
   }
 
   /** Records a change of an application, in the transaction of the change. */

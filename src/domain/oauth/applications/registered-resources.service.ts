@@ -8,7 +8,7 @@ import type {
 } from '#domain/access-revocation/revocable.js';
 import { withoutZeros } from '#domain/access-revocation/revocable.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import { ApplicationsRepository, type ClientApplication } from './applications.repository.js';
+import { endUnprovenClusters, type ClientApplication } from './applications.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { registrationOf } from './registration-metadata.js';
 
@@ -27,10 +27,7 @@ export class RegisteredResources implements Revocable {
   /** A cluster is a registration; the tokens for it end with the sessions. */
   readonly revokeOnRecord = null;
 
-  constructor(
-    private readonly applicationsRepository: ApplicationsRepository,
-    private readonly auditLog: AuditLog,
-  ) {}
+  constructor(private readonly auditLog: AuditLog) {}
 
   async revoke(): Promise<RevokedCounts> {
     return {};
@@ -45,7 +42,7 @@ export class RegisteredResources implements Revocable {
     domain: DomainOfOrganization,
     cause: RevocationCause,
   ): Promise<RevokedCounts> {
-    const ended = await this.applicationsRepository.endUnproven(tx, domain, 'own');
+    const ended = await endUnprovenClusters(tx, domain, 'own');
     return this.#recorded(tx, ended, cause);
   }
 
@@ -54,7 +51,7 @@ export class RegisteredResources implements Revocable {
     domain: DomainOfOrganization,
     cause: RevocationCause,
   ): Promise<RevokedCounts> {
-    const ended = await this.applicationsRepository.endUnproven(tx, domain, 'others');
+    const ended = await endUnprovenClusters(tx, domain, 'others');
     await this.#recorded(tx, ended, cause);
     return {}; // the event of the organization with the proof does not tell what others had
   }

@@ -1,5 +1,9 @@
+/**
+ * The objects of the OAuth library: codes, tokens, interactions and others. The end of a grant
+ * deletes those that hang on it.
+ */
+
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
-import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { recordAudit } from '#domain/audit/audit.repository.js';
 import type { RowLocks } from '#domain/access/issuance/lock-order.repository.js';
@@ -29,117 +33,123 @@ interface Row extends Partial<OwnedGrantRow> {
   consumed_ago: number | null;
 }
 
-/** The objects of the OAuth library: codes, tokens, interactions and others. The end of a grant deletes those that hang on it. */
-@Injectable()
-export class ArtifactsRepository {
-  /** Finds artifacts, in the order of their keys, each with its grant and the resource owner. */
-  async find(
-    tx: EntityManager,
-    keys: readonly ArtifactKey[],
-  ): Promise<(StoredArtifact | undefined)[]> {
-    const rows = await sql<Row>(tx)`
-      SELECT k.n::int, a.payload AS artifact, extract(epoch FROM a.consumed_at)::float8 AS consumed,
-             extract(epoch FROM clock_timestamp() - a.consumed_at)::float8 AS consumed_ago, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
-             h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
-      FROM unnest(${keys.map(({ model }) => model)}::text[], ${keys.map(({ id }) => id)}::bytea[])
-        WITH ORDINALITY AS k (model, id, n)
-      JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
-      LEFT JOIN (oauth_grants g JOIN oauth_holders h ON h.session_id = g.session_id) ON g.id = a.grant_id
-      WHERE ${CONFIRMED}`;
-    return inOrder(keys.length, rows, stored);
-  }
+/** Finds artifacts, in the order of their keys, each with its grant and the resource owner. */
+export async function findArtifacts(
+  tx: EntityManager,
+  keys: readonly ArtifactKey[],
+): Promise<(StoredArtifact | undefined)[]> {
+  const rows = await sql<Row>(tx)`
+    SELECT k.n::int, a.payload AS artifact, extract(epoch FROM a.consumed_at)::float8 AS consumed,
+           extract(epoch FROM clock_timestamp() - a.consumed_at)::float8 AS consumed_ago, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
+           h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
+    FROM unnest(${keys.map(({ model }) => model)}::text[], ${keys.map(({ id }) => id)}::bytea[])
+      WITH ORDINALITY AS k (model, id, n)
+    JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id
+    LEFT JOIN (oauth_grants g JOIN oauth_holders h ON h.session_id = g.session_id) ON g.id = a.grant_id
+    WHERE ${CONFIRMED}`;
+  return inOrder(keys.length, rows, stored);
+}
 
-  /**
-   * Writes rows, new ones and existing ones. A batch (`skip`) waits for no lock: a row that another transaction has locked, or that
-   * hangs on a locked row, is not written, and of the same row twice the first one is.
-   *
-   * @returns whether each row was written; a row that a batch did not write may be written by the statement that waits
-   * @throws QueryFailedError 23503 from the statement that waits, when a row is gone that another one hangs on
-   */
-  async upsert(
-    tx: EntityManager,
-    artifacts: readonly Artifact[],
-    locks: RowLocks,
-  ): Promise<boolean[]> {
-    const rows = artifacts.map((artifact, n) => ({
-      n,
-      model: artifact.model,
-      id: byteaText(artifact.id),
-      payload: artifact.payload,
-      grant_id: artifact.grantId && byteaText(artifact.grantId),
-      client_id: artifact.clientId,
-      user_id: artifact.userId,
-      user_code: artifact.userCode,
-      expires_in: artifact.expiresIn,
-    }));
-    const written = await fixedSql<{ n: number }>(tx, UPSERTS[locks], [JSON.stringify(rows)]);
-    return doneOf(artifacts, written);
-  }
+/**
+ * Writes rows, new ones and existing ones. A batch (`skip`) waits for no lock: a row that another transaction has locked, or that
+ * hangs on a locked row, is not written, and of the same row twice the first one is.
+ *
+ * @returns whether each row was written; a row that a batch did not write may be written by the statement that waits
+ * @throws QueryFailedError 23503 from the statement that waits, when a row is gone that another one hangs on
+ */
+export async function upsertArtifacts(
+  tx: EntityManager,
+  artifacts: readonly Artifact[],
+  locks: RowLocks,
+): Promise<boolean[]> {
+  const rows = artifacts.map((artifact, n) => ({
+    n,
+    model: artifact.model,
+    id: byteaText(artifact.id),
+    payload: artifact.payload,
+    grant_id: artifact.grantId && byteaText(artifact.grantId),
+    client_id: artifact.clientId,
+    user_id: artifact.userId,
+    user_code: artifact.userCode,
+    expires_in: artifact.expiresIn,
+  }));
+  const written = await fixedSql<{ n: number }>(tx, UPSERTS[locks], [JSON.stringify(rows)]);
+  return doneOf(artifacts, written);
+}
 
-  /** Deletes the rows that expired first, of any model, and waits for no other statement. */
-  async removeExpired(tx: EntityManager, most: number): Promise<void> {
-    await sql(tx)`
-      DELETE FROM oauth_artifacts WHERE (model, id) IN (
-        SELECT model, id FROM oauth_artifacts WHERE expires_at < now() ORDER BY expires_at LIMIT ${most}
-        FOR UPDATE SKIP LOCKED)`;
-  }
+/** Deletes the rows that expired first, of any model, and waits for no other statement. */
+export async function removeExpiredArtifacts(tx: EntityManager, most: number): Promise<void> {
+  await sql(tx)`
+    DELETE FROM oauth_artifacts WHERE (model, id) IN (
+      SELECT model, id FROM oauth_artifacts WHERE expires_at < now() ORDER BY expires_at LIMIT ${most}
+      FOR UPDATE SKIP LOCKED)`;
+}
 
-  /**
-   * Consumes rows: true for exactly one caller of each. A consumed row stays, so that its second use is seen. A batch (`skip`) waits
-   * for no lock: a row that another transaction has locked is not consumed.
-   */
-  async consume(
-    tx: EntityManager,
-    keys: readonly ArtifactKey[],
-    locks: RowLocks,
-  ): Promise<boolean[]> {
-    const asked = [keys.map(({ model }) => model), keys.map(({ id }) => id)];
-    const won = await fixedSql<ArtifactKey>(tx, CONSUMPTIONS[locks], asked);
-    const winners = new Set(won.map(keyOf));
-    return keys.map((key) => winners.delete(keyOf(key)));
-  }
+/**
+ * Consumes rows: true for exactly one caller of each. A consumed row stays, so that its second use is seen. A batch (`skip`) waits
+ * for no lock: a row that another transaction has locked is not consumed.
+ */
+export async function consumeArtifacts(
+  tx: EntityManager,
+  keys: readonly ArtifactKey[],
+  locks: RowLocks,
+): Promise<boolean[]> {
+  const asked = [keys.map(({ model }) => model), keys.map(({ id }) => id)];
+  const won = await fixedSql<ArtifactKey>(tx, CONSUMPTIONS[locks], asked);
+  const winners = new Set(won.map(keyOf));
+  return keys.map((key) => winners.delete(keyOf(key)));
+}
 
-  /**
-   * Makes a consumed row usable again, for the caller that consumed it and whose response carries nothing. A row that is gone, since
-   * its grant has ended, stays gone.
-   */
-  async release(tx: EntityManager, { model, id }: ArtifactKey): Promise<void> {
-    await sql(tx)`
-      UPDATE oauth_artifacts SET consumed_at = NULL WHERE model = ${model} AND id = ${id}`;
-  }
+/**
+ * Makes a consumed row usable again, for the caller that consumed it and whose response carries nothing. A row that is gone, since
+ * its grant has ended, stays gone.
+ */
+export async function releaseArtifact(
+  tx: EntityManager,
+  { model, id }: ArtifactKey,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE oauth_artifacts SET consumed_at = NULL WHERE model = ${model} AND id = ${id}`;
+}
 
-  async destroy(tx: EntityManager, { model, id }: ArtifactKey): Promise<void> {
-    await sql(tx)`DELETE FROM oauth_artifacts WHERE model = ${model} AND id = ${id}`;
-  }
+export async function destroyArtifact(
+  tx: EntityManager,
+  { model, id }: ArtifactKey,
+): Promise<void> {
+  await sql(tx)`DELETE FROM oauth_artifacts WHERE model = ${model} AND id = ${id}`;
+}
 
-  /** Deletes a token that its client revokes (RFC 7009), and records the event in the same statement. */
-  async revoke(
-    tx: EntityManager,
-    { model, id }: ArtifactKey,
-    { auditId, origin, details }: TokenAudit,
-  ): Promise<void> {
-    await sql(tx)`
-      WITH ended AS (
-        DELETE FROM oauth_artifacts WHERE model = ${model} AND id = ${id} RETURNING user_id, client_id
-      )
-      ${recordAudit(
-        {
-          id: auditId,
-          type: 'oauth_token_revoked',
-          subjectId: fragment`e.user_id`,
-          orgId: fragment`coalesce(u.org_id, c.org_id)`,
-          origin,
-          details,
-        },
-        fragment`
-          FROM ended e LEFT JOIN users u ON u.id = e.user_id LEFT JOIN oauth_clients c ON c.id = e.client_id`,
-      )}`;
-  }
+/** Deletes a token that its client revokes (RFC 7009), and records the event in the same statement. */
+export async function revokeArtifact(
+  tx: EntityManager,
+  { model, id }: ArtifactKey,
+  { auditId, origin, details }: TokenAudit,
+): Promise<void> {
+  await sql(tx)`
+    WITH ended AS (
+      DELETE FROM oauth_artifacts WHERE model = ${model} AND id = ${id} RETURNING user_id, client_id
+    )
+    ${recordAudit(
+      {
+        id: auditId,
+        type: 'oauth_token_revoked',
+        subjectId: fragment`e.user_id`,
+        orgId: fragment`coalesce(u.org_id, c.org_id)`,
+        origin,
+        details,
+      },
+      fragment`
+        FROM ended e LEFT JOIN users u ON u.id = e.user_id LEFT JOIN oauth_clients c ON c.id = e.client_id`,
+    )}`;
+}
 
-  /** Deletes every artifact of a model that hangs on a grant. */
-  async destroyOfGrant(tx: EntityManager, model: string, grantId: Buffer): Promise<void> {
-    await sql(tx)`DELETE FROM oauth_artifacts WHERE grant_id = ${grantId} AND model = ${model}`;
-  }
+/** Deletes every artifact of a model that hangs on a grant. */
+export async function destroyArtifactsOfGrant(
+  tx: EntityManager,
+  model: string,
+  grantId: Buffer,
+): Promise<void> {
+  await sql(tx)`DELETE FROM oauth_artifacts WHERE grant_id = ${grantId} AND model = ${model}`;
 }
 
 /** The rows of a batch that no other transaction has locked, and that hang on none that is locked or gone. */

@@ -3,10 +3,21 @@ import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { Issuance, type IssuanceKind } from '#domain/access/issuance/issuance.repository.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import type { Artifact, StoredArtifact } from './artifact.js';
-import { ArtifactsRepository, type ArtifactKey } from './artifacts.repository.js';
+import {
+  consumeArtifacts,
+  findArtifacts,
+  upsertArtifacts,
+  type ArtifactKey,
+} from './artifacts.repository.js';
 import { ClientsRepository, type LiveClient } from '../clients/clients.repository.js';
 import type { ResourceOwner, UserProfile } from './resource-owner.js';
-import { GRANT, GrantsRepository, type GrantRequest } from './grants.repository.js';
+import {
+  findGrants,
+  profilesOf,
+  resourceOwnersOfBrowsers,
+  GRANT,
+  type GrantRequest,
+} from './grants.repository.js';
 import type { LiveGrant } from './live-grant.js';
 import { CLIENT_TOKEN, CLUSTER_TOKEN, USER_TOKEN, type TokenAudit } from './tokens.repository.js';
 import { spendIds, type Spend } from './spent-ids.repository.js';
@@ -28,24 +39,20 @@ export class BatchedQueries {
 
   constructor(
     private readonly manager: EntityManager,
-    private readonly artifacts: ArtifactsRepository,
     clients: ClientsRepository,
-    grants: GrantsRepository,
     private readonly issuance: Issuance,
   ) {
-    this.#artifacts = new QueryBatcher((keys) => artifacts.find(manager, keys));
+    this.#artifacts = new QueryBatcher((keys) => findArtifacts(manager, keys));
     this.#clients = new QueryBatcher((ids) => clients.findLive(manager, ids));
-    this.#grants = new QueryBatcher((ids) => grants.find(manager, ids));
-    this.#resourceOwners = new QueryBatcher((hashes) =>
-      grants.resourceOwnersOfBrowsers(manager, hashes),
-    );
-    this.#writes = new QueryBatcher((rows) => artifacts.upsert(manager, rows, 'skip'));
-    this.#uses = new QueryBatcher((keys) => artifacts.consume(manager, keys, 'skip'));
-    this.#profiles = new QueryBatcher((ids) => grants.profiles(manager, ids));
+    this.#grants = new QueryBatcher((ids) => findGrants(manager, ids));
+    this.#resourceOwners = new QueryBatcher((hashes) => resourceOwnersOfBrowsers(manager, hashes));
+    this.#writes = new QueryBatcher((rows) => upsertArtifacts(manager, rows, 'skip'));
+    this.#uses = new QueryBatcher((keys) => consumeArtifacts(manager, keys, 'skip'));
+    this.#profiles = new QueryBatcher((ids) => profilesOf(manager, ids));
     this.#spends = new QueryBatcher((spends) => spendIds(manager, spends));
   }
 
-  /** {@link ArtifactsRepository.find} */
+  /** {@link findArtifacts} */
   findArtifact(key: ArtifactKey): Promise<StoredArtifact | undefined> {
     return this.#artifacts.load(key);
   }
@@ -55,17 +62,17 @@ export class BatchedQueries {
     return this.#clients.load(id);
   }
 
-  /** {@link GrantsRepository.find} */
+  /** {@link findGrants} */
   findGrant(id: Buffer): Promise<LiveGrant | undefined> {
     return this.#grants.load(id);
   }
 
-  /** {@link GrantsRepository.resourceOwnersOfBrowsers} */
+  /** {@link resourceOwnersOfBrowsers} */
   findResourceOwnerOfBrowser(tokenHash: Buffer): Promise<ResourceOwner | undefined> {
     return this.#resourceOwners.load(tokenHash);
   }
 
-  /** {@link GrantsRepository.profiles} */
+  /** {@link profilesOf} */
   findProfile(userId: string): Promise<UserProfile | undefined> {
     return this.#profiles.load(userId);
   }
@@ -92,16 +99,16 @@ export class BatchedQueries {
     return this.#isIssued(GRANT, grant);
   }
 
-  /** {@link ArtifactsRepository.upsert} */
+  /** {@link upsertArtifacts} */
   async writeArtifact(artifact: Artifact): Promise<void> {
     const isWritten = await this.#writes.load(artifact);
-    if (!isWritten) await this.artifacts.upsert(this.manager, [artifact], 'wait');
+    if (!isWritten) await upsertArtifacts(this.manager, [artifact], 'wait');
   }
 
-  /** {@link ArtifactsRepository.consume} */
+  /** {@link consumeArtifacts} */
   async consume(key: ArtifactKey): Promise<boolean> {
     if (await this.#uses.load(key)) return true;
-    const [isConsumed = false] = await this.artifacts.consume(this.manager, [key], 'wait');
+    const [isConsumed = false] = await consumeArtifacts(this.manager, [key], 'wait');
     return isConsumed;
   }
 

@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
@@ -38,111 +37,115 @@ export interface DeviceApprovalRow {
 export const DEVICE_GRANT_IS_OFF =
   'Your organization has switched off the login by device codes. Log in in a browser instead.';
 
-/** Device codes (RFC 8628): polls, tries of user codes, approvals and denials. */
-@Injectable()
-export class DeviceCodesRepository {
-  /**
-   * Counts a poll of a device, and says whether it came too soon. It forgives one second, since clients count whole seconds and networks
-   * vary.
-   *
-   * @param interval the seconds between two polls that the client was told
-   */
-  async poll(tx: EntityManager, id: Buffer, interval: number): Promise<boolean> {
-    const [row] = await sql<{ too_soon: boolean }>(tx)`
-      UPDATE oauth_artifacts d
-      SET polled_at = now(),
-          poll_interval = coalesce(d.poll_interval, ${interval}) + CASE WHEN o.too_soon THEN ${SLOW_DOWN} ELSE 0 END
-      FROM (
-        SELECT model, id,
-               coalesce(polled_at > now() - make_interval(secs => coalesce(poll_interval, ${interval}) - 1), false)
-                 AS too_soon
-        FROM oauth_artifacts WHERE model = 'DeviceCode' AND id = ${id} AND consumed_at IS NULL
-        FOR UPDATE
-      ) o
-      WHERE d.model = o.model AND d.id = o.id
-      RETURNING o.too_soon`;
-    return row?.too_soon ?? false;
-  }
+/**
+ * Counts a poll of a device, and says whether it came too soon. It forgives one second, since clients count whole seconds and networks
+ * vary.
+ *
+ * @param interval the seconds between two polls that the client was told
+ */
+export async function pollDeviceCode(
+  tx: EntityManager,
+  id: Buffer,
+  interval: number,
+): Promise<boolean> {
+  const [row] = await sql<{ too_soon: boolean }>(tx)`
+    UPDATE oauth_artifacts d
+    SET polled_at = now(),
+        poll_interval = coalesce(d.poll_interval, ${interval}) + CASE WHEN o.too_soon THEN ${SLOW_DOWN} ELSE 0 END
+    FROM (
+      SELECT model, id,
+             coalesce(polled_at > now() - make_interval(secs => coalesce(poll_interval, ${interval}) - 1), false)
+               AS too_soon
+      FROM oauth_artifacts WHERE model = 'DeviceCode' AND id = ${id} AND consumed_at IS NULL
+      FOR UPDATE
+    ) o
+    WHERE d.model = o.model AND d.id = o.id
+    RETURNING o.too_soon`;
+  return row?.too_soon ?? false;
+}
 
-  /**
-   * Finds a live device code by its user code, and counts the try (RFC 8628 §5.1), by one statement. The tries of one user wait for one
-   * another, so that parallel tries are limited as sequential ones. A right code does not reset the count: an attacker may have a
-   * right code of a device of their own.
-   *
-   * @param most the number of wrong tries that locks the user out
-   */
-  async tryUserCode(
-    tx: EntityManager,
-    userId: string,
-    userCode: string,
-    most: number,
-  ): Promise<UserCodeTry> {
-    const [tried] = await sql<FoundRow>(tx)`
-      WITH found AS MATERIALIZED (
-        SELECT id, client_id, payload,
-               consumed_at IS NOT NULL OR payload ->> 'accountId' IS NOT NULL OR payload ->> 'error' IS NOT NULL
-                 AS is_decided
-        FROM oauth_artifacts
-        WHERE model = 'DeviceCode' AND user_code = ${userCode} AND expires_at > now()
-        ORDER BY created_at DESC LIMIT 1
-      ), tried AS (
-        INSERT INTO oauth_user_code_tries AS t (user_id, wrong_tries, last_at)
-        VALUES (${userId}, (SELECT CASE WHEN EXISTS (SELECT 1 FROM found) THEN 0 ELSE 1 END), now())
-        ON CONFLICT (user_id) DO UPDATE SET
-          wrong_tries = CASE WHEN t.last_at < now() - make_interval(mins => ${LOCK_MINUTES})
-                        THEN EXCLUDED.wrong_tries ELSE t.wrong_tries + EXCLUDED.wrong_tries END,
-          last_at = CASE WHEN EXCLUDED.wrong_tries = 0 AND t.last_at >= now() - make_interval(mins => ${LOCK_MINUTES})
-                    THEN t.last_at ELSE EXCLUDED.last_at END
-        WHERE t.wrong_tries < ${most} OR t.last_at < now() - make_interval(mins => ${LOCK_MINUTES})
-        RETURNING user_id
-      )
-      SELECT f.id, f.client_id, f.payload, f.is_decided FROM tried LEFT JOIN found f ON true`;
-    if (!tried) return { kind: 'locked', retryAfter: await this.#secondsLocked(tx, userId) };
-    const { id, client_id: clientId, payload, is_decided: isDecided } = tried;
-    return id === null
-      ? { kind: 'wrong' }
-      : { kind: 'found', request: { id, clientId, payload, isDecided } };
-  }
+/**
+ * Finds a live device code by its user code, and counts the try (RFC 8628 §5.1), by one statement. The tries of one user wait for one
+ * another, so that parallel tries are limited as sequential ones. A right code does not reset the count: an attacker may have a
+ * right code of a device of their own.
+ *
+ * @param most the number of wrong tries that locks the user out
+ */
+export async function tryUserCode(
+  tx: EntityManager,
+  userId: string,
+  userCode: string,
+  most: number,
+): Promise<UserCodeTry> {
+  const [tried] = await sql<FoundRow>(tx)`
+    WITH found AS MATERIALIZED (
+      SELECT id, client_id, payload,
+             consumed_at IS NOT NULL OR payload ->> 'accountId' IS NOT NULL OR payload ->> 'error' IS NOT NULL
+               AS is_decided
+      FROM oauth_artifacts
+      WHERE model = 'DeviceCode' AND user_code = ${userCode} AND expires_at > now()
+      ORDER BY created_at DESC LIMIT 1
+    ), tried AS (
+      INSERT INTO oauth_user_code_tries AS t (user_id, wrong_tries, last_at)
+      VALUES (${userId}, (SELECT CASE WHEN EXISTS (SELECT 1 FROM found) THEN 0 ELSE 1 END), now())
+      ON CONFLICT (user_id) DO UPDATE SET
+        wrong_tries = CASE WHEN t.last_at < now() - make_interval(mins => ${LOCK_MINUTES})
+                      THEN EXCLUDED.wrong_tries ELSE t.wrong_tries + EXCLUDED.wrong_tries END,
+        last_at = CASE WHEN EXCLUDED.wrong_tries = 0 AND t.last_at >= now() - make_interval(mins => ${LOCK_MINUTES})
+                  THEN t.last_at ELSE EXCLUDED.last_at END
+      WHERE t.wrong_tries < ${most} OR t.last_at < now() - make_interval(mins => ${LOCK_MINUTES})
+      RETURNING user_id
+    )
+    SELECT f.id, f.client_id, f.payload, f.is_decided FROM tried LEFT JOIN found f ON true`;
+  if (!tried) return { kind: 'locked', retryAfter: await secondsLocked(tx, userId) };
+  const { id, client_id: clientId, payload, is_decided: isDecided } = tried;
+  return id === null
+    ? { kind: 'wrong' }
+    : { kind: 'found', request: { id, clientId, payload, isDecided } };
+}
 
-  /** Approves a code: true for exactly one caller, and for none after the code was denied, redeemed or has expired. */
-  async approve(tx: EntityManager, id: Buffer, approval: DeviceApprovalRow): Promise<boolean> {
-    const won = await sql<{ model: string }>(tx)`
-      UPDATE oauth_artifacts
-      SET payload = payload || ${JSON.stringify(approval.payload)}::jsonb, grant_id = ${approval.grantId},
-          user_id = ${approval.userId}
-      WHERE model = 'DeviceCode' AND id = ${id} AND consumed_at IS NULL AND expires_at > now()
-        AND payload ->> 'accountId' IS NULL AND payload ->> 'error' IS NULL
-      RETURNING model`;
-    return won.length === 1;
-  }
+/** Approves a code: true for exactly one caller, and for none after the code was denied, redeemed or has expired. */
+export async function approveDevice(
+  tx: EntityManager,
+  id: Buffer,
+  approval: DeviceApprovalRow,
+): Promise<boolean> {
+  const won = await sql<{ model: string }>(tx)`
+    UPDATE oauth_artifacts
+    SET payload = payload || ${JSON.stringify(approval.payload)}::jsonb, grant_id = ${approval.grantId},
+        user_id = ${approval.userId}
+    WHERE model = 'DeviceCode' AND id = ${id} AND consumed_at IS NULL AND expires_at > now()
+      AND payload ->> 'accountId' IS NULL AND payload ->> 'error' IS NULL
+    RETURNING model`;
+  return won.length === 1;
+}
 
-  /**
-   * Returns true where the people of an organization may approve devices, and keeps it true until the transaction ends. The caller
-   * locks the row of the user first, as the change of the setting does.
-   */
-  async holdDeviceGrant(tx: EntityManager, orgId: string): Promise<boolean> {
-    const held = await sql<{ id: string }>(tx)`
-      SELECT id FROM organizations WHERE id = ${orgId} AND device_grant FOR SHARE`;
-    return held.length === 1;
-  }
+/**
+ * Returns true where the people of an organization may approve devices, and keeps it true until the transaction ends. The caller
+ * locks the row of the user first, as the change of the setting does.
+ */
+export async function holdDeviceGrant(tx: EntityManager, orgId: string): Promise<boolean> {
+  const held = await sql<{ id: string }>(tx)`
+    SELECT id FROM organizations WHERE id = ${orgId} AND device_grant FOR SHARE`;
+  return held.length === 1;
+}
 
-  /** Denies the request of a user code: true for exactly one caller, as {@link approve}. */
-  async refuse(tx: EntityManager, userCode: string): Promise<boolean> {
-    const refusal = { error: 'access_denied', errorDescription: 'the person refused' };
-    const won = await sql<{ model: string }>(tx)`
-      UPDATE oauth_artifacts SET payload = payload || ${JSON.stringify(refusal)}::jsonb
-      WHERE model = 'DeviceCode' AND user_code = ${userCode} AND consumed_at IS NULL AND expires_at > now()
-        AND payload ->> 'accountId' IS NULL AND payload ->> 'error' IS NULL
-      RETURNING model`;
-    return won.length > 0;
-  }
+/** Denies the request of a user code: true for exactly one caller, as {@link approveDevice}. */
+export async function refuseDevice(tx: EntityManager, userCode: string): Promise<boolean> {
+  const refusal = { error: 'access_denied', errorDescription: 'the person refused' };
+  const won = await sql<{ model: string }>(tx)`
+    UPDATE oauth_artifacts SET payload = payload || ${JSON.stringify(refusal)}::jsonb
+    WHERE model = 'DeviceCode' AND user_code = ${userCode} AND consumed_at IS NULL AND expires_at > now()
+      AND payload ->> 'accountId' IS NULL AND payload ->> 'error' IS NULL
+    RETURNING model`;
+  return won.length > 0;
+}
 
-  async #secondsLocked(tx: EntityManager, userId: string): Promise<number> {
-    const [row] = await sql<{ seconds: number }>(tx)`
-      SELECT ceil(extract(epoch FROM last_at + make_interval(mins => ${LOCK_MINUTES}) - now()))::int AS seconds
-      FROM oauth_user_code_tries WHERE user_id = ${userId}`;
-    return Math.max(1, row?.seconds ?? 1);
-  }
+async function secondsLocked(tx: EntityManager, userId: string): Promise<number> {
+  const [row] = await sql<{ seconds: number }>(tx)`
+    SELECT ceil(extract(epoch FROM last_at + make_interval(mins => ${LOCK_MINUTES}) - now()))::int AS seconds
+    FROM oauth_user_code_tries WHERE user_id = ${userId}`;
+  return Math.max(1, row?.seconds ?? 1);
 }
 
 /**

@@ -1,4 +1,8 @@
-import { Injectable } from '@nestjs/common';
+/**
+ * Grants: what a user allows a client, for as long as the session lasts in which the user allowed
+ * it.
+ */
+
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
 import { IssuanceKind } from '#domain/access/issuance/issuance.repository.js';
@@ -71,148 +75,147 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
   () => true,
 );
 
-/** Grants: what a user allows a client, for as long as the session lasts in which the user allowed it. */
-@Injectable()
-export class GrantsRepository {
-  /** Writes a grant within a transaction. False when the account is inactive, or the client, the session or the parent is gone. */
-  async write(tx: EntityManager, grant: GrantRequest): Promise<boolean> {
-    return 'issued' in (await GRANT.issue(tx, grant));
-  }
+/** Writes a grant within a transaction. False when the account is inactive, or the client, the session or the parent is gone. */
+export async function writeGrant(tx: EntityManager, grant: GrantRequest): Promise<boolean> {
+  return 'issued' in (await GRANT.issue(tx, grant));
+}
 
-  /** Finds grants, in the order of their ids, each with a resource owner who may still be issued tokens. */
-  async find(tx: EntityManager, ids: readonly Buffer[]): Promise<(LiveGrant | undefined)[]> {
-    const rows = await sql<OwnedGrantRow & { n: number }>(tx)`
-      SELECT k.n::int, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
-             h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
-      FROM unnest(${ids}::bytea[]) WITH ORDINALITY AS k (id, n)
-      JOIN oauth_grants g ON g.id = k.id JOIN oauth_holders h ON h.session_id = g.session_id`;
-    return inOrder(ids.length, rows, liveGrant);
-  }
+/** Finds grants, in the order of their ids, each with a resource owner who may still be issued tokens. */
+export async function findGrants(
+  tx: EntityManager,
+  ids: readonly Buffer[],
+): Promise<(LiveGrant | undefined)[]> {
+  const rows = await sql<OwnedGrantRow & { n: number }>(tx)`
+    SELECT k.n::int, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
+           h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
+    FROM unnest(${ids}::bytea[]) WITH ORDINALITY AS k (id, n)
+    JOIN oauth_grants g ON g.id = k.id JOIN oauth_holders h ON h.session_id = g.session_id`;
+  return inOrder(ids.length, rows, liveGrant);
+}
 
-  /** Lists the payloads of the grants that a client has in a session since the registration of the client last changed. */
-  async listOfSession(
-    tx: EntityManager,
-    sessionId: string,
-    clientId: string,
-  ): Promise<Record<string, unknown>[]> {
-    const rows = await sql<{ payload: Record<string, unknown> }>(tx)`
-      SELECT g.payload FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id
-      WHERE g.session_id = ${sessionId} AND g.client_id = ${clientId} AND g.expires_at > now()
-        AND g.created_at > c.updated_at`;
-    return rows.map(({ payload }) => payload);
-  }
+/** Lists the payloads of the grants that a client has in a session since the registration of the client last changed. */
+export async function listGrantsOfSession(
+  tx: EntityManager,
+  sessionId: string,
+  clientId: string,
+): Promise<Record<string, unknown>[]> {
+  const rows = await sql<{ payload: Record<string, unknown> }>(tx)`
+    SELECT g.payload FROM oauth_grants g JOIN oauth_clients c ON c.id = g.client_id
+    WHERE g.session_id = ${sessionId} AND g.client_id = ${clientId} AND g.expires_at > now()
+      AND g.created_at > c.updated_at`;
+  return rows.map(({ payload }) => payload);
+}
 
-  /** Ends a grant with every code and token that hangs on it or on its children. */
-  async destroy(tx: EntityManager, id: Buffer): Promise<void> {
-    await sql(tx)`DELETE FROM oauth_grants WHERE id = ${id}`;
-  }
+/** Ends a grant with every code and token that hangs on it or on its children. */
+export async function destroyGrant(tx: EntityManager, id: Buffer): Promise<void> {
+  await sql(tx)`DELETE FROM oauth_grants WHERE id = ${id}`;
+}
 
-  /** Ends the session that a client opened for a grant, with all that hangs on it. A browser's session stays. */
-  async endOwnSession(tx: EntityManager, id: Buffer): Promise<void> {
-    await sql(tx)`
-      DELETE FROM sessions s USING oauth_grants g
-      WHERE g.id = ${id} AND g.parent_id IS NULL AND s.id = g.session_id AND s.client_id = g.client_id`;
-  }
+/** Ends the session that a client opened for a grant, with all that hangs on it. A browser's session stays. */
+export async function endOwnSession(tx: EntityManager, id: Buffer): Promise<void> {
+  await sql(tx)`
+    DELETE FROM sessions s USING oauth_grants g
+    WHERE g.id = ${id} AND g.parent_id IS NULL AND s.id = g.session_id AND s.client_id = g.client_id`;
+}
 
-  /**
-   * Ends the children of a grant, which token exchanges made, and leaves the grant. Run it in a transaction: it locks the session and then
-   * the grant, so that a child which is being written is either ended here or refused.
-   */
-  async destroyChildren(tx: EntityManager, id: Buffer): Promise<void> {
-    await sql(tx)`
-      SELECT s.id FROM sessions s JOIN oauth_grants g ON g.session_id = s.id WHERE g.id = ${id} FOR SHARE OF s`;
-    await sql(tx)`SELECT id FROM oauth_grants WHERE id = ${id} FOR NO KEY UPDATE`;
-    await sql(tx)`DELETE FROM oauth_grants WHERE parent_id = ${id}`;
-  }
+/**
+ * Ends the children of a grant, which token exchanges made, and leaves the grant. Run it in a transaction: it locks the session and then
+ * the grant, so that a child which is being written is either ended here or refused.
+ */
+export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise<void> {
+  await sql(tx)`
+    SELECT s.id FROM sessions s JOIN oauth_grants g ON g.session_id = s.id WHERE g.id = ${id} FOR SHARE OF s`;
+  await sql(tx)`SELECT id FROM oauth_grants WHERE id = ${id} FOR NO KEY UPDATE`;
+  await sql(tx)`DELETE FROM oauth_grants WHERE parent_id = ${id}`;
+}
 
-  /**
-   * Ends a grant and its children within {@link ENDS_SOON} seconds, because a secret of the grant came twice at once, and a session that
-   * the client opened for it. The first request gets its response, and its tokens end with the grant. Run it in a transaction: it reads each generation of children after it has
-   * locked the one before, so that no child is missed.
-   */
-  async endSoon(tx: EntityManager, id: Buffer): Promise<void> {
-    await sql(tx)`
-      UPDATE sessions s SET expires_at = least(s.expires_at, now() + make_interval(secs => ${ENDS_SOON}))
-      FROM oauth_grants g
-      WHERE g.id = ${id} AND g.parent_id IS NULL AND s.id = g.session_id AND s.client_id = g.client_id`;
-    for (let ending = await this.#endSoon(tx, [id]); ending.length > 0;) {
-      const children = await sql<{ id: Buffer }>(tx)`
-        SELECT id FROM oauth_grants WHERE parent_id = ANY (${ending}::bytea[]) ORDER BY id`;
-      ending = await this.#endSoon(
-        tx,
-        children.map((child) => child.id),
-      );
-    }
+/**
+ * Ends a grant and its children within {@link ENDS_SOON} seconds, because a secret of the grant came twice at once, and a session that
+ * the client opened for it. The first request gets its response, and its tokens end with the grant. Run it in a transaction: it reads each generation of children after it has
+ * locked the one before, so that no child is missed.
+ */
+export async function endGrantSoon(tx: EntityManager, id: Buffer): Promise<void> {
+  await sql(tx)`
+    UPDATE sessions s SET expires_at = least(s.expires_at, now() + make_interval(secs => ${ENDS_SOON}))
+    FROM oauth_grants g
+    WHERE g.id = ${id} AND g.parent_id IS NULL AND s.id = g.session_id AND s.client_id = g.client_id`;
+  for (let ending = await endGrantsSoon(tx, [id]); ending.length > 0;) {
+    const children = await sql<{ id: Buffer }>(tx)`
+      SELECT id FROM oauth_grants WHERE parent_id = ANY (${ending}::bytea[]) ORDER BY id`;
+    ending = await endGrantsSoon(
+      tx,
+      children.map((child) => child.id),
+    );
   }
+}
 
-  async #endSoon(tx: EntityManager, ids: readonly Buffer[]): Promise<Buffer[]> {
-    if (ids.length === 0) return [];
-    const ending = await sql<{ id: Buffer }>(tx)`
-      UPDATE oauth_grants
-      SET expires_at = least(expires_at, now() + make_interval(secs => ${ENDS_SOON})),
-          payload = jsonb_set(payload, '{exp}', to_jsonb(least((payload ->> 'exp')::bigint,
-            floor(extract(epoch FROM now()))::bigint + ${ENDS_SOON}))) || '{"ends_soon": true}'
-      WHERE id = ANY (${ids}::bytea[])
-      RETURNING id`;
-    return ending.map((grant) => grant.id);
-  }
+async function endGrantsSoon(tx: EntityManager, ids: readonly Buffer[]): Promise<Buffer[]> {
+  if (ids.length === 0) return [];
+  const ending = await sql<{ id: Buffer }>(tx)`
+    UPDATE oauth_grants
+    SET expires_at = least(expires_at, now() + make_interval(secs => ${ENDS_SOON})),
+        payload = jsonb_set(payload, '{exp}', to_jsonb(least((payload ->> 'exp')::bigint,
+          floor(extract(epoch FROM now()))::bigint + ${ENDS_SOON}))) || '{"ends_soon": true}'
+    WHERE id = ANY (${ids}::bytea[])
+    RETURNING id`;
+  return ending.map((grant) => grant.id);
+}
 
-  /** Finds the resource owner of a session, if the user may be issued tokens. */
-  async resourceOwnerOfSession(
-    tx: EntityManager,
-    sessionId: string,
-  ): Promise<ResourceOwner | undefined> {
-    const [row] = await sql<ResourceOwnerRow>(tx)`
-      SELECT h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id, h.aaguid,
-             h.auth_time, h.amr, h.acr, h.expires_at
-      FROM oauth_holders h WHERE h.session_id = ${sessionId}`;
-    return row && resourceOwner(row);
-  }
+/** Finds the resource owner of a session, if the user may be issued tokens. */
+export async function resourceOwnerOfSession(
+  tx: EntityManager,
+  sessionId: string,
+): Promise<ResourceOwner | undefined> {
+  const [row] = await sql<ResourceOwnerRow>(tx)`
+    SELECT h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id, h.aaguid,
+           h.auth_time, h.amr, h.acr, h.expires_at
+    FROM oauth_holders h WHERE h.session_id = ${sessionId}`;
+  return row && resourceOwner(row);
+}
 
-  /**
-   * Finds the resource owners of browser sessions, in the order of the hashes of the session tokens. It finds neither a session of
-   * svc-cli nor one that has signed in upstream alone.
-   */
-  async resourceOwnersOfBrowsers(
-    tx: EntityManager,
-    tokenHashes: readonly Buffer[],
-  ): Promise<(ResourceOwner | undefined)[]> {
-    const rows = await sql<ResourceOwnerRow & { n: number }>(tx)`
-      SELECT k.n::int, h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id,
-             h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
-      FROM unnest(${tokenHashes}::bytea[]) WITH ORDINALITY AS k (token_hash, n)
-      JOIN oauth_holders h ON h.token_hash = k.token_hash
-      WHERE h.session_client IS NULL`;
-    return inOrder(tokenHashes.length, rows, resourceOwner);
-  }
+/**
+ * Finds the resource owners of browser sessions, in the order of the hashes of the session tokens. It finds neither a session of
+ * svc-cli nor one that has signed in upstream alone.
+ */
+export async function resourceOwnersOfBrowsers(
+  tx: EntityManager,
+  tokenHashes: readonly Buffer[],
+): Promise<(ResourceOwner | undefined)[]> {
+  const rows = await sql<ResourceOwnerRow & { n: number }>(tx)`
+    SELECT k.n::int, h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id,
+           h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
+    FROM unnest(${tokenHashes}::bytea[]) WITH ORDINALITY AS k (token_hash, n)
+    JOIN oauth_holders h ON h.token_hash = k.token_hash
+    WHERE h.session_client IS NULL`;
+  return inOrder(tokenHashes.length, rows, resourceOwner);
+}
 
-  /**
-   * Reads the profiles of users, in the order of their ids. It is a statement of its own because the attributes of a user may be
-   * long, and most requests need no profile.
-   */
-  async profiles(
-    tx: EntityManager,
-    userIds: readonly string[],
-  ): Promise<(UserProfile | undefined)[]> {
-    const rows = await sql<ProfileRow & { n: number }>(tx)`
-      SELECT k.n::int, u.updated_at, coalesce(u.user_name, u.email) AS user_name,
-             CASE WHEN u.scim_managed THEN u.attributes #>> '{name,givenName}' ELSE u.given_name END AS given_name,
-             CASE WHEN u.scim_managed THEN u.attributes #>> '{name,familyName}' ELSE u.family_name END AS family_name
-      FROM unnest(${userIds}::uuid[]) WITH ORDINALITY AS k (id, n) JOIN users u ON u.id = k.id`;
-    return inOrder(userIds.length, rows, userProfile);
-  }
+/**
+ * Reads the profiles of users, in the order of their ids. It is a statement of its own because the attributes of a user may be
+ * long, and most requests need no profile.
+ */
+export async function profilesOf(
+  tx: EntityManager,
+  userIds: readonly string[],
+): Promise<(UserProfile | undefined)[]> {
+  const rows = await sql<ProfileRow & { n: number }>(tx)`
+    SELECT k.n::int, u.updated_at, coalesce(u.user_name, u.email) AS user_name,
+           CASE WHEN u.scim_managed THEN u.attributes #>> '{name,givenName}' ELSE u.given_name END AS given_name,
+           CASE WHEN u.scim_managed THEN u.attributes #>> '{name,familyName}' ELSE u.family_name END AS family_name
+    FROM unnest(${userIds}::uuid[]) WITH ORDINALITY AS k (id, n) JOIN users u ON u.id = k.id`;
+  return inOrder(userIds.length, rows, userProfile);
+}
 
-  /**
-   * Locks the row of the user FOR SHARE, and then finds the resource owner of a browser session. A de-provisioning takes the row first:
-   * it ends what this transaction issues, or this transaction finds no resource owner.
-   */
-  async lockResourceOwnerOfBrowser(
-    tx: EntityManager,
-    userId: string,
-    tokenHash: Buffer,
-  ): Promise<ResourceOwner | undefined> {
-    await sql(tx)`SELECT id FROM users WHERE id = ${userId} FOR SHARE`;
-    const [found] = await this.resourceOwnersOfBrowsers(tx, [tokenHash]);
-    return found;
-  }
+/**
+ * Locks the row of the user FOR SHARE, and then finds the resource owner of a browser session. A de-provisioning takes the row first:
+ * it ends what this transaction issues, or this transaction finds no resource owner.
+ */
+export async function lockResourceOwnerOfBrowser(
+  tx: EntityManager,
+  userId: string,
+  tokenHash: Buffer,
+): Promise<ResourceOwner | undefined> {
+  await sql(tx)`SELECT id FROM users WHERE id = ${userId} FOR SHARE`;
+  const [found] = await resourceOwnersOfBrowsers(tx, [tokenHash]);
+  return found;
 }

@@ -2,7 +2,7 @@ import type { Config } from '#platform/config/config.js';
 import { openSecret } from '#platform/crypto/sealed-secret.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { purposeOf } from './token-signing-keys.service.js';
-import { TokenSigningKeysRepository } from './token-signing-keys.repository.js';
+import { peekKey } from './token-signing-keys.repository.js';
 
 /**
  * Says where the token-signing keys are, and that the next start can use them. It changes nothing.
@@ -13,7 +13,6 @@ export async function checkSigningKeys(
   config: Pick<Config, 'oidc' | 'secrets'>,
   tx: EntityManager,
 ): Promise<string> {
-  const repository = new TokenSigningKeysRepository();
   const places: string[] = [];
   for (const kind of ['ec', 'rsa'] as const) {
     places.push(`${kind === 'ec' ? 'ES256' : 'RS256'}: ${await placeOf(kind)}`);
@@ -23,7 +22,7 @@ export async function checkSigningKeys(
   async function placeOf(kind: 'ec' | 'rsa'): Promise<string> {
     if (config.oidc.signingKmsKeyIds[kind].length > 0) return 'a key in KMS';
     if (config.oidc.signingKeys[kind]) return 'a configured key';
-    const sealed = await repository.peek(tx, kind);
+    const sealed = await peekKey(tx, kind);
     if (sealed === undefined) return 'none yet, the next start makes one';
     if (await openSecret(config.secrets, purposeOf(kind), sealed)) return 'a key in the database';
     throw new Error('SVC_JWT_SECRET: does not open the token-signing keys of this database');

@@ -1,51 +1,56 @@
-import { Injectable } from '@nestjs/common';
+/**
+ * The generated token-signing keys, which are stored sealed. Keys from the configuration are not
+ * stored.
+ */
+
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
 /** The kind of a key: `ec` for ES256, `rsa` for RS256. */
 export type KeyKind = 'ec' | 'rsa';
 
-/** The generated token-signing keys, which are stored sealed. Keys from the configuration are not stored. */
-@Injectable()
-export class TokenSigningKeysRepository {
-  /** Returns the sealed key of a kind, which signs from now on. */
-  async current(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
-    const [row] = await sql<{ sealed: string }>(tx)`
-      UPDATE token_signing_keys SET superseded_at = NULL WHERE kind = ${kind} RETURNING sealed`;
-    return row?.sealed;
-  }
+/** Returns the sealed key of a kind, which signs from now on. */
+export async function currentKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
+  const [row] = await sql<{ sealed: string }>(tx)`
+    UPDATE token_signing_keys SET superseded_at = NULL WHERE kind = ${kind} RETURNING sealed`;
+  return row?.sealed;
+}
 
-  /** Returns the sealed key of a kind, and changes nothing. */
-  async peek(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
-    const [row] = await sql<{ sealed: string }>(tx)`
-      SELECT sealed FROM token_signing_keys WHERE kind = ${kind}`;
-    return row?.sealed;
-  }
+/** Returns the sealed key of a kind, and changes nothing. */
+export async function peekKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
+  const [row] = await sql<{ sealed: string }>(tx)`
+    SELECT sealed FROM token_signing_keys WHERE kind = ${kind}`;
+  return row?.sealed;
+}
 
-  /**
-   * Records that a configured key has taken the place of the sealed key of a kind. Returns the sealed key for a day after the first
-   * such call, so that the tokens that it has signed verify until they end.
-   */
-  async supersede(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
-    const [row] = await sql<{ sealed: string; is_published: boolean }>(tx)`
-      UPDATE token_signing_keys SET superseded_at = coalesce(superseded_at, now()) WHERE kind = ${kind}
-      RETURNING sealed, superseded_at > now() - interval '1 day' AS is_published`;
-    return row?.is_published === true ? row.sealed : undefined;
-  }
+/**
+ * Records that a configured key has taken the place of the sealed key of a kind. Returns the sealed key for a day after the first
+ * such call, so that the tokens that it has signed verify until they end.
+ */
+export async function supersedeKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
+  const [row] = await sql<{ sealed: string; is_published: boolean }>(tx)`
+    UPDATE token_signing_keys SET superseded_at = coalesce(superseded_at, now()) WHERE kind = ${kind}
+    RETURNING sealed, superseded_at > now() - interval '1 day' AS is_published`;
+  return row?.is_published === true ? row.sealed : undefined;
+}
 
-  /** Stores a key unless one is stored, and returns the stored key. Of two replicas that start at once, the first one stores. */
-  async record(tx: EntityManager, kind: KeyKind, sealed: string): Promise<string> {
-    const [row] = await sql<{ sealed: string }>(tx)`
-      INSERT INTO token_signing_keys (kind, sealed) VALUES (${kind}, ${sealed})
-      ON CONFLICT (kind) DO UPDATE SET kind = EXCLUDED.kind
-      RETURNING sealed`;
-    if (!row) throw new Error('INSERT returned no row');
-    return row.sealed;
-  }
+/** Stores a key unless one is stored, and returns the stored key. Of two replicas that start at once, the first one stores. */
+export async function recordKey(tx: EntityManager, kind: KeyKind, sealed: string): Promise<string> {
+  const [row] = await sql<{ sealed: string }>(tx)`
+    INSERT INTO token_signing_keys (kind, sealed) VALUES (${kind}, ${sealed})
+    ON CONFLICT (kind) DO UPDATE SET kind = EXCLUDED.kind
+    RETURNING sealed`;
+  if (!row) throw new Error('INSERT returned no row');
+  return row.sealed;
+}
 
-  /** Replaces the sealed text of a key, unless another replica has replaced it already. */
-  async reseal(tx: EntityManager, kind: KeyKind, from: string, to: string): Promise<void> {
-    await sql(tx)`
-      UPDATE token_signing_keys SET sealed = ${to} WHERE kind = ${kind} AND sealed = ${from}`;
-  }
+/** Replaces the sealed text of a key, unless another replica has replaced it already. */
+export async function resealKey(
+  tx: EntityManager,
+  kind: KeyKind,
+  from: string,
+  to: string,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE token_signing_keys SET sealed = ${to} WHERE kind = ${kind} AND sealed = ${from}`;
 }

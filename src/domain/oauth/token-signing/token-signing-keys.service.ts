@@ -8,7 +8,13 @@ import { compactJws } from '#platform/crypto/compact-jws.js';
 import { openSecret, sealSecret } from '#platform/crypto/sealed-secret.js';
 import type { Signer } from '#platform/crypto/signer.js';
 import type { KmsKeys } from '#platform/kms/kms-keys.js';
-import { TokenSigningKeysRepository, type KeyKind } from './token-signing-keys.repository.js';
+import {
+  currentKey,
+  recordKey,
+  resealKey,
+  supersedeKey,
+  type KeyKind,
+} from './token-signing-keys.repository.js';
 import {
   keyOfPem,
   keyOfSigner,
@@ -40,7 +46,6 @@ interface Rs256Signer {
 interface KeySources {
   readonly config: Pick<Config, 'oidc' | 'secrets'>;
   readonly dataSource: DataSource;
-  readonly repository: TokenSigningKeysRepository;
   readonly kmsKeys: KmsKeys;
 }
 
@@ -65,10 +70,9 @@ export class TokenSigningKeys {
   static async open(
     config: KeySources['config'],
     dataSource: DataSource,
-    repository: TokenSigningKeysRepository,
     kmsKeys: KmsKeys,
   ): Promise<TokenSigningKeys> {
-    const sources = { config, dataSource, repository, kmsKeys };
+    const sources = { config, dataSource, kmsKeys };
     const keys = new Map<string, TokenKey>();
     for (const kind of ['ec', 'rsa'] as const) {
       for (const key of await keysOf(kind, sources)) {
@@ -118,11 +122,11 @@ async function keysOf(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
 
 /** Returns the stored key as PEM. Generates a missing key; seals a key again that only the previous root secret opens. */
 async function storedKey(kind: KeyKind, sources: KeySources): Promise<string> {
-  const { config, repository } = sources;
+  const { config } = sources;
   const { manager } = sources.dataSource;
   const sealed =
-    (await repository.current(manager, kind)) ??
-    (await repository.record(
+    (await currentKey(manager, kind)) ??
+    (await recordKey(
       manager,
       kind,
       await sealSecret(config.secrets, purposeOf(kind), await newKey(kind)),
@@ -142,7 +146,7 @@ async function storedKey(kind: KeyKind, sources: KeySources): Promise<string> {
  */
 async function supersededKey(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
   const { manager } = sources.dataSource;
-  const sealed = await sources.repository.supersede(manager, kind);
+  const sealed = await supersedeKey(manager, kind);
   if (sealed === undefined) return [];
   const pem = await opened(kind, sealed, sources);
   if (pem !== undefined) return [await publishedKey(KINDS[kind].alg, createPublicKey(pem))];
@@ -154,12 +158,12 @@ async function supersededKey(kind: KeyKind, sources: KeySources): Promise<TokenK
 async function opened(
   kind: KeyKind,
   sealed: string,
-  { config: { secrets }, dataSource: { manager }, repository }: KeySources,
+  { config: { secrets }, dataSource: { manager } }: KeySources,
 ): Promise<string | undefined> {
   const secret = await openSecret(secrets, purposeOf(kind), sealed);
   if (secret?.isOutdated === true) {
     const again = await sealSecret(secrets, purposeOf(kind), secret.text);
-    await repository.reseal(manager, kind, sealed, again);
+    await resealKey(manager, kind, sealed, again);
   }
   return secret?.text;
 }

@@ -1,4 +1,8 @@
-import { Injectable } from '@nestjs/common';
+/**
+ * The labels and keys of issuers. The row of the organization is locked before its labels and keys
+ * are changed.
+ */
+
 import type { JWK } from 'jose';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
@@ -33,111 +37,131 @@ export interface NewIssuerKey {
   readonly documentKeyId: string;
 }
 
-/** The labels and keys of issuers. The row of the organization is locked before its labels and keys are changed. */
-@Injectable()
-export class OrganizationIssuersRepository {
-  /** Finds the issuer of an organization, its keys from the newest to the oldest. */
-  async find(tx: EntityManager, orgId: string): Promise<OrganizationIssuer | undefined> {
-    const [row] = await sql<OrganizationIssuer>(tx)`
-      SELECT label, claimed_at AS "claimedAt", active_since IS NOT NULL AS active, statement_timestamp() AS now
-      FROM organization_issuers WHERE org_id = ${orgId} AND released_at IS NULL`;
-    if (!row) return undefined;
-    const keys = await sql<IssuerKey>(tx)`
-      SELECT kid, created_at AS "createdAt", signs_from AS "signsFrom", published_until AS "publishedUntil"
-      FROM organization_issuer_keys WHERE label = ${row.label} AND org_id = ${orgId}
-      ORDER BY signs_from DESC, kid`;
-    return { ...row, keys };
-  }
+/** Finds the issuer of an organization, its keys from the newest to the oldest. */
+export async function findIssuer(
+  tx: EntityManager,
+  orgId: string,
+): Promise<OrganizationIssuer | undefined> {
+  const [row] = await sql<OrganizationIssuer>(tx)`
+    SELECT label, claimed_at AS "claimedAt", active_since IS NOT NULL AS active, statement_timestamp() AS now
+    FROM organization_issuers WHERE org_id = ${orgId} AND released_at IS NULL`;
+  if (!row) return undefined;
+  const keys = await sql<IssuerKey>(tx)`
+    SELECT kid, created_at AS "createdAt", signs_from AS "signsFrom", published_until AS "publishedUntil"
+    FROM organization_issuer_keys WHERE label = ${row.label} AND org_id = ${orgId}
+    ORDER BY signs_from DESC, kid`;
+  return { ...row, keys };
+}
 
-  /** Returns true where another organization has the label, or once had it. */
-  async isForeign(tx: EntityManager, orgId: string, label: string): Promise<boolean> {
-    const [row] = await sql<{ label: string }>(tx)`
-      SELECT label FROM organization_issuers
-      WHERE label = ${label} AND org_id IS DISTINCT FROM ${orgId}::uuid`;
-    return row !== undefined;
-  }
+/** Returns true where another organization has the label, or once had it. */
+export async function isForeignLabel(
+  tx: EntityManager,
+  orgId: string,
+  label: string,
+): Promise<boolean> {
+  const [row] = await sql<{ label: string }>(tx)`
+    SELECT label FROM organization_issuers
+    WHERE label = ${label} AND org_id IS DISTINCT FROM ${orgId}::uuid`;
+  return row !== undefined;
+}
 
-  /** Counts the labels other than the given one that an organization has or once had. */
-  async countOthers(tx: EntityManager, orgId: string, label: string): Promise<number> {
-    const [row] = await sql<{ n: number }>(tx)`
-      SELECT count(*)::int AS n FROM organization_issuers WHERE org_id = ${orgId} AND label <> ${label}`;
-    return row?.n ?? 0;
-  }
+/** Counts the labels other than the given one that an organization has or once had. */
+export async function countOtherLabels(
+  tx: EntityManager,
+  orgId: string,
+  label: string,
+): Promise<number> {
+  const [row] = await sql<{ n: number }>(tx)`
+    SELECT count(*)::int AS n FROM organization_issuers WHERE org_id = ${orgId} AND label <> ${label}`;
+  return row?.n ?? 0;
+}
 
-  /**
-   * Claims a label: one that no organization ever had, or one that this organization released. Of organizations that claim one
-   * label at once, the first one to commit has it for ever.
-   */
-  async claim(tx: EntityManager, orgId: string, label: string, active: boolean): Promise<boolean> {
-    const claimed = await sql<{ label: string }>(tx)`
-      INSERT INTO organization_issuers AS l (label, org_id, claimed_at, active_since)
-      SELECT ${label}, ${orgId}::uuid, t.at, CASE WHEN ${active}::boolean THEN t.at END
-      FROM (SELECT statement_timestamp() AS at) t
-      ON CONFLICT (label) DO UPDATE
-        SET claimed_at = EXCLUDED.claimed_at, active_since = EXCLUDED.active_since, released_at = NULL
-        WHERE l.org_id = EXCLUDED.org_id AND l.released_at IS NOT NULL
-      RETURNING label`;
-    return claimed.length === 1;
-  }
+/**
+ * Claims a label: one that no organization ever had, or one that this organization released. Of organizations that claim one
+ * label at once, the first one to commit has it for ever.
+ */
+export async function claimLabel(
+  tx: EntityManager,
+  orgId: string,
+  label: string,
+  active: boolean,
+): Promise<boolean> {
+  const claimed = await sql<{ label: string }>(tx)`
+    INSERT INTO organization_issuers AS l (label, org_id, claimed_at, active_since)
+    SELECT ${label}, ${orgId}::uuid, t.at, CASE WHEN ${active}::boolean THEN t.at END
+    FROM (SELECT statement_timestamp() AS at) t
+    ON CONFLICT (label) DO UPDATE
+      SET claimed_at = EXCLUDED.claimed_at, active_since = EXCLUDED.active_since, released_at = NULL
+      WHERE l.org_id = EXCLUDED.org_id AND l.released_at IS NOT NULL
+    RETURNING label`;
+  return claimed.length === 1;
+}
 
-  /** Releases a label: its host is gone with the commit, and its keys with it. The row stays, and reserves the label. */
-  async release(tx: EntityManager, orgId: string, label: string): Promise<void> {
-    await sql(tx)`
-      WITH gone AS (DELETE FROM organization_issuer_keys WHERE label = ${label} AND org_id = ${orgId})
-      UPDATE organization_issuers SET released_at = statement_timestamp(), active_since = NULL
-      WHERE label = ${label} AND org_id = ${orgId} AND released_at IS NULL`;
-  }
+/** Releases a label: its host is gone with the commit, and its keys with it. The row stays, and reserves the label. */
+export async function releaseLabel(tx: EntityManager, orgId: string, label: string): Promise<void> {
+  await sql(tx)`
+    WITH gone AS (DELETE FROM organization_issuer_keys WHERE label = ${label} AND org_id = ${orgId})
+    UPDATE organization_issuers SET released_at = statement_timestamp(), active_since = NULL
+    WHERE label = ${label} AND org_id = ${orgId} AND released_at IS NULL`;
+}
 
-  /** Decides if the AWS tokens of an organization come from its issuer. Returns false when that was so already. */
-  async setActive(tx: EntityManager, orgId: string, active: boolean): Promise<boolean> {
-    const changed = await sql<{ label: string }>(tx)`
-      UPDATE organization_issuers
-      SET active_since = CASE WHEN ${active}::boolean THEN statement_timestamp() END
-      WHERE org_id = ${orgId} AND released_at IS NULL AND (active_since IS NOT NULL) <> ${active}::boolean
-      RETURNING label`;
-    return changed.length === 1;
-  }
+/** Decides if the AWS tokens of an organization come from its issuer. Returns false when that was so already. */
+export async function setIssuerActive(
+  tx: EntityManager,
+  orgId: string,
+  active: boolean,
+): Promise<boolean> {
+  const changed = await sql<{ label: string }>(tx)`
+    UPDATE organization_issuers
+    SET active_since = CASE WHEN ${active}::boolean THEN statement_timestamp() END
+    WHERE org_id = ${orgId} AND released_at IS NULL AND (active_since IS NOT NULL) <> ${active}::boolean
+    RETURNING label`;
+  return changed.length === 1;
+}
 
-  /** Adds a key that signs at once. */
-  async insertKey(tx: EntityManager, key: NewIssuerKey): Promise<void> {
-    await sql(tx)`
+/** Adds a key that signs at once. */
+export async function insertIssuerKey(tx: EntityManager, key: NewIssuerKey): Promise<void> {
+  await sql(tx)`
+    INSERT INTO organization_issuer_keys
+      (kid, org_id, label, public_jwk, sealed, document_key_id, created_at, signs_from)
+    VALUES (${key.kid}, ${key.orgId}, ${key.label}, ${JSON.stringify(key.publicJwk)}::jsonb, ${key.sealed},
+            ${key.documentKeyId}, statement_timestamp(), statement_timestamp())`;
+}
+
+/**
+ * Adds the next key, which is published now and signs later; the key that signs until then gets the end of its publication.
+ * Returns false where a next key is there already.
+ */
+export async function insertNextIssuerKey(tx: EntityManager, key: NewIssuerKey): Promise<boolean> {
+  const added = await sql<{ kid: string }>(tx)`
+    WITH times AS (
+      SELECT statement_timestamp() AS at,
+             statement_timestamp() + make_interval(hours => ${PUBLISHED_BEFORE_HOURS}::int) AS signs_from
+    ), added AS (
       INSERT INTO organization_issuer_keys
         (kid, org_id, label, public_jwk, sealed, document_key_id, created_at, signs_from)
-      VALUES (${key.kid}, ${key.orgId}, ${key.label}, ${JSON.stringify(key.publicJwk)}::jsonb, ${key.sealed},
-              ${key.documentKeyId}, statement_timestamp(), statement_timestamp())`;
-  }
+      SELECT ${key.kid}, ${key.orgId}::uuid, ${key.label}, ${JSON.stringify(key.publicJwk)}::jsonb,
+             ${key.sealed}::bytea, ${key.documentKeyId}::uuid, t.at, t.signs_from
+      FROM times t
+      WHERE NOT EXISTS (SELECT FROM organization_issuer_keys y
+                        WHERE y.label = ${key.label} AND y.signs_from > t.at)
+      RETURNING kid, signs_from
+    ), ended AS (
+      UPDATE organization_issuer_keys y
+      SET published_until = a.signs_from + make_interval(mins => ${PUBLISHED_AFTER_MINUTES}::int)
+      FROM added a WHERE y.label = ${key.label} AND y.published_until IS NULL
+    )
+    SELECT kid FROM added`;
+  return added.length === 1;
+}
 
-  /**
-   * Adds the next key, which is published now and signs later; the key that signs until then gets the end of its publication.
-   * Returns false where a next key is there already.
-   */
-  async insertNextKey(tx: EntityManager, key: NewIssuerKey): Promise<boolean> {
-    const added = await sql<{ kid: string }>(tx)`
-      WITH times AS (
-        SELECT statement_timestamp() AS at,
-               statement_timestamp() + make_interval(hours => ${PUBLISHED_BEFORE_HOURS}::int) AS signs_from
-      ), added AS (
-        INSERT INTO organization_issuer_keys
-          (kid, org_id, label, public_jwk, sealed, document_key_id, created_at, signs_from)
-        SELECT ${key.kid}, ${key.orgId}::uuid, ${key.label}, ${JSON.stringify(key.publicJwk)}::jsonb,
-               ${key.sealed}::bytea, ${key.documentKeyId}::uuid, t.at, t.signs_from
-        FROM times t
-        WHERE NOT EXISTS (SELECT FROM organization_issuer_keys y
-                          WHERE y.label = ${key.label} AND y.signs_from > t.at)
-        RETURNING kid, signs_from
-      ), ended AS (
-        UPDATE organization_issuer_keys y
-        SET published_until = a.signs_from + make_interval(mins => ${PUBLISHED_AFTER_MINUTES}::int)
-        FROM added a WHERE y.label = ${key.label} AND y.published_until IS NULL
-      )
-      SELECT kid FROM added`;
-    return added.length === 1;
-  }
-
-  /** Withdraws every key of a label at once: a withdrawn key is not published, signs nothing, and has no private part any more. */
-  async withdrawKeys(tx: EntityManager, orgId: string, label: string): Promise<string[]> {
-    const gone = await sql<{ kid: string }>(tx)`
-      DELETE FROM organization_issuer_keys WHERE label = ${label} AND org_id = ${orgId} RETURNING kid`;
-    return gone.map(({ kid }) => kid).toSorted();
-  }
+/** Withdraws every key of a label at once: a withdrawn key is not published, signs nothing, and has no private part any more. */
+export async function withdrawIssuerKeys(
+  tx: EntityManager,
+  orgId: string,
+  label: string,
+): Promise<string[]> {
+  const gone = await sql<{ kid: string }>(tx)`
+    DELETE FROM organization_issuer_keys WHERE label = ${label} AND org_id = ${orgId} RETURNING kid`;
+  return gone.map(({ kid }) => kid).toSorted();
 }

@@ -1,6 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { SignInRecords } from '#domain/directory/sign-in-records.service.js';
+import { findRecordOfSignIn } from '#domain/directory/sign-in-record.js';
 import { UserDirectory } from '#domain/directory/user-directory.service.js';
 import { UsersRepository, type User } from '#domain/directory/users.repository.js';
 import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
@@ -46,12 +46,11 @@ export class IdentityLinks {
   constructor(
     private readonly users: UsersRepository,
     private readonly directory: UserDirectory,
-    private readonly signInRecords: SignInRecords,
     private readonly organizations: OrganizationsRepository,
   ) {}
 
   /**
-   * Links an identity to its user: the user it is bound to, or else the unbound user that {@link SignInRecords.find} finds. That user is
+   * Links an identity to its user: the user it is bound to, or else the unbound user that {@link findRecordOfSignIn} finds. That user is
    * of the organization that owns the domain, and is bound now. Without either there is no user yet. A member may bind an
    * identity of a further provider, too.
    *
@@ -106,7 +105,7 @@ export class IdentityLinks {
     const orgId = organization.id;
     // What decides is read after the lock.
     await this.organizations.lockDirectory(tx, orgId);
-    const found = await this.signInRecords.find(tx, orgId, identity);
+    const found = await findRecordOfSignIn(this.users, tx, orgId, identity);
     const refused = (reason: string): LinkedIdentity => ({
       kind: 'refused',
       reason,

@@ -7,7 +7,14 @@ import { publicKeyLine } from '../openssh/private-key.js';
 import { type UserCertificate, signUserCertificate } from '../openssh/user-certificate.js';
 import { configuredKeys, type ConfiguredKeys, keyVariable, problem } from './configured-keys.js';
 import type { AuthorityKey, SigningKey } from './signing-key.js';
-import { type RecordedAuthority, SshAuthorityRepository } from './ssh-authority.repository.js';
+import {
+  knownAuthorities,
+  lastCertificates,
+  lockAuthorities,
+  publishAuthority,
+  startSigning,
+  type RecordedAuthority,
+} from './ssh-authority.repository.js';
 
 /** A certificate that is on record and not signed yet. */
 export type UnsignedCertificate = Omit<UserCertificate, 'nonce'>;
@@ -47,21 +54,20 @@ export class CertificateAuthority {
   static async open(
     config: Pick<Config, 'ssh' | 'relyingParty'>,
     dataSource: DataSource,
-    repository: SshAuthorityRepository,
     inKms: readonly Signer[] = [],
   ): Promise<CertificateAuthority> {
     const comment = `ssh-ca@${config.relyingParty.id}`;
     const { keys, known } = await dataSource.transaction(async (tx) => {
-      await repository.lock(tx);
-      const onRecord = await repository.known(tx);
+      await lockAuthorities(tx);
+      const onRecord = await knownAuthorities(tx);
       const fingerprints = onRecord.map(({ fingerprint }) => fingerprint);
       const configured = await configuredKeys(config.ssh, comment, fingerprints, inKms);
       const variable = inKms.length > 0 ? 'SVC_SSH_CA_KMS_KEY_ID' : keyVariable(config.ssh);
-      await record(tx, repository, configured, fingerprints, variable);
+      await record(tx, configured, fingerprints, variable);
       return { keys: configured, known: onRecord };
     });
     const authority = new CertificateAuthority(keys, comment);
-    await authority.#warn(known, dataSource.manager, repository);
+    await authority.#warn(known, dataSource.manager);
     return authority;
   }
 
@@ -91,17 +97,13 @@ export class CertificateAuthority {
   }
 
   /** Warns of valid certificates by keys that are published no more: a host that reads the new lines refuses them. */
-  async #warn(
-    known: readonly RecordedAuthority[],
-    tx: EntityManager,
-    repository: SshAuthorityRepository,
-  ): Promise<void> {
+  async #warn(known: readonly RecordedAuthority[], tx: EntityManager): Promise<void> {
     const logger = new Logger('ssh-authority');
     const published = new Set(this.keys.map(({ fingerprint }) => fingerprint));
     const retired = known.filter(
       ({ fingerprint, signsSince }) => signsSince && !published.has(fingerprint),
     );
-    const last = await repository.lastCertificates(
+    const last = await lastCertificates(
       tx,
       retired.map(({ fingerprint }) => fingerprint),
     );
@@ -122,7 +124,6 @@ export class CertificateAuthority {
 /** Records the configured keys. The one that signs must be on record, or the first on record. */
 async function record(
   tx: EntityManager,
-  repository: SshAuthorityRepository,
   { signing, published }: ConfiguredKeys,
   known: readonly string[],
   variable: string,
@@ -133,9 +134,9 @@ async function record(
     );
   }
   for (const { fingerprint, publicBlob } of [signing, ...published]) {
-    await repository.publish(tx, fingerprint, publicBlob);
+    await publishAuthority(tx, fingerprint, publicBlob);
   }
-  if (!(await repository.startSigning(tx, signing.fingerprint))) {
+  if (!(await startSigning(tx, signing.fingerprint))) {
     throw new Error('the SSH authority was recorded outside its lock');
   }
 }

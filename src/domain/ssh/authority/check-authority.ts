@@ -2,7 +2,7 @@ import type { Config } from '#platform/config/config.js';
 import type { Signer } from '#platform/crypto/signer.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { configuredKeys, keyVariable } from './configured-keys.js';
-import { SshAuthorityRepository } from './ssh-authority.repository.js';
+import { knownAuthorities } from './ssh-authority.repository.js';
 
 /**
  * Compares the configured SSH authority with the one on record. It changes nothing, and makes no key file.
@@ -14,9 +14,7 @@ export async function checkAuthority(
   tx: EntityManager,
   inKms: readonly Signer[],
 ): Promise<string> {
-  const known = (await new SshAuthorityRepository().known(tx)).map(
-    ({ fingerprint }) => fingerprint,
-  );
+  const known = (await knownAuthorities(tx)).map(({ fingerprint }) => fingerprint);
   if (known.length === 0) return 'none yet, the next start records one';
   const { signing } = await configuredKeys(config.ssh, config.relyingParty.id, known, inKms);
   if (known.includes(signing.fingerprint)) return signing.fingerprint;

@@ -1,4 +1,5 @@
-import { Injectable } from '@nestjs/common';
+/** The revoked certificates, and the list that was last published. */
+
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { joinRuns, NO_RUNS, type SerialRuns } from './serial-sections.js';
@@ -56,103 +57,99 @@ interface RevokedPart {
   readonly is_range: boolean | null;
 }
 
-/** The revoked certificates, and the list that was last published. */
-@Injectable()
-export class SshRevocationsRepository {
-  /**
-   * Reads what is revoked and expired less than an hour ago, if at all. PostgreSQL reads every serial, in the order of an
-   * index, and takes the digest of them; they travel, eight bytes a serial, only where the digest is not that of the set
-   * the caller has. Serials of later keys travel once more, by their key; the others are of the oldest key. The clock is
-   * the statement's, not its transaction's: a transaction that waited for {@link lock} sees nothing older than those before.
-   * The revoked ranges travel with the serials, once for each key.
-   *
-   * The arrays keep the estimate low: the planner takes a table of one row that was never analyzed for hundreds of rows,
-   * times a thousand for each set, and PostgreSQL then compiles the statement, which costs 0.3 s of CPU.
-   *
-   * @param known the set that is given back, the same object, while it is what is revoked
-   */
-  async revoked(tx: EntityManager, known: RevokedSerials | undefined): Promise<Revoked> {
-    const rows = await sql<RevokedRow>(tx)`
-      WITH revoked AS MATERIALIZED (
-        SELECT coalesce(string_agg(int8send(serial), ''::bytea ORDER BY valid_before, serial), ''::bytea) AS serials
-        FROM ssh_certificates
+/**
+ * Reads what is revoked and expired less than an hour ago, if at all. PostgreSQL reads every serial, in the order of an
+ * index, and takes the digest of them; they travel, eight bytes a serial, only where the digest is not that of the set
+ * the caller has. Serials of later keys travel once more, by their key; the others are of the oldest key. The clock is
+ * the statement's, not its transaction's: a transaction that waited for {@link lockPublication} sees nothing older than those before.
+ * The revoked ranges travel with the serials, once for each key.
+ *
+ * The arrays keep the estimate low: the planner takes a table of one row that was never analyzed for hundreds of rows,
+ * times a thousand for each set, and PostgreSQL then compiles the statement, which costs 0.3 s of CPU.
+ *
+ * @param known the set that is given back, the same object, while it is what is revoked
+ */
+export async function listRevoked(tx: EntityManager, known?: RevokedSerials): Promise<Revoked> {
+  const rows = await sql<RevokedRow>(tx)`
+    WITH revoked AS MATERIALIZED (
+      SELECT coalesce(string_agg(int8send(serial), ''::bytea ORDER BY valid_before, serial), ''::bytea) AS serials
+      FROM ssh_certificates
+      WHERE revoked_at IS NOT NULL AND valid_before > statement_timestamp() - interval '1 hour'
+    ), carried AS MATERIALIZED (
+      SELECT string_agg(int8send(first_serial) || int8send(last_serial), ''::bytea ORDER BY first_serial) AS ranges
+      FROM ssh_revoked_ranges WHERE carried_until > statement_timestamp()
+    ), digested AS MATERIALIZED (
+      SELECT serials, ranges, sha256(serials || CASE WHEN ranges IS NULL THEN ''::bytea ELSE 'ranges'::bytea || ranges || (
+        SELECT convert_to(string_agg(fingerprint, ' ' ORDER BY fingerprint), 'UTF8') FROM ssh_authorities
+        WHERE public_key IS NOT NULL) END) AS digest
+      FROM revoked, carried
+    ), compared AS MATERIALIZED (
+      SELECT serials, ranges, digest, digest IS DISTINCT FROM ${known?.digest ?? null}::bytea AS is_new FROM digested
+    ), oldest AS MATERIALIZED (
+      SELECT fingerprint, public_key FROM ssh_authorities ORDER BY published_at, fingerprint LIMIT 1
+    ), parts AS MATERIALIZED (
+      SELECT 0 AS place, o.fingerprint, o.public_key, c.serials FROM compared c, oldest o WHERE c.is_new
+      UNION ALL
+      SELECT 1, a.fingerprint, a.public_key, later.serials
+      FROM compared c, unnest(ARRAY(
+        SELECT later.fingerprint FROM ssh_authorities later, oldest o WHERE later.fingerprint <> o.fingerprint
+      )) named JOIN ssh_authorities a ON a.fingerprint = named CROSS JOIN LATERAL (
+        SELECT string_agg(int8send(serial), ''::bytea) AS serials FROM ssh_certificates
         WHERE revoked_at IS NOT NULL AND valid_before > statement_timestamp() - interval '1 hour'
-      ), carried AS MATERIALIZED (
-        SELECT string_agg(int8send(first_serial) || int8send(last_serial), ''::bytea ORDER BY first_serial) AS ranges
-        FROM ssh_revoked_ranges WHERE carried_until > statement_timestamp()
-      ), digested AS MATERIALIZED (
-        SELECT serials, ranges, sha256(serials || CASE WHEN ranges IS NULL THEN ''::bytea ELSE 'ranges'::bytea || ranges || (
-          SELECT convert_to(string_agg(fingerprint, ' ' ORDER BY fingerprint), 'UTF8') FROM ssh_authorities
-          WHERE public_key IS NOT NULL) END) AS digest
-        FROM revoked, carried
-      ), compared AS MATERIALIZED (
-        SELECT serials, ranges, digest, digest IS DISTINCT FROM ${known?.digest ?? null}::bytea AS is_new FROM digested
-      ), oldest AS MATERIALIZED (
-        SELECT fingerprint, public_key FROM ssh_authorities ORDER BY published_at, fingerprint LIMIT 1
-      ), parts AS MATERIALIZED (
-        SELECT 0 AS place, o.fingerprint, o.public_key, c.serials FROM compared c, oldest o WHERE c.is_new
-        UNION ALL
-        SELECT 1, a.fingerprint, a.public_key, later.serials
-        FROM compared c, unnest(ARRAY(
-          SELECT later.fingerprint FROM ssh_authorities later, oldest o WHERE later.fingerprint <> o.fingerprint
-        )) named JOIN ssh_authorities a ON a.fingerprint = named CROSS JOIN LATERAL (
-          SELECT string_agg(int8send(serial), ''::bytea) AS serials FROM ssh_certificates
-          WHERE revoked_at IS NOT NULL AND valid_before > statement_timestamp() - interval '1 hour'
-            AND ca_fingerprint = a.fingerprint AND c.is_new
-        ) later WHERE later.serials IS NOT NULL
-        UNION ALL
-        SELECT 2, a.fingerprint, a.public_key, c.ranges
-        FROM compared c, unnest(ARRAY(
-          SELECT fingerprint FROM ssh_authorities WHERE public_key IS NOT NULL
-        )) named JOIN ssh_authorities a ON a.fingerprint = named
-        WHERE c.is_new AND c.ranges IS NOT NULL
-      )
-      SELECT p.public_key AS authority, p.place = 2 AS is_range, substr(p.serials, first, ${BYTES_A_ROW}::int) AS serials,
-        c.digest, l.number, l.generated_at
-      FROM compared c LEFT JOIN ssh_revocation_list l ON l.only_row AND l.digest = c.digest
-        LEFT JOIN (parts p CROSS JOIN LATERAL unnest(ARRAY(
-          SELECT generate_series(1, length(p.serials), ${BYTES_A_ROW}::int)
-        )) first) ON true
-      ORDER BY p.place, p.fingerprint, first`;
-    const [row] = rows;
-    if (!row) throw new Error('an aggregate without a row');
-    const isKnown = known?.digest.equals(row.digest) === true;
-    const revoked = isKnown ? known : { ...readRevoked(rows), digest: row.digest };
-    return { revoked, publication: row.number === null ? undefined : publication(row) };
-  }
+          AND ca_fingerprint = a.fingerprint AND c.is_new
+      ) later WHERE later.serials IS NOT NULL
+      UNION ALL
+      SELECT 2, a.fingerprint, a.public_key, c.ranges
+      FROM compared c, unnest(ARRAY(
+        SELECT fingerprint FROM ssh_authorities WHERE public_key IS NOT NULL
+      )) named JOIN ssh_authorities a ON a.fingerprint = named
+      WHERE c.is_new AND c.ranges IS NOT NULL
+    )
+    SELECT p.public_key AS authority, p.place = 2 AS is_range, substr(p.serials, first, ${BYTES_A_ROW}::int) AS serials,
+      c.digest, l.number, l.generated_at
+    FROM compared c LEFT JOIN ssh_revocation_list l ON l.only_row AND l.digest = c.digest
+      LEFT JOIN (parts p CROSS JOIN LATERAL unnest(ARRAY(
+        SELECT generate_series(1, length(p.serials), ${BYTES_A_ROW}::int)
+      )) first) ON true
+    ORDER BY p.place, p.fingerprint, first`;
+  const [row] = rows;
+  if (!row) throw new Error('an aggregate without a row');
+  const isKnown = known?.digest.equals(row.digest) === true;
+  const revoked = isKnown ? known : { ...readRevoked(rows), digest: row.digest };
+  return { revoked, publication: row.number === null ? undefined : publication(row) };
+}
 
-  /** Waits until no other transaction publishes a list. The lock ends with the transaction. */
-  async lock(tx: EntityManager): Promise<void> {
-    await sql(tx)`SELECT only_row FROM ssh_revocation_list FOR UPDATE`;
-  }
+/** Waits until no other transaction publishes a list. The lock ends with the transaction. */
+export async function lockPublication(tx: EntityManager): Promise<void> {
+  await sql(tx)`SELECT only_row FROM ssh_revocation_list FOR UPDATE`;
+}
 
-  /**
-   * Gives the serials of this digest, read under {@link lock}, a number beyond every earlier one: the clock's
-   * milliseconds, so that also the numbers a restored backup forgot are left behind.
-   */
-  async publish(tx: EntityManager, digest: Buffer): Promise<Publication> {
-    const [row] = await sql<PublicationRow>(tx)`
-      UPDATE ssh_revocation_list
-      SET number = greatest(number + 1, floor(extract(epoch FROM statement_timestamp()) * 1000)),
-        digest = ${digest}, generated_at = date_trunc('second', statement_timestamp())
-      RETURNING number, generated_at`;
-    if (!row) throw new Error('the row of the key revocation list is gone');
-    return publication(row);
-  }
+/**
+ * Gives the serials of this digest, read under {@link lockPublication}, a number beyond every earlier one: the clock's
+ * milliseconds, so that also the numbers a restored backup forgot are left behind.
+ */
+export async function publishList(tx: EntityManager, digest: Buffer): Promise<Publication> {
+  const [row] = await sql<PublicationRow>(tx)`
+    UPDATE ssh_revocation_list
+    SET number = greatest(number + 1, floor(extract(epoch FROM statement_timestamp()) * 1000)),
+      digest = ${digest}, generated_at = date_trunc('second', statement_timestamp())
+    RETURNING number, generated_at`;
+  if (!row) throw new Error('the row of the key revocation list is gone');
+  return publication(row);
+}
 
-  /**
-   * True when a certificate was revoked, at any time. It is false for a serial that was never issued,
-   * unless the serial is in a range whose certificates may be lost.
-   */
-  async isRevoked(tx: EntityManager, serial: bigint): Promise<boolean> {
-    const [row] = await sql<{ revoked: boolean }>(tx)`
-      SELECT EXISTS (
-        SELECT FROM ssh_certificates WHERE serial = ${serial.toString()}::bigint AND revoked_at IS NOT NULL
-      ) OR EXISTS (
-        SELECT FROM ssh_revoked_ranges WHERE ${serial.toString()}::bigint BETWEEN first_serial AND last_serial
-      ) AS revoked`;
-    return row?.revoked === true;
-  }
+/**
+ * True when a certificate was revoked, at any time. It is false for a serial that was never issued,
+ * unless the serial is in a range whose certificates may be lost.
+ */
+export async function isRevokedSerial(tx: EntityManager, serial: bigint): Promise<boolean> {
+  const [row] = await sql<{ revoked: boolean }>(tx)`
+    SELECT EXISTS (
+      SELECT FROM ssh_certificates WHERE serial = ${serial.toString()}::bigint AND revoked_at IS NOT NULL
+    ) OR EXISTS (
+      SELECT FROM ssh_revoked_ranges WHERE ${serial.toString()}::bigint BETWEEN first_serial AND last_serial
+    ) AS revoked`;
+  return row?.revoked === true;
 }
 
 function publication(row: PublicationRow): Publication {

@@ -4,10 +4,13 @@ import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { CertificateAuthority } from '../authority/certificate-authority.service.js';
 import { encodeKeyRevocationList } from './key-revocation-list.js';
 import {
+  isRevokedSerial,
+  listRevoked,
+  lockPublication,
+  publishList,
   type Publication,
   type Revoked,
   type RevokedSerials,
-  SshRevocationsRepository,
 } from './published-revocations.repository.js';
 
 /** A set of revoked serials, with the number and the date of its publication. */
@@ -34,7 +37,6 @@ export class RevocationList {
   constructor(
     private readonly dataSource: DataSource,
     private readonly authority: CertificateAuthority,
-    private readonly repository: SshRevocationsRepository,
   ) {}
 
   /**
@@ -54,23 +56,23 @@ export class RevocationList {
   /** True when this certificate was revoked, even after it has left the list. */
   async isRevoked(serial: bigint): Promise<boolean> {
     if (serial > LARGEST_SERIAL) return false;
-    return this.repository.isRevoked(this.dataSource.manager, serial);
+    return isRevokedSerial(this.dataSource.manager, serial);
   }
 
   async #read(): Promise<PublishedRevocations> {
     const { revoked, publication } = await this.#revoked(this.dataSource.manager);
     if (publication) return this.#published(revoked, publication);
     return this.dataSource.transaction(async (tx) => {
-      await this.repository.lock(tx);
+      await lockPublication(tx);
       const now = await this.#revoked(tx);
-      const published = now.publication ?? (await this.repository.publish(tx, now.revoked.digest));
+      const published = now.publication ?? (await publishList(tx, now.revoked.digest));
       return this.#published(now.revoked, published);
     });
   }
 
   /** Reads the set, and returns the kept object where the set has not changed. */
   async #revoked(tx: EntityManager): Promise<Revoked> {
-    const { revoked, publication } = await this.repository.revoked(tx, this.#lastSet);
+    const { revoked, publication } = await listRevoked(tx, this.#lastSet);
     if (!this.#lastSet?.digest.equals(revoked.digest)) this.#lastSet = revoked;
     return { revoked: this.#lastSet, publication };
   }

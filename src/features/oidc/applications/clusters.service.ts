@@ -1,7 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import {
-  ApplicationsRepository,
+  countClusters,
+  insertCluster,
+  lockProvenHost,
   type ApplicationManager,
   type ClientApplication,
 } from '#domain/oauth/applications/applications.repository.js';
@@ -30,7 +32,6 @@ export class Clusters {
   constructor(
     @Inject(CONFIG) config: Config,
     private readonly managedApplications: ManagedApplications,
-    private readonly applicationsRepository: ApplicationsRepository,
     private readonly registeredResources: RegisteredResources,
   ) {
     this.#ownAudiences = ownAudiences(config);
@@ -46,14 +47,14 @@ export class Clusters {
       const problem = resourceProblem(resource, orgId, this.#ownAudiences);
       if (problem !== undefined) throw new DomainError('invalid_request', problem);
       await this.#assertProven(tx, orgId, resource);
-      if ((await this.applicationsRepository.countClusters(tx, orgId)) >= MOST_CLUSTERS) {
+      if ((await countClusters(tx, orgId)) >= MOST_CLUSTERS) {
         throw new DomainError(
           'limit_reached',
           `An organization can have ${MOST_CLUSTERS} kubernetes applications. Delete one that is not needed first.`,
         );
       }
       const cluster = { id: newUuid(), orgId, resource, metadata: clusterMetadata(name) };
-      if (!(await this.applicationsRepository.insertCluster(tx, cluster))) {
+      if (!(await insertCluster(tx, cluster))) {
         throw new DomainError('uniqueness', 'Your organization has registered this resource.');
       }
       const application = await this.managedApplications.find(manager, cluster.id, tx);
@@ -76,7 +77,7 @@ export class Clusters {
   async #assertProven(tx: EntityManager, orgId: string, resource: string): Promise<void> {
     const host = hostOfResource(resource);
     if (host === undefined) return;
-    if (!(await this.applicationsRepository.lockProvenHost(tx, orgId, host))) {
+    if (!(await lockProvenHost(tx, orgId, host))) {
       throw new DomainError(
         'invalid_request',
         `resource: prove the domain of ${host} first, on the page Domains, or use urn:svc:${orgId}: and a name`,

@@ -2,7 +2,7 @@ import { Inject, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { DynamicClientsRepository } from '#domain/oauth/clients/dynamic-clients.repository.js';
+import { recordConsent } from '#domain/oauth/clients/dynamic-clients.repository.js';
 import {
   PendingLogins,
   type LoggedIn,
@@ -43,7 +43,6 @@ export class Interactions extends PendingLogins {
     private readonly oidcProvider: OidcProvider,
     private readonly resourceOwners: ResourceOwners,
     private readonly dataSource: DataSource,
-    private readonly dynamicClientsRepository: DynamicClientsRepository,
     private readonly devices: Devices,
   ) {
     super();
@@ -83,7 +82,7 @@ export class Interactions extends PendingLogins {
     const clientId = String(interaction.params['client_id']);
     const { userId } = resourceOwner;
     await this.dataSource.transaction((tx) =>
-      this.dynamicClientsRepository.recordConsent(tx, userId, clientId, consentTo(interaction)),
+      recordConsent(tx, userId, clientId, consentTo(interaction)),
     );
     return finish(interaction, { ...interaction.lastSubmission, consent: {} });
   }

@@ -4,11 +4,18 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { artifactId } from '#domain/oauth/grants/artifact.js';
 import {
+  approveDevice,
+  holdDeviceGrant,
+  refuseDevice,
+  tryUserCode,
   DEVICE_GRANT_IS_OFF,
-  DeviceCodesRepository,
   MOST_WRONG_TRIES,
 } from '#domain/oauth/grants/device-codes.repository.js';
-import { GrantsRepository } from '#domain/oauth/grants/grants.repository.js';
+import {
+  lockResourceOwnerOfBrowser,
+  resourceOwnersOfBrowsers,
+  writeGrant,
+} from '#domain/oauth/grants/grants.repository.js';
 import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import { RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
@@ -42,8 +49,6 @@ export class Devices {
   constructor(
     private readonly dataSource: DataSource,
     private readonly oidcProvider: OidcProvider,
-    private readonly deviceCodesRepository: DeviceCodesRepository,
-    private readonly grantsRepository: GrantsRepository,
     private readonly sessions: Sessions,
     private readonly auditLog: AuditLog,
   ) {}
@@ -60,7 +65,7 @@ export class Devices {
     const most = this.oidcProvider.isCertification ? NO_LIMIT : MOST_WRONG_TRIES;
     const { userId } = resourceOwner;
     const userCode = normalizeUserCode(typed);
-    const tried = await this.deviceCodesRepository.tryUserCode(manager, userId, userCode, most);
+    const tried = await tryUserCode(manager, userId, userCode, most);
     if (tried.kind === 'wrong') return undefined;
     if (tried.kind === 'locked') throw tooManyWrongCodes(tried.retryAfter);
     const { id, clientId, payload, isDecided } = tried.request;
@@ -82,11 +87,7 @@ export class Devices {
   async approve(token: string | undefined, typed: string, origin: AuditOrigin): Promise<void> {
     const { userId, tokenHash, request } = await this.#findFor(token, typed);
     await this.dataSource.transaction(async (tx) => {
-      const resourceOwner = await this.grantsRepository.lockResourceOwnerOfBrowser(
-        tx,
-        userId,
-        tokenHash,
-      );
+      const resourceOwner = await lockResourceOwnerOfBrowser(tx, userId, tokenHash);
       if (!resourceOwner) throw loginNeeded();
       const { hardwareVerified, authTime } = resourceOwner;
       if (hardwareVerified) {
@@ -97,7 +98,7 @@ export class Devices {
       const grantId = await this.#writeGrant(tx, resourceOwner, request);
       const payload = approvedPayload(grantId, resourceOwner, request);
       const approval = { grantId: artifactId(grantId), userId, payload };
-      if (!(await this.deviceCodesRepository.approve(tx, request.id, approval))) {
+      if (!(await approveDevice(tx, request.id, approval))) {
         throw alreadyDecided();
       }
       await this.#record(tx, resourceOwner, request, origin);
@@ -113,14 +114,14 @@ export class Devices {
   /** Refuses a device without a user, in certification test mode only. @returns false where no device waits */
   refuseUnseen(typed: string): Promise<boolean> {
     const userCode = normalizeUserCode(typed);
-    return this.deviceCodesRepository.refuse(this.dataSource.manager, userCode);
+    return refuseDevice(this.dataSource.manager, userCode);
   }
 
   /** Finds the user of a browser's session, and the device that the user typed the code of. */
   async #findFor(token: string | undefined, typed: string) {
     const tokenHash = hashOpaqueToken(token ?? '');
     const { manager } = this.dataSource;
-    const [user] = await this.grantsRepository.resourceOwnersOfBrowsers(manager, [tokenHash]);
+    const [user] = await resourceOwnersOfBrowsers(manager, [tokenHash]);
     if (!user) throw loginNeeded();
     const request = await this.find(user, typed);
     if (!request) throw new DomainError('not_found', 'No device waits with this code.');
@@ -129,7 +130,7 @@ export class Devices {
 
   /** Keeps the setting of the organization until the transaction ends. @throws DomainError issuance_refused */
   async #assertAllowed(tx: EntityManager, { orgId }: ResourceOwner): Promise<void> {
-    if (orgId === null || (await this.deviceCodesRepository.holdDeviceGrant(tx, orgId))) return;
+    if (orgId === null || (await holdDeviceGrant(tx, orgId))) return;
     throw new DomainError('issuance_refused', DEVICE_GRANT_IS_OFF);
   }
 
@@ -153,7 +154,7 @@ export class Devices {
     const session = await this.#sessionOf(tx, resourceOwner, request);
     const id = newGrantId(session.id);
     const [iat, exp] = [clock.seconds(), epochSeconds(session.expiresAt)];
-    const isWritten = await this.grantsRepository.write(tx, {
+    const isWritten = await writeGrant(tx, {
       id: artifactId(id),
       clientId: request.client.clientId,
       userId: resourceOwner.userId,

@@ -1,6 +1,6 @@
 import { Inject, Injectable, Logger } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
-import { DynamicClientsRepository } from '#domain/oauth/clients/dynamic-clients.repository.js';
+import { hasConsent } from '#domain/oauth/clients/dynamic-clients.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { CATALOGUE } from '#platform/errors/catalogue.js';
 import { noteResponseError } from '#platform/http/errors/error-log.js';
@@ -40,7 +40,6 @@ export class ErrorResponses {
   constructor(
     @Inject(CONFIG) config: Config,
     private readonly manager: EntityManager,
-    private readonly dynamicClientsRepository: DynamicClientsRepository,
     private readonly resourceOwners: ResourceOwners,
     private readonly views: Views,
     private readonly errorRenderer: ErrorRenderer,
@@ -115,10 +114,7 @@ export class ErrorResponses {
   async #hasConsented(ctx: KoaContextWithOIDC, { clientId }: Client): Promise<boolean> {
     try {
       const user = await this.resourceOwners.ofBrowser(ctx);
-      return (
-        user !== undefined &&
-        (await this.dynamicClientsRepository.hasConsent(this.manager, user.userId, clientId))
-      );
+      return user !== undefined && (await hasConsent(this.manager, user.userId, clientId));
     } catch {
       return false;
     }

@@ -2,12 +2,18 @@ import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { artifactId } from '#domain/oauth/grants/artifact.js';
 import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
-import { ApplicationsRepository } from '#domain/oauth/applications/applications.repository.js';
 import {
-  DynamicClientsRepository,
+  findCluster,
+  isRegisteredResource,
+} from '#domain/oauth/applications/applications.repository.js';
+import {
+  findConsent,
   type RecordedConsent,
 } from '#domain/oauth/clients/dynamic-clients.repository.js';
-import { GrantsRepository } from '#domain/oauth/grants/grants.repository.js';
+import {
+  listGrantsOfSession,
+  resourceOwnerOfSession,
+} from '#domain/oauth/grants/grants.repository.js';
 import type { LiveGrant } from '#domain/oauth/grants/live-grant.js';
 import type { ResourceOwner, UserProfile } from '#domain/oauth/grants/resource-owner.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
@@ -22,9 +28,6 @@ export class ResourceOwners {
   constructor(
     private readonly manager: EntityManager,
     private readonly batchedQueries: BatchedQueries,
-    private readonly grantsRepository: GrantsRepository,
-    private readonly applicationsRepository: ApplicationsRepository,
-    private readonly dynamicClientsRepository: DynamicClientsRepository,
     private readonly sessionCookies: SessionCookies,
   ) {}
 
@@ -61,7 +64,7 @@ export class ResourceOwners {
 
   /** Finds the user of a session. */
   async ofSession(ctx: HasRequest, sessionId: string): Promise<ResourceOwner | undefined> {
-    const found = await this.grantsRepository.resourceOwnerOfSession(this.manager, sessionId);
+    const found = await resourceOwnerOfSession(this.manager, sessionId);
     requestContextOf(ctx).resourceOwner = found ?? null;
     return found;
   }
@@ -81,7 +84,7 @@ export class ResourceOwners {
     resource: string,
   ): Promise<string | undefined> {
     if (orgId === null) return undefined;
-    return this.applicationsRepository.findCluster(this.manager, orgId, resource);
+    return findCluster(this.manager, orgId, resource);
   }
 
   /** Finds what a user consented to at an application of the own organization, once for each request. */
@@ -91,20 +94,20 @@ export class ResourceOwners {
     clientId: string,
   ): Promise<RecordedConsent | undefined> {
     const context = requestContextOf(ctx);
-    context.consent ??= this.dynamicClientsRepository.findConsent(this.manager, userId, clientId);
+    context.consent ??= findConsent(this.manager, userId, clientId);
     return context.consent;
   }
 
   /** Refuses a resource that an organization registered. @throws InvalidTarget */
   async assertFree(resource: string | undefined): Promise<void> {
     if (resource === undefined) return;
-    if (await this.applicationsRepository.isRegisteredResource(this.manager, resource)) {
+    if (await isRegisteredResource(this.manager, resource)) {
       throw new errors.InvalidTarget('only svc-cli gets tokens for this resource, for its owners');
     }
   }
 
   /** Lists the payloads of the grants that a user gave to a client in a session. */
   listGrants(sessionId: string, clientId: string) {
-    return this.grantsRepository.listOfSession(this.manager, sessionId, clientId);
+    return listGrantsOfSession(this.manager, sessionId, clientId);
   }
 }

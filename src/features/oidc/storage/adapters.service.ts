@@ -1,9 +1,16 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { artifactId, type Artifact, type StoredArtifact } from '#domain/oauth/grants/artifact.js';
-import { ArtifactsRepository } from '#domain/oauth/grants/artifacts.repository.js';
+import {
+  destroyArtifact,
+  destroyArtifactsOfGrant,
+  findArtifacts,
+  releaseArtifact,
+  removeExpiredArtifacts,
+  revokeArtifact,
+} from '#domain/oauth/grants/artifacts.repository.js';
 import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
-import { DeviceCodesRepository } from '#domain/oauth/grants/device-codes.repository.js';
+import { pollDeviceCode } from '#domain/oauth/grants/device-codes.repository.js';
 import type { TokenAudit } from '#domain/oauth/grants/tokens.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -33,8 +40,6 @@ export class Adapters {
     @Inject(CONFIG) config: Config,
     private readonly manager: EntityManager,
     private readonly batchedQueries: BatchedQueries,
-    private readonly artifactsRepository: ArtifactsRepository,
-    private readonly deviceCodesRepository: DeviceCodesRepository,
     private readonly grantAdapter: GrantAdapter,
   ) {
     this.#pollInterval = config.oidc.deviceCode.pollIntervalSeconds;
@@ -72,7 +77,7 @@ export class Adapters {
    * the next clean-up.
    */
   removeExpired(most: number): Promise<void> {
-    return this.artifactsRepository.removeExpired(this.manager, most);
+    return removeExpiredArtifacts(this.manager, most);
   }
 
   /**
@@ -86,9 +91,9 @@ export class Adapters {
     const origin = originOf(requestOf(ctx));
     await this.manager.transaction(async (tx) => {
       for (const token of issued) {
-        await this.artifactsRepository.revoke(tx, token, { auditId: newUuid(), origin, details });
+        await revokeArtifact(tx, token, { auditId: newUuid(), origin, details });
       }
-      if (consumed) await this.artifactsRepository.release(tx, consumed);
+      if (consumed) await releaseArtifact(tx, consumed);
     });
   }
 
@@ -107,11 +112,11 @@ export class Adapters {
         return { ...found.payload, jti: id, consumed: found.consumed };
       },
       consume: (id) => this.#consume(currentContext, model, id),
-      destroy: (id) => this.artifactsRepository.destroy(this.manager, key(id)),
+      destroy: (id) => destroyArtifact(this.manager, key(id)),
       revokeByGrantId: async (grantId) => {
         if (isReusedAtOnce(currentContext)) return; // the grant ends soon, and this artifact with it
         const id = artifactId(grantId);
-        await this.artifactsRepository.destroyOfGrant(this.manager, model, id);
+        await destroyArtifactsOfGrant(this.manager, model, id);
       },
       // Sessions of the library carry no token, and the page /device looks device codes up itself.
       findByUid: () => Promise.resolve(undefined),
@@ -134,7 +139,7 @@ export class Adapters {
         await this.grantAdapter.moveToOwnSession(ctx);
       return;
     }
-    const [first] = await this.artifactsRepository.find(this.manager, [key]);
+    const [first] = await findArtifacts(this.manager, [key]);
     const grantId = first?.payload['grantId'];
     if (typeof grantId === 'string') await this.grantAdapter.endSoon(grantId);
     throw model === 'PushedAuthorizationRequest'
@@ -145,7 +150,7 @@ export class Adapters {
   /** Counts a poll of a device (RFC 8628 §3.5). @throws SlowDown for a poll that came too soon; the interval then grows */
   async #countPoll(deviceCode: string): Promise<void> {
     const id = artifactId(deviceCode);
-    if (await this.deviceCodesRepository.poll(this.manager, id, this.#pollInterval)) {
+    if (await pollDeviceCode(this.manager, id, this.#pollInterval)) {
       throw new errors.SlowDown();
     }
   }
@@ -155,7 +160,7 @@ export class Adapters {
     const ctx = currentContext();
     const key = { model, id: artifactId(id) };
     if (ctx?.oidc.route !== 'revocation') {
-      await this.artifactsRepository.destroy(this.manager, key);
+      await destroyArtifact(this.manager, key);
       return;
     }
     const audit = {
@@ -166,7 +171,7 @@ export class Adapters {
     const grantId = requestContextOf(ctx).grant?.id;
     await this.manager.transaction(async (tx) => {
       if (grantId !== undefined) await this.grantAdapter.destroyChildren(tx, grantId);
-      await this.artifactsRepository.revoke(tx, key, audit);
+      await revokeArtifact(tx, key, audit);
     });
   }
 

@@ -3,7 +3,12 @@ import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DEVICE_GRANT } from '#domain/oauth/applications/grant-types.js';
 import { artifactId } from '#domain/oauth/grants/artifact.js';
 import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
-import { GrantsRepository } from '#domain/oauth/grants/grants.repository.js';
+import {
+  destroyChildGrants,
+  destroyGrant,
+  endGrantSoon,
+  endOwnSession,
+} from '#domain/oauth/grants/grants.repository.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { sessionIdOfGrant } from '../protocol/grant-id.js';
@@ -24,7 +29,6 @@ export class GrantAdapter {
   constructor(
     private readonly manager: EntityManager,
     private readonly batchedQueries: BatchedQueries,
-    private readonly grantsRepository: GrantsRepository,
     private readonly resourceOwners: ResourceOwners,
     private readonly sessions: Sessions,
   ) {}
@@ -40,7 +44,7 @@ export class GrantAdapter {
 
   /** Ends a grant whose code was redeemed twice, soon after the first response (RFC 6749 §4.1.2). */
   endSoon(grantId: string): Promise<void> {
-    return this.manager.transaction((tx) => this.grantsRepository.endSoon(tx, artifactId(grantId)));
+    return this.manager.transaction((tx) => endGrantSoon(tx, artifactId(grantId)));
   }
 
   /** {@link ResourceOwners.assertFree} */
@@ -50,7 +54,7 @@ export class GrantAdapter {
 
   /** Ends the grants of token exchanges that depend on a grant. */
   async destroyChildren(tx: EntityManager, grantId: string): Promise<void> {
-    await this.grantsRepository.destroyChildren(tx, artifactId(grantId));
+    await destroyChildGrants(tx, artifactId(grantId));
   }
 
   /**
@@ -110,8 +114,8 @@ export class GrantAdapter {
 
   /** Ends a grant whose code came again, and the session that its client opened for it. */
   async #end(id: Buffer): Promise<void> {
-    await this.grantsRepository.endOwnSession(this.manager, id);
-    await this.grantsRepository.destroy(this.manager, id);
+    await endOwnSession(this.manager, id);
+    await destroyGrant(this.manager, id);
   }
 
   async #destroy(currentContext: CurrentContext, id: string): Promise<void> {

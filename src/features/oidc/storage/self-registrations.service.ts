@@ -3,7 +3,12 @@ import { DataSource, type EntityManager } from '#platform/database/statements/ty
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
-import { DynamicClientsRepository } from '#domain/oauth/clients/dynamic-clients.repository.js';
+import {
+  countClientsOfNetwork,
+  lockRegistrations,
+  setClientOrigin,
+  trimDynamicClients,
+} from '#domain/oauth/clients/dynamic-clients.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -40,7 +45,6 @@ export class SelfRegistrations {
     @Inject(CONFIG) config: Config,
     private readonly dataSource: DataSource,
     private readonly clientsRepository: ClientsRepository,
-    private readonly dynamicClientsRepository: DynamicClientsRepository,
     private readonly auditLog: AuditLog,
   ) {
     this.#isCertification = config.certification.token !== undefined;
@@ -87,16 +91,16 @@ export class SelfRegistrations {
 
   async #insert(tx: EntityManager, registration: SelfRegistration): Promise<void> {
     const { id, metadata, origin } = registration;
-    await this.dynamicClientsRepository.lockRegistrations(tx);
+    await lockRegistrations(tx);
     await this.#assertMayRegister(tx, origin.ip);
     const client = { id, kind: 'dynamic', metadata, ownerId: null, orgId: null } as const;
     await this.clientsRepository.insert(tx, client);
     if (origin.ip !== undefined) {
-      await this.dynamicClientsRepository.setOrigin(tx, id, origin.ip);
+      await setClientOrigin(tx, id, origin.ip);
     }
     await this.#writeSecret(tx, registration);
     await this.#record(tx, 'oauth_client_registered', id, origin);
-    for (const removed of await this.dynamicClientsRepository.trim(tx, MOST_IN_ALL)) {
+    for (const removed of await trimDynamicClients(tx, MOST_IN_ALL)) {
       await this.#record(tx, 'oauth_client_deleted', removed, origin, { reason: 'limit' });
     }
   }
@@ -111,7 +115,7 @@ export class SelfRegistrations {
   /** In certification test mode the limit is off: a suite registers a client for each module, from one address. */
   async #assertMayRegister(tx: EntityManager, address: string | undefined): Promise<void> {
     if (this.#isCertification || address === undefined) return;
-    if ((await this.dynamicClientsRepository.countOfNetwork(tx, address)) < MOST_OF_NETWORK) return;
+    if ((await countClientsOfNetwork(tx, address)) < MOST_OF_NETWORK) return;
     throw new DomainError(
       'limit_reached',
       `This address has registered ${MOST_OF_NETWORK} clients that no user has consented to. Use or delete one of them first.`,

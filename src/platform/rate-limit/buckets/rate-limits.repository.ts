@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { goesFirst, LAPSE_INTERVALS, type Booking } from '#platform/gcra/bookings.js';
@@ -19,7 +18,6 @@ export interface DecidedRow {
 }
 
 /** The buckets that all replicas share, decided by the database's clock. */
-@Injectable()
 export class RateLimitsRepository {
   /**
    * Decides about one request, as `takeOrBook` does, in one statement. The row's lock serializes the requests of one bucket,

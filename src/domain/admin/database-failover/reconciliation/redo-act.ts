@@ -3,6 +3,7 @@ import type { EndKind, RecordEnd } from '#domain/directory/record-ends.service.j
 import type { User } from '#domain/directory/users.repository.js';
 import type { AuditEvent } from '#domain/audit/audit-event.js';
 import type { NotedAct, NotedSecret } from '#domain/audit/noted-act.js';
+import { revokeScimToken } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { hasKeyLeft } from './lost-acts.repository.js';
@@ -167,13 +168,13 @@ async function removeApplication(
 /** Ends a secret that the server shows as valid again. */
 async function endSecret(
   tx: EntityManager,
-  { scimTokens, clients, audit }: RedoParts,
+  { clients, audit }: RedoParts,
   { act, auditId }: LostAct<NotedSecret>,
 ): Promise<boolean> {
   const { secret, secretId, orgId, clientId, endsAt } = act;
   const about = { ...noActor(), subjectId: null, orgId };
   if (secret === 'scim_token') {
-    if (orgId === null || !(await scimTokens.revoke(tx, orgId, secretId))) return false;
+    if (orgId === null || !(await revokeScimToken(tx, orgId, secretId))) return false;
     const details = { scim_token_id: secretId, ...lostDetails(auditId) };
     await audit.record(tx, { type: 'scim_token_revoked', ...about, details });
     return true;

@@ -7,9 +7,7 @@ import { UsersRepository } from '#domain/directory/users.repository.js';
 import { EnrollmentPassesRepository } from '#domain/keys/enrollment-passes/enrollment-passes.repository.js';
 import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
-import { TombstonesRepository } from '#domain/organizations/tombstones.repository.js';
 import { everyRevocation } from '../../revocation-kinds/every-revocation.js';
-import { ScimTokensRepository } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
 
 /** The parts of the domain that do lost acts again. */
 export interface RedoParts {
@@ -21,7 +19,6 @@ export interface RedoParts {
   readonly keys: AuthenticatorsRepository;
   readonly organizations: OrganizationsRepository;
   readonly passes: EnrollmentPassesRepository;
-  readonly scimTokens: ScimTokensRepository;
   readonly users: UsersRepository;
 }
 
@@ -31,12 +28,10 @@ export function redoParts(): RedoParts {
   const audit = new AuditLog();
   const users = new UsersRepository();
   const organizations = new OrganizationsRepository();
-  const tombstones = new TombstonesRepository();
   const directory = new UserDirectory(
     { enrollment: { bootstrapAdmins: undefined }, upstream: { providers: [] } },
     users,
     organizations,
-    tombstones,
     accessRevocation,
     audit,
   );
@@ -45,11 +40,10 @@ export function redoParts(): RedoParts {
     audit,
     clients: new ClientsRepository(),
     directory,
-    ends: new RecordEnds(users, directory, tombstones, accessRevocation),
+    ends: new RecordEnds(users, directory, accessRevocation),
     keys: new AuthenticatorsRepository(),
     organizations,
     passes: new EnrollmentPassesRepository(),
-    scimTokens: new ScimTokensRepository(),
     users,
   };
 }

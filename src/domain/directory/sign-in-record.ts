@@ -1,0 +1,71 @@
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
+import {
+  ADDRESS_OF_SEVERAL,
+  DEACTIVATED,
+  NO_ADDRESS,
+  REMOVED_BY_SCIM,
+} from '#domain/organizations/membership.js';
+import { forbidsBinding } from '#domain/organizations/tombstones.repository.js';
+import { RANK } from './record-addresses.js';
+import { bindsByMail, recordsOf } from './record-ties.repository.js';
+import type { UsersRepository, User } from './users.repository.js';
+
+/** The user that an unbound identity may enter by its address, or the reason of a refusal; neither for an unknown address. */
+export interface FoundRecord {
+  readonly user?: User;
+  readonly refusal?: string;
+  /** The records that have the address, where several have it. */
+  readonly records?: readonly string[];
+  /** True for a record whose userName is another one. */
+  readonly isByMail?: boolean;
+}
+
+/**
+ * Finds the user of an identity that is bound to none, by the address that the provider claims. The
+ * caller has locked the directory of the organization, which owns the domain of the address.
+ *
+ * It is the record whose userName is the address; else the member who signed in with it before; else the record that has it as its
+ * primary or only `work` address. A linked record is passed over. An address of several records signs in no one.
+ */
+export async function findRecordOfSignIn(
+  users: UsersRepository,
+  tx: EntityManager,
+  orgId: string,
+  identity: UpstreamIdentity,
+): Promise<FoundRecord> {
+  const known = await recordsOf(tx, orgId, identity.email);
+  const records = known.filter(({ isPassedOver }) => !isPassedOver);
+  const named = records.find(({ rank }) => rank === RANK.userName);
+  if (named) return enter(users, tx, orgId, identity, named.id, false);
+  const member = await users.lockByEmail(tx, orgId, identity.email);
+  if (member && !member.scimManaged) {
+    if (!member.active) return { user: member, refusal: DEACTIVATED };
+    const isBarred = await forbidsBinding(tx, orgId, identity, member.id);
+    return isBarred ? { user: member, refusal: REMOVED_BY_SCIM } : { user: member };
+  }
+  const [only] = records;
+  if (!only) return {};
+  if (records.length > 1) {
+    return { refusal: ADDRESS_OF_SEVERAL, records: records.map(({ id }) => id) };
+  }
+  if (!bindsByMail(only.rank)) return {};
+  return enter(users, tx, orgId, identity, only.id, true);
+}
+
+async function enter(
+  users: UsersRepository,
+  tx: EntityManager,
+  orgId: string,
+  identity: UpstreamIdentity,
+  id: string,
+  isByMail: boolean,
+): Promise<FoundRecord> {
+  const user = await users.lock(tx, id);
+  if (!user) return {};
+  if (!user.active) return { user, refusal: DEACTIVATED };
+  if (await forbidsBinding(tx, orgId, identity, id)) {
+    return { user, refusal: REMOVED_BY_SCIM };
+  }
+  return user.email === null ? { user, refusal: NO_ADDRESS } : { user, isByMail };
+}

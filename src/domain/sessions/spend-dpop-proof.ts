@@ -1,0 +1,66 @@
+import type { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
+import type { Clock } from '#platform/clock/clock.js';
+import type { Config } from '#platform/config/config.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { PresentedToken } from '#platform/http/access/access-policy.js';
+import { checkDpopProof, DPOP_ALGORITHMS, DPOP_WINDOW, type DpopProof } from './dpop-proof.js';
+
+/** The parts of the service that decide on a proof. */
+export interface ProofParts {
+  readonly config: Pick<Config, 'http'>;
+  readonly clock: Clock;
+  readonly batchedQueries: BatchedQueries;
+}
+
+/**
+ * Verifies the proof of a request at the APIs of the service (RFC 9449 §7) and spends it: a proof is
+ * accepted once.
+ *
+ * @param jkt the thumbprint of the key that the token is bound to
+ * @throws DomainError invalid_dpop_proof
+ */
+export async function spendDpopProof(
+  { config, clock, batchedQueries }: ProofParts,
+  presented: PresentedToken,
+  jkt: string,
+): Promise<void> {
+  const { iat, jti } = await checked(presented, jkt, originsOf(config), clock.seconds());
+  // The id is kept for two windows: a proof may carry a time ahead, and the clock of another replica may be behind.
+  const forgotten = new Date((iat + 2 * DPOP_WINDOW) * 1000);
+  // Ids are kept per key, so that proofs of another key cannot use up an id.
+  if (!(await batchedQueries.spend(`dpop ${jkt}`, jti, forgotten))) {
+    throw refusal('The DPoP proof was used before.');
+  }
+}
+
+async function checked(
+  { proofs, method, path, token }: PresentedToken,
+  jkt: string,
+  origins: readonly string[],
+  now: number,
+): Promise<DpopProof> {
+  const [proof, ...others] = proofs;
+  if (proof === undefined || others.length > 0) {
+    throw refusal('The request must carry one DPoP proof.');
+  }
+  const addresses = origins.map((origin) => origin + path);
+  const found = await checkDpopProof(proof, { method, addresses, token, jkt, now });
+  if (typeof found === 'string') throw refusal(found);
+  return found;
+}
+
+/** Returns the origins that a proof may name: that of the service, and that of its port for client certificates. */
+function originsOf({ http: { baseUrl, tls, mtls } }: Pick<Config, 'http'>): string[] {
+  return tls ? [baseUrl, portOf(baseUrl, mtls.port)] : [baseUrl];
+}
+
+function portOf(baseUrl: string, port: number): string {
+  const url = new URL(baseUrl);
+  url.port = String(port);
+  return url.origin;
+}
+
+function refusal(detail: string): DomainError {
+  const challenge = { scheme: 'DPoP', algs: DPOP_ALGORITHMS } as const;
+  return new DomainError('invalid_dpop_proof', detail, { challenge });
+}
