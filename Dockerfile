@@ -4,7 +4,7 @@
 
 FROM node:24-slim AS build
 WORKDIR /app
-COPY package.json package-lock.json .npmrc tsconfig.json tsconfig.build.json ./
+COPY package.json package-lock.json .npmrc nest-cli.json tsconfig.json tsconfig.build.json ./
 COPY packages/svc ./packages/svc
 RUN npm ci
 COPY scripts ./scripts

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { copyFileSync, mkdirSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { prepareOutputs } from './outputs.js';
@@ -9,11 +10,14 @@ export const ROOT = resolve(import.meta.dirname, '..');
 /** The program of the compiler. */
 export const COMPILER = join(ROOT, 'node_modules/typescript/bin/tsc');
 
+/** The layout of a Nest project, which the Nest command line and editors read as well. */
+const NEST = JSON.parse(readFileSync(join(ROOT, 'nest-cli.json'), 'utf8'));
+
 /** The configurations of the compiler, from the folder of the checkout. */
-export const CONFIGURATIONS = ['tsconfig.build.json'];
+export const CONFIGURATIONS = [NEST.compilerOptions.tsConfigPath];
 
 const SERVER = {
-  sources: join(ROOT, 'src'),
+  sources: join(ROOT, NEST.sourceRoot),
   outputs: join(ROOT, 'dist'),
   memory: join(ROOT, 'dist/.tsbuildinfo'),
   kept: ['svc.mjs'],

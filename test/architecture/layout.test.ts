@@ -1,0 +1,24 @@
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+/** What the user of this project finds at its top level (docs/architecture.md). */
+const TOP_LEVEL = [
+  'package.json',
+  'nest-cli.json',
+  'tsconfig.json',
+  'src',
+  'test',
+  'migrations',
+  'config',
+  'Dockerfile',
+  'helm',
+];
+
+describe('the top level', () => {
+  it.each(TOP_LEVEL)('has %s', (name) => {
+    expect(existsSync(join(ROOT, name))).toBe(true);
+  });
+});
