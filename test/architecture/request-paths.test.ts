@@ -1,0 +1,48 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { reachableFrom } from './import-graph.js';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+/** The paths of a request, by the start of their title, with the most files that a reader passes. */
+const PATHS: readonly (readonly [document: string, title: string, most: number])[] = [
+  ['src/features/README.md', '### `DELETE /scim/v2/Users/{id}`', 7],
+  ['src/features/README.md', '### `POST /v1/credentials/ssh`', 6],
+  ['src/features/README.md', '### `POST /oauth/token`', 8],
+  ['src/features/README.md', '### `GET /admin/members`', 5],
+  ['packages/svc/src/README.md', '**What `svc ssh check` passes**', 7],
+];
+
+/** The files of the first numbered list after a title. */
+function stopsBelow(text: string, title: string): string[] {
+  const lines = text.slice(text.indexOf(title)).split('\n');
+  const first = lines.findIndex((line) => line.startsWith('1. '));
+  const list = lines.slice(first);
+  const end = list.findIndex((line) => !/^\d+\. /.test(line));
+  return list.slice(0, end).flatMap((line) => /^\d+\. `([^`]+)`:/.exec(line)?.[1] ?? line);
+}
+
+/** The files of a list that its first file does not reach by imports. */
+function strangers(stops: readonly string[]): string[] {
+  const [entry = ''] = stops;
+  const reached = reachableFrom(entry);
+  return stops.filter((stop) => !reached.has(stop));
+}
+
+describe('the paths of a request', () => {
+  it.each(PATHS)('%s: %s has %i files at most, each of which the route reaches', (...path) => {
+    const [document, title, most] = path;
+    const text = readFileSync(resolve(ROOT, document), 'utf8');
+    expect(text).toContain(title);
+    const stops = stopsBelow(text, title);
+    expect(stops.length).toBeGreaterThan(2);
+    expect(stops.length).toBeLessThanOrEqual(most);
+    expect(strangers(stops)).toEqual([]);
+  });
+
+  it('sees a file that the route does not reach', () => {
+    const text = '### A\n\n1. `src/main.ts`: starts.\n2. `src/gone.ts`: is gone.\n\nThe end.';
+    expect(strangers(stopsBelow(text, '### A'))).toEqual(['src/gone.ts']);
+  });
+});
