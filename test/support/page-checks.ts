@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { Page } from 'playwright-core';
+import type { Page, Request } from 'playwright-core';
 import { expect } from 'vitest';
 import type { BrowserProfile } from './browser.js';
+import { SCALE } from './scale.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
@@ -26,11 +27,21 @@ interface AxeResult {
   }[];
 }
 
-/** Runs axe-core on the open page. @returns each violation of WCAG 2.2 AA, with the first element that has it */
-export async function accessibilityViolations(page: Page): Promise<string[]> {
+/**
+ * Runs axe-core on the open page.
+ *
+ * @param rules the names of the rules, by default all of WCAG 2.2 AA
+ * @returns each violation, with the first element that has it
+ */
+export async function accessibilityViolations(
+  page: Page,
+  rules?: readonly string[],
+): Promise<string[]> {
   // By the inspector, which the Content-Security-Policy of the page does not concern.
-  await page.evaluate(AXE);
-  const options = { runOnly: { type: 'tag', values: WCAG_22_AA } };
+  if (!(await page.evaluate<boolean>('"axe" in window'))) await page.evaluate(AXE);
+  const runOnly =
+    rules === undefined ? { type: 'tag', values: WCAG_22_AA } : { type: 'rule', values: rules };
+  const options = { runOnly, resultTypes: ['violations'] };
   const { violations } = await page.evaluate<AxeResult>(`axe.run(${JSON.stringify(options)})`);
   return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`);
 }
@@ -46,9 +57,23 @@ export function overflowing(page: Page): Promise<string[]> {
   })()`);
 }
 
+const isFullScale = SCALE === 'full';
+
+/** The looks of a page: the screens, light and dark. */
+const LOOKS = Object.values(SCREENS).flatMap((size) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ size, colorScheme })),
+);
+
+/**
+ * The rules that can tell these looks apart, because they measure: the contrast of colours, and the size of what a finger must hit.
+ * All other rules read the elements, which are the same on every screen.
+ */
+const RULES_OF_LOOKS = ['color-contrast', 'link-in-text-block', 'target-size'];
+
 /**
  * Checks a page on a narrow screen, a phone and a desktop, light and dark: no violation of WCAG 2.2 AA, no scrolling sideways, no
- * error of the console or of the Content-Security-Policy, no request to another origin, and at most 60 KB in all.
+ * error of the console or of the Content-Security-Policy, no request to another origin, and at most 60 KB in all. At full scale
+ * the page is loaded and checked by every rule in each of these six looks; otherwise it is loaded once.
  *
  * @param profile a profile whose session may open the page
  * @param path the path of the page
@@ -59,41 +84,42 @@ export async function checkPage(
   path: string,
   ready: (page: Page) => Promise<unknown> = () => Promise.resolve(),
 ): Promise<void> {
-  const { page, pageErrors } = profile;
+  const { page } = profile;
   const traffic = recordTraffic(page);
-  for (const [name, size] of Object.entries(SCREENS)) {
+  for (const { size, colorScheme } of isFullScale ? LOOKS : LOOKS.slice(0, 1)) {
     await page.setViewportSize(size);
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      traffic.start();
-      const response = await page.goto(path, { waitUntil: 'networkidle' });
-      const where = `${path}, ${name}, ${colorScheme}`;
-      expect(response?.status(), where).toBe(200);
-      await ready(page);
-      await checkLook(page, where);
-      expect(traffic.foreign(), where).toEqual([]);
-      expect(await traffic.bytes(), where).toBeLessThan(LARGEST_PAGE);
-    }
+    await page.emulateMedia({ colorScheme });
+    traffic.start();
+    const response = await page.goto(path);
+    const where = `${path}, ${size.width} pixels, ${colorScheme}`;
+    expect(response?.status(), where).toBe(200);
+    await traffic.settled();
+    await ready(page);
+    if (isFullScale) await checkLook(page, where);
+    else await checkOpenPage(profile);
+    expect(traffic.foreign(), where).toEqual([]);
+    expect(await traffic.bytes(), where).toBeLessThan(LARGEST_PAGE);
   }
   traffic.stop();
-  expect(pageErrors).toEqual([]);
+  expect(profile.pageErrors).toEqual([]);
 }
 
 /** Checks the open page as {@link checkPage} does, without loading it again: for the end of a flow that works once. */
 export async function checkOpenPage({ page, pageErrors }: BrowserProfile): Promise<void> {
-  for (const [name, size] of Object.entries(SCREENS)) {
+  for (const [index, { size, colorScheme }] of LOOKS.entries()) {
     await page.setViewportSize(size);
-    for (const colorScheme of ['light', 'dark'] as const) {
-      await page.emulateMedia({ colorScheme });
-      await checkLook(page, `${page.url()}, ${name}, ${colorScheme}`);
-    }
+    await page.emulateMedia({ colorScheme });
+    const where = `${page.url()}, ${size.width} pixels, ${colorScheme}`;
+    if (isFullScale || index === 0) await checkLook(page, where);
+    else if (index === LOOKS.length - 1) await checkLook(page, where, RULES_OF_LOOKS);
+    else if (colorScheme === 'light') expect(await overflowing(page), where).toEqual([]);
   }
   expect(pageErrors).toEqual([]);
 }
 
-/** Checks the open page on the present screen: no violation of WCAG 2.2 AA, and no scrolling sideways. */
-async function checkLook(page: Page, where: string): Promise<void> {
-  expect(await accessibilityViolations(page), where).toEqual([]);
+/** Checks the open page on the present screen: no violation of the rules, by default of WCAG 2.2 AA, and no scrolling sideways. */
+async function checkLook(page: Page, where: string, rules?: readonly string[]): Promise<void> {
+  expect(await accessibilityViolations(page, rules), where).toEqual([]);
   expect(await overflowing(page), where).toEqual([]);
 }
 
@@ -101,23 +127,39 @@ async function checkLook(page: Page, where: string): Promise<void> {
 function recordTraffic(page: Page) {
   let sizes: Promise<number>[] = [];
   let addresses: string[] = [];
-  const onRequest = (request: { url(): string }) => addresses.push(request.url());
-  const onFinished = (request: {
-    sizes(): Promise<{ responseBodySize: number; responseHeadersSize: number }>;
-  }) => {
+  const open = new Set<Request>();
+  const onRequest = (request: Request) => {
+    open.add(request);
+    addresses.push(request.url());
+  };
+  const onFailed = (request: Request) => open.delete(request);
+  const onFinished = (request: Request) => {
+    open.delete(request);
     const size = request.sizes().then((each) => each.responseBodySize + each.responseHeadersSize);
     sizes.push(size.catch(() => 0));
   };
   page.on('request', onRequest);
   page.on('requestfinished', onFinished);
+  page.on('requestfailed', onFailed);
   return {
     start: () => {
+      open.clear();
       sizes = [];
       addresses = [];
     },
     stop: () => {
       page.off('request', onRequest);
       page.off('requestfinished', onFinished);
+      page.off('requestfailed', onFailed);
+    },
+    /** Resolves once the page, which is loaded, waits for no answer and has drawn what it has. */
+    settled: async () => {
+      do {
+        await expect.poll(() => open.size, { interval: 10 }).toBe(0);
+        await page.evaluate(
+          'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))',
+        );
+      } while (open.size > 0);
     },
     foreign: () => {
       const own = new URL(page.url()).origin;
