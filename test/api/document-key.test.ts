@@ -20,6 +20,7 @@ import {
   verified,
   type DocumentKeyGround,
 } from '../support/issuers.js';
+import { startOwnMoto } from '../support/moto.js';
 import { orgApi } from '../support/org-api.js';
 import { requires } from '../support/programs.js';
 import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
@@ -324,7 +325,7 @@ requires('moto').describe('a start on a database with an issuer', () => {
   });
 
   it('goes on without KMS: what a start unwrapped signs, and makes new keys', async () => {
-    const own = await startDocumentKeyGround();
+    const own = await startDocumentKeyGround(startOwnMoto);
     const environment = { ...own.environment, SVC_SSH_CA_KEY_PATH: join(folder, database.name) };
     const app = await open(environment);
     const { client: ada } = await claimedBy(app, 'ada@a.example', { label: 'of-a', active: true });

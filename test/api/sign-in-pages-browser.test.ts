@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { addApplication } from '../support/applications.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../support/browser.js';
-import { openAs } from '../support/console.js';
+import { enterAs } from '../support/console.js';
 import { CALLBACK, newPkce, postForm } from '../support/oauth-flow.js';
 import { checkOpenPage, checkPage } from '../support/page-checks.js';
 import { requires } from '../support/programs.js';
@@ -46,11 +46,7 @@ requires('chromium').describe('each page from the start page to consent, in Chro
   });
   afterEach(() => visitor.leave());
 
-  /** Replaces the visitor by one with the session and the key of Ada. */
-  async function enterAsAda(): Promise<void> {
-    await visitor.leave();
-    visitor = await openAs(browser, app, ada);
-  }
+  const enterAsAda = () => enterAs(visitor, app, ada);
   const press = (name: string) => visitor.page.getByRole('button', { name, exact: true }).click();
   const authorization = () =>
     withQuery('/oauth/authorize', {

@@ -19,12 +19,21 @@ interface KeyHolder {
 export async function openAs(
   browser: Browser,
   app: Pick<TestApp, 'baseUrl'>,
-  { client, key }: KeyHolder,
+  user: KeyHolder,
 ): Promise<BrowserProfile> {
   const profile = await openProfile(browser, app.baseUrl);
+  await enterAs(profile, app, user);
+  return profile;
+}
+
+/** Gives an open profile the session of a user, and plugs in the key. */
+export async function enterAs(
+  profile: BrowserProfile,
+  app: Pick<TestApp, 'baseUrl'>,
+  { client, key }: KeyHolder,
+): Promise<void> {
   await profile.plugIn(key);
   await profile.page.context().addCookies([sessionCookie(app, client)]);
-  return profile;
 }
 
 /** The admin of an organization of its own, with a browser that has the session and the key. */

@@ -18,10 +18,10 @@ export interface DocumentKeyGround {
   close(): Promise<void>;
 }
 
-/** Starts moto with a key for the document key. */
-export async function startDocumentKeyGround(): Promise<DocumentKeyGround> {
+/** Makes a key for the document key in the moto of this worker, or in one that the caller starts. */
+export async function startDocumentKeyGround(start = startMoto): Promise<DocumentKeyGround> {
   const restore = useMotoCredentials();
-  const moto = await startMoto();
+  const moto = await start();
   const admin = await kmsAdmin(moto.endpoint);
   const keyId = await admin.create('SYMMETRIC_DEFAULT');
   return {

@@ -1,8 +1,11 @@
 # Starts the server of moto, with two rules of AWS KMS that moto 5.2.5 lacks: `MessageType: DIGEST` signs the digest as it is
-# (moto hashes it once more), and a disabled key is refused. Everything else on the wire is moto's.
+# (moto hashes it once more), and a disabled key is refused. Everything else on the wire is moto's. It ends with its
+# standard input, so that it outlives no worker of the tests.
 import base64
 import json
+import os
 import sys
+import threading
 
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, padding
@@ -56,4 +59,12 @@ sign_marked = KmsResponse.sign
 KmsResponse.sign = mark_digest
 for action in ("sign", "generate_mac", "generate_data_key", "decrypt"):
     refuse_disabled(action)
+
+
+def end_with_parent():
+    sys.stdin.read()
+    os._exit(0)
+
+
+threading.Thread(target=end_with_parent, daemon=True).start()
 main(sys.argv[1:])

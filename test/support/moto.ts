@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -21,34 +21,67 @@ export interface Moto {
   close(): Promise<void>;
 }
 
+interface MotoProcess {
+  readonly endpoint: string;
+  readonly child: ChildProcess;
+}
+
+/** The moto of this worker, which its files use one after the other: Python needs seconds to load it. */
+let shared: Promise<MotoProcess> | undefined;
+
+/** The callers of {@link startMoto} that have not closed it yet. */
+let users = 0;
+
 /**
- * Starts moto on a port of its own, with the rules of AWS that `moto-as-aws.py` adds. Its buckets and keys live as long as its
- * process.
+ * Returns the moto of this worker, with the rules of AWS that `moto-as-aws.py` adds. Its buckets and keys are deleted when the last
+ * of its users has closed it, so that each file finds it empty.
  */
 export async function startMoto(): Promise<Moto> {
+  shared ??= launch();
+  users += 1;
+  const { endpoint } = await shared;
+  let isOpen = true;
+  return {
+    endpoint,
+    async close() {
+      if (isOpen) users -= 1;
+      isOpen = false;
+      if (users === 0) await fetch(`${endpoint}/moto-api/reset`, { method: 'POST' });
+    },
+  };
+}
+
+/** Starts a moto that ends when it is closed, for a test of an AWS that is away. */
+export async function startOwnMoto(): Promise<Moto> {
+  const { endpoint, child } = await launch();
+  return {
+    endpoint,
+    async close() {
+      const ended = once(child, 'close');
+      child.kill('SIGTERM');
+      await ended;
+    },
+  };
+}
+
+async function launch(): Promise<MotoProcess> {
   if (!existsSync(MOTO)) throw new Error(`${MOTO} is missing; .ci/run installs it`);
   const port = await freePort();
   const python = join(dirname(MOTO), 'python');
   const launcher = join(import.meta.dirname, 'moto-as-aws.py');
   const child = spawn(python, [launcher, '-H', '127.0.0.1', '-p', String(port)], {
-    stdio: 'ignore',
+    stdio: ['pipe', 'ignore', 'ignore'], // it ends with its standard input, which ends with this process
     env: { PATH: process.env['PATH'] ?? '' },
   });
-  const ended = once(child, 'close');
+  child.unref();
   const endpoint = `http://127.0.0.1:${port}`;
   while (!(await answers(`${endpoint}/moto-api/data.json`))) {
     if (child.exitCode !== null) throw new Error('moto ended before it answered');
     await new Promise((resolve) => {
-      setTimeout(resolve, 50);
+      setTimeout(resolve, 20);
     });
   }
-  return {
-    endpoint,
-    async close() {
-      child.kill('SIGTERM');
-      await ended;
-    },
-  };
+  return { endpoint, child };
 }
 
 async function answers(url: string): Promise<boolean> {

@@ -81,6 +81,7 @@ requires('chromium').describe('a hostile name in Chromium', () => {
     await app.close();
   });
 
+  const profiles = new Map<string, BrowserProfile>();
   const clientOf = (name: string) => {
     const user = users[name];
     if (!user) throw new Error(`there is no ${name}`);
@@ -371,9 +372,9 @@ requires('chromium').describe('a hostile name in Chromium', () => {
         expect(await name.enter?.(n === 0 ? HOSTILE : SHORT)).toBe(answer);
       }
       if (name.store) await rows(app.dataSource, name.store[0], name.store.slice(1));
-      const profile = await openFor(name.user ?? 'ada');
+      const profile = await profileOf(name.user ?? 'ada');
       const { page, pageErrors } = profile;
-      await page.setViewportSize({ width: 320, height: 640 });
+      await profile.move();
       for (const step of name.pages) {
         if (typeof step === 'string') expect((await page.goto(step))?.status(), step).toBe(200);
         else await step(page);
@@ -384,13 +385,18 @@ requires('chromium').describe('a hostile name in Chromium', () => {
         await expectText(page, name.text ?? MARK, where);
       }
       expect(pageErrors).toEqual([]);
-      await profile.leave();
     },
   );
 
-  async function openFor(user: string): Promise<BrowserProfile> {
+  /** Returns the one browser of a person, with a narrow screen. */
+  async function profileOf(user: string): Promise<BrowserProfile> {
     const known = users[user];
-    return known ? openAs(browser, app, known) : openProfile(browser, app.baseUrl);
+    const profile =
+      profiles.get(user) ??
+      (known ? await openAs(browser, app, known) : await openProfile(browser, app.baseUrl));
+    profiles.set(user, profile);
+    await profile.page.setViewportSize({ width: 320, height: 640 });
+    return profile;
   }
 
   /** The page shows a name as text, each time in an element of its own that isolates its direction, and stays in its width. */
