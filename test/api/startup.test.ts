@@ -133,7 +133,7 @@ describe('node dist/main.js', () => {
   });
 
   it('starts again with its data after a kill -9', async () => {
-    const environment = { ...working(), SVC_DATA_DIR: join(folder, 'killed') };
+    const environment = working();
     const server = start(environment);
     await server.printed(/is served on port/);
     const client = new Client(`http://localhost:${port}`);

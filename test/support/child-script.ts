@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { COMPILE_CACHE } from './compile-cache.js';
 
 /** A script of the tests in its own process, so that a test can kill it. */
 export interface ChildScript<Answer> {
@@ -41,6 +42,7 @@ export function runScript<Answer>(
     ],
     {
       cwd: file('../..'),
+      env: { ...process.env, ...COMPILE_CACHE },
       stdio: ['pipe', 'pipe', 'pipe'],
       ...(uid === undefined ? {} : { uid, gid: uid }),
     },

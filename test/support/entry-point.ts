@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
+import { COMPILE_CACHE } from './compile-cache.js';
 
 /** An ended process and its output. */
 export interface Ended {
@@ -43,6 +44,7 @@ export function start(
     env: {
       PATH: process.env['PATH'],
       TEST_TRAFFIC: process.env['TEST_TRAFFIC'],
+      ...COMPILE_CACHE,
       ...environment,
     },
     stdio: ['pipe', 'pipe', 'pipe'],

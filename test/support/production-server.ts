@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
 import { Client } from './client.js';
+import { createTestDatabase } from './database.js';
 import { freePort } from './free-port.js';
 import { startServerProcess, type ServerProcess } from './server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
@@ -17,7 +18,8 @@ export interface ProductionServer {
 }
 
 /**
- * Starts `node dist/main.js`, which `npm test` builds.
+ * Starts `node dist/main.js`, which `npm test` builds, on a database of its own, unless the
+ * environment names one.
  *
  * @param environment overrides variables of every production server of the tests
  */
@@ -25,6 +27,8 @@ export async function startProductionServer(
   environment: Readonly<Record<string, string>>,
 ): Promise<ProductionServer> {
   const folder = await makeTemporaryDirectory();
+  const own =
+    environment['SVC_DATABASE_URL'] === undefined ? await createTestDatabase() : undefined;
   const port = await freePort();
   const baseUrl = `http://localhost:${port}`;
   const redirectUri = `${baseUrl}/oauth/callback`;
@@ -34,6 +38,7 @@ export async function startProductionServer(
     {
       SVC_BASE_URL: baseUrl,
       SVC_LISTEN_ADDR: `127.0.0.1:${port}`,
+      ...(own ? { SVC_DATABASE_URL: own.url } : {}),
       SVC_DATA_DIR: join(folder, 'data'),
       ...providerEnvironment(idp.issuer),
       SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1/128',
@@ -52,6 +57,7 @@ export async function startProductionServer(
       server.signal('SIGTERM');
       const status = await server.ended;
       await idp.close();
+      await own?.drop();
       await removeDirectory(folder);
       return status;
     },

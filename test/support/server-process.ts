@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { COMPILE_CACHE } from './compile-cache.js';
 
 /** The built server in its own process. */
 export interface ServerProcess {
@@ -28,6 +29,7 @@ export function startServerProcess(
     cwd: options.cwd,
     env: {
       PATH: process.env['PATH'] ?? '',
+      ...COMPILE_CACHE,
       ...(traffic === undefined ? {} : { TEST_TRAFFIC: traffic }),
       ...environment,
     },
