@@ -1,7 +1,8 @@
 import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type TLSSocket } from 'node:tls';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import type { StoreTimes } from '../../src/platform/config/sources/read-configuration.js';
 import { startConfigStore, type ConfigStore } from '../support/config-store.js';
 import type { Fault } from '../support/fault-proxy.js';
 import { sendSecurely } from '../support/https-client.js';
@@ -17,27 +18,34 @@ const tlsOf = ({ cert, key }: TlsAuthority) => ({ tls: { cert, key } });
 const DENIED: Fault = { status: 403, body: '<Error><Code>AccessDenied</Code></Error>' };
 const BROKEN: Fault = { status: 500, body: 'planted-value' };
 const KEPT = 'the service keeps the configuration that runs';
+const SOON = { interval: 10 };
 
 requires('moto').describe('a configuration document that changes while the service runs', () => {
   let store: ConfigStore;
   let secure: SecureApp;
 
+  /** Starts the service with the first document. */
+  const started = async (storeTimes: StoreTimes) => {
+    await store.put({ ...tlsOf(first), rp_name: 'first' });
+    const none = { SVC_TLS_CERT: '', SVC_TLS_KEY: '' };
+    return startSecureApp({ ...store.environment, ...none }, { storeTimes });
+  };
   beforeAll(async () => {
     store = await startConfigStore();
+    secure = await started({ pollSeconds: 0.02, timeLimit: 1000 });
   });
-  afterAll(() => store.close());
+  afterAll(async () => {
+    await secure.app.close();
+    await store.close();
+  });
   beforeEach(async () => {
     await store.put({ ...tlsOf(first), rp_name: 'first' });
-    secure = await startSecureApp({
-      ...store.environment,
-      SVC_S3_CONFIG_POLL_INTERVAL: '1',
-      SVC_TLS_CERT: '',
-      SVC_TLS_KEY: '',
-    });
+    const isFirst = async () => (await certificates()).join() === both(first).join();
+    await vi.waitUntil(isFirst, { ...SOON, timeout: 30_000 });
+    secure.app.log.length = 0;
   });
-  afterEach(async () => {
+  afterEach(() => {
     store.proxy.fault = 'none';
-    await secure.app.close();
   });
 
   const ports = () => [secure.baseUrl, secure.mutualTlsUrl].map((url) => Number(new URL(url).port));
@@ -52,31 +60,8 @@ requires('moto').describe('a configuration document that changes while the servi
   /** Resolves after a look at the document that began after this call. */
   const anotherLook = async () => {
     const seen = store.proxy.requests;
-    await expect.poll(() => store.proxy.requests).toBeGreaterThan(seen + 1);
+    await expect.poll(() => store.proxy.requests, SOON).toBeGreaterThan(seen + 1);
   };
-
-  it('gives its certificate to new connections within one poll, and no handshake under load fails', async () => {
-    expect(await certificates()).toEqual(both(first));
-    const session = await sessionOf(ports()[0] ?? 0);
-    const load = startHandshakes(ports());
-    await load.made(40);
-    await store.put({ ...tlsOf(next), rp_name: 'first' });
-    const requests = store.proxy.requests;
-    await expect.poll(certificates, { interval: 20 }).toEqual(both(next));
-    // One look sends a HEAD and a GET; the HEAD of the look before may have come after the write was asked for.
-    expect(store.proxy.requests - requests).toBeLessThanOrEqual(3);
-    await load.made(load.count() + 40);
-    const { failures, seen, afterNext } = await load.stop();
-    expect(failures).toEqual([]);
-    expect(seen).toEqual(new Set([fingerprintOf(first), fingerprintOf(next)]));
-    expect(afterNext).toEqual(new Map(ports().map((port) => [port, 0])));
-    expect(logged()).toEqual([]);
-    // A client that resumes a session of before gets a whole handshake, with the next certificate.
-    const resuming = await handshake(ports()[0] ?? 0, session);
-    expect(resuming.isSessionReused()).toBe(false);
-    expect(resuming.getPeerCertificate().fingerprint256).toBe(fingerprintOf(next));
-    resuming.destroy();
-  });
 
   it.each<readonly [string, Fault, string]>([
     ['status 500', BROKEN, 'SVC_S3_CONFIG_BUCKET: the object store answered with status 500'],
@@ -91,7 +76,7 @@ requires('moto').describe('a configuration document that changes while the servi
     async (_what, fault, line) => {
       store.proxy.fault = fault;
       await store.put({ ...tlsOf(next), rp_name: 'first' });
-      await expect.poll(logged).toEqual([`error: ${line}; ${KEPT}`]);
+      await expect.poll(logged, SOON).toEqual([`error: ${line}; ${KEPT}`]);
       await anotherLook();
       expect(await certificates()).toEqual(both(first));
       const health = await sendSecurely(`${secure.baseUrl}/health`, {
@@ -101,7 +86,7 @@ requires('moto').describe('a configuration document that changes while the servi
       expect(health.status).toBe(200);
       expect(logged()).toHaveLength(1);
       store.proxy.fault = 'none';
-      await expect.poll(logged).toHaveLength(2);
+      await expect.poll(logged, SOON).toHaveLength(2);
       expect(logged()[1]).toBe('info: the configuration document is read again, and is valid');
       expect(await certificates()).toEqual(both(next));
     },
@@ -136,14 +121,14 @@ requires('moto').describe('a configuration document that changes while the servi
     ],
   ])('keeps what runs with %s, and logs it once', async (_what, document, line) => {
     await store.put(document);
-    await expect.poll(logged).toEqual([`error: ${line}; ${KEPT}`]);
+    await expect.poll(logged, SOON).toEqual([`error: ${line}; ${KEPT}`]);
     await anotherLook();
     expect(logged()).toHaveLength(1);
     expect(await certificates()).toEqual(both(first));
     await store.put({ ...tlsOf(next), rp_name: 'first' });
-    await expect.poll(certificates).toEqual(both(next));
+    await expect.poll(certificates, SOON).toEqual(both(next));
     await expect
-      .poll(() => logged().slice(1))
+      .poll(() => logged().slice(1), SOON)
       .toEqual(['info: the configuration document is read again, and is valid']);
   });
 
@@ -154,29 +139,52 @@ requires('moto').describe('a configuration document that changes while the servi
       'warn: object store: unheard_of: is not a key of the document',
       'warn: the configuration document changed; needs a restart: rp_name, session_hours',
     ];
-    await expect.poll(logged).toEqual(told);
+    await expect.poll(logged, SOON).toEqual(told);
     await store.put({ ...changed, session_hours: '3' }); // another text of the same settings
     await anotherLook();
     expect(logged()).toEqual(told);
     expect(secure.app.config.session.hours).toBe(8);
     await store.put({ ...tlsOf(next), rp_name: 'first' });
-    await expect.poll(certificates).toEqual(both(next));
+    await expect.poll(certificates, SOON).toEqual(both(next));
     expect(logged().slice(2)).toEqual([
       'info: the configuration document is again the one that runs',
     ]);
   });
 
   it('ends a look that has no answer when the service stops', async () => {
+    await secure.app.close();
+    secure = await started({ pollSeconds: 0.02 });
     store.proxy.fault = 'hang';
     const seen = store.proxy.requests;
-    await expect.poll(() => store.proxy.requests).toBeGreaterThan(seen);
-    const other = await startSecureApp(); // closed in place of the stopped application
-    const stopping = secure;
-    secure = other;
-    await stopping.app.close();
+    await expect.poll(() => store.proxy.requests, SOON).toBeGreaterThan(seen);
+    await secure.app.close();
     const after = store.proxy.requests;
     store.proxy.fault = 'none';
     expect(store.proxy.requests).toBe(after);
+    secure = await started({ pollSeconds: 1 });
+  });
+
+  it('gives its certificate to new connections within one poll, and no handshake under load fails', async () => {
+    expect(await certificates()).toEqual(both(first));
+    const session = await sessionOf(ports()[0] ?? 0);
+    const load = startHandshakes(ports());
+    await load.made(40);
+    await store.put({ ...tlsOf(next), rp_name: 'first' });
+    const requests = store.proxy.requests;
+    await expect.poll(certificates, SOON).toEqual(both(next));
+    // One look sends a HEAD and a GET; the HEAD of the look before may have come after the write was asked for.
+    expect(store.proxy.requests - requests).toBeLessThanOrEqual(3);
+    await load.made(load.count() + 40);
+    const { failures, seen, afterNext } = await load.stop();
+    expect(failures).toEqual([]);
+    expect(seen).toEqual(new Set([fingerprintOf(first), fingerprintOf(next)]));
+    expect(afterNext).toEqual(new Map(ports().map((port) => [port, 0])));
+    expect(logged()).toEqual([]);
+    // A client that resumes a session of before gets a whole handshake, with the next certificate.
+    const resuming = await handshake(ports()[0] ?? 0, session);
+    expect(resuming.isSessionReused()).toBe(false);
+    expect(resuming.getPeerCertificate().fingerprint256).toBe(fingerprintOf(next));
+    resuming.destroy();
   });
 });
 
@@ -234,7 +242,7 @@ function startHandshakes(ports: readonly number[]) {
   return {
     count: () => count,
     async made(number: number) {
-      await expect.poll(() => count).toBeGreaterThan(number);
+      await expect.poll(() => count, SOON).toBeGreaterThan(number);
     },
     async stop() {
       stopping.abort();

@@ -7,7 +7,7 @@ import {
 import { openS3Object } from '../../src/platform/object-store/s3-object.js';
 import { startConfigStore, type ConfigStore } from '../support/config-store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
-import type { Fault } from '../support/fault-proxy.js';
+import { startFaultProxy, type Fault, type FaultProxy } from '../support/fault-proxy.js';
 import { freePort } from '../support/free-port.js';
 import { requires } from '../support/programs.js';
 import { TEST_CLIENT } from '../support/provider-environment.js';
@@ -24,9 +24,14 @@ requires('moto').describe('the start with an object store', () => {
   let idp: DemoIdentityProvider;
   let folder: string;
   let port: number;
+  let hanging: FaultProxy;
+  /** The end of a start that waits for a silent store while the other tests run. */
+  let neverAnswered: ReturnType<typeof failure>;
 
   beforeAll(async () => {
     store = await startConfigStore();
+    hanging = await startFaultProxy(store.proxy.endpoint);
+    hanging.fault = 'hang';
     database = await createTestDatabase();
     folder = await makeTemporaryDirectory();
     port = await freePort();
@@ -34,8 +39,10 @@ requires('moto').describe('the start with an object store', () => {
       ...TEST_CLIENT,
       redirectUri: `http://localhost:${port}/oauth/callback`,
     });
+    neverAnswered = failure({ SVC_S3_CONFIG_ENDPOINT: hanging.endpoint });
   });
   afterAll(async () => {
+    await hanging.close();
     await store.close();
     await idp.close();
     await database.drop();
@@ -173,7 +180,7 @@ requires('moto').describe('the start with an object store', () => {
     expect([
       await during(broken, failure),
       await during('cut', failure),
-      await during('hang', failure),
+      await neverAnswered,
     ]).toEqual(
       [
         'SVC_S3_CONFIG_BUCKET: the object store answered with status 500',

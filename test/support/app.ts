@@ -17,7 +17,10 @@ import { createApp, type BuiltApplication } from '../../src/create-app.js';
 import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
 import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-key/software-key.js';
 import { CONFIG, type Config } from '../../src/platform/config/config.js';
-import { configurationOf } from '../../src/platform/config/sources/read-configuration.js';
+import {
+  configurationOf,
+  type StoreTimes,
+} from '../../src/platform/config/sources/read-configuration.js';
 import { EDGE_TIMEOUTS, type EdgeTimeouts } from '../../src/platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS, type KmsLimits } from '../../src/platform/kms/call-policy.js';
 import { createLogger } from '../../src/platform/telemetry/pino-options.js';
@@ -48,6 +51,8 @@ export interface TestAppOptions {
   readonly kmsLimits?: Partial<KmsLimits>;
   /** Times of a failover of the database that are shorter than those of production. */
   readonly failoverLimits?: Partial<FailoverLimits>;
+  /** Times of the object store that are shorter than those of production. */
+  readonly storeTimes?: StoreTimes;
   /** Attestation roots, PEM, that are trusted in addition to the root of the software keys. */
   readonly attestationRoots?: readonly string[];
   /** Further trust anchors, such as roots with known intermediates. */
@@ -102,7 +107,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   const idp = await startProvider();
   const slugs = options.furtherProviders ?? [];
   const further = await Promise.all(slugs.map(startProvider));
-  const { config, live } = await configurationOf({
+  const environment = {
     SVC_BASE_URL: baseUrl,
     SVC_LISTEN_ADDR: `[::]:${port}`,
     SVC_DATABASE_URL: (options.database ?? ownDatabase)?.url,
@@ -114,7 +119,8 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     SVC_IDP_DEMO_NAME: 'the demo provider',
     RUST_LOG: 'debug',
     ...options.environment,
-  });
+  };
+  const { config, live } = await configurationOf(environment, options.storeTimes);
   const vendor = new SoftwareKey();
   const log: string[] = [];
   openLogs.add(log);

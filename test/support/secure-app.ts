@@ -32,7 +32,7 @@ export interface SecureApp {
 /** Starts the application on free ports of loopback. */
 export async function startSecureApp(
   environment: Readonly<Record<string, string>> = {},
-  options: Pick<TestAppOptions, 'modules'> = {},
+  options: Pick<TestAppOptions, 'modules' | 'storeTimes'> = {},
 ): Promise<SecureApp> {
   const authority = makeTlsAuthority();
   const [https, http, mutualTls] = [await freePort(), await freePort(), await freePort()];
