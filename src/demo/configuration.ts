@@ -68,6 +68,7 @@ export function demoConfiguration(
     SVC_IDP_DEMO_ISSUER: provider.issuer,
     SVC_IDP_DEMO_CLIENT_ID: provider.clientId,
     SVC_IDP_DEMO_CLIENT_SECRET: provider.clientSecret,
+    SVC_DEVICE_POLL_INTERVAL: '1', // so that the scenario waits one second for its own approval
     // Hides two expected warnings: keys in the database, and refusals that the scenario provokes.
     RUST_LOG: 'warn,token-signing=error,errors=error',
     ...environment,

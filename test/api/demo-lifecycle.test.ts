@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { Client } from '../support/client.js';
 import { processesOf, startDemoProcess, type DemoProcess } from '../support/demo-process.js';
 import { start } from '../support/entry-point.js';
@@ -41,15 +41,25 @@ requires('sshd', 'ssh', 'ssh-keygen').describe('two demos on one machine', () =>
 
   beforeAll(async () => {
     for (let count = 0; count < 2; count += 1) folders.push(await makeTemporaryDirectory());
-    [first, second] = await Promise.all([
-      startDemoProcess(folders[0] ?? ''),
-      startDemoProcess(folders[1] ?? ''),
-    ]);
+    first = await startForPrograms(folders[0] ?? '');
+    second = await startDemoProcess(folders[1] ?? '');
   });
   afterAll(async () => {
     await Promise.all([first.demo.stop(), second.demo.stop()]);
     for (const folder of folders) await removeDirectory(folder);
   });
+
+  /** Starts the demo with --json, which prints its document before the tour is prepared. */
+  async function startForPrograms(cwd: string): Promise<DemoProcess> {
+    const port = await freePort();
+    const demo = start('demo/main.js', ['--json', '--port', String(port)], { cwd });
+    await demo.printed(/^\}$/m);
+    const baseUrl = `http://localhost:${port}`;
+    const tour = new Client(baseUrl);
+    const isReady = async () => (await tour.get('/demo/engineer')).text.includes('data-command');
+    await vi.waitUntil(isReady, { timeout: 60_000, interval: 20 });
+    return { demo, baseUrl, dataDir: join(cwd, 'data-demo') };
+  }
 
   it('have an application and an sshd each', async () => {
     expect(await applicationOf(first)).not.toBe(await applicationOf(second));
@@ -75,20 +85,21 @@ requires('sshd', 'ssh', 'ssh-keygen').describe('two demos on one machine', () =>
     expect(await answers(await applicationOf(second))).toBe(true);
   });
 
-  it('kill -9 ends the sshd of the demo, too', async () => {
-    const sshd = sshdOf(second);
-    process.kill(second.demo.pid, 'SIGKILL');
-    await expect.poll(() => isRunning(sshd)).toBe(false);
+  it('prints one document and nothing else with --json, also while it serves the tour', async () => {
+    const { stdout, stderr, status } = await first.demo.ended;
+    expect(JSON.parse(stdout)).toMatchObject({ ok: true });
+    expect([stderr, status]).toEqual(['', 0]);
   });
 
   it('the next start ends an sshd whose watcher was killed with the demo, and prepares the same people', async () => {
-    const again = await startDemoProcess(folders[1] ?? '');
-    const orphan = sshdOf(again);
-    for (const pid of processesOf(again.demo.pid).toReversed()) {
+    const orphan = sshdOf(second);
+    for (const pid of processesOf(second.demo.pid).toReversed()) {
       const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
-      if (command.includes('svc-demo-sshd') || pid === again.demo.pid) process.kill(pid, 'SIGKILL');
+      if (command.includes('svc-demo-sshd') || pid === second.demo.pid) {
+        process.kill(pid, 'SIGKILL');
+      }
     }
-    await again.demo.ended;
+    await second.demo.ended;
     expect(isRunning(orphan)).toBe(true);
     second = await startDemoProcess(folders[1] ?? '');
     expect(isRunning(orphan)).toBe(false);
@@ -96,29 +107,16 @@ requires('sshd', 'ssh', 'ssh-keygen').describe('two demos on one machine', () =>
     const { text } = await new Client(second.baseUrl).get('/demo/engineer');
     expect(text).toContain('data-command');
   });
-});
 
-describe('the demo for programs', () => {
-  let cwd: string;
-
-  beforeAll(async () => {
-    cwd = await makeTemporaryDirectory();
+  it('kill -9 ends the sshd of the demo, too', async () => {
+    const sshd = sshdOf(second);
+    process.kill(second.demo.pid, 'SIGKILL');
+    await expect.poll(() => isRunning(sshd)).toBe(false);
   });
-  afterAll(() => removeDirectory(cwd));
 
-  it('prints one document and nothing else with --json, also while it serves the tour', async () => {
-    const port = await freePort();
-    const demo = start('demo/main.js', ['--json', '--port', String(port)], { cwd });
-    try {
-      await demo.printed(/^\}$/m);
-      const tour = new Client(`http://localhost:${port}`);
-      await expect
-        .poll(async () => (await tour.get('/demo/engineer')).text)
-        .toContain('data-command');
-    } finally {
-      const { stdout, stderr, status } = await demo.stop();
-      expect(JSON.parse(stdout)).toMatchObject({ ok: true });
-      expect([stderr, status]).toEqual(['', 0]);
-    }
+  it('ends the demo when its terminal closes, with status 0', async () => {
+    const third = await startDemoProcess(folders[0] ?? '');
+    process.kill(third.demo.pid, 'SIGHUP');
+    expect((await third.demo.ended).status).toBe(0);
   });
 });

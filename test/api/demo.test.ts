@@ -6,7 +6,7 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   issueAttestationLeaf,
   issueAuthority,
@@ -51,9 +51,11 @@ function complaintsOf(stderr: string): string[] {
   return stderr.split('\n').filter((line) => line !== '');
 }
 
-async function makeDirectory(): Promise<void> {
+/** All demos of this file run in one directory, one after the other: each finds the data of the one before. */
+beforeAll(async () => {
   cwd = await makeTemporaryDirectory();
-}
+});
+afterAll(() => removeDirectory(cwd));
 
 /** Starts the demo in the current directory, and waits until it prints its URL. */
 async function serve(...args: string[]): Promise<{ demo: EntryPoint; baseUrl: string }> {
@@ -97,9 +99,6 @@ function withoutChance(transcript: string): string[] {
 describe('the scenario of the demo', () => {
   /** The transcript of a run with text output. */
   let printed = '';
-
-  beforeAll(makeDirectory);
-  afterAll(() => removeDirectory(cwd));
 
   /** The document of the first run in this directory. */
   let document: {
@@ -202,9 +201,6 @@ describe('the scenario of the demo', () => {
 });
 
 describe('the command line of the demo', () => {
-  beforeAll(makeDirectory);
-  afterAll(() => removeDirectory(cwd));
-
   it('refuses an unknown option with status 2 and lists the known ones', async () => {
     const { status, stdout, stderr } = await run('demo/main.js', ['--production'], { cwd });
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
@@ -271,14 +267,10 @@ describe('the demo as a server', () => {
   let baseUrl: string;
 
   beforeAll(async () => {
-    await makeDirectory();
     await writeFile(join(cwd, 'root.pem'), outside.rootPem);
     ({ demo, baseUrl } = await serve('--attestation-root', 'root.pem'));
   });
-  afterAll(async () => {
-    await demo.stop();
-    await removeDirectory(cwd);
-  });
+  afterAll(() => demo.stop());
 
   it('listens on both loopback addresses and on no other', async () => {
     const { port } = new URL(baseUrl);
@@ -349,20 +341,58 @@ describe('the demo as a server', () => {
     expect(answer.status).toBe(400);
     expect(answer.json.detail).toMatch(/has no such credential\. Sign in as another user, or/);
   });
-});
 
-describe('the demo after a stop signal', () => {
-  beforeEach(makeDirectory);
-  afterEach(() => removeDirectory(cwd));
+  requires('chromium').describe('in Chromium', () => {
+    let browser: Browser;
+    beforeAll(async () => {
+      browser = await startBrowser();
+    });
+    afterAll(() => browser.close());
+
+    it('completes the same scenario at the printed URL with the demo’s software key', async () => {
+      const visitor = await openProfile(browser, baseUrl);
+      const { page, pageErrors: complaints } = visitor;
+      const button = (name: string) => page.getByRole('button', { name });
+      const heading = (name: string) => page.getByRole('heading', { name });
+      await page.goto('/');
+      await page.getByRole('link', { name: 'Sign in' }).click();
+      expect(await page.getByLabel('Use the demo’s software key').isChecked()).toBe(true);
+      await page.getByRole('link', { name: 'Continue with the demo identity provider' }).click();
+      await page.getByLabel('E-mail').fill('grace.hopper@example.com');
+      await button('Sign in').click();
+      await button('Enroll this key').click();
+      await heading('Your key is enrolled').waitFor();
+      await button('Log out').click();
+      await page.getByRole('link', { name: 'Sign in' }).click();
+      await button('Use your security key').click();
+      await heading('Hello, Grace Hopper').waitFor();
+      expect(complaints).toEqual([]);
+      await visitor.leave();
+    });
+
+    it('does not replace the browser’s own key once the choice is off, and remembers the choice', async () => {
+      const visitor = await openProfile(browser, baseUrl);
+      const { page, pageErrors: complaints } = visitor;
+      await addChromiumKey(page);
+      await page.goto('/');
+      await page.getByLabel('Use the demo’s software key').uncheck();
+      await page.goto('/login?provider=demo&login_hint=real@example.com');
+      expect(await page.getByLabel('Use the demo’s software key').isChecked()).toBe(false);
+      const answer = page.waitForResponse('**/enroll/webauthn/complete');
+      await page.getByRole('button', { name: 'Enroll this key' }).click();
+      expect(await (await answer).json()).toMatchObject({ code: 'attestation_rejected' });
+      expect(complaints.filter((complaint) => !complaint.includes('status of 400'))).toEqual([]);
+      await visitor.leave();
+    });
+  });
 
   it('stops its PostgreSQL, exits with 0, and keeps its users and its key for the next start', async () => {
-    const first = await serve();
-    const ada = new Client(first.baseUrl);
+    const ada = new Client(baseUrl);
     await ada.signIn('ada@example.com');
     expect(await enrollInBrowser(ada)).toMatchObject({ status: 200 });
     const pidFile = join(cwd, 'data-demo/postgres/postmaster.pid');
     expect(existsSync(pidFile)).toBe(true);
-    const ended = await first.demo.stop();
+    const ended = await demo.stop();
     expect([ended.status, complaintsOf(ended.stderr)]).toEqual([0, []]);
     expect(existsSync(pidFile)).toBe(false);
 
@@ -397,22 +427,15 @@ describe('the demo and production', () => {
   let idp: Awaited<ReturnType<typeof startDemoIdentityProvider>>;
 
   beforeAll(async () => {
-    await makeDirectory();
     idp = await startDemoIdentityProvider({
       clientId: 'svc',
       clientSecret: 'secret',
       redirectUri: 'http://localhost/oauth/callback',
     });
   });
-  afterAll(async () => {
-    await idp.close();
-    await removeDirectory(cwd);
-  });
+  afterAll(() => idp.close());
 
   it('dist/main.js refuses the database of the demo', async () => {
-    expect(await run('demo/main.js', ['--exit', '--port', '0'], { cwd })).toMatchObject({
-      status: 0,
-    });
     const { environment } = await production(idp.issuer);
     const ended = await run('main.js', [], {
       cwd,
@@ -449,58 +472,5 @@ describe('the demo and production', () => {
     } finally {
       await database.drop();
     }
-  });
-});
-
-requires('chromium').describe('the demo in Chromium', () => {
-  let demo: EntryPoint;
-  let baseUrl: string;
-  let browser: Browser;
-
-  beforeAll(async () => {
-    await makeDirectory();
-    ({ demo, baseUrl } = await serve());
-    browser = await startBrowser();
-  });
-  afterAll(async () => {
-    await browser.close();
-    await demo.stop();
-    await removeDirectory(cwd);
-  });
-
-  it('completes the same scenario at the printed URL with the demo’s software key', async () => {
-    const visitor = await openProfile(browser, baseUrl);
-    const { page, pageErrors: complaints } = visitor;
-    const button = (name: string) => page.getByRole('button', { name });
-    const heading = (name: string) => page.getByRole('heading', { name });
-    await page.goto('/');
-    await page.getByRole('link', { name: 'Sign in' }).click();
-    expect(await page.getByLabel('Use the demo’s software key').isChecked()).toBe(true);
-    await page.getByRole('link', { name: 'Continue with the demo identity provider' }).click();
-    await page.getByLabel('E-mail').fill('grace.hopper@example.com');
-    await button('Sign in').click();
-    await button('Enroll this key').click();
-    await heading('Your key is enrolled').waitFor();
-    await button('Log out').click();
-    await page.getByRole('link', { name: 'Sign in' }).click();
-    await button('Use your security key').click();
-    await heading('Hello, Grace Hopper').waitFor();
-    expect(complaints).toEqual([]);
-    await visitor.leave();
-  });
-
-  it('does not replace the browser’s own key once the choice is off, and remembers the choice', async () => {
-    const visitor = await openProfile(browser, baseUrl);
-    const { page, pageErrors: complaints } = visitor;
-    await addChromiumKey(page);
-    await page.goto('/');
-    await page.getByLabel('Use the demo’s software key').uncheck();
-    await page.goto('/login?provider=demo&login_hint=real@example.com');
-    expect(await page.getByLabel('Use the demo’s software key').isChecked()).toBe(false);
-    const answer = page.waitForResponse('**/enroll/webauthn/complete');
-    await page.getByRole('button', { name: 'Enroll this key' }).click();
-    expect(await (await answer).json()).toMatchObject({ code: 'attestation_rejected' });
-    expect(complaints.filter((complaint) => !complaint.includes('status of 400'))).toEqual([]);
-    await visitor.leave();
   });
 });

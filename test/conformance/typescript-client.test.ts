@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { copyFile, readFile, symlink, writeFile } from 'node:fs/promises';
+import { readFile, symlink, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -12,15 +12,36 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 const ROOT = resolve(import.meta.dirname, '../..');
 const run = promisify(execFile);
 
+/** A part of the walk, and one in its place that the API does not have. */
+const FAULTS = [
+  ["user.GET('/v1/keys')", "user.GET('/v1/keyz')"],
+  ["query: { limit: '5' }", "query: { limits: '5' }"],
+  ['renamed.name', 'renamed.nickname'],
+  ["{ name: 'Desk' }", '{ name: 7 }'],
+] as const;
+
 describe('the TypeScript client that openapi-typescript generates', () => {
   let running: DemoProcess;
   let folder: string;
+
+  /** What the compiler says of the walk and of its faulty variants, in one run. */
+  let said: string[];
 
   beforeAll(async () => {
     folder = await makeTemporaryDirectory();
     running = await startDemoProcess(folder);
     await symlink(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
     await writeFile(join(folder, 'package.json'), '{"type":"module"}');
+    const { text } = await new Client(running.baseUrl).get('/openapi.json');
+    await writeFile(join(folder, 'openapi.json'), text);
+    await program('openapi-typescript/bin/cli.js', 'openapi.json', '--output', 'api.d.ts');
+    const walk = await readFile(join(ROOT, 'test/support/api-client/walk.txt'), 'utf8');
+    await writeFile(join(folder, 'walk.ts'), walk);
+    for (const [n, [right, wrong]] of FAULTS.entries()) {
+      if (!walk.includes(right)) throw new Error(`the walk has no ${right}`);
+      await writeFile(join(folder, `wrong-${n}.ts`), walk.replace(right, wrong));
+    }
+    said = await compile('walk.ts', ...FAULTS.map((_, n) => `wrong-${n}.ts`));
   });
 
   afterAll(async () => {
@@ -32,7 +53,7 @@ describe('the TypeScript client that openapi-typescript generates', () => {
   const program = (path: string, ...args: string[]) =>
     run(process.execPath, [join(ROOT, 'node_modules', path), ...args], { cwd: folder });
 
-  /** Compiles programs with the generated types, strictly. @returns what the compiler says */
+  /** Compiles programs with the generated types, strictly. @returns the lines that the compiler says */
   const compile = (...files: string[]) =>
     program(
       'typescript/bin/tsc',
@@ -47,8 +68,8 @@ describe('the TypeScript client that openapi-typescript generates', () => {
       'node',
       ...files,
     ).then(
-      () => '',
-      (error: { readonly stdout: string }) => error.stdout,
+      () => [],
+      (error: { readonly stdout: string }) => error.stdout.split('\n'),
     );
 
   /** Logs a ready-made person of the demo in with the demo's software key. @returns the token of the session */
@@ -62,11 +83,8 @@ describe('the TypeScript client that openapi-typescript generates', () => {
   }
 
   it('compiles, and walks the demo: keys, certificates, members, SCIM, an application, the audit log', async () => {
-    const { text } = await new Client(running.baseUrl).get('/openapi.json');
-    await writeFile(join(folder, 'openapi.json'), text);
-    await program('openapi-typescript/bin/cli.js', 'openapi.json', '--output', 'api.d.ts');
-    await copyFile(join(ROOT, 'test/support/api-client/walk.txt'), join(folder, 'walk.ts'));
-    expect(await compile('walk.ts')).toBe('');
+    const ofVariants = /^(?:wrong-\d+\.ts\b| |$)/;
+    expect(said.filter((line) => !ofVariants.test(line))).toEqual([]);
     const { stdout } = await run(process.execPath, ['walk.js'], {
       cwd: folder,
       env: {
@@ -104,22 +122,13 @@ describe('the TypeScript client that openapi-typescript generates', () => {
     });
   });
 
-  it('refuses a route, a member and a code that the API does not have', async () => {
-    const walk = await readFile(join(folder, 'walk.ts'), 'utf8');
-    const faults = [
-      ["user.GET('/v1/keys')", "user.GET('/v1/keyz')"],
-      ["query: { limit: '5' }", "query: { limits: '5' }"],
-      ['renamed.name', 'renamed.nickname'],
-      ["{ name: 'Desk' }", '{ name: 7 }'],
-    ] as const;
-    const files = faults.map((_, n) => `wrong-${n}.ts`);
-    for (const [n, [right, wrong]] of faults.entries()) {
-      expect(walk).toContain(right);
-      await writeFile(join(folder, `wrong-${n}.ts`), walk.replace(right, wrong));
-    }
-    const said = await compile('--noEmit', ...files);
-    for (const [n, [, wrong]] of faults.entries()) {
-      expect(said, wrong).toMatch(new RegExp(`^wrong-${n}\\.ts.*error TS`, 'm'));
+  it('refuses a route, a member and a code that the API does not have', () => {
+    for (const [n, [, wrong]] of FAULTS.entries()) {
+      const own = new RegExp(`^wrong-${n}\\.ts.*error TS`);
+      expect(
+        said.filter((line) => own.test(line)),
+        wrong,
+      ).not.toEqual([]);
     }
   });
 });

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import * as https from 'node:https';
 import { text } from 'node:stream/consumers';
+import { setTimeout as delay } from 'node:timers/promises';
 
 /** The results of a load. */
 export interface Tally {
@@ -34,6 +35,8 @@ export interface LoadOptions {
   readonly clients: number;
   /** The reaction to a response that ends its connection: leave, as behind a load balancer, or connect again. */
   readonly onFarewell: 'leave' | 'connect';
+  /** Milliseconds that a client waits after each response; none by default. */
+  readonly pause?: number;
   /** Keeps connections alive; true by default. */
   readonly keepAlive?: boolean;
   /** The trusted authority for https. */
@@ -42,7 +45,7 @@ export interface LoadOptions {
 
 /** Starts the clients. */
 export function startLoad(options: LoadOptions): Load {
-  const { origin, paths, clients, onFarewell, keepAlive = true, ca } = options;
+  const { origin, paths, clients, onFarewell, pause = 0, keepAlive = true, ca } = options;
   const { Agent, request } = origin.startsWith('https:') ? https : http;
   const tally: Tally = { answers: new Map(), farewells: 0, lost: [], refused: [] };
   const waiting: { count: number; resolve: () => void }[] = [];
@@ -74,6 +77,7 @@ export function startLoad(options: LoadOptions): Load {
         tally.farewells += 1;
         if (onFarewell === 'leave') break;
       }
+      if (pause > 0) await delay(pause);
     }
     agent.destroy();
   };
