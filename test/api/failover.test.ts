@@ -3,7 +3,16 @@ import { FailoverWorld } from '../support/failover/failover-world.js';
 import { runRound } from '../support/failover/round.js';
 import { PROMOTION, RESTART, SWITCHOVER } from '../support/failover/scenarios.js';
 import { requires } from '../support/programs.js';
+import { SCALE } from '../support/scale.js';
 import { SSHD_PROGRAMS } from '../support/sshd.js';
+
+/** The promotions in one life of the service, of which `npm run test:scale` tries a second one. */
+const ROUNDS = SCALE === 'full' ? ['first', 'second'] : ['first'];
+
+const PLANNED = [
+  ['restart', RESTART],
+  ...(SCALE === 'full' ? [['planned switchover', SWITCHOVER] as const] : []),
+] as const;
 
 /** Tests the whole chain on PostgreSQL of Debian: `npm run bench -- failover` runs more of it. */
 requires('postgresql', ...SSHD_PROGRAMS).describe('a database that fails over', () => {
@@ -14,7 +23,7 @@ requires('postgresql', ...SSHD_PROGRAMS).describe('a database that fails over', 
   afterEach(() => world.cluster.rejoin());
   afterAll(() => world.close());
 
-  it.each(['first', 'second'])(
+  it.each(ROUNDS)(
     'the %s promotion with lag: no serial twice, sshd refuses what was lost, leavers stay out',
     async () => {
       const report = await runRound(world, PROMOTION);
@@ -23,13 +32,8 @@ requires('postgresql', ...SSHD_PROGRAMS).describe('a database that fails over', 
     },
   );
 
-  it('a planned switchover ends no session', async () => {
-    const report = await runRound(world, { ...SWITCHOVER, leavings: [] });
-    expect(report).toMatchObject({ violations: [], lost: 0 });
-  });
-
-  it('a restart ends no session', async () => {
-    const report = await runRound(world, { ...RESTART, leavings: [] });
+  it.each(PLANNED)('a %s ends no session', async (_, scenario) => {
+    const report = await runRound(world, { ...scenario, leavings: [] });
     expect(report).toMatchObject({ violations: [], lost: 0 });
   });
 });

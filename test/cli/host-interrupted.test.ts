@@ -14,9 +14,13 @@ import { freePort } from '../support/free-port.js';
 import { ending, HOST_PROGRAMS, JoiningHost, ROOT_FOR_ALICE } from '../support/joining-host.js';
 import { findProgram, requires } from '../support/programs.js';
 import { RevocationServer } from '../support/revocation-server.js';
+import { atScale } from '../support/scale.js';
 
 /** The programs by which the script changes a host. */
 const CHANGING = ['mv', 'mkdir', 'rmdir', 'rm', 'ln'];
+
+/** Each step at full scale, or each of so many: a step takes three runs of the script. */
+const STRIDE = atScale({ small: 5, full: 1 });
 
 requires(...HOST_PROGRAMS).describe('/install-host.sh that is killed with kill -9', () => {
   let server: RevocationServer;
@@ -45,7 +49,7 @@ requires(...HOST_PROGRAMS).describe('/install-host.sh that is killed with kill -
         const [from, to] = way === 'joining' ? [apart, together] : [together, apart];
         const options = way === 'joining' ? joining : leaving;
         expect(steps[way]).toBeGreaterThan(10);
-        for (let step = 1; step <= steps[way]; step += 1) {
+        for (let step = 1; step <= steps[way]; step += STRIDE) {
           from.restore();
           await killer.killedBefore(step, options);
           await expectWorking(host);
