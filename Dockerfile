@@ -9,7 +9,7 @@ COPY packages/svc ./packages/svc
 RUN npm ci
 COPY scripts ./scripts
 COPY src ./src
-RUN npm run build && rm -r dist/demo
+RUN npm run build
 
 FROM node:24-slim
 ENV NODE_ENV=production SVC_DATA_DIR=/data

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { Client } from 'pg';
-import { GitHubStandIn } from '../dist/demo/github-stand-in/github-stand-in.js';
+import { GitHubStandIn } from '@svc/stand-ins/github';
 import { cpuColumns } from './cpu-time.js';
 import { reportKms, startWithKms } from './kms-keys.js';
 import { measureTurn, percentile, table } from './measure.js';

@@ -2,8 +2,8 @@ import 'reflect-metadata';
 import { join } from 'node:path';
 import { DataSource } from 'typeorm';
 import { createApp } from '../dist/create-app.js';
-import { startDemoIdentityProvider } from '../dist/demo/identity-provider/identity-provider.js';
-import { SoftwareKey } from '../dist/demo/software-key/software-key.js';
+import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 import {
   PINNED_ROOTS,
   trustAnchorFromPem,

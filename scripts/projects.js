@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { copyFileSync, mkdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { copyFileSync, globSync, mkdirSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { prepareOutputs } from './outputs.js';
 
 /** The folder of the checkout. */
@@ -13,19 +12,33 @@ export const COMPILER = join(ROOT, 'node_modules/typescript/bin/tsc');
 /** The layout of a Nest project, which the Nest command line and editors read as well. */
 const NEST = JSON.parse(readFileSync(join(ROOT, 'nest-cli.json'), 'utf8'));
 
-/** The configurations of the compiler, from the folder of the checkout. */
-export const CONFIGURATIONS = [NEST.compilerOptions.tsConfigPath];
+/** The packages that are compiled, from the folder of the checkout. The image lacks those that the server does not need. */
+const PACKAGES = globSync('packages/*/tsconfig.json', { cwd: ROOT }).map(dirname);
 
-const SERVER = {
-  sources: join(ROOT, NEST.sourceRoot),
-  outputs: join(ROOT, 'dist'),
-  memory: join(ROOT, 'dist/.tsbuildinfo'),
-  kept: ['svc.mjs'],
-};
+/** The configurations of the compiler, from the folder of the checkout. The server needs the outputs of the packages. */
+const CONFIGURATIONS = [
+  ...PACKAGES.map((folder) => `${folder}/tsconfig.json`),
+  NEST.compilerOptions.tsConfigPath,
+];
+
+const PROJECTS = [
+  ...PACKAGES.map((folder) => projectIn(folder, 'src', [])),
+  projectIn('.', NEST.sourceRoot, ['svc.mjs']),
+];
+
+function projectIn(folder, sources, kept) {
+  const outputs = join(ROOT, folder, 'dist');
+  return {
+    sources: join(ROOT, folder, sources),
+    outputs,
+    memory: join(outputs, '.tsbuildinfo'),
+    kept,
+  };
+}
 
 /** Removes the stale files of the build, and copies the assets that changed. */
 export function prepareBuild() {
-  prepareOutputs(SERVER);
+  PROJECTS.forEach(prepareOutputs);
 }
 
 /** Compiles the sources that changed. @throws Error when the compiler found an error, which it has printed */

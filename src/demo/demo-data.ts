@@ -2,8 +2,8 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { systemRandom } from '#platform/clock/random.js';
-import { codeOf } from './loopback/loopback-server.js';
-import type { SoftwareKeyState } from './software-key/software-key.js';
+import { codeOf } from '@svc/stand-ins/loopback-server';
+import type { SoftwareKeyState } from '@svc/stand-ins/software-key';
 
 const DEMO_DATA = z.object({
   /** SVC_JWT_SECRET, unless the environment sets it. */

@@ -23,11 +23,11 @@ import {
   portOf,
   refusePublicOrigin,
 } from './configuration.js';
-import { startDemoIdentityProvider } from './identity-provider/identity-provider.js';
-import { freePort } from './loopback/loopback-server.js';
+import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
+import { freePort } from '@svc/stand-ins/loopback-server';
 import { readDemoData, writeDemoData, type DemoData } from './demo-data.js';
 import { READY_PEOPLE } from './people/people.js';
-import { SoftwareKey } from './software-key/software-key.js';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { Tour } from './tour/tour.js';
 import { TourModule } from './tour/tour.module.js';
 

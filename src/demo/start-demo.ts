@@ -1,7 +1,7 @@
 import { runOrExit } from '../start.js';
 import { readArguments, USAGE, UsageError, type DemoArguments } from './arguments.js';
 import { serveDemo } from './serve.js';
-import { SoftwareKey } from './software-key/software-key.js';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { JSON_OUTPUT, TEXT_OUTPUT } from './console-output.js';
 import { runSteps } from './scenario/run-steps.js';
 import { newScenario, STEPS } from './scenario/scenario.js';

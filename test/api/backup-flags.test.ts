@@ -6,8 +6,8 @@ import {
   authenticatorData,
   clientDataJSON,
   FLAG,
-} from '../../src/demo/software-key/authenticator-messages.js';
-import { envelope, type GetOptions } from '../../src/demo/software-key/software-key.js';
+} from '@svc/stand-ins/authenticator-messages';
+import { envelope, type GetOptions } from '@svc/stand-ins/software-key';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 import { postForm } from '../support/oauth-flow.js';

@@ -7,13 +7,10 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import {
-  issueAttestationLeaf,
-  issueAuthority,
-} from '../../src/demo/software-key/attestation-authority.js';
-import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
-import { listenOnLoopback, stopServer } from '../../src/demo/loopback/loopback-server.js';
-import { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import { issueAttestationLeaf, issueAuthority } from '@svc/stand-ins/attestation-authority';
+import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
+import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startBrowser, openProfile } from '../support/browser.js';
 import { addChromiumKey } from '../support/chromium-key.js';
 import { Client, newAddress } from '../support/client.js';

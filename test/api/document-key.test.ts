@@ -1,7 +1,7 @@
 import { hkdfSync } from 'node:crypto';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, afterEach, expect, it } from 'vitest';
-import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
+import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
 import { openPrivateKey } from '../../src/domain/organizations/issuers/document-key/sealed-key.js';
 import { openSecret } from '../../src/platform/crypto/sealed-secret.js';
 import { KmsKeys } from '../../src/platform/kms/kms-keys.js';

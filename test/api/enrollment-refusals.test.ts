@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SoftwareKey, type CreateOptions } from '../../src/demo/software-key/software-key.js';
+import { SoftwareKey, type CreateOptions } from '@svc/stand-ins/software-key';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Answer, type Client } from '../support/client.js';
 import { rows } from '../support/rows.js';

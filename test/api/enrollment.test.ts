@@ -223,7 +223,7 @@ describe('enrollment', () => {
     const client = app.client();
     await client.signIn('refused@acme.example');
     const start = (await client.post('/enroll/webauthn/start', {})).json;
-    const { SoftwareKey } = await import('../../src/demo/software-key/software-key.js');
+    const { SoftwareKey } = await import('@svc/stand-ins/software-key');
     const stranger = new SoftwareKey(); // its own attestation root, which the service does not trust
     const answer = await client.post('/enroll/webauthn/complete', {
       state: start.state,

@@ -9,7 +9,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
-} from '../../src/demo/identity-provider/identity-provider.js';
+} from '@svc/stand-ins/identity-provider';
 import { freePort } from '../support/free-port.js';
 import { startLoad } from '../support/load.js';
 import { atScale } from '../support/scale.js';

@@ -1,7 +1,7 @@
 import { createSign, generateKeyPairSync } from 'node:crypto';
 import { calculateJwkThumbprint, decodeJwt, decodeProtectedHeader, exportJWK } from 'jose';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startSts, type RunningSts } from '../../src/demo/sts/sts-server.js';
+import { startSts, type RunningSts } from '@svc/stand-ins/sts';
 import { CleanUp } from '#domain/admin/clean-up/clean-up.service.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addApplication } from '../support/applications.js';

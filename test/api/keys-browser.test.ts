@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { startBrowser, openProfile, type BrowserProfile } from '../support/browser.js';
 import { addKey, keysOf, touchedAgo } from '../support/keys.js';

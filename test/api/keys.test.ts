@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { newAddress, type Answer, type Client } from '../support/client.js';
 import { DpopKey } from '../support/dpop-key.js';

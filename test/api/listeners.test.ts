@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
-} from '../../src/demo/identity-provider/identity-provider.js';
+} from '@svc/stand-ins/identity-provider';
 import { Listeners } from '../../src/listeners.service.js';
 import { systemClock } from '../../src/platform/clock/clock.js';
 import { ErrorRenderer } from '../../src/platform/http/errors/error-renderer.service.js';

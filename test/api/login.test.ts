@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { auditOf, count, rows } from '../support/rows.js';
 

@@ -1,6 +1,6 @@
 import { Client as Connection } from 'pg';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { operatorAccess } from '../../src/domain/admin/operator-access/compose-access.js';
 import { isLostRace } from '../../src/platform/database/statements/faults.js';
 import { startTestApp, type TestApp } from '../support/app.js';

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
-} from '../../src/demo/identity-provider/identity-provider.js';
+} from '@svc/stand-ins/identity-provider';
 import { openS3Object } from '../../src/platform/object-store/s3-object.js';
 import { startConfigStore, type ConfigStore } from '../support/config-store.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

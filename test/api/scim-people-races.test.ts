@@ -1,6 +1,6 @@
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { FIDO2 } from '../support/fido2-grant.js';
 import { newAddress, type Answer, type Client } from '../support/client.js';
 import { postForm } from '../support/oauth-flow.js';

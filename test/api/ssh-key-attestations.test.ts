@@ -1,8 +1,8 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { parseCertificate } from '#domain/keys/authenticators/attestation/certificate.js';
 import { trustAnchorFromPem } from '#domain/keys/authenticators/attestation/trust-anchors.js';
-import { issueAuthority } from '../../src/demo/software-key/attestation-authority.js';
-import { FLAG } from '../../src/demo/software-key/authenticator-messages.js';
+import { issueAuthority } from '@svc/stand-ins/attestation-authority';
+import { FLAG } from '@svc/stand-ins/authenticator-messages';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Answer, type Client } from '../support/client.js';
 import { addMember, idOf, orgApi } from '../support/org-api.js';

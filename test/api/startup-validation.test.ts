@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
-} from '../../src/demo/identity-provider/identity-provider.js';
+} from '@svc/stand-ins/identity-provider';
 import { VARIABLES } from '../../src/platform/config/table/table.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { run } from '../support/entry-point.js';

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
-} from '../../src/demo/identity-provider/identity-provider.js';
+} from '@svc/stand-ins/identity-provider';
 import { Client } from '../support/client.js';
 import { freePort } from '../support/free-port.js';
 import { startServerProcess, type ServerProcess } from '../support/server-process.js';

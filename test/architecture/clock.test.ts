@@ -3,7 +3,8 @@ import { productFiles, type SourceFile } from './import-graph.js';
 
 const READS = /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\brandom(?:Bytes|FillSync|UUID)\b/;
 
-const CLOCKS = /^(?:src\/platform\/clock\/|packages\/svc\/src\/program\/clock\.ts$)/;
+const CLOCKS =
+  /^(?:src\/platform\/clock\/|packages\/(?:svc\/src\/program|stand-ins\/src)\/clock\.ts$)/;
 
 /** The files outside platform/clock, and the clock of the command, that read the time or draw random bytes. */
 function readersOf(files: readonly SourceFile[]): string[] {

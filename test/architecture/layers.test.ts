@@ -131,16 +131,22 @@ describe('layers', () => {
     expect(thrown.map(({ path }) => path)).toEqual([]);
   });
 
-  it('no file imports the demo, and main.ts and migrate.ts do not reach it', () => {
+  it('no file imports the demo or a stand-in, and main.ts and migrate.ts reach neither', () => {
     const demo = (from: string, target: string) =>
-      layerOf(from) !== 'demo' && target.startsWith('src/demo/');
+      layerOf(from) !== 'demo' &&
+      from.startsWith('src/') &&
+      /^(?:src\/demo|packages\/stand-ins)\//.test(target);
     expect(violations(files, demo)).toEqual([]);
     for (const entry of ['src/main.ts', 'src/migrate.ts', 'src/admin.ts']) {
       const reached = [...reachableFrom(entry)];
       expect(reached).toContain('src/platform/database/migrations.ts');
-      expect(reached.filter((path) => path.startsWith('src/demo/'))).toEqual([]);
+      expect(reached.filter((path) => /^src\/demo\/|^packages\/stand-ins\//.test(path))).toEqual(
+        [],
+      );
     }
-    expect(reachableFrom('src/demo/main.ts')).toContain('src/demo/software-key/software-key.ts');
+    expect(reachableFrom('src/demo/main.ts')).toContain(
+      'packages/stand-ins/src/software-key/software-key.ts',
+    );
   });
 
   it('the command imports nothing of the server and no package', () => {

@@ -2,8 +2,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { listenOnLoopback, stopServer } from '../../src/demo/loopback/loopback-server.js';
-import { startSts, type RunningSts } from '../../src/demo/sts/sts-server.js';
+import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
+import { startSts, type RunningSts } from '@svc/stand-ins/sts';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { AWS_COMMANDS, requiresAws } from '../support/aws-command.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';

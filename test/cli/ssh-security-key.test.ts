@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { issueAttestationLeaf } from '../../src/demo/software-key/attestation-authority.js';
+import { issueAttestationLeaf } from '@svc/stand-ins/attestation-authority';
 import type { EnrolledUser } from '../support/app.js';
 import { HARDWARE_SSH_NEEDS, startHardwareSsh, type HardwareSsh } from '../support/hardware-ssh.js';
 import { requires } from '../support/programs.js';

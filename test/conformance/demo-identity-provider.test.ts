@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
+import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
 import { followToCallback } from '../support/fake-idp.js';
 import { upstreamSuite, BROWSER, complete, REDIRECT_URI, settingsOf } from '../support/upstream.js';
 

@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { addApplication, type Application } from '../support/applications.js';
 import { newAddress, type Answer } from '../support/client.js';

@@ -8,13 +8,9 @@ import {
 import { parseSshPublicKey } from '#domain/ssh/openssh/public-key.js';
 import { sshString, uint32 } from '#domain/ssh/openssh/wire.js';
 import { verifyKeyAttestation, type ProvenKey } from '#domain/ssh/hardware-keys/key-attestation.js';
-import { issueAuthority } from '../../src/demo/software-key/attestation-authority.js';
-import { encodeCbor, FLAG } from '../../src/demo/software-key/authenticator-messages.js';
-import {
-  aaguidExtension,
-  basicConstraints,
-  extension,
-} from '../../src/demo/software-key/certificates.js';
+import { issueAuthority } from '@svc/stand-ins/attestation-authority';
+import { encodeCbor, FLAG } from '@svc/stand-ins/authenticator-messages';
+import { aaguidExtension, basicConstraints, extension } from '@svc/stand-ins/certificates';
 import { AAGUID, aaguidBytes, leafSubject, NOW } from '../support/soft-key.js';
 import { SecurityKeyVendor, type SshKeyTampering } from '../support/ssh-security-key.js';
 

@@ -5,7 +5,7 @@ import {
   credentialIdOf,
   type VerifiedAssertion,
 } from '#domain/keys/authenticators/webauthn-ceremonies.service.js';
-import { encodeCbor, FLAG } from '../../src/demo/software-key/authenticator-messages.js';
+import { encodeCbor, FLAG } from '@svc/stand-ins/authenticator-messages';
 import {
   assertion,
   ceremonies,

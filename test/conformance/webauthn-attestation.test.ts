@@ -1,14 +1,14 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { OctetString } from 'asn1js';
 import { describe, expect, it } from 'vitest';
-import { FLAG } from '../../src/demo/software-key/authenticator-messages.js';
+import { FLAG } from '@svc/stand-ins/authenticator-messages';
 import {
   aaguidExtension,
   AAGUID_EXTENSION,
   basicConstraints,
   extension,
   keyUsage,
-} from '../../src/demo/software-key/certificates.js';
+} from '@svc/stand-ins/certificates';
 import {
   AAGUID,
   aaguidBytes,

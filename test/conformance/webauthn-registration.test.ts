@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { coseKey, encodeCbor, FLAG } from '../../src/demo/software-key/authenticator-messages.js';
+import { coseKey, encodeCbor, FLAG } from '@svc/stand-ins/authenticator-messages';
 import {
   AAGUID,
   ceremonies,

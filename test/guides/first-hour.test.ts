@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
+import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { createTestDatabase } from '../support/database.js';
 import { freePort } from '../support/free-port.js';

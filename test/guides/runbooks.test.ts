@@ -4,7 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
-} from '../../src/demo/identity-provider/identity-provider.js';
+} from '@svc/stand-ins/identity-provider';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { createTestDatabase } from '../support/database.js';
 import { Client } from '../support/client.js';

@@ -14,8 +14,8 @@ import {
   type FailoverLimits,
 } from '../../src/domain/admin/database-failover/failover-limits.js';
 import { createApp, type BuiltApplication } from '../../src/create-app.js';
-import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
-import { SoftwareKey, type SoftwareKeyOptions } from '../../src/demo/software-key/software-key.js';
+import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
+import { SoftwareKey, type SoftwareKeyOptions } from '@svc/stand-ins/software-key';
 import { CONFIG, type Config } from '../../src/platform/config/config.js';
 import {
   configurationOf,

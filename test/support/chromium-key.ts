@@ -1,11 +1,8 @@
 import { generateKeyPairSync, hash, randomBytes, sign } from 'node:crypto';
 import type { Page } from 'playwright-core';
 import { parse as uuidBytes } from 'uuid';
-import {
-  issueAttestationLeaf,
-  issueAuthority,
-} from '../../src/demo/software-key/attestation-authority.js';
-import { attestationObject } from '../../src/demo/software-key/authenticator-messages.js';
+import { issueAttestationLeaf, issueAuthority } from '@svc/stand-ins/attestation-authority';
+import { attestationObject } from '@svc/stand-ins/authenticator-messages';
 import type { TestApp } from './app.js';
 
 /** The offset of the AAGUID in the authenticator data of a registration (WebAuthn §6.5.1). */

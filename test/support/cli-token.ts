@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import type { TestApp } from './app.js';
 import { fido2Answer } from './fido2-grant.js';
 import { newDpopKey, type DpopKey } from './oauth-flow.js';

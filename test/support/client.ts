@@ -1,5 +1,5 @@
 import { parseSetCookie, stringifyCookie } from 'cookie';
-import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 
 /** A response with its body. */
 export interface Answer {

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll } from 'vitest';
-import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type EnrolledUser, type TestApp } from './app.js';
 import { openProfile, startBrowser, type BrowserProfile } from './browser.js';
 import type { Client } from './client.js';

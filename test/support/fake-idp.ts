@@ -4,7 +4,7 @@ import { createServer as createHttpsServer } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { CompactSign, exportJWK, generateKeyPair } from 'jose';
-import { listenOnLoopback, stopServer } from '../../src/demo/loopback/loopback-server.js';
+import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 
 /** A JSON object; undefined removes a member. */
 export type Json = Readonly<Record<string, unknown>>;

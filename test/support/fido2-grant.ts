@@ -1,4 +1,4 @@
-import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import type { TestApp } from './app.js';
 import type { Answer } from './client.js';
 import { postForm, type DpopKey } from './oauth-flow.js';

@@ -1,5 +1,5 @@
-import { GitHubStandIn } from '../../src/demo/github-stand-in/github-stand-in.js';
-import type { StandInInstallation } from '../../src/demo/github-stand-in/stand-in-state.js';
+import { GitHubStandIn } from '@svc/stand-ins/github';
+import type { StandInInstallation } from '@svc/stand-ins/github-state';
 import { startTestApp, type EnrolledUser, type TestApp, type TestAppOptions } from './app.js';
 import { newAddress, type Answer, type Client } from './client.js';
 import { foundOrganization, type ScimOrganization } from './scim-organization.js';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { trustAnchorFromPem } from '#domain/keys/authenticators/attestation/trust-anchors.js';
-import { issueAttestationLeaf } from '../../src/demo/software-key/attestation-authority.js';
+import { issueAttestationLeaf } from '@svc/stand-ins/attestation-authority';
 import { startTestApp, type TestApp } from './app.js';
 import { PROVIDER_NEEDS, SecurityKeyProvider } from './security-key-provider.js';
 import { AAGUID, aaguidBytes } from './soft-key.js';

@@ -7,7 +7,7 @@ import {
   type JWK,
   type CryptoKey,
 } from 'jose';
-import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import type { TestApp } from './app.js';
 import { newAddress, type Answer, type Client } from './client.js';
 

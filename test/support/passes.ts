@@ -1,4 +1,4 @@
-import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import type { TestApp } from './app.js';
 import { newAddress, type Answer, type Client } from './client.js';
 import { idOf, orgApi } from './org-api.js';

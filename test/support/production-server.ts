@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
+import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
 import { Client } from './client.js';
 import { createTestDatabase } from './database.js';
 import { freePort } from './free-port.js';

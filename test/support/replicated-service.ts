@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { writePrivateKey } from '../../src/domain/ssh/openssh/private-key.js';
-import { startDemoIdentityProvider } from '../../src/demo/identity-provider/identity-provider.js';
-import { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type TestApp } from './app.js';
 import { Client } from './client.js';
 import { createTestDatabase } from './database.js';

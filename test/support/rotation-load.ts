@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { publicKeyBlob, publicKeyLine } from '../../src/domain/ssh/openssh/private-key.js';
-import type { SoftwareKey } from '../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import type { TestApp } from './app.js';
 import { addApplication, type Application } from './applications.js';
 import { newAddress, type Answer, type Client } from './client.js';

@@ -8,8 +8,8 @@ import {
 import { createServer, type ServerResponse } from 'node:http';
 import { inflateRawSync } from 'node:zlib';
 import { SignedXml, type SignatureAlgorithm } from 'xml-crypto';
-import { issueCertificate } from '../../src/demo/software-key/certificates.js';
-import { listenOnLoopback, stopServer } from '../../src/demo/loopback/loopback-server.js';
+import { issueCertificate } from '@svc/stand-ins/certificates';
+import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 import type { Client } from './client.js';
 
 const SHA256 = 'http://www.w3.org/2001/04/xmlenc#sha256';

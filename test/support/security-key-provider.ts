@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { GeneratedCertificate } from '../../src/demo/software-key/certificates.js';
+import type { GeneratedCertificate } from '@svc/stand-ins/certificates';
 import { AAGUID, aaguidBytes } from './soft-key.js';
 
 /** The programs and headers that {@link SecurityKeyProvider.build} needs. */

@@ -10,10 +10,7 @@ import type {
   AuthenticationResponseJSON,
   RegistrationResponseJSON,
 } from '#domain/keys/authenticators/ceremony/webauthn-json.js';
-import {
-  issueAttestationLeaf,
-  issueAuthority,
-} from '../../src/demo/software-key/attestation-authority.js';
+import { issueAttestationLeaf, issueAuthority } from '@svc/stand-ins/attestation-authority';
 import {
   assertionSignature,
   attestationObject,
@@ -22,13 +19,9 @@ import {
   clientDataJSON,
   FLAG,
   type SimulatedFormat,
-} from '../../src/demo/software-key/authenticator-messages.js';
-import type {
-  CertificateRequest,
-  GeneratedCertificate,
-  Name,
-} from '../../src/demo/software-key/certificates.js';
-import { envelope } from '../../src/demo/software-key/software-key.js';
+} from '@svc/stand-ins/authenticator-messages';
+import type { CertificateRequest, GeneratedCertificate, Name } from '@svc/stand-ins/certificates';
+import { envelope } from '@svc/stand-ins/software-key';
 
 export const ORIGIN = 'http://localhost:3000';
 export const RP_ID = 'localhost';

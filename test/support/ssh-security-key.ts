@@ -1,19 +1,13 @@
 import { generateKeyPairSync, hash, sign, type KeyObject } from 'node:crypto';
 import { sshString, sshStrings, uint32 } from '#domain/ssh/openssh/wire.js';
-import {
-  issueAttestationLeaf,
-  issueAuthority,
-} from '../../src/demo/software-key/attestation-authority.js';
+import { issueAttestationLeaf, issueAuthority } from '@svc/stand-ins/attestation-authority';
 import {
   authenticatorData,
   coseKey,
   encodeCbor,
   FLAG,
-} from '../../src/demo/software-key/authenticator-messages.js';
-import type {
-  CertificateRequest,
-  GeneratedCertificate,
-} from '../../src/demo/software-key/certificates.js';
+} from '@svc/stand-ins/authenticator-messages';
+import type { CertificateRequest, GeneratedCertificate } from '@svc/stand-ins/certificates';
 import { AAGUID, aaguidBytes } from './soft-key.js';
 
 /** The kinds of SSH key that a security key makes. */

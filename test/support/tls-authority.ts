@@ -1,10 +1,6 @@
 import { GeneralName, GeneralNames } from 'pkijs';
-import { issueAuthority } from '../../src/demo/software-key/attestation-authority.js';
-import {
-  basicConstraints,
-  extension,
-  issueCertificate,
-} from '../../src/demo/software-key/certificates.js';
+import { issueAuthority } from '@svc/stand-ins/attestation-authority';
+import { basicConstraints, extension, issueCertificate } from '@svc/stand-ins/certificates';
 
 /** An unknown certificate authority, and a server certificate for `localhost` that it signed; all PEM. */
 export interface TlsAuthority {

@@ -1,8 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { parseCookie } from 'cookie';
 import { systemRandom } from '#platform/clock/random.js';
-import { listenOnLoopback, stopServer } from '../loopback/loopback-server.js';
-import { sendPlainPage } from '../loopback/plain-page.js';
+import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
+import { sendPlainPage } from '@svc/stand-ins/plain-page';
 import { endedPage, signedInPage, signedOutPage, WATCH_SCRIPT, type AccessState } from './pages.js';
 import {
   RelyingParty,

@@ -1,4 +1,4 @@
-import { escapeHtml, type PlainPage } from '../loopback/plain-page.js';
+import { escapeHtml, type PlainPage } from '@svc/stand-ins/plain-page';
 
 const TITLE = 'Demo application';
 

@@ -4,7 +4,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { readStaticFiles } from '../../features/pages/static-files.js';
-import type { CreateOptions, GetOptions } from '../software-key/software-key.js';
+import type { CreateOptions, GetOptions } from '@svc/stand-ins/software-key';
 import { BrowserKey } from './browser-key.js';
 import { CREATE_OPTIONS, GET_OPTIONS } from './browser-key.schemas.js';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CreateOptions, GetOptions } from '../software-key/software-key.js';
+import type { CreateOptions, GetOptions } from '@svc/stand-ins/software-key';
 
 const bytes = z.string().max(2048);
 const userVerification = z.enum(['required', 'preferred', 'discouraged']).default('preferred');

@@ -9,7 +9,7 @@ import type {
   KeyAccount,
   SoftwareKey,
   SoftwareKeyState,
-} from '../software-key/software-key.js';
+} from '@svc/stand-ins/software-key';
 
 /** The most accounts that a page offers. */
 const MOST_ACCOUNTS = 6;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { startSts, type RoleSession } from '../sts/sts-server.js';
+import { startSts, type RoleSession } from '@svc/stand-ins/sts';
 import type { ScenarioContext, StepResult } from './step.js';
 
 const AWS_CREDENTIAL = z.object({ id_token: z.string(), expires_in: z.number() });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { CreateOptions, GetOptions, SoftwareKey } from '../software-key/software-key.js';
+import type { CreateOptions, GetOptions, SoftwareKey } from '@svc/stand-ins/software-key';
 import type { HttpClient } from './http-client.js';
 
 const CREATION = z.object({ state: z.string(), publicKey: z.custom<CreateOptions>() });

@@ -1,5 +1,5 @@
 import { systemRandom } from '#platform/clock/random.js';
-import type { SoftwareKey } from '../software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { getAwsCredentials } from './aws-steps.js';
 import { HttpClient } from './http-client.js';
 import { enrollSoftwareKey, listKeys, logInAgain, signInUpstream } from './key-steps.js';

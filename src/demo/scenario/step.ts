@@ -1,4 +1,4 @@
-import type { SoftwareKey } from '../software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import type { HttpClient } from './http-client.js';
 import type { LocalSshd } from './ssh/local-sshd.js';
 

@@ -5,13 +5,13 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { systemClock } from '#platform/clock/clock.js';
-import { freePort } from '../loopback/loopback-server.js';
+import { freePort } from '@svc/stand-ins/loopback-server';
 import { READY_PEOPLE } from '../people/people.js';
 import { HttpClient, unexpected } from '../scenario/http-client.js';
-import { findOpenSsh, type OpenSsh } from '../sshd/open-ssh.js';
-import { sshArguments } from '../sshd/ssh-arguments.js';
-import { replaceFile } from '../sshd/sshd-files.js';
-import { startSshd, type SshdProcess } from '../sshd/sshd-process.js';
+import { findOpenSsh, type OpenSsh } from '@svc/stand-ins/open-ssh';
+import { sshArguments } from '@svc/stand-ins/ssh-arguments';
+import { replaceFile } from '@svc/stand-ins/sshd-files';
+import { startSshd, type SshdProcess } from '@svc/stand-ins/sshd-process';
 
 const run = promisify(execFile);
 

@@ -1,7 +1,7 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { GitHubStandIn } from '../../../src/demo/github-stand-in/github-stand-in.js';
-import type { StandInInstallation } from '../../../src/demo/github-stand-in/stand-in-state.js';
+import { GitHubStandIn } from '@svc/stand-ins/github';
+import type { StandInInstallation } from '@svc/stand-ins/github-state';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { startBrowser, type BrowserProfile } from '../../support/browser.js';
 import { HOSTILE, KeyboardWalk, openAs, openWithoutScripts } from '../../support/console.js';

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Client as Database } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { GitHubStandIn } from '../../../src/demo/github-stand-in/github-stand-in.js';
+import { GitHubStandIn } from '@svc/stand-ins/github';
 import { startTestApp } from '../../support/app.js';
 import { runScript } from '../../support/child-script.js';
 import { Client, newAddress } from '../../support/client.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { GitHubStandIn } from '../../../src/demo/github-stand-in/github-stand-in.js';
-import type { StandInInstallation } from '../../../src/demo/github-stand-in/stand-in-state.js';
+import { GitHubStandIn } from '@svc/stand-ins/github';
+import type { StandInInstallation } from '@svc/stand-ins/github-state';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { authorize, link } from '../../support/github.js';
 import { count, rows } from '../../support/rows.js';

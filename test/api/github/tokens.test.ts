@@ -1,9 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import {
-  PLANTED_TEXT,
-  type StandInFault,
-} from '../../../src/demo/github-stand-in/stand-in-state.js';
+import { PLANTED_TEXT, type StandInFault } from '@svc/stand-ins/github-state';
 import { startTestApp } from '../../support/app.js';
 import type { Answer, Client } from '../../support/client.js';
 import {

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { SignedWebhook } from '../../../src/demo/github-stand-in/github-stand-in.js';
+import type { SignedWebhook } from '@svc/stand-ins/github';
 import { newAddress, type Answer } from '../../support/client.js';
 import { askToken, startGitHubApplication, type GitHubApplication } from '../../support/github.js';
 import { count, rows } from '../../support/rows.js';

@@ -1,8 +1,8 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { decodeProtectedHeader } from 'jose';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { issueAuthority } from '../../../src/demo/software-key/attestation-authority.js';
-import { basicConstraints, issueCertificate } from '../../../src/demo/software-key/certificates.js';
+import { issueAuthority } from '@svc/stand-ins/attestation-authority';
+import { basicConstraints, issueCertificate } from '@svc/stand-ins/certificates';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { claimsOf } from '../../support/applications.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';

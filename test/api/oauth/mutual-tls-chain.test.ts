@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect as connectPlainly, createServer, type AddressInfo } from 'node:net';
 import { connect, getCiphers, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { issueAuthority } from '../../../src/demo/software-key/attestation-authority.js';
+import { issueAuthority } from '@svc/stand-ins/attestation-authority';
 import {
   basicConstraints,
   extension,
@@ -11,7 +11,7 @@ import {
   keyUsage,
   type CertificateRequest,
   type GeneratedCertificate,
-} from '../../../src/demo/software-key/certificates.js';
+} from '@svc/stand-ins/certificates';
 import { addApplication } from '../../support/applications.js';
 import { newAddress } from '../../support/client.js';
 import { startSecureApp, type SecureApp } from '../../support/secure-app.js';

@@ -1,12 +1,8 @@
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import * as client from 'openid-client';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { issueAuthority } from '../../../src/demo/software-key/attestation-authority.js';
-import {
-  basicConstraints,
-  issueCertificate,
-  type Name,
-} from '../../../src/demo/software-key/certificates.js';
+import { issueAuthority } from '@svc/stand-ins/attestation-authority';
+import { basicConstraints, issueCertificate, type Name } from '@svc/stand-ins/certificates';
 import { addApplication, claimsOf } from '../../support/applications.js';
 import { newAddress } from '../../support/client.js';
 import { sendSecurely } from '../../support/https-client.js';

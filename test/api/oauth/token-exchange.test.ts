@@ -1,7 +1,7 @@
 import { X509Certificate, generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { basicConstraints, issueCertificate } from '../../../src/demo/software-key/certificates.js';
-import type { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
+import { basicConstraints, issueCertificate } from '@svc/stand-ins/certificates';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf, type Application } from '../../support/applications.js';
 import type { Answer, Client } from '../../support/client.js';

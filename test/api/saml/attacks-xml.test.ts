@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import { listenOnLoopback, stopServer } from '../../../src/demo/loopback/loopback-server.js';
+import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 import {
   attackSuite,
   expectAccepted,

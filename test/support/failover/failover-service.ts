@@ -5,8 +5,8 @@ import { writePrivateKey } from '../../../src/domain/ssh/openssh/private-key.js'
 import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
-} from '../../../src/demo/identity-provider/identity-provider.js';
-import { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
+} from '@svc/stand-ins/identity-provider';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { runScript, type ChildScript } from '../child-script.js';
 import { Client } from '../client.js';
 import { freePort } from '../free-port.js';

@@ -1,4 +1,4 @@
-import type { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { newAddress, type Answer, type Client } from '../client.js';
 import { CALLBACK } from '../oauth-flow.js';
 import { ReplicatedPostgres, type ClusterOptions } from '../replicated-postgres.js';

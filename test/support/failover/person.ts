@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { newAddress, type Answer, type Client } from '../client.js';
 import { fido2Answer } from '../fido2-grant.js';
 import { newCodeFields, postForm } from '../oauth-flow.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect } from 'vitest';
-import type { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import type { TestApp } from '../app.js';
 import { newAddress, type Answer, type Client } from '../client.js';
 import { rows } from '../rows.js';

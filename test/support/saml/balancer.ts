@@ -1,6 +1,6 @@
 import { createServer, request } from 'node:http';
 import { pipeline } from 'node:stream';
-import { listenOnLoopback, stopServer } from '../../../src/demo/loopback/loopback-server.js';
+import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 
 /** A load balancer before replicas: each request goes to the next one. */
 export interface Balancer {

@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { basicConstraints, issueCertificate } from '../../../src/demo/software-key/certificates.js';
+import { basicConstraints, issueCertificate } from '@svc/stand-ins/certificates';
 
 /** A signing key of an identity provider and its self-signed certificate, both PEM. */
 export interface SigningCertificate {

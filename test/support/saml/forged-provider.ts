@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { listenOnLoopback, stopServer } from '../../../src/demo/loopback/loopback-server.js';
+import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 import { makeSigningCertificate, type SigningCertificate } from './certificate.js';
 import {
   assertionFields,

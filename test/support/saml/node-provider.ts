@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { listenOnLoopback, stopServer } from '../../../src/demo/loopback/loopback-server.js';
+import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 import { makeSigningCertificate } from './certificate.js';
 import { ALG, BINDING, NAME_ID } from './saml-names.js';
 import { samlify, type SamlifyProvider, type SamlifyServiceProvider } from './samlify.js';

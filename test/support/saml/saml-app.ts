@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import type { TestApp } from '../app.js';
 import type { Client } from '../client.js';
 import { count, rows } from '../rows.js';

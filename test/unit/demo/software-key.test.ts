@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { credentialIdOf } from '#domain/keys/authenticators/webauthn-ceremonies.service.js';
-import { SoftwareKey } from '../../../src/demo/software-key/software-key.js';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { ceremonies, CHALLENGE, NOW, ORIGIN, USER_HANDLE } from '../../support/soft-key.js';
 
 const user = { id: USER_HANDLE, name: 'ada@example.com', displayName: 'Ada' };

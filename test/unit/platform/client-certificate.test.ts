@@ -5,8 +5,8 @@ import { createServer, request, type ServerOptions } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { issueAuthority } from '../../../src/demo/software-key/attestation-authority.js';
-import { basicConstraints, issueCertificate } from '../../../src/demo/software-key/certificates.js';
+import { issueAuthority } from '@svc/stand-ins/attestation-authority';
+import { basicConstraints, issueCertificate } from '@svc/stand-ins/certificates';
 import { clientCertificateOf } from '../../../src/platform/http/request/client-certificate.js';
 import { makeTlsAuthority } from '../../support/tls-authority.js';
 

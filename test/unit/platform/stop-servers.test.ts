@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { requestEdge } from '#platform/http/contract/edge-step.js';
 import { RequestsInFlight } from '#platform/http/server/requests-in-flight.service.js';
 import { stopServers } from '#platform/http/server/stop-servers.js';
-import { listenOnLoopback, stopServer } from '../../../src/demo/loopback/loopback-server.js';
+import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 
 describe('stopping servers', () => {
   let requests: RequestsInFlight;

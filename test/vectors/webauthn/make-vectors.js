@@ -1,7 +1,7 @@
 // Makes the golden ceremonies beside this file, with the software key: `npm run build && node test/vectors/webauthn/make-vectors.js`.
 // Keys and signatures are new each time; the clock, the challenges and the model stand still.
 import { writeFileSync } from 'node:fs';
-import { SoftwareKey } from '../../../dist/demo/software-key/software-key.js';
+import { SoftwareKey } from '@svc/stand-ins/software-key';
 
 const origin = 'https://login.example.com';
 const rpId = 'login.example.com';

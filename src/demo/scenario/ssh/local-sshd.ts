@@ -3,10 +3,10 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { freePort } from '../../loopback/loopback-server.js';
-import { findOpenSsh } from '../../sshd/open-ssh.js';
-import { sshArguments } from '../../sshd/ssh-arguments.js';
-import { startSshd, type SshdProcess } from '../../sshd/sshd-process.js';
+import { freePort } from '@svc/stand-ins/loopback-server';
+import { findOpenSsh } from '@svc/stand-ins/open-ssh';
+import { sshArguments } from '@svc/stand-ins/ssh-arguments';
+import { startSshd, type SshdProcess } from '@svc/stand-ins/sshd-process';
 
 const run = promisify(execFile);
 

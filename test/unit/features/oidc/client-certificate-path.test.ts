@@ -8,7 +8,7 @@ import {
   issueCertificate,
   keyUsage,
   type GeneratedCertificate,
-} from '../../../../src/demo/software-key/certificates.js';
+} from '@svc/stand-ins/certificates';
 
 const now = new Date();
 const validity = {

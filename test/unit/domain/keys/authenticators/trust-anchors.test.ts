@@ -7,11 +7,8 @@ import {
 } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import { completeChain } from '#domain/keys/authenticators/attestation/certificate-path.js';
 import { VENDOR_INTERMEDIATES } from '#domain/keys/authenticators/attestation/vendor-intermediates.js';
-import {
-  issueAttestationLeaf,
-  issueAuthority,
-} from '../../../../../src/demo/software-key/attestation-authority.js';
-import { basicConstraints } from '../../../../../src/demo/software-key/certificates.js';
+import { issueAttestationLeaf, issueAuthority } from '@svc/stand-ins/attestation-authority';
+import { basicConstraints } from '@svc/stand-ins/certificates';
 
 const NOW = new Date('2026-01-15T12:00:00Z');
 

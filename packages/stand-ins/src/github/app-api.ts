@@ -1,6 +1,5 @@
 import { verify } from 'node:crypto';
-import { systemClock } from '#platform/clock/clock.js';
-import { systemRandom } from '#platform/clock/random.js';
+import { systemClock, systemRandom } from '../clock.js';
 import {
   BAD_CREDENTIALS,
   NOT_FOUND,

@@ -1,13 +1,5 @@
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import type {
-  AuthenticationResponseJSON,
-  CreationOptionsJSON,
-  RegistrationResponseJSON,
-  RequestOptionsJSON,
-  UserVerification,
-} from '#domain/keys/authenticators/ceremony/webauthn-json.js';
-import { systemClock } from '#platform/clock/clock.js';
-import { systemRandom } from '#platform/clock/random.js';
+import { systemClock, systemRandom } from '../clock.js';
 import { issueAttestationLeaf, issueAuthority } from './attestation-authority.js';
 import {
   assertionSignature,
@@ -19,6 +11,16 @@ import {
   type SimulatedFormat,
 } from './authenticator-messages.js';
 import type { GeneratedCertificate } from './certificates.js';
+import type {
+  CeremonyAnswer,
+  CreateOptions,
+  GetOptions,
+  KeyAssertion,
+  KeyRegistration,
+  PinDemand,
+} from './ceremony-messages.js';
+
+export type { CreateOptions, GetOptions } from './ceremony-messages.js';
 
 /** The default model of the software key, which belongs to no vendor. */
 const SOFTWARE_AAGUID = 'c0ffee00-5f70-4a7e-8e1d-50f7a4e0ce01';
@@ -50,25 +52,6 @@ export interface SoftwareKeyState {
     readonly privateKey: string;
   }[];
 }
-
-/** The options of `create()` that a key reads. */
-export type CreateOptions = Pick<
-  CreationOptionsJSON,
-  'challenge' | 'pubKeyCredParams' | 'excludeCredentials'
-> & {
-  readonly rp: { readonly id: string };
-  readonly user: { readonly id: string; readonly name?: string | undefined };
-  readonly authenticatorSelection: { readonly userVerification: UserVerification };
-};
-
-/** The options of `get()` that a key reads. */
-export type GetOptions = Pick<
-  RequestOptionsJSON,
-  'challenge' | 'rpId' | 'allowCredentials' | 'userVerification'
-> & {
-  /** The user handle of the account that the user chose, where the options name no credential. */
-  readonly account?: string | undefined;
-};
 
 /** An account of a key, as the browser shows it where the user chooses one. */
 export interface KeyAccount {
@@ -145,7 +128,7 @@ export class SoftwareKey {
    *
    * @throws Error when the key holds one of the excluded credentials, or ES256 is not offered
    */
-  create(options: CreateOptions, origin: string): RegistrationResponseJSON {
+  create(options: CreateOptions, origin: string): KeyRegistration {
     const excluded = new Set(options.excludeCredentials.map(({ id }) => id));
     if (this.#credentials.some(({ id }) => excluded.has(id.toString('base64url')))) {
       throw new Error('InvalidStateError: this key is registered already');
@@ -195,7 +178,7 @@ export class SoftwareKey {
    *
    * @throws Error when the key has no such credential
    */
-  get(options: GetOptions, origin: string): AuthenticationResponseJSON {
+  get(options: GetOptions, origin: string): KeyAssertion {
     const isU2f = this.#format === 'fido-u2f';
     const allowed = new Set(options.allowCredentials.map(({ id }) => id));
     const credential = this.#credentials.findLast(
@@ -221,7 +204,7 @@ export class SoftwareKey {
   }
 
   /** Sets user presence always, and user verification when the key has a PIN and the options allow it. */
-  #flags(userVerification: UserVerification): number {
+  #flags(userVerification: PinDemand): number {
     const verifies = this.#format === 'packed' && userVerification !== 'discouraged';
     return FLAG.userPresent | (verifies ? FLAG.userVerified : 0);
   }
@@ -233,9 +216,7 @@ export class SoftwareKey {
 }
 
 /** Returns the fields that a registration and an assertion share. */
-export function envelope(
-  credentialId: Buffer,
-): Pick<RegistrationResponseJSON, 'id' | 'rawId' | 'type' | 'clientExtensionResults'> {
+export function envelope(credentialId: Buffer): CeremonyAnswer {
   const id = credentialId.toString('base64url');
   return { id, rawId: id, type: 'public-key', clientExtensionResults: {} };
 }

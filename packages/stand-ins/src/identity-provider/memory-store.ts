@@ -1,5 +1,5 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider';
-import { systemClock } from '#platform/clock/clock.js';
+import { systemClock } from '../clock.js';
 
 /** Stores one model of oidc-provider in memory, for as long as the demo runs. */
 export class MemoryStore implements Adapter {

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { systemRandom } from '#platform/clock/random.js';
+import { systemRandom } from '../clock.js';
 import { bearerOf, publicPart } from './app-api.js';
 import {
   BAD_CREDENTIALS,

@@ -1,10 +1,17 @@
 import { escapeHtml, type PlainPage } from '../loopback/plain-page.js';
-import type { ReadyPerson } from '../people/people.js';
+
+/** A person that the page offers by a button. */
+export interface OfferedPerson {
+  readonly email: string;
+  readonly name: string;
+  /** The purpose of the person, in a few words. */
+  readonly role: string;
+}
 
 const TITLE = 'Demo identity provider';
 
 /** Builds the page that asks for an e-mail address, and offers people by buttons. @param problem empty at the first try */
-export function signInPage(people: readonly ReadyPerson[], problem: string): PlainPage {
+export function signInPage(people: readonly OfferedPerson[], problem: string): PlainPage {
   return {
     title: TITLE,
     content: `
@@ -20,7 +27,7 @@ export function signInPage(people: readonly ReadyPerson[], problem: string): Pla
   };
 }
 
-function buttons(people: readonly ReadyPerson[]): string {
+function buttons(people: readonly OfferedPerson[]): string {
   if (people.length === 0) return '';
   const each = people.map(
     ({ email, name, role }) => `

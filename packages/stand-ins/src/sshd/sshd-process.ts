@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { createInterface } from 'node:readline';
-import { systemClock } from '#platform/clock/clock.js';
+import { systemClock } from '../clock.js';
 import { pidFileOf, writeConfiguration, type SshdSettings } from './sshd-files.js';
 
 /** A running sshd. */

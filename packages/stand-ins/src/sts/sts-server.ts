@@ -1,7 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { systemClock, type Clock } from '#platform/clock/clock.js';
-import { newUuid, systemRandom } from '#platform/clock/random.js';
+import { systemClock, type TimeOfDay, newUuid, systemRandom } from '../clock.js';
 import { listenOnLoopback, stopServer } from '../loopback/loopback-server.js';
 import {
   verifySignature,
@@ -24,7 +23,7 @@ export interface StsOptions {
   readonly roles: readonly TrustingRole[];
   /** The buckets that `ListBuckets` shows to every role. */
   readonly buckets?: readonly string[];
-  readonly clock?: Clock;
+  readonly clock?: TimeOfDay;
 }
 
 /** A role session that the stand-in gave out. */

@@ -20,7 +20,7 @@ import {
   RelativeDistinguishedNames,
   Time,
 } from 'pkijs';
-import { systemRandom } from '#platform/clock/random.js';
+import { systemRandom } from '../clock.js';
 
 /** A distinguished name with its attributes in order: `[['CN', 'Test Root']]`. */
 export type Name = readonly (readonly [attribute: keyof typeof ATTRIBUTES, value: string])[];

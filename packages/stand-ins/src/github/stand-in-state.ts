@@ -1,6 +1,5 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { systemClock } from '#platform/clock/clock.js';
-import { systemRandom } from '#platform/clock/random.js';
+import { systemClock, systemRandom } from '../clock.js';
 
 /** An installation of the App at an account of the stand-in. */
 export interface StandInInstallation {

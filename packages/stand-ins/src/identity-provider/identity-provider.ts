@@ -9,13 +9,12 @@ import {
   type Grant,
   type KoaContextWithOIDC,
 } from 'oidc-provider';
-import { parseEmailAddress } from '#domain/organizations/email-address.js';
-import { systemRandom } from '#platform/clock/random.js';
+import { z } from 'zod';
+import { systemRandom } from '../clock.js';
 import { MemoryStore, NoSessionStore } from './memory-store.js';
-import { messagePage, signInPage } from './pages.js';
+import { messagePage, signInPage, type OfferedPerson } from './pages.js';
 import { listenOnLoopback, stopServer } from '../loopback/loopback-server.js';
 import { PLAIN_PAGE_HEADERS, renderPlainPage, sendPlainPage } from '../loopback/plain-page.js';
-import type { ReadyPerson } from '../people/people.js';
 
 /** The only client of the demo's identity provider, and its port. */
 export interface DemoIdentityProviderOptions {
@@ -27,7 +26,7 @@ export interface DemoIdentityProviderOptions {
   /** Claims that replace `email_verified: true` and the name from the address. */
   readonly claims?: (email: string) => object;
   /** The people that its page offers by buttons. */
-  readonly people?: readonly ReadyPerson[];
+  readonly people?: readonly OfferedPerson[];
 }
 
 /** A running identity provider. */
@@ -150,13 +149,18 @@ function claimsOf(email: string) {
   };
 }
 
+/** Returns a typed address with its letters in lower case; undefined for a text that is not an address. */
+function addressIn(typed: string): string | undefined {
+  return z.email({ pattern: z.regexes.html5Email }).safeParse(typed.trim().toLowerCase()).data;
+}
+
 const SIGN_IN = '/sign-in/';
 
 /** The facts of a running provider. */
 interface Running {
   readonly issuer: string;
   readonly users: Users;
-  readonly people: readonly ReadyPerson[];
+  readonly people: readonly OfferedPerson[];
 }
 
 function serve(server: Server, provider: Provider, running: Running): void {
@@ -182,7 +186,7 @@ async function signIn(
   const { params } = await provider.interactionDetails(req, res);
   const isForm = req.method === 'POST';
   const given = isForm ? new URLSearchParams(await text(req)).get('email') : params['login_hint'];
-  const email = parseEmailAddress(typeof given === 'string' ? given : '');
+  const email = addressIn(typeof given === 'string' ? given : '');
   if (email) {
     const accountId = subjectOf(email);
     users.set(accountId, email);

@@ -1,0 +1,30 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+
+/** The time of day. A test passes one that it sets itself. */
+export interface TimeOfDay {
+  now(): Date;
+  /** Whole seconds since 1970. */
+  seconds(): number;
+}
+
+/** The clock of the machine. This file alone reads time and chance in the package. */
+export const systemClock = {
+  now: (): Date => new Date(),
+  milliseconds: (): number => Date.now(),
+  seconds: (): number => Math.floor(Date.now() / 1000),
+  /** Waits for a number of milliseconds. */
+  sleep: (milliseconds: number): Promise<void> => delay(milliseconds),
+};
+
+/** The random generator of the system. */
+export const systemRandom = {
+  bytes: (length: number): Buffer => randomBytes(length),
+  /** Returns a random text of so many bytes in base64url. */
+  token: (length = 32): string => randomBytes(length).toString('base64url'),
+};
+
+/** Returns a random UUID. */
+export function newUuid(): string {
+  return randomUUID();
+}

@@ -1,0 +1,57 @@
+/** The demand of a ceremony for a PIN or a fingerprint (WebAuthn Level 3 §5.8.6). */
+export type PinDemand = 'required' | 'preferred' | 'discouraged';
+
+/** A credential that options name. */
+interface NamedCredential {
+  /** base64url. */
+  readonly id: string;
+}
+
+/** The options of `create()` that a key reads (WebAuthn Level 3 §5.1.9). */
+export interface CreateOptions {
+  readonly challenge: string;
+  readonly pubKeyCredParams: readonly { readonly type?: 'public-key'; readonly alg: number }[];
+  readonly excludeCredentials: readonly NamedCredential[];
+  readonly rp: { readonly id: string };
+  readonly user: { readonly id: string; readonly name?: string | undefined };
+  readonly authenticatorSelection: { readonly userVerification: PinDemand };
+}
+
+/** The options of `get()` that a key reads (WebAuthn Level 3 §5.1.10). */
+export interface GetOptions {
+  readonly challenge: string;
+  readonly rpId: string;
+  readonly allowCredentials: readonly NamedCredential[];
+  readonly userVerification: PinDemand;
+  /** The user handle of the account that the user chose, if the options name no credential. */
+  readonly account?: string | undefined;
+}
+
+/** The parts that the answers of both ceremonies share. */
+export interface CeremonyAnswer {
+  /** base64url. */
+  readonly id: string;
+  readonly rawId: string;
+  readonly type: 'public-key';
+  readonly clientExtensionResults: object;
+}
+
+/** The answer of `create()` as JSON, all bytes base64url (WebAuthn Level 3 §5.1.8.3). */
+export interface KeyRegistration extends CeremonyAnswer {
+  readonly authenticatorAttachment?: string;
+  readonly response: {
+    readonly clientDataJSON: string;
+    readonly attestationObject: string;
+    readonly transports: readonly string[];
+  };
+}
+
+/** The answer of `get()` as JSON, all bytes base64url (WebAuthn Level 3 §5.1.8.4). */
+export interface KeyAssertion extends CeremonyAnswer {
+  readonly response: {
+    readonly clientDataJSON: string;
+    readonly authenticatorData: string;
+    readonly signature: string;
+    readonly userHandle?: string;
+  };
+}
