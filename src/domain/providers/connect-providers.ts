@@ -7,7 +7,7 @@ import { providerVariable } from '#platform/config/provider-settings.js';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { OidcUpstream } from './oidc-upstream.js';
-import { SamlUpstream, type SamlParts } from './saml-upstream.js';
+import type { SamlParts, SamlUpstream } from './saml-upstream.js';
 import { mayNameIssuer } from './tenancy.js';
 import type { UpstreamProvider } from './upstream-provider.js';
 
@@ -18,8 +18,24 @@ export type ProvidersConfig = Pick<Config, 'http' | 'upstream'> & Partial<Pick<C
 export interface ConnectedProviders {
   readonly providers: ReadonlyMap<string, UpstreamProvider>;
   readonly http: UpstreamHttp;
-  /** The keys that sign SAML requests, where a SAML provider is configured. */
-  readonly spKeys: SpKeys | undefined;
+  /** Undefined if no SAML provider is configured. */
+  readonly saml: ConnectedSaml | undefined;
+}
+
+/** The SAML providers, in the configured order, and what only they need. */
+export interface ConnectedSaml {
+  readonly providers: readonly SamlUpstream[];
+  /** The keys that sign SAML requests. */
+  readonly spKeys: SpKeys;
+  readonly parseResponse: SamlLibrary['parseSamlResponse'];
+}
+
+type SamlLibrary = typeof import('./saml-upstream.js');
+
+/** The code of SAML, and the parts that its providers share. */
+interface OpenedSaml {
+  readonly library: SamlLibrary;
+  readonly parts: SamlParts;
 }
 
 /**
@@ -36,12 +52,12 @@ export async function connectProviders(
   const redirectUri = `${config.http.baseUrl}/oauth/callback`;
   const http = new UpstreamHttp(extraCaCerts);
   try {
-    const saml = await samlParts(config, http, clock, dataSource);
+    const saml = await openSaml(config, http, clock, dataSource);
     const outcomes = await Promise.allSettled(
       providers.map((settings): Promise<UpstreamProvider> =>
         settings.type === 'oidc'
           ? OidcUpstream.connect(settings, redirectUri, http, clock)
-          : SamlUpstream.connect(settings, required(saml)),
+          : required(saml).library.SamlUpstream.connect(settings, required(saml).parts),
       ),
     );
     const failures = outcomes.filter((outcome) => outcome.status === 'rejected');
@@ -50,11 +66,11 @@ export async function connectProviders(
     );
     const problems = [
       ...failures.flatMap(({ reason }) => problemsOf(reason)),
-      ...sharedEntityIds(connected),
+      ...sharedEntityIds(connected, saml),
     ];
     if (problems.length > 0) throw new ConfigProblems(problems);
     const bySlug = new Map(connected.map((provider) => [provider.slug, provider]));
-    return { providers: bySlug, http, spKeys: saml?.spKeys };
+    return { providers: bySlug, http, saml: saml && connectedSaml(saml, connected) };
   } catch (error) {
     await http.close();
     throw error;
@@ -66,27 +82,43 @@ function problemsOf(reason: unknown): readonly string[] {
   throw reason;
 }
 
-/** Makes the parts of SAML providers, if there is one: without any, no key of the service provider is made. */
-async function samlParts(
+/**
+ * Loads the code of SAML and makes the parts of its providers, if there is one. Without any, no XML library is loaded and no key
+ * of the service provider is made.
+ */
+async function openSaml(
   config: ProvidersConfig,
   http: UpstreamHttp,
   clock: Clock,
   dataSource: DataSource | undefined,
-): Promise<SamlParts | undefined> {
+): Promise<OpenedSaml | undefined> {
   if (config.upstream.providers.every(({ type }) => type === 'oidc')) return undefined;
+  const library = await import('./saml-upstream.js');
   const secrets = required(config.secrets);
   const spKeys = await SpKeys.open({
     config: { ...config, secrets },
     dataSource: required(dataSource),
     clock,
   });
-  return {
+  const parts = {
     acsUrl: `${config.http.baseUrl}/saml/acs`,
     http,
     clock,
     requestIds: new RequestIds(secrets, clock),
     spKeys,
     manager: required(dataSource).manager,
+  };
+  return { library, parts };
+}
+
+function connectedSaml(
+  { library, parts }: OpenedSaml,
+  connected: readonly UpstreamProvider[],
+): ConnectedSaml {
+  return {
+    providers: connected.filter((provider) => provider instanceof library.SamlUpstream),
+    spKeys: parts.spKeys,
+    parseResponse: library.parseSamlResponse,
   };
 }
 
@@ -96,11 +128,15 @@ function required<T>(part: T | undefined): T {
 }
 
 /** Reports SAML providers with the issuer of another provider: users are bound to issuer and subject, and could not be told apart. */
-function sharedEntityIds(providers: readonly UpstreamProvider[]): string[] {
+function sharedEntityIds(
+  providers: readonly UpstreamProvider[],
+  saml: OpenedSaml | undefined,
+): string[] {
+  if (saml === undefined) return [];
   return providers.flatMap((provider) => {
     const others = providers.filter((other) => other !== provider);
     const isShared = others.some((other) => mayNameIssuer(other, provider.issuer));
-    if (!(provider instanceof SamlUpstream) || !isShared) return [];
+    if (!(provider instanceof saml.library.SamlUpstream) || !isShared) return [];
     const variable = providerVariable(provider.slug, 'METADATA_URL');
     return [`${variable}: the metadata has the entityID of another provider`];
   });

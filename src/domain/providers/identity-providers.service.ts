@@ -4,21 +4,19 @@ import {
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
 } from '@nestjs/common';
-import { failed, parseSamlResponse } from './saml/saml-response.js';
 import {
   SingleUseStates,
   invalidState,
 } from '#domain/access/single-use/single-use-states.service.js';
 import type { Clock } from '#platform/clock/clock.js';
-import type { SpKeys } from './saml/sp-keys/sp-keys.js';
 import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { reportOf } from './openid/sign-in-failure.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
-import { connectProviders, type ProvidersConfig } from './connect-providers.js';
-import { SamlUpstream, type ReceivedResponse } from './saml-upstream.js';
+import { connectProviders, type ConnectedSaml, type ProvidersConfig } from './connect-providers.js';
+import type { ReceivedResponse, SamlUpstream } from './saml-upstream.js';
 import { assertVouched, vouchingWarnings } from './vouching.js';
 import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.js';
 
@@ -32,6 +30,9 @@ export const KEPT_STATE_COOKIE = { path: '/saml/complete', maxAgeSeconds: STATE_
 export const OTHER_SITES_SIGN_IN = 'of_other_site';
 /** The longest state that a browser keeps in a cookie, in characters. */
 const LONGEST_KEPT_STATE = 3800;
+/** The reason for which a SAML response without a request of this service is refused. */
+const UNASKED =
+  'The identity provider did not sign you in. It answers no request of this service. Start the sign-in on the login page.';
 /** The milliseconds between two reads of what the providers publish. */
 const REFRESH_INTERVAL = 86_400_000;
 /** The milliseconds between two looks at the ages of what the providers published. */
@@ -98,7 +99,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     private readonly providers: ReadonlyMap<string, UpstreamProvider>,
     private readonly states: SingleUseStates,
     private readonly http: UpstreamHttp,
-    private readonly spKeys: SpKeys | undefined,
+    private readonly saml: ConnectedSaml | undefined,
   ) {}
 
   /**
@@ -113,8 +114,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     clock: Clock,
     dataSource?: DataSource,
   ): Promise<IdentityProviders> {
-    const { providers, http, spKeys } = await connectProviders(config, clock, dataSource);
-    return new IdentityProviders(providers, states, http, spKeys);
+    const { providers, http, saml } = await connectProviders(config, clock, dataSource);
+    return new IdentityProviders(providers, states, http, saml);
   }
 
   /** Lists the providers in the configured order, for the login page and for the admins of organizations. */
@@ -168,11 +169,9 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   async receive(encodedResponse: string): Promise<ReceivedResponse> {
     let provider: SamlUpstream | undefined;
     try {
-      const response = parseSamlResponse(encodedResponse);
-      provider = this.#samlProviders().find((one) => one.isAnsweredBy(response));
-      if (!provider) {
-        throw failed('It answers no request of this service. Start the sign-in on the login page.');
-      }
+      const response = this.saml?.parseResponse(encodedResponse);
+      provider = response && this.saml?.providers.find((one) => one.isAnsweredBy(response));
+      if (!response || !provider) throw new DomainError('sign_in_failed', UNASKED);
       const received = await provider.receive(response);
       if (received.kind === 'refused') this.#logFailure(provider.slug, received.error);
       return received;
@@ -190,7 +189,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
    * @throws DomainError not_found
    */
   serviceMetadata(slug: string | undefined, address: string): string {
-    const all = this.#samlProviders();
+    const all = this.saml?.providers ?? [];
     const provider =
       slug === undefined
         ? (all.find(({ spEntityId }) => spEntityId === address) ?? all[0])
@@ -227,7 +226,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     for (const warning of vouchingWarnings([...this.providers.values()])) {
       new Logger('security').warn(warning);
     }
-    if (!this.spKeys) return;
+    if (!this.saml) return;
     this.#timers = [
       setInterval(() => void this.refresh(), REFRESH_INTERVAL).unref(),
       setInterval(() => void this.refreshDue(), LOOK_INTERVAL).unref(),
@@ -237,7 +236,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   /** Reads the metadata of SAML providers again, and makes the next key of this service when it is due. A failure keeps what runs. */
   async refresh(): Promise<void> {
     const renewals = [
-      Promise.resolve(this.spKeys?.renew()),
+      Promise.resolve(this.saml?.spKeys.renew()),
       ...[...this.providers.values()].map((provider) => Promise.resolve(provider.refresh?.())),
     ];
     await this.#settle(renewals);
@@ -276,10 +275,6 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
 
   #logFailure(provider: string | undefined, error: unknown): void {
     this.#log.warn({ provider, ...reportOf(error) }, 'A sign-in failed upstream');
-  }
-
-  #samlProviders(): SamlUpstream[] {
-    return [...this.providers.values()].filter((provider) => provider instanceof SamlUpstream);
   }
 
   #find(slug: string): UpstreamProvider {

@@ -3,7 +3,7 @@ import { parseAssertion, readAssertion, type AssertedSubject } from './saml/asse
 import { authnRequestUrl } from './saml/authn-request.js';
 import { MetadataFault, type IdpMetadata } from './saml/metadata/idp-metadata.js';
 import { collectIdentity, spendAssertion } from './saml/received-assertions.repository.js';
-import { REQUEST_TTL, type RequestIds } from './saml/request-ids.js';
+import { keptName, REQUEST_TTL, type RequestIds } from './saml/request-ids.js';
 import { assertEnvelope, failed, type SamlResponse } from './saml/saml-response.js';
 import { isSigned, UnknownSigningKey, verifiedBytes } from './saml/signed-assertion.js';
 import type { SpKeys } from './saml/sp-keys/sp-keys.js';
@@ -23,6 +23,8 @@ import { SamlMetadata } from './saml/metadata/provider-metadata.js';
 import { NO_TENANTS } from './tenancy.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 import type { Arrival, Departure, Remembered, UpstreamProvider } from './upstream-provider.js';
+
+export { parseSamlResponse } from './saml/saml-response.js';
 
 /** The parts that SAML providers have in common. */
 export interface SamlParts {
@@ -201,11 +203,6 @@ export class SamlUpstream implements UpstreamProvider {
       certificates: this.parts.spKeys.certificates(),
     });
   }
-}
-
-/** Returns the name under which the browser keeps the state of a sign-in: a random part of the id of its request. */
-export function keptName(requestId: string): string {
-  return requestId.slice(9, 25);
 }
 
 /** @throws DomainError sign_in_failed if the response or its assertion is signed by none of the keys */

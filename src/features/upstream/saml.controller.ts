@@ -7,7 +7,7 @@ import {
   KEPT_STATE_COOKIE,
   OTHER_SITES_SIGN_IN,
 } from '#domain/providers/identity-providers.service.js';
-import { keptName } from '#domain/providers/saml-upstream.js';
+import { keptName } from '#domain/providers/saml/request-ids.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { UpstreamLogin } from '#domain/sign-in/upstream-login/upstream-login.service.js';
 import { CONFIG, type Config } from '#platform/config/config.js';

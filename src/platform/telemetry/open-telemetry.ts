@@ -1,7 +1,7 @@
 import { IncomingMessage, type ClientRequest } from 'node:http';
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
-import { diag, trace, type Context, type Span } from '@opentelemetry/api';
+import { diag, trace, type Context, type Span, type SpanContext } from '@opentelemetry/api';
 import { getNodeAutoInstrumentations } from '@opentelemetry/auto-instrumentations-node';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
@@ -28,6 +28,8 @@ const LAST_DELIVERY_MS = 3000;
 export interface Tracing {
   /** Sets the logger that reports when spans cannot be delivered, and when they can again. */
   reportTo(logger: Logger): void;
+  /** Returns the ids of the span of the current code; undefined outside spans. */
+  activeSpan(): SpanContext | undefined;
   /** Delivers the last spans, in {@link LAST_DELIVERY_MS} milliseconds at most. */
   onApplicationShutdown(): Promise<void>;
 }
@@ -77,6 +79,7 @@ export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
   for (const name of ['node:http', 'node:https']) require(name);
   return {
     reportTo: (logger) => exporter.reportTo(logger),
+    activeSpan: () => trace.getActiveSpan()?.spanContext(),
     async onApplicationShutdown() {
       await Promise.race([sdk.shutdown(), delay(LAST_DELIVERY_MS, undefined, { ref: false })]);
     },

@@ -1,7 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import { isatty } from 'node:tty';
-import { trace } from '@opentelemetry/api';
 import pino, { type DestinationStream, type Logger, type LoggerOptions } from 'pino';
 import { systemClock } from '#platform/clock/clock.js';
 import type { Config } from '#platform/config/config.js';
@@ -9,6 +8,7 @@ import { interactionIdOf } from '#platform/http/request/interaction-id.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 import { cleanArguments } from './clean-arguments.js';
 import { textLines } from './text-lines.js';
+import { activeSpan } from './tracing.js';
 import { parseLogFilter } from '#platform/config/shapes/log-filter.js';
 
 /** The request that the current code serves; undefined between requests. */
@@ -53,7 +53,7 @@ export function createLogger(
 /** Returns the ids of the current request and span, under the names that collectors look for. */
 function currentIds(): object {
   const request = servedRequest.getStore();
-  const span = trace.getActiveSpan()?.spanContext();
+  const span = activeSpan();
   return {
     ...(request ? { interactionId: interactionIdOf(request) } : {}),
     ...(span ? { trace_id: span.traceId, span_id: span.spanId } : {}),

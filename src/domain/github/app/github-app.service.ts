@@ -41,7 +41,8 @@ export const GITHUB_ANSWER_TIMEOUT = Symbol('GitHubAnswerTimeout');
 export class GitHubApp implements OnApplicationShutdown {
   readonly #log = new Logger('github');
   readonly #settings: GitHubSettings | undefined;
-  readonly #http: UpstreamHttp;
+  /** Undefined without an App. */
+  readonly #http: UpstreamHttp | undefined;
   readonly #signJwt: (() => Promise<string>) | undefined;
 
   /** @param answerTimeout the seconds that GitHub may take for a response */
@@ -51,12 +52,12 @@ export class GitHubApp implements OnApplicationShutdown {
     @Optional() @Inject(GITHUB_ANSWER_TIMEOUT) answerTimeout = 10,
   ) {
     this.#settings = config.github;
-    this.#http = new UpstreamHttp(config.upstream.extraCaCerts, answerTimeout);
+    this.#http = this.#settings && new UpstreamHttp(config.upstream.extraCaCerts, answerTimeout);
     this.#signJwt = this.#settings && appJwtSigner(this.#settings, clock);
   }
 
   async onApplicationShutdown(): Promise<void> {
-    await this.#http.close();
+    await this.#http?.close();
   }
 
   /** The settings of the App; undefined where none is configured. */
@@ -186,7 +187,9 @@ export class GitHubApp implements OnApplicationShutdown {
   }
 
   #send(request: GitHubRequest): Promise<Response> {
-    return sendToGitHub(this.#http, this.clock, this.settings.appName, request);
+    const { appName } = this.settings;
+    if (!this.#http) throw new Error('an App without connections');
+    return sendToGitHub(this.#http, this.clock, appName, request);
   }
 }
 

@@ -58,3 +58,8 @@ function macOf(key: Buffer, provider: string, body: Buffer): Buffer {
   const mac = createHmac('sha256', key).update(`${provider}\0`).update(body).digest();
   return mac.subarray(0, MAC_BYTES);
 }
+
+/** Returns the name under which the browser keeps the state of a sign-in: a random part of the id of its request. */
+export function keptName(requestId: string): string {
+  return requestId.slice(9, 25);
+}

@@ -1,0 +1,63 @@
+import { dirname, join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { readSource, type SourceFile } from './import-graph.js';
+
+/** Libraries of a setting that many services do not have. They cost a start time and memory. */
+const LAZY = [
+  '@aws-sdk/client-kms',
+  '@aws-sdk/client-s3',
+  '@node-saml/node-saml',
+  '@opentelemetry/auto-instrumentations-node',
+  '@opentelemetry/sdk-node',
+  '@xmldom/xmldom',
+  'xml-crypto',
+];
+
+/** Finds the imports that load a module at once: neither those of types alone nor calls of `import()`. */
+function loadedAtOnce({ path, text }: SourceFile): string[] {
+  const pattern = /^(?:import|export) (?!type\b)(?:[^;']*from )?'([^']+)'/gm;
+  return [...text.matchAll(pattern)].map(([, target = '']) => {
+    const source = target.replace(/\.js$/, '.ts');
+    if (source.startsWith('#')) return `src/${source.slice(1)}`;
+    return source.startsWith('.') ? join(dirname(path), source) : target;
+  });
+}
+
+/** Returns the packages that a start of production loads whatever its settings, each with the file that imports it. */
+function packagesOfStart(entries: readonly string[]): Map<string, string> {
+  const packages = new Map<string, string>();
+  const seen = new Set<string>();
+  const visit = (path: string): void => {
+    if (seen.has(path)) return;
+    seen.add(path);
+    for (const target of loadedAtOnce(readSource(path))) {
+      if (target.startsWith('src/')) visit(target);
+      else packages.set(target, path);
+    }
+  };
+  entries.forEach(visit);
+  return packages;
+}
+
+describe('the libraries of a setting', () => {
+  const packages = packagesOfStart([
+    'src/platform/config/sources/read-configuration.ts',
+    'src/platform/telemetry/tracing.ts',
+    'src/production.ts',
+  ]);
+
+  it('are loaded only if it is configured: KMS, S3, SAML, OpenTelemetry', () => {
+    expect(packages.has('oidc-provider')).toBe(true);
+    const found = LAZY.filter((name) => packages.has(name));
+    expect(found.map((name) => `${name}: ${packages.get(name)}`)).toEqual([]);
+  });
+
+  it('are seen in every form of an import', () => {
+    const path = 'src/x/y.ts';
+    const at = (text: string) => loadedAtOnce({ path, text, imports: [] });
+    expect(at("import { SAML } from '@node-saml/node-saml';")).toEqual(['@node-saml/node-saml']);
+    expect(at("import {\n  a,\n} from './a.js';\nimport 'b';")).toEqual(['src/x/a.ts', 'b']);
+    expect(at("export { a } from '../z/a.js';")).toEqual(['src/z/a.ts']);
+    expect(at("import type { SAML } from 'x';\nconst a = await import('x');")).toEqual([]);
+  });
+});
