@@ -238,12 +238,21 @@ describe('two processes with one database', () => {
     // Another transaction holds the lock: both runs skip the rows, and neither waits.
     const holder = dataSource.createQueryRunner();
     await holder.query(`SELECT pg_advisory_lock(${ADVISORY_LOCKS.cleanUp})`);
+    const [{ held } = { held: '' }] = await rows<{ held: string }>(
+      dataSource,
+      'SELECT clock_timestamp()::text AS held',
+    );
     await writeSpent(dataSource, 2000);
     await writeEvents(dataSource, 'auth', 91);
     await writeEvents(dataSource, 'admin', 91);
-    await new Promise((resolve) => {
-      setTimeout(resolve, 2500);
-    });
+    const refused = () =>
+      count(
+        dataSource,
+        `pg_stat_activity WHERE datname = current_database() AND query_start > $1
+           AND query LIKE '%pg_try_advisory_lock%' AND pid <> pg_backend_pid()`,
+        [held],
+      );
+    await expect.poll(refused).toBeGreaterThanOrEqual(2); // each process has tried
     expect(await spent()).toBe(2000);
     expect(await lockWaiters(dataSource)).toBe(0);
     await holder.query(`SELECT pg_advisory_unlock(${ADVISORY_LOCKS.cleanUp})`);

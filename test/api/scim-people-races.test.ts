@@ -13,12 +13,13 @@ import {
 import type { Human } from '../support/people/human.js';
 import { startReplicatedService, type ReplicatedService } from '../support/replicated-service.js';
 import { count, rows } from '../support/rows.js';
+import { atScale } from '../support/scale.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 
 const PUBLIC_KEY = newPublicKeyLine();
 
-/** Half of the requests of a pair: 20 are sent at once. */
-const OF_EACH = 10;
+/** Half of the requests of a pair. */
+const OF_EACH = atScale({ small: 4, full: 10 });
 
 /** Returns the number of transactions that PostgreSQL ended because of a deadlock; the service repeats them. */
 async function deadlocks(dataSource: DataSource): Promise<number> {
@@ -126,7 +127,7 @@ const PAIRS = NAMES.flatMap((one, index) =>
 /** The responses of an act that is too late, refused or not allowed any more, beside success. */
 const ORDERLY = [200, 201, 204, 400, 401, 403, 404, 409, 412];
 
-describe('acts on people, 20 at once', () => {
+describe(`acts on people, ${2 * OF_EACH} at once`, () => {
   let service: PeopleService;
   beforeAll(async () => {
     service = await startPeopleService();
@@ -177,7 +178,7 @@ async function endAll(ground: Ground): Promise<void> {
 }
 
 /** The number of races; 500 with `SVC_RACES=500 npx vitest run test/api/scim-people-races.test.ts`. */
-const RACES = Number(process.env['SVC_RACES'] ?? '40');
+const RACES = Number(process.env['SVC_RACES'] ?? atScale({ small: 13, full: 40 }));
 
 /** A large number of races takes longer than other tests. */
 const LONG = { timeout: 240_000 + RACES * 5000 };

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
 import type { Answer } from '../support/client.js';
 import { count, rows } from '../support/rows.js';
+import { atScale } from '../support/scale.js';
 import { addTenant, type ScimTenant } from '../support/scim.js';
 import {
   expectScimError,
@@ -268,11 +269,14 @@ it('several users may have no e-mail at all', async () => {
   expect(new Set(users.map(({ id }) => id as string)).size).toBe(3);
 });
 
+/** Users of one page: the service returns at most 1,000. */
+const LARGEST_PAGE = atScale({ small: 200, full: 1000 });
+
 describe('paging by cursor', () => {
   it.each([
-    { sortBy: '', users: 100_000, most: 1000 },
-    { sortBy: 'userName', users: 3000, most: 400 },
-    { sortBy: 'title', users: 3000, most: 400 },
+    { sortBy: '', users: atScale({ small: 1500, full: 100_000 }), most: LARGEST_PAGE },
+    { sortBy: 'userName', users: atScale({ small: 1000, full: 3000 }), most: 400 },
+    { sortBy: 'title', users: atScale({ small: 1000, full: 3000 }), most: 400 },
   ])(
     'over $users users with deletes in between, sorted by "$sortBy", neither misses nor repeats a user',
     async ({ sortBy, users, most }) => {

@@ -80,8 +80,10 @@ describe('an account that ends while 12 workers at two server processes issue ac
 
       const load: Load = { tokens: [], certificates: [], faults: [] };
       const over = new AbortController();
+      let attempts = 0;
       const worker = async (index: number) => {
         while (!over.signal.aborted) {
+          attempts += 1;
           const base = bases[index % bases.length] ?? '';
           await issue({ base, bases }, cookie, application, load).catch((error: Error) =>
             load.faults.push(error.message),
@@ -124,9 +126,8 @@ describe('an account that ends while 12 workers at two server processes issue ac
       );
       // Access issued before the response must end now, at either process.
       expect(await activeOf(load)).toBe(0);
-      await new Promise((resolve) => {
-        setTimeout(resolve, 300);
-      });
+      const before = attempts;
+      await expect.poll(() => attempts).toBeGreaterThan(before + 4 * WORKERS); // the storm goes on
       over.abort();
       await Promise.all(workers);
 
