@@ -12,6 +12,7 @@ import {
 } from '#domain/admin/database-failover/failover-limits.js';
 import { confirmAtStart } from '#domain/admin/database-failover/confirm-at-start.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
+import type { Clock } from '#platform/clock/clock.js';
 import { ClockModule } from '#platform/clock/clock.module.js';
 import { ConfigModule } from '#platform/config/config.module.js';
 import {
@@ -68,6 +69,8 @@ export interface CompositionRoot extends ListenerPlan {
   readonly kmsLimits: KmsLimits;
   /** The times of a failover of the database; by default those of production. */
   readonly failoverLimits?: FailoverLimits | undefined;
+  /** The time of the services and of the rate limits; by default that of the machine. */
+  readonly clock?: Clock | undefined;
   /** Modules in addition to the product's features. Production: none. */
   readonly modules: readonly (Type | DynamicModule)[];
   /** The document of the object store, which may change while the application runs. Undefined: there is none. */
@@ -109,7 +112,7 @@ export class AppModule {
             useValue: { ports: root.ports, hosts: root.hosts, timeouts: root.timeouts },
           },
         ]),
-        ClockModule,
+        ClockModule.forRoot(root.clock),
         DatabaseModule.forRoot(root.composition, (own) => confirmAtStart(own, root.failoverLimits)),
         TelemetryModule.forRoot(logger),
         EdgeModule.forRoot(SessionsModule),

@@ -9,6 +9,7 @@ import { Client, type Answer } from '../support/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startDatabaseProxy, type DatabaseProxy } from '../support/database-proxy.js';
 import { freePort } from '../support/free-port.js';
+import { MovableClock } from '../support/movable-clock.js';
 import type { ReplicaAnswer, ReplicaArgument } from '../support/replica.js';
 import { atScale } from '../support/scale.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
@@ -380,11 +381,12 @@ describe('while the database is away', () => {
   let database: TestDatabase;
   let proxy: DatabaseProxy;
   let app: TestApp;
+  const clock = new MovableClock();
 
   beforeAll(async () => {
     database = await createTestDatabase();
     proxy = await startDatabaseProxy(database.url);
-    app = await startTestApp({ database: proxy });
+    app = await startTestApp({ database: proxy, clock });
   });
   afterAll(async () => {
     await app.close();
@@ -407,6 +409,13 @@ describe('while the database is away', () => {
     const seconds = (performance.now() - begun) / 1000;
     expect(letThrough).toBeGreaterThanOrEqual(8);
     expect(letThrough).toBeLessThanOrEqual(8 + Math.ceil(seconds / 2));
+  });
+
+  it('a client that waits as long as it was told is let through by the buckets of the process', async () => {
+    const client = app.client();
+    const refusal = await exhaust(client, startLogin);
+    clock.advance(Number(refusal.headers.get('retry-after')) * 1000);
+    expect((await startLogin(client)).status).toBe(200);
   });
 
   it('is rolled back with the transaction of the caller', async () => {

@@ -16,6 +16,7 @@ import {
 import { createApp, type BuiltApplication } from '../../src/create-app.js';
 import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
 import { SoftwareKey, type SoftwareKeyOptions } from '@svc/stand-ins/software-key';
+import type { Clock } from '../../src/platform/clock/clock.js';
 import { CONFIG, type Config } from '../../src/platform/config/config.js';
 import {
   configurationOf,
@@ -53,6 +54,8 @@ export interface TestAppOptions {
   readonly failoverLimits?: Partial<FailoverLimits>;
   /** Times of the object store that are shorter than those of production. */
   readonly storeTimes?: StoreTimes;
+  /** The time of the services and of the rate limits; the database keeps its own. */
+  readonly clock?: Clock;
   /** Attestation roots, PEM, that are trusted in addition to the root of the software keys. */
   readonly attestationRoots?: readonly string[];
   /** Further trust anchors, such as roots with known intermediates. */
@@ -141,6 +144,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     ],
     pageScripts: [],
     live,
+    clock: options.clock,
     modules: options.modules ?? [],
   });
   await app.listen();

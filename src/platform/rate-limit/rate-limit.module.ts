@@ -1,6 +1,7 @@
 import { Logger, Module } from '@nestjs/common';
 import { ThrottlerModule, type ThrottlerModuleOptions } from './buckets/throttler.js';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
+import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DatabaseBuckets } from './buckets/database-buckets.js';
 import { LocalBuckets } from './buckets/local-buckets.js';
@@ -16,7 +17,7 @@ import { TIERS } from './buckets/tiers.js';
 @Module({
   imports: [
     ThrottlerModule.forRootAsync({
-      inject: [CONFIG, EntityManager],
+      inject: [CONFIG, EntityManager, Clock],
       useFactory: throttling,
     }),
   ],
@@ -26,6 +27,7 @@ export class RateLimitModule {}
 function throttling(
   { certification, database }: Config,
   manager: EntityManager,
+  clock: Clock,
 ): ThrottlerModuleOptions {
   const isOff = certification.token !== undefined;
   return {
@@ -37,7 +39,7 @@ function throttling(
     skipIf: () => isOff,
     storage:
       database.url === undefined
-        ? new LocalBuckets()
-        : new DatabaseBuckets(manager, new RateLimitsRepository(), new Logger('rate-limit')),
+        ? new LocalBuckets(undefined, clock)
+        : new DatabaseBuckets(manager, new RateLimitsRepository(), new Logger('rate-limit'), clock),
   };
 }

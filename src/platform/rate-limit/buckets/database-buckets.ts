@@ -26,7 +26,7 @@ const CLEAR_AT_ONCE = 10_000;
  * limit is never off.
  */
 export class DatabaseBuckets extends Buckets {
-  readonly #local = new LocalBuckets();
+  readonly #local: LocalBuckets;
   readonly #denialCache = new DenialCache();
   readonly #turns = new KeyedSemaphore();
   #awayUntil: number | undefined;
@@ -39,6 +39,7 @@ export class DatabaseBuckets extends Buckets {
     private readonly clock: Clock = systemClock,
   ) {
     super();
+    this.#local = new LocalBuckets(undefined, clock);
   }
 
   override async take(hit: Hit): Promise<Decision> {
