@@ -1,0 +1,61 @@
+import ts from 'typescript';
+import type { SourceFile } from './import-graph.js';
+
+/** A wait of a test for a time instead of a condition. */
+export interface Sleep {
+  readonly path: string;
+  /** The call as it is written: `delay(400)`. */
+  readonly call: string;
+}
+
+/** The longest wait that needs no reason, in milliseconds. */
+const LONGEST = 50;
+
+/** Returns the waits of a file that are longer than 50 ms, or of a length that only the run knows. */
+export function sleepsOf({ path, text }: SourceFile): Sleep[] {
+  if (!/timers|setTimeout|\.sleep\(|pg_sleep|waitForTimeout/.test(text)) return [];
+  const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
+  const waits = namesOfTimers(source);
+  const found: Sleep[] = [];
+  const visit = (node: ts.Node): void => {
+    const length = lengthOf(node, waits);
+    if (length !== undefined && !(length <= LONGEST)) {
+      found.push({ path, call: node.getText(source).replaceAll(/\s+/g, ' ') });
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
+  return found;
+}
+
+/** The names under which a file imports timers that return a promise. */
+function namesOfTimers(source: ts.SourceFile): Set<string> {
+  const names = source.statements.flatMap((node) => {
+    if (!ts.isImportDeclaration(node) || !/'(?:node:)?timers\/promises'/.test(node.getText(source)))
+      return [];
+    const bindings = node.importClause?.namedBindings;
+    return bindings && ts.isNamedImports(bindings)
+      ? bindings.elements.filter((one) => (one.propertyName ?? one.name).text === 'setTimeout')
+      : [];
+  });
+  return new Set(names.map(({ name }) => name.text));
+}
+
+/** Returns the milliseconds of a wait: NaN for a computed length, and undefined for a node that does not wait. */
+function lengthOf(node: ts.Node, waits: ReadonlySet<string>): number | undefined {
+  if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)) {
+    const [, seconds] = /pg_sleep\(([^)]*)\)/.exec(node.getText()) ?? [];
+    return seconds === undefined ? undefined : Number(seconds) * 1000;
+  }
+  if (!ts.isCallExpression(node)) return undefined;
+  const name = node.expression.getText();
+  const [first, second] = node.arguments;
+  if (waits.has(name) || /\.(?:sleep|waitForTimeout)$/.test(name)) return numberOf(first);
+  // A callback that does more than go on is a time limit, and not a wait.
+  const goesOn = name === 'setTimeout' && /^(?:resolve|done|next)$/.test(first?.getText() ?? '');
+  return goesOn ? numberOf(second) : undefined;
+}
+
+function numberOf(node: ts.Node | undefined): number {
+  return node && ts.isNumericLiteral(node) ? Number(node.text) : Number.NaN;
+}
