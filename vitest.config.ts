@@ -5,6 +5,7 @@ import {
 } from 'vitest/config';
 import { useMemoryDirectory } from './test/support/memory-directory.js';
 import { PROJECTS, TestFiles, type ProjectName } from './test/support/projects/projects.js';
+import { ProjectSequencer } from './test/support/projects/sequencer.js';
 
 useMemoryDirectory();
 
@@ -27,6 +28,7 @@ export const shared = {
     fsModuleCache: true,
     isolate: false,
     maxWorkers: 2,
+    sequence: { sequencer: ProjectSequencer },
     // For what hangs, and never met on a slow machine: no test means to measure time by these.
     testTimeout: 240_000,
     hookTimeout: 240_000,
