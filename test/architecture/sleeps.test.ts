@@ -18,6 +18,8 @@ const REASONS: Readonly<Record<string, string>> = {
   'test/support/movable-clock.ts: systemClock.sleep(...parameters)': 'a sleep of the service',
   'test/support/kms-stand-in.ts: delay(roundTrip)': 'the time of a call to KMS',
   'test/api/oauth/batched-queries.test.ts: delay(turn % 10)': 'at most 9 ms',
+  'test/support/load.ts: delay(pause)':
+    'the pace of a load, so that it leaves the machine to others',
   'test/support/failover/issuance-load.ts: delay(this.gap)': 'the pace of a load, at most 50 ms',
 };
 
