@@ -5,6 +5,7 @@
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc nest-cli.json tsconfig.json tsconfig.build.json ./
+COPY packages/openssh ./packages/openssh
 COPY packages/svc ./packages/svc
 RUN npm ci
 COPY scripts ./scripts
@@ -15,12 +16,14 @@ FROM node:24-slim
 ENV NODE_ENV=production SVC_DATA_DIR=/data
 WORKDIR /app
 COPY package.json package-lock.json .npmrc LICENSE ./
+COPY packages/openssh/package.json ./packages/openssh/
 # Declarations and source maps, half of the packages, are for compilers and debuggers.
 RUN npm ci --omit=dev --omit=optional \
   && find node_modules -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' \) -delete \
   && npm cache clean --force \
   && install -d -m 0700 -o node -g node /data
 COPY --from=build /app/dist ./dist
+COPY --from=build /app/packages/openssh/dist ./packages/openssh/dist
 COPY migrations ./migrations
 COPY config ./config
 USER node

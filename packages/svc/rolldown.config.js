@@ -29,6 +29,7 @@ export default {
   input: 'src/main.ts',
   platform: 'node',
   plugins: [lazyBuiltins],
+  resolve: { conditionNames: ['source', 'import', 'node'] },
   logLevel: 'warn',
   transform: { target: 'es2022', define: { SVC_VERSION: JSON.stringify(version) } },
   output: {

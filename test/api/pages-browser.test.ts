@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, afterEach, expect, it } from 'vitest';
-import { publicKeyBlob, publicKeyLine } from '#domain/ssh/openssh/private-key.js';
+import { publicKeyBlob, publicKeyLine } from '@svc/openssh';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { addChromiumKey, giveCredentialTo } from '../support/chromium-key.js';
 import { startBrowser, openProfile, type BrowserProfile } from '../support/browser.js';

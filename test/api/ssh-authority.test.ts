@@ -15,8 +15,7 @@ import { DataSource } from 'typeorm';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { createKeyFile } from '#domain/ssh/authority/ca-key-file.js';
 import { CertificateAuthority } from '#domain/ssh/authority/certificate-authority.service.js';
-import { publicKeyBlob, publicKeyLine, writePrivateKey } from '#domain/ssh/openssh/private-key.js';
-import { sshFingerprint } from '#domain/ssh/openssh/public-key.js';
+import { publicKeyBlob, publicKeyLine, writePrivateKey, sshFingerprint } from '@svc/openssh';
 import {
   lastCertificates,
   publishAuthority,

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { sshFingerprint } from '#domain/ssh/openssh/public-key.js';
+import { sshFingerprint } from '@svc/openssh';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';

@@ -1,6 +1,6 @@
 import { beforeAll, beforeEach, afterAll, describe, expect, it } from 'vitest';
 import type { IssuingSession } from '#domain/ssh/certificate-issuance.service.js';
-import { sshFingerprint } from '#domain/ssh/openssh/public-key.js';
+import { sshFingerprint } from '@svc/openssh';
 import { FINGERPRINT, ORIGIN, PUBLIC_KEY, SshIssuance } from '../support/ssh-issuance.js';
 
 const BOTH = ['email', 'username'] as const;

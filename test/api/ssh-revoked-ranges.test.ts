@@ -5,7 +5,7 @@ import { readDetails } from '#domain/admin/members/member-details.repository.js'
 import { CertificateRevocation } from '#domain/ssh/certificate-revocation.repository.js';
 import { countOwnCertificates } from '#domain/ssh/own-certificates.repository.js';
 import { moveSerials } from '#domain/ssh/serials/serials.repository.js';
-import { publicKeyBlob, publicKeyLine, writePrivateKey } from '#domain/ssh/openssh/private-key.js';
+import { publicKeyBlob, publicKeyLine, writePrivateKey } from '@svc/openssh';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';

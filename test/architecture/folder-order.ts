@@ -76,7 +76,6 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'sign-in/upstream-login',
     'sign-in',
     'ssh/serials',
-    'ssh/openssh',
     'ssh/hardware-keys',
     'ssh/authority',
     'ssh/revocation-list',

@@ -75,7 +75,7 @@ describe('the production image', () => {
     expect(sourceFiles('src/demo').length).toBeGreaterThan(5);
     expect(read('.dockerignore').split('\n')).toContain('src/demo');
     const packages = copiedBy(build).filter((source) => source.startsWith('packages'));
-    expect(packages).toEqual(['packages/svc']);
+    expect(packages).toEqual(['packages/openssh', 'packages/svc']);
     const builds = said(build, 'RUN').filter((command) => command.includes('npm run build'));
     expect(builds).toEqual(['npm run build']);
   });
@@ -85,10 +85,12 @@ describe('the production image', () => {
       '.npmrc',
       'LICENSE',
       'build:/app/dist',
+      'build:/app/packages/openssh/dist',
       'config',
       'migrations',
       'package-lock.json',
       'package.json',
+      'packages/openssh/package.json',
     ]);
     expect(copiedBy([{ keyword: 'COPY', rest: '. .' }])).toEqual(['.']);
   });
@@ -134,20 +136,29 @@ describe('the production image', () => {
     const fromContext = [...copiedBy(build), ...copiedBy(image)].filter(
       (source) => !source.startsWith('build:'),
     );
-    expect(admitted.toSorted()).toEqual([...new Set(fromContext)].toSorted());
+    const admittedFor = (source: string) =>
+      admitted.find((rule) => source === rule || source.startsWith(`${rule}/`)) ?? source;
+    const needed = new Set(fromContext.map(admittedFor));
+    expect(admitted.toSorted()).toEqual([...needed].toSorted());
   });
 
   it('contains every package that production imports', () => {
     const { dependencies }: { dependencies: Record<string, string> } = JSON.parse(
       read('package.json'),
     );
-    const imported = [
+    const reached = [
       ...reachableFrom('src/main.ts'),
       ...reachableFrom('src/migrate.ts'),
       ...reachableFrom('src/admin.ts'),
-    ]
+    ];
+    const own = reached.flatMap((path) => /^packages\/[^/]+/.exec(path) ?? []);
+    const outputs = copiedBy(image).flatMap(
+      (source) => /^build:\/app\/(packages\/[^/]+)\/dist$/.exec(source)?.[1] ?? [],
+    );
+    expect([...new Set(own)]).toEqual(outputs);
+    const imported = reached
       .flatMap((path) => readSource(path).imports)
-      .filter((target) => !/^(?:node:|src\/)/.test(target))
+      .filter((target) => !/^(?:node:|src\/|packages\/)/.test(target))
       .map((target) => /^(?:@[^/]+\/)?[^/]+/.exec(target)?.[0] ?? target);
     const packages = new Set(imported);
     expect(packages).toContain('fido2-lib');

@@ -20,6 +20,7 @@ interface Manifest {
   readonly bin?: Readonly<Record<string, string>>;
   readonly exports: Readonly<Record<string, string | Readonly<Record<string, string>>>>;
   readonly dependencies?: Readonly<Record<string, string>>;
+  readonly devDependencies?: Readonly<Record<string, string>>;
 }
 
 const manifestIn = (folder: string): Manifest =>
@@ -32,7 +33,9 @@ function foreignImports(
   manifest: Manifest,
   files: readonly SourceFile[],
 ): string[] {
-  const declared = new Set(Object.keys(manifest.dependencies ?? {}));
+  // A program is one file: the bundler puts into it what it needs.
+  const bundled = manifest.bin === undefined ? {} : manifest.devDependencies;
+  const declared = new Set(Object.keys({ ...manifest.dependencies, ...bundled }));
   const names = new Map(
     packageFolders().map((name) => [name, manifestIn(`packages/${name}`).name]),
   );

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import type { RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { sshFingerprint } from '#domain/ssh/openssh/public-key.js';
+import { sshFingerprint } from '@svc/openssh';
 import { freePort } from '../support/free-port.js';
 import { ending, HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { requires } from '../support/programs.js';

@@ -14,7 +14,7 @@ import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { readCertificate } from '../../packages/svc/src/ssh/certificate.js';
+import { readCertificate } from '@svc/openssh';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { freePort } from '../support/free-port.js';
 import { requires } from '../support/programs.js';

@@ -3,7 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, it, vi } from 'vitest';
-import { publicKeyBlob, publicKeyLine, writePrivateKey } from '#domain/ssh/openssh/private-key.js';
+import { publicKeyBlob, publicKeyLine, writePrivateKey } from '@svc/openssh';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { newAddress, type Client } from '../support/client.js';
 import { freePort } from '../support/free-port.js';

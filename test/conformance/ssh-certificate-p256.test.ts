@@ -1,9 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { describe, expect, it } from 'vitest';
 import { localSigningKey } from '#domain/ssh/authority/signing-key.js';
-import { readPrivateKey } from '#domain/ssh/openssh/private-key.js';
-import { sshFingerprint } from '#domain/ssh/openssh/public-key.js';
-import { SshReader } from '#domain/ssh/openssh/wire.js';
+import { readPrivateKey, sshFingerprint, SshReader } from '@svc/openssh';
 import { requires } from '../support/programs.js';
 import {
   blobOf,

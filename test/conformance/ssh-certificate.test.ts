@@ -5,9 +5,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { localSigningKey } from '#domain/ssh/authority/signing-key.js';
-import { readPrivateKey, writePrivateKey } from '#domain/ssh/openssh/private-key.js';
-import { parseSshPublicKey, sshFingerprint } from '#domain/ssh/openssh/public-key.js';
-import { SshReader } from '#domain/ssh/openssh/wire.js';
+import {
+  readPrivateKey,
+  writePrivateKey,
+  parseSshPublicKey,
+  sshFingerprint,
+  SshReader,
+} from '@svc/openssh';
 import { requires } from '../support/programs.js';
 import {
   blobOf,

@@ -5,8 +5,7 @@ import {
   trustAnchorFromPem,
   type TrustAnchor,
 } from '#domain/keys/authenticators/attestation/trust-anchors.js';
-import { parseSshPublicKey } from '#domain/ssh/openssh/public-key.js';
-import { sshString, uint32 } from '#domain/ssh/openssh/wire.js';
+import { parseSshPublicKey, sshString, uint32 } from '@svc/openssh';
 import { verifyKeyAttestation, type ProvenKey } from '#domain/ssh/hardware-keys/key-attestation.js';
 import { issueAuthority } from '@svc/stand-ins/attestation-authority';
 import { encodeCbor, FLAG } from '@svc/stand-ins/authenticator-messages';

@@ -4,9 +4,12 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { localSigningKey } from '#domain/ssh/authority/signing-key.js';
-import { publicKeyLine } from '#domain/ssh/openssh/private-key.js';
-import { parseSshPublicKey } from '#domain/ssh/openssh/public-key.js';
-import { type UserCertificate, signUserCertificate } from '#domain/ssh/openssh/user-certificate.js';
+import {
+  publicKeyLine,
+  parseSshPublicKey,
+  type UserCertificate,
+  signUserCertificate,
+} from '@svc/openssh';
 import { requires } from '../support/programs.js';
 import { type LoginResult, SSHD_PROGRAMS, type Sshd, startSshd } from '../support/sshd.js';
 

@@ -6,7 +6,7 @@ import {
   FAILOVER_LIMITS,
   type FailoverLimits,
 } from '../../src/domain/admin/database-failover/failover-limits.js';
-import { writePrivateKey } from '../../src/domain/ssh/openssh/private-key.js';
+import { writePrivateKey } from '@svc/openssh';
 import { openMigrationConnection, openPool } from '../../src/platform/database/connection.js';
 import { startTestApp, type EnrolledUser, type TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';

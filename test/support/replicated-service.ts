@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import { writePrivateKey } from '../../src/domain/ssh/openssh/private-key.js';
+import { writePrivateKey } from '@svc/openssh';
 import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
 import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type TestApp } from './app.js';

@@ -1,12 +1,13 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { publicKeyBlob, publicKeyLine } from '#domain/ssh/openssh/private-key.js';
 import {
+  publicKeyBlob,
+  publicKeyLine,
   encodeKeyRevocationList,
   type RevokedOfAuthority,
-} from '#domain/ssh/revocation-list/key-revocation-list.js';
-import { NO_RUNS } from '#domain/ssh/revocation-list/serial-sections.js';
+  NO_RUNS,
+} from '@svc/openssh';
 import { entityTag } from '#platform/http/request/entity-tag.js';
 import { hostScript } from '../../src/features/install/host-script.js';
 

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { publicKeyBlob, publicKeyLine } from '../../src/domain/ssh/openssh/private-key.js';
+import { publicKeyBlob, publicKeyLine } from '@svc/openssh';
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import type { TestApp } from './app.js';
 import { addApplication, type Application } from './applications.js';

@@ -1,9 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { parseSshPublicKey } from '#domain/ssh/openssh/public-key.js';
-import {
-  type SigningAuthority,
-  signUserCertificate,
-} from '#domain/ssh/openssh/user-certificate.js';
+import { parseSshPublicKey, type SigningAuthority, signUserCertificate } from '@svc/openssh';
 
 /** A certificate that `ssh-keygen -s` made. */
 export interface CertificateVector {

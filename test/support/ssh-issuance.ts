@@ -8,10 +8,9 @@ import {
   CertificateIssuance,
   type IssuingSession,
 } from '#domain/ssh/certificate-issuance.service.js';
-import { publicKeyBlob, publicKeyLine, writePrivateKey } from '#domain/ssh/openssh/private-key.js';
+import { publicKeyBlob, publicKeyLine, writePrivateKey, sshFingerprint } from '@svc/openssh';
 import type { Signer } from '#platform/crypto/signer.js';
 import type { PrincipalKind } from '#domain/ssh/principals.js';
-import { sshFingerprint } from '#domain/ssh/openssh/public-key.js';
 import { createTestDatabase } from './database.js';
 
 const SUBJECT = publicKeyBlob(generateKeyPairSync('ed25519').privateKey);

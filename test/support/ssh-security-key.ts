@@ -1,5 +1,5 @@
 import { generateKeyPairSync, hash, sign, type KeyObject } from 'node:crypto';
-import { sshString, sshStrings, uint32 } from '#domain/ssh/openssh/wire.js';
+import { sshString, sshStrings, uint32 } from '@svc/openssh';
 import { issueAttestationLeaf, issueAuthority } from '@svc/stand-ins/attestation-authority';
 import {
   authenticatorData,

@@ -1,10 +1,14 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { z } from 'zod';
-import { publicKeyBlob, publicKeyLine } from '#domain/ssh/openssh/private-key.js';
-import { sshFingerprint } from '#domain/ssh/openssh/public-key.js';
+import {
+  isSignedByItsAuthority,
+  publicKeyBlob,
+  publicKeyLine,
+  readCertificate,
+  sshFingerprint,
+} from '@svc/openssh';
 import { systemClock } from '#platform/clock/clock.js';
 import { unexpected } from './http-client.js';
-import { readCertificate } from './ssh/ssh-certificate.js';
 import type { ScenarioContext, StepResult } from './step.js';
 
 const SSH_CREDENTIAL = z.object({
@@ -47,12 +51,14 @@ export async function checkSshCertificate(context: ScenarioContext): Promise<Ste
   const fingerprint = sshFingerprint(Buffer.from(authority, 'base64'));
   const certificate = readCertificate(ssh.certificate);
   const { keyId, principals, extensions, validAfter, validBefore } = certificate;
-  const now = systemClock.now();
+  const now = systemClock.milliseconds();
+  const isSigned = isSignedByItsAuthority(certificate);
   const claims: Record<string, boolean> = {
-    'signed by the key the service publishes': certificate.authority === authority,
-    'for this person alone': principals.join() === email,
+    'signed by the key the service publishes':
+      isSigned && certificate.authority.toString('base64') === authority,
+    'for this person alone': certificate.isOfUser && principals.join() === email,
     'valid now': validAfter <= now && validBefore > now,
-    'over when the session is': validBefore.getTime() < client.sessionExpires().getTime() + SECOND,
+    'over when the session is': validBefore < client.sessionExpires().getTime() + SECOND,
   };
   const broken = Object.keys(claims).filter((claim) => !claims[claim]);
   if (broken.length > 0) throw new Error(`the certificate is not ${broken.join(', not ')}`);
@@ -64,8 +70,8 @@ export async function checkSshCertificate(context: ScenarioContext): Promise<Ste
       type: certificate.type,
       key_id: keyId,
       principals,
-      valid_after: validAfter.toISOString(),
-      valid_before: validBefore.toISOString(),
+      valid_after: new Date(validAfter).toISOString(),
+      valid_before: new Date(validBefore).toISOString(),
       extensions,
       verified: Object.keys(claims),
     },

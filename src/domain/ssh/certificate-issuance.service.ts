@@ -24,7 +24,7 @@ import {
   type SshCertificateRequest,
 } from './ssh-certificates.repository.js';
 import { revokeUnsigned } from './unsigned-certificate.repository.js';
-import { parseSshPublicKey } from './openssh/public-key.js';
+import { readSubjectKey } from './hardware-keys/subject-key.js';
 
 /** The hardware-verified session of the request. */
 export interface IssuingSession {
@@ -101,7 +101,7 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }): Promise<IssuedCertificate> {
     const { authority } = this;
     const { ttlSeconds, attestation } = request;
-    const subject = parseSshPublicKey(request.publicKey);
+    const subject = readSubjectKey(request.publicKey);
     const claimsHardware = isSecurityKey(subject);
     const { requireSecurityKey } = this.config.ssh;
     if (requireSecurityKey && !claimsHardware) throw hardwareRequired();

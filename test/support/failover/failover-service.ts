@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writePrivateKey } from '../../../src/domain/ssh/openssh/private-key.js';
+import { writePrivateKey } from '@svc/openssh';
 import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,

@@ -1,13 +1,7 @@
-import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { createServer, type RequestListener } from 'node:http';
 import { describe, expect, it } from 'vitest';
-import { localSigningKey } from '#domain/ssh/authority/signing-key.js';
-import { publicKeyBlob, publicKeyLine } from '#domain/ssh/openssh/private-key.js';
-import { parseSshPublicKey } from '#domain/ssh/openssh/public-key.js';
-import { signUserCertificate } from '#domain/ssh/openssh/user-certificate.js';
 import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 import { SoftwareKey } from '@svc/stand-ins/software-key';
-import { readCertificate } from '../../../src/demo/scenario/ssh/ssh-certificate.js';
 import { runSteps, type StepOutcome } from '../../../src/demo/scenario/run-steps.js';
 import { newScenario } from '../../../src/demo/scenario/scenario.js';
 import type { Step } from '../../../src/demo/scenario/step.js';
@@ -85,44 +79,6 @@ describe('the HTTP client of the demo', () => {
         for (const path of ['/in', '/out', '/']) await client.get(path);
         expect(seen).toEqual([undefined, 'svc_session=x', undefined]);
       },
-    );
-  });
-});
-
-describe('the check of a certificate', async () => {
-  const authority = generateKeyPairSync('ed25519').privateKey;
-  const subject = publicKeyBlob(generateKeyPairSync('ed25519').privateKey);
-  const line = await signUserCertificate(
-    {
-      subject: parseSshPublicKey(publicKeyLine(subject, 'ada')),
-      nonce: randomBytes(32),
-      serial: 7n,
-      keyId: 'ada@example.com@localhost',
-      principals: ['ada@example.com', 'ada'],
-      validAfter: new Date('2026-01-15T12:00:00Z'),
-      validBefore: new Date('2026-01-15T20:00:00Z'),
-    },
-    localSigningKey(authority),
-  );
-
-  it('reads each field that the authority wrote', () => {
-    expect(readCertificate(line)).toMatchObject({
-      type: 'ssh-ed25519-cert-v01@openssh.com',
-      serial: '7',
-      keyId: 'ada@example.com@localhost',
-      principals: ['ada@example.com', 'ada'],
-      validAfter: new Date('2026-01-15T12:00:00Z'),
-      validBefore: new Date('2026-01-15T20:00:00Z'),
-      authority: publicKeyBlob(authority).toString('base64'),
-    });
-  });
-
-  it('detects one changed letter of a principal', () => {
-    const [type = '', encoded = ''] = line.split(' ');
-    const forged = Buffer.from(encoded, 'base64');
-    forged[forged.indexOf('ada@example.com', forged.indexOf('@localhost'))] = 0x65;
-    expect(() => readCertificate(`${type} ${forged.toString('base64')}`)).toThrow(
-      'the signature is not that of the authority it names',
     );
   });
 });

@@ -1,9 +1,9 @@
+import { isValidAt, type SshCertificate } from '@svc/openssh';
 import type { CommandContext } from '../command/command-context.js';
 import { now } from '../program/clock.js';
 import { parseArguments } from '../program/arguments.js';
 import { CliFailure, usageFailure } from '../program/failure.js';
 import { localTime, tableLines } from '../terminal/table.js';
-import { isValidAt, type SshCertificate } from './certificate.js';
 import { ensureCertificate, renew, storedCertificate } from './renewal.js';
 import { recheck } from './revocation-check.js';
 
@@ -55,7 +55,7 @@ function print({ terminal }: CommandContext, certificate: SshCertificate | undef
   const { serial, keyId, principals, validAfter, validBefore } = certificate;
   const isValid = isValidAt(certificate, now());
   const document = {
-    serial,
+    serial: serial.toString(),
     key_id: keyId,
     principals,
     valid_after: new Date(validAfter).toISOString(),
@@ -66,7 +66,7 @@ function print({ terminal }: CommandContext, certificate: SshCertificate | undef
   const until = `${end}${isValid ? '' : ' (not valid now)'}`;
   const rows = [
     ['Certificate', keyId],
-    ['Serial', serial],
+    ['Serial', serial.toString()],
     ['Principals', principals.join(', ')],
     ['Valid until', until],
   ];

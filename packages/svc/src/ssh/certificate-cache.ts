@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { isValidAt, readCertificate, RENEWAL_MARGIN } from './certificate.js';
+import { isValidAt, readCertificate, type SshCertificate } from '@svc/openssh';
 
 /** The files of SSH in the folder of a server's secrets. */
 export const SSH_FILES = {
@@ -9,6 +9,18 @@ export const SSH_FILES = {
   certificate: 'ssh/certificate.pub',
   lastRecheck: 'ssh/last-recheck',
 } as const;
+
+/** A certificate is renewed on use when it has less than this many milliseconds left. */
+const RENEWAL_MARGIN = 10 * 60_000;
+
+/** Reads a line in the format of `id-cert.pub`. A line that holds no certificate gives undefined. */
+export function certificateIn(line: string): SshCertificate | undefined {
+  try {
+    return readCertificate(line);
+  } catch {
+    return undefined;
+  }
+}
 
 /** The server is asked about a stored certificate once in this many milliseconds at most. */
 const RECHECK_INTERVAL = 5_000;
@@ -40,9 +52,7 @@ export function takeRecheck(folder: string, now: number): boolean {
  */
 export function hasFreshCertificate(folder: string, now: number): boolean {
   try {
-    const certificate = readCertificate(
-      readFileSync(`${folder}/${SSH_FILES.certificate}`, 'latin1'),
-    );
+    const certificate = certificateIn(readFileSync(`${folder}/${SSH_FILES.certificate}`, 'latin1'));
     return (
       certificate !== undefined &&
       isValidAt(certificate, now, RENEWAL_MARGIN) &&

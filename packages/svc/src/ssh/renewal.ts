@@ -1,11 +1,11 @@
+import { isValidAt, type SshCertificate } from '@svc/openssh';
 import type { CommandContext } from '../command/command-context.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { setupNote } from '../changes/setup-note.js';
 import { now, sleep } from '../program/clock.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { readAnyToken, readToken } from '../server/stored-token.js';
-import { hasFreshCertificate, SSH_FILES } from './certificate-cache.js';
-import { isValidAt, readCertificate, type SshCertificate } from './certificate.js';
+import { certificateIn, hasFreshCertificate, SSH_FILES } from './certificate-cache.js';
 import { publicKeyOf, storedPublicKey } from './key-pair.js';
 import { SSH_BLOCK } from './config-block.js';
 
@@ -31,7 +31,7 @@ const PATIENCE = 3_000;
 
 /** Reads the stored certificate. */
 export function storedCertificate(folder: PrivateFolder): SshCertificate | undefined {
-  return readCertificate(folder.read(SSH_FILES.certificate) ?? '');
+  return certificateIn(folder.read(SSH_FILES.certificate) ?? '');
 }
 
 /**
@@ -75,7 +75,7 @@ export async function renew(
       public_key: await publicKeyOf(folder, sk),
       ...(principals && { principals }),
     });
-    if (typeof certificate !== 'string' || !readCertificate(certificate)) {
+    if (typeof certificate !== 'string' || !certificateIn(certificate)) {
       throw new CliFailure('The answer of the server is no SSH certificate.', 'Run: svc doctor');
     }
     folder.write(SSH_FILES.certificate, `${certificate}\n`);

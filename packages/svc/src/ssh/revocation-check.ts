@@ -27,7 +27,7 @@ export async function recheck(context: CommandContext): Promise<void> {
   const server = context.server();
   const folder = context.folder(server);
   const certificate = storedCertificate(folder);
-  if (!certificate || !(await isRevoked(server, certificate.serial))) return;
+  if (!certificate || !(await isRevoked(server, certificate.serial.toString()))) return;
   await folder.withLock('ssh', async () => {
     if (storedCertificate(folder)?.serial === certificate.serial) {
       folder.remove(SSH_FILES.certificate);

@@ -3,8 +3,7 @@ import type { DataSource, EntityManager } from '#platform/database/statements/ty
 import type { Config } from '#platform/config/config.js';
 import { nonceBytes } from '#platform/clock/random.js';
 import type { Signer } from '#platform/crypto/signer.js';
-import { publicKeyLine } from '../openssh/private-key.js';
-import { type UserCertificate, signUserCertificate } from '../openssh/user-certificate.js';
+import { publicKeyLine, type UserCertificate, signUserCertificate } from '@svc/openssh';
 import { configuredKeys, type ConfiguredKeys, keyVariable, problem } from './configured-keys.js';
 import type { AuthorityKey, SigningKey } from './signing-key.js';
 import {

@@ -2,9 +2,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import type { Config } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import type { Signer } from '#platform/crypto/signer.js';
-import { readAuthorityKeys } from '../openssh/authority-keys.js';
-import { writePrivateKey } from '../openssh/private-key.js';
-import { SshFormatError } from '../openssh/wire.js';
+import { readAuthorityKeys, writePrivateKey, SshFormatError } from '@svc/openssh';
 import { createKeyFile, readKeyFile } from './ca-key-file.js';
 import {
   type AuthorityKey,

@@ -1,7 +1,5 @@
 import { type KeyObject, sign } from 'node:crypto';
-import { publicKeyBlob } from '../openssh/private-key.js';
-import { sshFingerprint } from '../openssh/public-key.js';
-import type { SigningAuthority } from '../openssh/user-certificate.js';
+import { publicKeyBlob, sshFingerprint, type SigningAuthority } from '@svc/openssh';
 import type { Signer } from '#platform/crypto/signer.js';
 
 /** A public key of the authority. */

@@ -1,6 +1,6 @@
 import { Refusal } from '#domain/keys/authenticators/attestation/refusal.js';
 import { readCanonicalCbor } from '#domain/keys/authenticators/ceremony/canonical-cbor.js';
-import { SshFormatError, SshReader } from '../openssh/wire.js';
+import { SshFormatError, SshReader } from '@svc/openssh';
 
 /** The contents of an attestation file, not yet believed. */
 export interface AttestationFile {

@@ -13,8 +13,7 @@ import {
   readAuthenticatorData,
   type AuthenticatorData,
 } from '#domain/keys/authenticators/ceremony/authenticator-data.js';
-import type { SshPublicKey } from '../openssh/public-key.js';
-import { SshReader, sshStrings } from '../openssh/wire.js';
+import { type SshPublicKey, SshReader, sshStrings } from '@svc/openssh';
 import { readAttestationFile } from './attestation-file.js';
 
 /** The application of an SSH key, its relying party id in terms of FIDO. `ssh-keygen` sets this one by default. */

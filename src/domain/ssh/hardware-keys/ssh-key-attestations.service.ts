@@ -8,7 +8,7 @@ import {
 import { CEREMONY_SECONDS, newChallenge } from '#domain/keys/authenticators/ceremony/challenge.js';
 import { refusedAs } from '#domain/keys/authenticators/ceremony/refusal-detail.js';
 import { SingleUseStates } from '#domain/access/single-use/single-use-states.service.js';
-import { parseSshPublicKey } from '../openssh/public-key.js';
+import { readSubjectKey } from './subject-key.js';
 import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import type { KeyAttestation } from './attested-keys.repository.js';
@@ -69,7 +69,7 @@ export class SshKeyAttestations {
     publicKey: string,
     { state, file }: PresentedAttestation,
   ): Promise<KeyAttestation> {
-    const key = parseSshPublicKey(publicKey);
+    const key = readSubjectKey(publicKey);
     const payload = await this.states.redeem<ChallengeState>(PURPOSE, state, {
       binding: bindingOf(sessionId),
     });

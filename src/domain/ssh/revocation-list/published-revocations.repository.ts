@@ -2,7 +2,7 @@
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
-import { joinRuns, NO_RUNS, type SerialRuns } from './serial-sections.js';
+import { joinRuns, NO_RUNS, type SerialRuns } from '@svc/openssh';
 
 /** The number and the date of a published set of revoked serials. */
 export interface Publication {

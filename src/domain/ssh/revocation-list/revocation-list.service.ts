@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { CertificateAuthority } from '../authority/certificate-authority.service.js';
-import { encodeKeyRevocationList } from './key-revocation-list.js';
+import { encodeKeyRevocationList } from '@svc/openssh';
 import {
   isRevokedSerial,
   listRevoked,

@@ -28,9 +28,21 @@ export class SshReader {
     return this.bytes(4).readUInt32BE();
   }
 
+  uint64(): bigint {
+    return this.bytes(8).readBigUInt64BE();
+  }
+
   /** @returns the content of a length-prefixed string, as a view on the input */
   string(): Buffer {
     return this.bytes(this.uint32());
+  }
+
+  /** @returns the strings that lie one behind the other in a string, as certificates nest their lists */
+  strings(): Buffer[] {
+    const list = new SshReader(this.string());
+    const found: Buffer[] = [];
+    while (list.#offset < list.#bytes.length) found.push(list.string());
+    return found;
   }
 
   /** @returns a string of ASCII names, such as a key type or a curve */
@@ -47,6 +59,11 @@ export class SshReader {
       throw new SshFormatError('it contains a number that is zero or has needless leading zeros');
     }
     return first === 0 ? value.subarray(1) : value;
+  }
+
+  /** The number of bytes that are read. */
+  get offset(): number {
+    return this.#offset;
   }
 
   /** @returns the bytes that are not read yet */

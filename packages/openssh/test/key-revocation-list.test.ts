@@ -1,11 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import {
-  encodeKeyRevocationList,
-  type KeyRevocationList,
-} from '#domain/ssh/revocation-list/key-revocation-list.js';
-import { joinRuns, NO_RUNS, serialRuns } from '#domain/ssh/revocation-list/serial-sections.js';
-import { SshReader, sshStrings, uint64 } from '#domain/ssh/openssh/wire.js';
+import { encodeKeyRevocationList, type KeyRevocationList } from '../src/key-revocation-list.js';
+import { joinRuns, NO_RUNS, serialRuns } from '../src/serial-sections.js';
+import { SshReader, sshStrings, uint64 } from '../src/wire.js';
 
 interface Vectors {
   readonly authority: string;
@@ -19,7 +16,7 @@ interface Vectors {
 }
 
 const vectors: Vectors = JSON.parse(
-  readFileSync(new URL('../../../vectors/ssh/revocation-lists.json', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../../test/vectors/ssh/revocation-lists.json', import.meta.url), 'utf8'),
 );
 
 const START = 1_763_683_200_000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SshReader, sshString, sshStrings, uint32, uint64 } from '#domain/ssh/openssh/wire.js';
+import { SshReader, sshString, sshStrings, uint32, uint64 } from '../src/wire.js';
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 

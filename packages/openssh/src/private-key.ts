@@ -1,11 +1,12 @@
 import { type KeyObject, createECDH, createPrivateKey } from 'node:crypto';
-import { systemRandom } from '#platform/clock/random.js';
 import { SshFormatError, SshReader, sshString, sshStrings, uint32 } from './wire.js';
 
 const MAGIC = Buffer.from('openssh-key-v1\0'); // OpenSSH PROTOCOL.key
 const ARMOR =
   /-----BEGIN OPENSSH PRIVATE KEY-----([A-Za-z0-9+/=\s]*)-----END OPENSSH PRIVATE KEY-----/;
 const P256 = 'prime256v1';
+/** Two equal numbers show that a passphrase decrypted the file. Without a passphrase any number serves. */
+const CHECK = uint32(0);
 const NO_CIPHER_BLOCK = 8; // the private section is padded to this even without a cipher
 
 /**
@@ -128,10 +129,9 @@ export function keyTypeOf(blob: Buffer): string {
 export function writePrivateKey(key: KeyObject, comment: string): string {
   const publicBlob = publicKeyBlob(key);
   const point = half(key, 'x');
-  const check = systemRandom.bytes(4);
   const secrets = Buffer.concat([
-    check,
-    check,
+    CHECK,
+    CHECK,
     sshStrings(['ssh-ed25519', point, Buffer.concat([half(key, 'd'), point]), comment]),
   ]);
   const missing = (NO_CIPHER_BLOCK - (secrets.length % NO_CIPHER_BLOCK)) % NO_CIPHER_BLOCK;

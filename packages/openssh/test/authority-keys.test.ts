@@ -1,8 +1,8 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { readAuthorityKeys } from '#domain/ssh/openssh/authority-keys.js';
-import { publicKeyBlob, publicKeyLine, writePrivateKey } from '#domain/ssh/openssh/private-key.js';
-import { newPublicKeyLine } from '../../../support/ssh-public-keys.js';
+import { readAuthorityKeys } from '../src/authority-keys.js';
+import { publicKeyBlob, publicKeyLine, writePrivateKey } from '../src/private-key.js';
+import { newPublicKeyLine } from '../../../test/support/ssh-public-keys.js';
 
 const ed25519 = () => generateKeyPairSync('ed25519').privateKey;
 const p256 = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;

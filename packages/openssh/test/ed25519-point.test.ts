@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { ed25519PointFault } from '#domain/ssh/openssh/ed25519-point.js';
+import { ed25519PointFault } from '../src/ed25519-point.js';
 
 const fault = (hex: string): string | undefined => ed25519PointFault(Buffer.from(hex, 'hex'));
 

@@ -1,7 +1,6 @@
 import { createPublicKey, type KeyObject } from 'node:crypto';
-import { DomainError } from '#platform/errors/domain-error.js';
 import { isAuthorityKey, keyTypeOf, publicKeyBlob, readPrivateKey } from './private-key.js';
-import { parseSshPublicKey } from './public-key.js';
+import { parseSshPublicKey, SshKeyRefusal } from './public-key.js';
 import { SshFormatError } from './wire.js';
 
 /** A key in the configuration of the authority. */
@@ -65,7 +64,7 @@ function readPublicLine(line: string): Buffer {
     if (type === 'ssh-ed25519' || type === 'ecdsa-sha2-nistp256') return blob;
     throw new SshFormatError(`it is a key of type ${type}, and must be Ed25519 or P-256`);
   } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
+    if (!(error instanceof SshKeyRefusal)) throw error;
     throw new SshFormatError('it is a damaged public key', { cause: error });
   }
 }

@@ -1,5 +1,4 @@
 import { ECDH, hash } from 'node:crypto';
-import { DomainError } from '#platform/errors/domain-error.js';
 import { ed25519PointFault } from './ed25519-point.js';
 import { SshFormatError, SshReader } from './wire.js';
 
@@ -10,6 +9,11 @@ export interface SshPublicKey {
   readonly blob: Buffer;
   /** `SHA256:…`, as `ssh-keygen -l` prints it. */
   readonly fingerprint: string;
+}
+
+/** The text is no acceptable public key. The message is for its sender, and repeats none of the text. */
+export class SshKeyRefusal extends Error {
+  override readonly name = 'SshKeyRefusal';
 }
 
 export type SshKeyType = keyof typeof KEY_FIELDS;
@@ -43,7 +47,7 @@ const RSA_BITS = { least: 3072, most: 16_384 }; // OpenSSH reads no longer modul
 /**
  * Reads one line of the shape `type base64 [comment]`, as `ssh-keygen` writes a `.pub` file. Nothing of it is taken
  * on trust: the type inside equals the one outside, every length is exact, points lie on their curve.
- * @throws DomainError `invalid_public_key`, saying what is wrong and what to send instead
+ * @throws SshKeyRefusal that says what is wrong and what to send instead
  */
 export function parseSshPublicKey(text: string): SshPublicKey {
   const line = text.trim();
@@ -70,8 +74,8 @@ export function sshFingerprint(blob: Buffer): string {
   return `SHA256:${hash('sha256', blob, 'base64').replace(/=+$/, '')}`;
 }
 
-function refusal(detail: string, cause?: unknown): DomainError {
-  return new DomainError('invalid_public_key', detail, { cause });
+function refusal(message: string, cause?: unknown): SshKeyRefusal {
+  return new SshKeyRefusal(message, { cause });
 }
 
 /** Refuses other documents by name: above all a private key, which the user has to replace now. */

@@ -5,7 +5,7 @@ import {
   type SerialRuns,
   serialRuns,
 } from './serial-sections.js';
-import { sshString, uint32, uint64 } from '../openssh/wire.js';
+import { sshString, uint32, uint64 } from './wire.js';
 
 /** The revoked certificates of one key of the authority. */
 export interface RevokedOfAuthority {

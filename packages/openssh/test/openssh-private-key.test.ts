@@ -5,7 +5,7 @@ import {
   publicKeyLine,
   readPrivateKey,
   writePrivateKey,
-} from '#domain/ssh/openssh/private-key.js';
+} from '../src/private-key.js';
 
 const { privateKey, publicKey } = generateKeyPairSync('ed25519');
 const openSsh = writePrivateKey(privateKey, 'comment');

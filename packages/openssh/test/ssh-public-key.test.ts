@@ -1,8 +1,7 @@
 import { createHash, generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { parseSshPublicKey } from '#domain/ssh/openssh/public-key.js';
-import { sshString, sshStrings } from '#domain/ssh/openssh/wire.js';
-import { DomainError } from '#platform/errors/domain-error.js';
+import { parseSshPublicKey, SshKeyRefusal } from '../src/public-key.js';
+import { sshString, sshStrings } from '../src/wire.js';
 
 const P256 = ecPoint('P-256');
 const E65537 = Buffer.of(1, 0, 1);
@@ -175,7 +174,7 @@ function refusalOf(text: string): string {
   try {
     parseSshPublicKey(text);
   } catch (error) {
-    if (error instanceof DomainError && error.code === 'invalid_public_key') return error.detail;
+    if (error instanceof SshKeyRefusal) return error.message;
     throw error;
   }
   throw new Error('the key was accepted');

@@ -1,0 +1,107 @@
+import { SshFormatError, SshReader, sshStrings } from './wire.js';
+
+/** The fields of an OpenSSH certificate (OpenSSH PROTOCOL.certkeys). Nothing of it is verified by reading it. */
+export interface SshCertificate {
+  /** The type with which its line begins, such as `ssh-ed25519-cert-v01@openssh.com`. */
+  readonly type: string;
+  /** The certified public key in the SSH wire encoding. */
+  readonly publicKey: Buffer;
+  readonly serial: bigint;
+  /** True for a certificate of a user, false for one of a host. */
+  readonly isOfUser: boolean;
+  readonly keyId: string;
+  readonly principals: readonly string[];
+  /** Milliseconds since 1970, inclusive. */
+  readonly validAfter: number;
+  /** Milliseconds since 1970, exclusive; Infinity stands for a time without end. */
+  readonly validBefore: number;
+  /** The names of the critical options. */
+  readonly criticalOptions: readonly string[];
+  /** The names of the extensions. */
+  readonly extensions: readonly string[];
+  /** The public key of the authority that signed, in the SSH wire encoding. */
+  readonly authority: Buffer;
+  /** The signed bytes. */
+  readonly signed: Buffer;
+  /** The signature: a type, and the bytes of its format. */
+  readonly signature: Buffer;
+}
+
+/** The number of fields of the public key for each type of key. */
+const KEY_FIELDS: Readonly<Record<string, number>> = {
+  'ssh-ed25519': 1,
+  'ssh-rsa': 2,
+  'ecdsa-sha2-nistp256': 2,
+  'ecdsa-sha2-nistp384': 2,
+  'ecdsa-sha2-nistp521': 2,
+  'sk-ssh-ed25519@openssh.com': 2,
+  'sk-ecdsa-sha2-nistp256@openssh.com': 3,
+};
+
+const SUFFIX = '-cert-v01@openssh.com';
+const USER = 1; // SSH2_CERT_TYPE_USER
+const HOST = 2; // SSH2_CERT_TYPE_HOST
+const FOREVER = 0xffff_ffff_ffff_ffffn;
+
+/**
+ * Reads a line in the format of `id-cert.pub`. Bytes after the certificate, and bytes that are missing, are errors.
+ *
+ * @throws SshFormatError for a line that holds no certificate
+ */
+export function readCertificate(line: string): SshCertificate {
+  const [type = '', encoded = ''] = line.trim().split(/\s+/);
+  const keyType = keyTypeOfCertificate(type);
+  const whole = Buffer.from(encoded, 'base64');
+  const reader = new SshReader(whole);
+  if (reader.name() !== type) throw new SshFormatError('it is not of the type its line says');
+  reader.string(); // the nonce
+  const keyFields = Array.from({ length: KEY_FIELDS[keyType] ?? 0 }, () => reader.string());
+  const serial = reader.uint64();
+  const kind = reader.uint32();
+  if (kind !== USER && kind !== HOST) throw new SshFormatError('it is of neither user nor host');
+  const fields = {
+    type,
+    publicKey: sshStrings([keyType, ...keyFields]),
+    serial,
+    isOfUser: kind === USER,
+    keyId: reader.string().toString(),
+    principals: reader.strings().map(String),
+    validAfter: milliseconds(reader.uint64()),
+    validBefore: milliseconds(reader.uint64()),
+    criticalOptions: namesOf(reader.strings()),
+    extensions: namesOf(reader.strings()),
+  };
+  reader.string(); // reserved
+  const authority = reader.string();
+  const signed = whole.subarray(0, reader.offset);
+  const signature = reader.string();
+  reader.end();
+  return { ...fields, authority, signed, signature };
+}
+
+/** Tells if a certificate can be used at a time, and for a number of milliseconds longer. */
+export function isValidAt(
+  { validAfter, validBefore }: Pick<SshCertificate, 'validAfter' | 'validBefore'>,
+  now: number,
+  margin = 0,
+): boolean {
+  return validAfter <= now && now + margin < validBefore;
+}
+
+/** The type of the key in a certificate, as its own line names it. */
+function keyTypeOfCertificate(type: string): string {
+  const known = Object.keys(KEY_FIELDS).find(
+    (keyType) => type === `${keyType.replace(/@openssh\.com$/, '')}${SUFFIX}`,
+  );
+  if (known === undefined) throw new SshFormatError('it is not a certificate of a known type');
+  return known;
+}
+
+/** The names of options: each is followed by its value. */
+function namesOf(options: readonly Buffer[]): string[] {
+  return options.filter((_, index) => index % 2 === 0).map(String);
+}
+
+function milliseconds(seconds: bigint): number {
+  return seconds === FOREVER ? Infinity : Number(seconds) * 1000;
+}
