@@ -6,7 +6,7 @@ import type {
   IssuedCertificate,
   IssuingSession,
 } from '#domain/ssh/certificate-issuance.service.js';
-import { SSH_CERTIFICATE } from '#domain/ssh/ssh-certificates.repository.js';
+import { certificateKindOf } from '#domain/ssh/ssh-certificates.repository.js';
 import { untilWaiting } from '../support/lock-waiters.js';
 import { ORIGIN, PUBLIC_KEY, SshIssuance } from '../support/ssh-issuance.js';
 
@@ -103,7 +103,7 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
         auditId: randomUUID(),
         origin: ORIGIN,
       };
-      const outcome = await SSH_CERTIFICATE.issue(tx, request);
+      const outcome = await certificateKindOf(request).issue(tx, request);
       expect(outcome).toHaveProperty('issued.serial');
       const waiting = world.dataSource.transaction(deprovision);
       await untilWaiting(world.dataSource, 1);

@@ -19,7 +19,7 @@ import {
 import { isSecurityKey } from './hardware-keys/key-attestation.js';
 import {
   hasSeveralOrganizations,
-  SSH_CERTIFICATE,
+  certificateKindOf,
   type RecordedCertificate,
   type SshCertificateRequest,
 } from './ssh-certificates.repository.js';
@@ -148,13 +148,13 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     const { userId, keyFingerprint, attestation } = request;
     const outcome = await (attestation
       ? this.manager.transaction(async (tx) => {
-          const recorded = await SSH_CERTIFICATE.issue(tx, request);
+          const recorded = await certificateKindOf(request).issue(tx, request);
           // The statement has locked the row of the user.
           if ('issued' in recorded)
             await recordAttestedKey(tx, userId, keyFingerprint, attestation);
           return recorded;
         })
-      : this.issuance.issue(SSH_CERTIFICATE, request));
+      : this.issuance.issue(certificateKindOf(request), request));
     // The statement withholds a certificate for two reasons. The look-up here only chooses the text.
     const isWithheld = 'denial' in outcome && outcome.denial === 'withheld';
     if (isWithheld && request.attestationRequired && !attestation) {

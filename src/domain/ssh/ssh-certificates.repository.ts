@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   AUDIT_COLUMNS,
   auditOfUser,
@@ -6,7 +7,7 @@ import {
 } from '#domain/access/issuance/audit-of-user.repository.js';
 import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/access/issuance/issuance.repository.js';
-import { fragment, sql } from '#platform/database/statements/sql.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { KeyAttestation } from './hardware-keys/attested-keys.repository.js';
 
@@ -62,54 +63,86 @@ interface AttestationColumns {
   readonly verify_required: boolean;
 }
 
+/** The parts of the statement that PostgreSQL would prepare for each request, though most requests need neither. */
+interface CertificateSql {
+  /** The attestation of the key, as jsonb. */
+  readonly attestation: SqlFragment;
+  /** The principals that the user gets. */
+  readonly given: SqlFragment;
+}
+
+const FOR_EVERY_KEY: CertificateSql = {
+  attestation: fragment`
+    CASE WHEN k.is_security_key THEN coalesce(k.new_attestation, (
+      SELECT jsonb_build_object('aaguid', h.aaguid, 'model', h.model, 'verify_required', h.verify_required)
+      FROM ssh_attested_keys h WHERE h.user_id = a.id AND h.public_key = k.public_key)) END`,
+  given: fragment`
+    CASE WHEN a.org_id IS NOT NULL AND CASE WHEN k.principals_domain IS NULL
+        THEN (SELECT count(*) = 1 FROM (SELECT FROM organizations LIMIT 2) AS first_two)
+        ELSE EXISTS (SELECT FROM organization_domains d
+                     WHERE d.org_id = a.org_id AND d.domain = k.principals_domain AND d.verified_at IS NOT NULL) END
+      THEN k.principals ELSE k.principals_elsewhere END`,
+};
+
+/** A key outside of security keys has no attestation, and with two equal lists there is nothing to choose. */
+const FOR_PLAIN_KEY: CertificateSql = {
+  attestation: fragment`NULL::jsonb`,
+  given: fragment`k.principals`,
+};
+
 /**
  * An SSH user certificate. It hangs on a hardware-verified session of the user, who still has the address that the certificate names.
  * A de-provisioning that comes second finds the certificate and revokes it; one that comes first leaves no session to issue it to.
  */
-export const SSH_CERTIFICATE = new IssuanceKind<
-  SshCertificateRequest,
-  RecordedCertificate,
-  SshIssuanceRow
->(
-  {
-    requires: {
-      user: 'of the request',
-      session: { of: 'request', where: fragment`s.level = 'verified'` },
-    },
-    columns: fragment`email text, key_id text, public_key text, ca_fingerprint text, is_security_key boolean,
+const certificateKind = ({ attestation, given }: CertificateSql) =>
+  new IssuanceKind<SshCertificateRequest, RecordedCertificate, SshIssuanceRow>(
+    {
+      requires: {
+        user: 'of the request',
+        session: { of: 'request', where: fragment`s.level = 'verified'` },
+      },
+      columns: fragment`email text, key_id text, public_key text, ca_fingerprint text, is_security_key boolean,
       attestation_required boolean, new_attestation jsonb, principals text[], principals_elsewhere text[], principals_domain text, ttl int, ${AUDIT_COLUMNS}`,
-    goneIf: fragment`a.email IS DISTINCT FROM k.email`,
-    computed: fragment`
-      CASE WHEN k.is_security_key THEN coalesce(k.new_attestation, (
-        SELECT jsonb_build_object('aaguid', h.aaguid, 'model', h.model, 'verify_required', h.verify_required)
-        FROM ssh_attested_keys h WHERE h.user_id = a.id AND h.public_key = k.public_key)) END AS attestation,
-      CASE WHEN a.org_id IS NOT NULL AND CASE WHEN k.principals_domain IS NULL
-          THEN (SELECT count(*) = 1 FROM (SELECT FROM organizations LIMIT 2) AS first_two)
-          ELSE EXISTS (SELECT FROM organization_domains d
-                       WHERE d.org_id = a.org_id AND d.domain = k.principals_domain AND d.verified_at IS NOT NULL) END
-        THEN k.principals ELSE k.principals_elsewhere END AS given,
+      goneIf: fragment`a.email IS DISTINCT FROM k.email`,
+      computed: fragment`
+      ${attestation} AS attestation, ${given} AS given,
       date_trunc('second', now()) - interval '60 seconds' AS valid_after,
       date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.ttl))) AS valid_before`,
-    issuedIf: () =>
-      fragment`cardinality(i.given) > 0 AND (i.attestation IS NOT NULL OR NOT i.attestation_required)`,
-    drawn: { value: fragment`nextval('ssh_certificate_serial')`, column: fragment`serial` },
-    written: fragment`
+      issuedIf: () =>
+        fragment`cardinality(i.given) > 0 AND (i.attestation IS NOT NULL OR NOT i.attestation_required)`,
+      drawn: { value: fragment`nextval('ssh_certificate_serial')`, column: fragment`serial` },
+      written: fragment`
       INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, authenticator_id, key_id, principals, public_key,
                                     ca_fingerprint, valid_after, valid_before, attested, verify_required, aaguid)
       SELECT i.serial, i.user_id, i.org_id, i.session_id, i.session_key, i.key_id, i.given, i.public_key,
              i.ca_fingerprint, i.valid_after, i.valid_before, i.attestation IS NOT NULL,
              coalesce((i.attestation->>'verify_required')::boolean, false), (i.attestation->>'aaguid')::uuid
       ${ISSUED}`,
-    audited: auditOfUser(
-      fragment`'ssh_credential'`,
-      fragment`jsonb_build_object('serial', i.serial::text, 'key_id', i.key_id, 'principals', i.given,
+      audited: auditOfUser(
+        fragment`'ssh_credential'`,
+        fragment`jsonb_build_object('serial', i.serial::text, 'key_id', i.key_id, 'principals', i.given,
           'public_key', i.public_key, 'valid_before', i.valid_before)
           || coalesce(jsonb_build_object('attested', true) || i.attestation, '{}')`,
-    ),
-    returned: fragment`i.serial, i.given = i.principals AS is_local, extract(epoch FROM i.valid_after)::float8 AS valid_after,
+      ),
+      returned: fragment`i.serial, i.given = i.principals AS is_local, extract(epoch FROM i.valid_after)::float8 AS valid_after,
       extract(epoch FROM i.valid_before)::float8 AS valid_before, i.attestation`,
-  },
-  (request) => ({
+    },
+    askedOf,
+    certificateOf,
+  );
+
+const SSH_CERTIFICATE = certificateKind(FOR_EVERY_KEY);
+const SSH_CERTIFICATE_FOR_PLAIN_KEY = certificateKind(FOR_PLAIN_KEY);
+
+/** Returns the kind that decides about a request. Both decide alike about a request that the second one gets. */
+export function certificateKindOf(request: SshCertificateRequest): typeof SSH_CERTIFICATE {
+  const { isSecurityKey, principals, principalsElsewhere } = request;
+  const isChoice = !isDeepStrictEqual(principals, principalsElsewhere);
+  return isSecurityKey || isChoice ? SSH_CERTIFICATE : SSH_CERTIFICATE_FOR_PLAIN_KEY;
+}
+
+function askedOf(request: SshCertificateRequest): object {
+  return {
     user_id: request.userId,
     session_id: request.sessionId,
     email: request.email,
@@ -124,15 +157,21 @@ export const SSH_CERTIFICATE = new IssuanceKind<
     principals_domain: request.principalsDomain ?? null,
     ttl: request.ttlSeconds,
     ...auditValues(request),
-  }),
-  (row, { principals, principalsElsewhere }) => ({
+  };
+}
+
+function certificateOf(
+  row: SshIssuanceRow,
+  { principals, principalsElsewhere }: SshCertificateRequest,
+): RecordedCertificate {
+  return {
     serial: BigInt(row.serial),
     principals: row.is_local ? principals : principalsElsewhere,
     validAfter: new Date(row.valid_after * 1000),
     validBefore: new Date(row.valid_before * 1000),
     attestation: row.attestation === null ? undefined : attestationOf(row.attestation),
-  }),
-);
+  };
+}
 
 function columnsOf({ aaguid, model, verifyRequired }: KeyAttestation): AttestationColumns {
   return { aaguid, model, verify_required: verifyRequired };

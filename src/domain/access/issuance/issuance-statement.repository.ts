@@ -56,6 +56,7 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
       SELECT k.*, ${userOf(requires)} AS of_user, ${sessionOf(requires)} AS of_session
       FROM jsonb_to_recordset($1::jsonb) AS k (
         n int, user_id uuid, client_id text, session_id uuid, grant_id bytea, ${columns})
+      ${ownerJoin(requires)}
       WHERE ${CONFIRMED}
     ), ${lockInOrder(behind, locks)}, decided AS MATERIALIZED (
       SELECT i.*, ${isIssued} AS is_issued
@@ -95,9 +96,13 @@ function isOwn({ session }: Requirements): SqlFragment {
 export const ISSUED = fragment`FROM decided i WHERE i.is_issued`;
 
 function userOf({ user }: Requirements): SqlFragment {
+  return user === 'of the request' ? fragment`k.user_id` : fragment`o.owner_id`;
+}
+
+function ownerJoin({ user }: Requirements): SqlFragment {
   return user === 'of the request'
-    ? fragment`k.user_id`
-    : fragment`(SELECT c.owner_id FROM oauth_clients c WHERE c.id = k.client_id)`;
+    ? NOTHING
+    : fragment`LEFT JOIN oauth_clients o ON o.id = k.client_id`;
 }
 
 function sessionOf({ session }: Requirements): SqlFragment {

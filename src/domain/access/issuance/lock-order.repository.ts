@@ -42,8 +42,12 @@ export function rowsBehind({ user, client, cluster, session, grant }: Requiremen
   return [
     {
       name: fragment`account`,
-      selected: fragment`u.id, u.org_id, u.email, u.active, o.is_own`,
-      from: fragment`users u CROSS JOIN LATERAL address_ownership(u.org_id, u.email) o`,
+      selected: session
+        ? fragment`u.id, u.org_id, u.email, u.active, o.is_own`
+        : fragment`u.id, u.org_id, u.email, u.active`, // the owner of the domain is read after the lock
+      from: session
+        ? fragment`users u CROSS JOIN LATERAL address_ownership(u.org_id, u.email) o`
+        : fragment`users u`,
       where: fragment`u.id = ANY (ARRAY(SELECT of_user FROM asked))`,
       lock: fragment`FOR SHARE OF u`,
       columns: fragment`a.org_id, a.email AS user_email`,
