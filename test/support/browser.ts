@@ -4,18 +4,31 @@ import { newAddress } from './client.js';
 import { findProgram } from './programs.js';
 
 /**
- * The Chromium of this worker, which its files use one after the other: a start costs more than most of their tests. It ends with
- * the worker.
+ * The browsers of this worker by their program, which its files use one after the other: a start costs more than most of their
+ * tests. They end with the worker.
  */
-let shared: Browser | undefined;
+const shared = new Map<string, Browser>();
 
 /**
  * Returns the machine's Chromium without a window. A test file that calls it runs under `requires('chromium')`. Profiles share
  * nothing, so that no file sees what another one left; `close` closes the profiles and lets the program run for the next file.
+ *
+ * `chromium-headless-shell`, where it is installed, is the same engine at half of the CPU time.
  */
-export async function startBrowser(): Promise<Browser> {
-  if (shared?.isConnected() !== true) shared = await launch();
-  const browser = shared;
+export function startBrowser(): Promise<Browser> {
+  return sharedBrowser(findProgram('chromium-headless-shell') ?? findProgram('chromium'));
+}
+
+/** Returns the whole Chromium: the shell does not let a test answer for the address that a form's response redirects to. */
+export function startWholeBrowser(): Promise<Browser> {
+  return sharedBrowser(findProgram('chromium'));
+}
+
+async function sharedBrowser(program: string | undefined): Promise<Browser> {
+  if (program === undefined) throw new Error('chromium is not installed');
+  const running = shared.get(program);
+  const browser = running?.isConnected() === true ? running : await launch(program);
+  shared.set(program, browser);
   const close = async () => {
     await Promise.all(browser.contexts().map((context) => context.close()));
   };
@@ -28,10 +41,7 @@ export async function startBrowser(): Promise<Browser> {
   });
 }
 
-function launch(): Promise<Browser> {
-  // The same engine without the parts of a window, at half of the CPU time.
-  const executablePath = findProgram('chromium-headless-shell') ?? findProgram('chromium');
-  if (executablePath === undefined) throw new Error('chromium is not installed');
+function launch(executablePath: string): Promise<Browser> {
   return chromium.launch({
     executablePath,
     headless: true,

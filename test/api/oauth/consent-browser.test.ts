@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
-import { startBrowser, openProfile, type BrowserProfile } from '../../support/browser.js';
+import { startWholeBrowser, openProfile, type BrowserProfile } from '../../support/browser.js';
 import { CALLBACK, newPkce } from '../../support/oauth-flow.js';
 import { requires } from '../../support/programs.js';
 
@@ -19,7 +19,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
   let application: string;
   beforeAll(async () => {
     app = await startTestApp();
-    browser = await startBrowser();
+    browser = await startWholeBrowser();
     ({ key } = await app.enrolled('ada@consent.example'));
     ({ clientId: dynamic } = await addApplication(
       app,

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
-import { startBrowser, openProfile, type BrowserProfile } from '../../support/browser.js';
+import { startWholeBrowser, openProfile, type BrowserProfile } from '../../support/browser.js';
 import { CALLBACK, newPkce, postForm } from '../../support/oauth-flow.js';
 import { requires } from '../../support/programs.js';
 
@@ -20,7 +20,7 @@ requires('chromium').describe('devices and certification in Chromium', () => {
   let dynamic: string;
   beforeAll(async () => {
     app = await startTestApp({ environment: { SVC_CERTIFICATION_TEST_TOKEN: TOKEN } });
-    browser = await startBrowser();
+    browser = await startWholeBrowser();
     ({ key: adasKey } = await app.enrolled(ADA));
     const grants = ['urn:ietf:params:oauth:grant-type:device_code'];
     const shared = { token_endpoint_auth_method: 'none', response_types: [], redirect_uris: [] };
