@@ -31,6 +31,9 @@ const EXAMPLES = atScale({ small: 8, full: 130 });
 /** RFC 7644 §3.11 wants 501 here, where a token belongs to no user: the one 5xx that is no fault of the service. */
 const NO_FAULT = '/scim/v2/Me';
 
+/** A second thread of Python helps only while the service works long for the first. */
+const WORKERS = String(atScale({ small: 1, full: 2 }));
+
 const LEAST_REQUESTS = atScale({ small: 600, full: 10_000 });
 
 /** Python writes no compiled copy of this file beside it. */
@@ -70,7 +73,7 @@ requires('schemathesis', 'moto').describe(
         ['run', `${app.baseUrl}/openapi.json`, '--exclude-path', NO_FAULT],
         ['--include-path-regex', paths, '--checks', CHECKS.join(',')],
         ['--phases', 'fuzzing', '--max-examples', String(EXAMPLES)],
-        ['--workers', '2', '--seed', '14', '--no-shrink', '--generation-database', 'none'],
+        ['--workers', WORKERS, '--seed', '14', '--no-shrink', '--generation-database', 'none'],
         ['--suppress-health-check', 'all', '--warnings', 'off', '--no-color'],
       ].flat();
       const child = spawn(SCHEMATHESIS, args, {
