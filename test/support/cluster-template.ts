@@ -25,7 +25,6 @@ export const CHEAP_SETTINGS = {
   wal_level: 'minimal', // so that a copied database is not written to the log
   max_wal_senders: '0',
   max_wal_size: '256MB',
-  deadlock_timeout: '20ms',
 } as const;
 
 /**

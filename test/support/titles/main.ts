@@ -39,7 +39,15 @@ function titlesOf(commit: string): Title[] {
     const titles = configs
       .filter((config) => existsSync(join(folder, config)))
       .flatMap((config) => {
-        run('npx', 'vitest', 'list', '--config', config, '--json=titles.json');
+        run(
+          'npx',
+          'vitest',
+          'list',
+          '--config',
+          config,
+          '--staticParse=false',
+          '--json=titles.json',
+        );
         const list = readFileSync(join(folder, 'titles.json'), 'utf8');
         return JSON.parse(list) as Title[];
       })
