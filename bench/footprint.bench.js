@@ -45,10 +45,11 @@ const WORKS = [
  * Measures how long the built server takes until it is ready on an existing database of Debian's PostgreSQL, the memory of the
  * idle server, and its memory under load. Ends with status 1 if a figure is over its limit.
  *
- * @param args `[--starts=9] [--seconds=8]`: how often the server starts, and the seconds of each work
+ * @param args `[--starts=9] [--seconds=8] [--flags=FLAGS]`: how often the server starts, the seconds of each work, and flags of
+ *   Node.js for the server, such as `--flags=--max-semi-space-size=16`
  */
 export async function run(...args) {
-  const { starts, seconds } = optionsOf(args);
+  const { starts, seconds, flags } = optionsOf(args);
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const postgres = await startDebianPostgres();
   const port = 20_000 + (process.pid % 20_000);
@@ -57,7 +58,7 @@ export async function run(...args) {
     ...CLIENT,
     redirectUri: `${baseUrl}/oauth/callback`,
   });
-  const shared = { folder, postgres, baseUrl, port, issuer: idp.issuer };
+  const shared = { folder, postgres, baseUrl, port, issuer: idp.issuer, flags };
   try {
     const started = await measureStarts(shared, starts);
     const loaded = await measureLoad(shared, seconds);
@@ -75,14 +76,18 @@ function optionsOf(args) {
     options: {
       starts: { type: 'string', default: '9' },
       seconds: { type: 'string', default: '8' },
+      flags: { type: 'string', default: '' },
     },
   });
   const [starts, seconds] = [Number(values.starts), Number(values.seconds)];
   if (!(starts >= 1) || !(seconds > 0)) {
-    process.stderr.write('usage: npm run bench -- footprint [--starts=9] [--seconds=8]\n');
+    process.stderr.write(
+      'usage: npm run bench -- footprint [--starts=9] [--seconds=8] [--flags=FLAGS]\n',
+    );
     process.exit(2);
   }
-  return { starts, seconds };
+  const flags = values.flags.split(' ').filter((flag) => flag !== '');
+  return { starts, seconds, flags };
 }
 
 /** Starts production so many times. The first start makes the database and does not count. */
@@ -182,9 +187,9 @@ async function environmentOf({ folder, postgres, baseUrl, port, issuer }, name) 
 }
 
 /** Starts a program of the tree. @returns it with the milliseconds until it was ready */
-async function startServer(args, env, { baseUrl }) {
+async function startServer(args, env, { baseUrl, flags }) {
   const began = performance.now();
-  const child = spawn(process.execPath, args, {
+  const child = spawn(process.execPath, [...flags, ...args], {
     cwd: TREE,
     env,
     stdio: ['ignore', 'ignore', 'inherit'],
