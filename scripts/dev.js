@@ -72,7 +72,7 @@ function transpile(path) {
 
 function compilerOptions() {
   const file = join(ROOT, 'tsconfig.build.json');
-  const { config } = ts.readConfigFile(file, ts.sys.readFile);
+  const { config } = ts.readConfigFile(file, (path) => ts.sys.readFile(path));
   const parsed = ts.parseJsonConfigFileContent(config, ts.sys, ROOT).options;
   return { ...parsed, module: ts.ModuleKind.ESNext, incremental: false };
 }
@@ -92,7 +92,10 @@ function restart() {
 
 /** Ends the server as an operator does, because it closes its database then, and acts afterwards. */
 function afterServer(act) {
-  if (server.exitCode !== null || server.signalCode !== null) return act();
+  if (server.exitCode !== null || server.signalCode !== null) {
+    act();
+    return;
+  }
   server.once('close', act);
   server.kill('SIGINT'); // after SIGTERM it would go on listening for requests that a balancer still sends
 }
