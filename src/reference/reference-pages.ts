@@ -30,7 +30,7 @@ const ROOT: CompositionRoot = {
   modules: [],
 };
 
-/** The pages of docs/reference/, by file name. Nest scans the modules and creates no provider. */
+/** Returns the pages of docs/reference/ by file name. Nest only scans the modules, so that no database is needed. */
 export async function referencePages(): Promise<Readonly<Record<string, string>>> {
   const { config } = loadConfig(ENVIRONMENT);
   const kmsKeys = await KmsKeys.open(config);

@@ -21,8 +21,9 @@ const BATCH = 500;
  * Ends the access of users, in the caller's transaction: whole or not at all. The row of the user is locked before anything
  * else; then each registered kind ends, in its order.
  *
- *     lock the user -> sessions with their grants, codes and tokens -> certificates -> GitHub tokens
- *         -> tokens of applications -> keys
+ *     lock the user -> sessions with their grants, codes and tokens -> certificates
+ *         -> attested SSH keys -> GitHub tokens -> applications with their tokens -> clusters
+ *         -> passes -> keys
  */
 @Injectable()
 export class AccessRevocation {

@@ -110,8 +110,9 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
     remedy: 'Start the sign-in again on the login page.',
   },
   sign_in_refused: {
-    cause: 'The identity provider knows you, and your organization does not admit this account.',
-    remedy: 'Sign in with another account, or ask an admin of your organization.',
+    cause: 'The identity provider knows you, but this account may not sign in through it.',
+    remedy:
+      'Follow the detail of the error: sign in in another way, or ask an admin of your organization.',
   },
   sign_in_required: {
     cause:

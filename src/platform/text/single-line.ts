@@ -1,7 +1,7 @@
 /** Matches characters that a line must not contain: controls, halves of surrogate pairs, and changes of text direction. */
 const NOT_IN_A_LINE = /[\p{Cc}\p{Cs}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
-/** Returns true if a text is one clean line, which PostgreSQL can store and logs and pages show unchanged. */
+/** Returns true if a text is one line that PostgreSQL can store, and that logs and pages show unchanged. */
 export function isSingleLine(text: string): boolean {
   return text.search(NOT_IN_A_LINE) < 0;
 }

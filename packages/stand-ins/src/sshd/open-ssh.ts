@@ -8,7 +8,7 @@ export interface OpenSsh {
   readonly keygen: string;
 }
 
-/** The folders of system programs: sshd requires its absolute path, and only platform/config reads the environment. */
+/** OpenSSH is looked up in these folders, because `sshd` needs its absolute path. `PATH` is not used, since this package reads no environment. */
 const SYSTEM_FOLDERS = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/bin'];
 
 /** Finds the programs of OpenSSH, or returns the names of those that this machine lacks. */

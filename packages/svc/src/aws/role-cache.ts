@@ -8,7 +8,7 @@ import { assumeRole, type RoleCredentials } from './assume-role.js';
 import type { RoleChoices } from './role-choices.js';
 import { stsEndpoint } from './sts-endpoint.js';
 
-/** The folder of cached credentials, below that of the server. */
+/** Cached credentials of roles are in this folder, inside the local folder of each server. */
 export const CACHE_FOLDER = 'aws';
 
 /** Credentials are renewed when less is left: the SDKs of AWS renew at the same moment. */

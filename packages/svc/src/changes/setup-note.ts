@@ -10,7 +10,7 @@ export function setupNote(context: CommandContext, name: string): object | undef
 }
 
 /**
- * Returns the change that stores the note of a part in `config.json`; none when it is there already.
+ * Returns the change that stores what `svc setup` notes about one tool in `config.json`. The list is empty if nothing changes.
  *
  * @param note undefined removes the note
  */

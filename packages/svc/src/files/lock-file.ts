@@ -9,7 +9,7 @@ const POLL = 25;
 const RENEWAL = 5_000;
 /** A lock whose time is older than this has no owner: the machine stopped, or another machine's process died. */
 const ABANDONED = 30_000;
-/** The longest wait for another process. */
+/** A process waits at most this many milliseconds for a lock that another process holds. */
 const LONGEST_WAIT = 120_000;
 
 /** Runs an act while this process owns a lock file. The lock of a process that died is taken over. */

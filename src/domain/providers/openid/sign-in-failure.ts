@@ -47,7 +47,7 @@ function failed(what: string, cause: unknown): DomainError {
   return new DomainError('sign_in_failed', detail, { cause });
 }
 
-/** Returns the error for a complete answer that failed verification. */
+/** Returns the error for a response of the identity provider that arrived whole but failed verification. */
 export function unverified(cause: unknown): DomainError {
   return failed('Its answer could not be verified.', cause);
 }

@@ -51,7 +51,7 @@ export class SelfRegistrations {
   }
 
   /**
-   * Registers a client. A network at its limit is rejected before it waits, so that its flood delays no other network.
+   * Registers a client. A network (an IPv4 address or an IPv6 /64) at its limit is refused before the queue, so that it delays no other network.
    *
    * @throws DomainError limit_reached for a network at its limit; unavailable while too many registrations wait
    */

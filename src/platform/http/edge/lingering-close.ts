@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
-/** The bytes that are still read of a refused client. The rest stays in the client's own buffers. */
+/** At most this many bytes are read from a refused client, and dropped. The rest stays in the client's buffers. */
 const MOST_DISCARDED = 1024 * 1024;
 
 /**

@@ -2,7 +2,7 @@ import { LAPSE_INTERVALS } from '#platform/gcra/bookings.js';
 import type { TierName } from '#platform/http/routing/route-policy.js';
 import { longestDebt, type Rate } from '#platform/gcra/gcra.js';
 
-/** The tiers, fixed by the requirements. A client has one bucket in each. */
+/** Each route has one of these rate limits: `burst` requests at once, then one every `interval` milliseconds. Each client has one bucket in each of them. */
 export const TIERS = {
   authentication: { burst: 8, interval: 2000 },
   issuance: { burst: 15, interval: 2000 },
