@@ -38,13 +38,22 @@ function readLoginUid(): number | undefined {
 
 const drop = () => undefined;
 
-/** Sends the warnings and errors of the domain to a logger, and drops its other lines: the command has its own results. */
+/**
+ * Sends the warnings and errors of the domain to a logger, and drops its other lines, because the
+ * command has its own results. As in the service, facts or an error may stand before the text.
+ */
 export function redirectNestLog(logger: Logger): void {
   const through =
     (level: 'warn' | 'error') =>
-    (message: unknown, ...rest: unknown[]) => {
-      const context = rest.at(-1);
-      logger[level]({ context: typeof context === 'string' ? context : '' }, String(message));
+    (message: string | object, ...rest: readonly unknown[]) => {
+      const [text, context] = [rest.at(-2), rest.at(-1)].map((part) =>
+        typeof part === 'string' ? part : '',
+      );
+      if (typeof message === 'string') logger[level]({ context }, message);
+      else {
+        const facts = message instanceof Error ? { err: message } : message;
+        logger[level]({ ...facts, context }, text);
+      }
     };
   const service: LoggerService = {
     log: drop,
