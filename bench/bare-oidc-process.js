@@ -1,4 +1,7 @@
-/** What our OAuth core is compared with: `oidc-provider` by itself, its store in memory, on Node's own HTTP server. */
+/**
+ * What our OAuth core is compared with: `oidc-provider` by itself, its store in memory, on Node's
+ * own HTTP server.
+ */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -97,7 +100,10 @@ async function logIn(request, response) {
   });
 }
 
-/** Makes a grant for each authorization without consent, as our server does for an organization's own application. */
+/**
+ * Makes a grant for each authorization without consent, as our server does for an organization's
+ * own application.
+ */
 async function grantEverything({ oidc }) {
   const grant = new oidc.provider.Grant({
     clientId: oidc.client.clientId,

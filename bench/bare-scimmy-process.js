@@ -1,6 +1,6 @@
 /**
- * What our SCIM server is compared with: `scimmy-routers` on Express, over users in memory, found by id and by userName
- * without a search. No database, no audit, no rate limits, no versions.
+ * What our SCIM server is compared with: `scimmy-routers` on Express, over users in memory, found
+ * by id and by userName without a search. No database, no audit, no rate limits, no versions.
  */
 import { randomUUID } from 'node:crypto';
 import express from 'express';

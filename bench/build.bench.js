@@ -21,7 +21,10 @@ const PATIENCE = 120_000;
 /** The machine rests for so many milliseconds between two changes. */
 const QUIET = 6_000;
 
-/** Measures the build and the restart of `npm run dev` after a change of one file. A quiet machine is needed. */
+/**
+ * Measures the build and the restart of `npm run dev` after a change of one file. A quiet machine
+ * is needed.
+ */
 export async function run() {
   const source = await readFile(CHANGED, 'utf8');
   const change = (turn) => writeFile(CHANGED, `${source}\nexport const turn = ${turn};\n`);
@@ -51,13 +54,19 @@ async function build() {
   return { seconds, cpu: cpuOfEndedProcesses() - before };
 }
 
-/** The CPU seconds of the processes that this one started and that have ended (proc(5): cutime, cstime). */
+/**
+ * The CPU seconds of the processes that this one started and that have ended (proc(5): cutime,
+ * cstime).
+ */
 function cpuOfEndedProcesses() {
   const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1].split(' ');
   return (Number(fields[13]) + Number(fields[14])) / 100;
 }
 
-/** Runs `npm run dev` on a database of its own, and measures from a change to the first answer of the changed server. */
+/**
+ * Runs `npm run dev` on a database of its own, and measures from a change to the first answer of
+ * the changed server.
+ */
 async function measureRestarts(change) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const [port, secret] = [await freePort(0), 'the secret of the bench client'];

@@ -9,8 +9,9 @@ const SERVER = 'https://login.example.com';
 const BUNDLE = resolve(import.meta.dirname, '../dist/svc.mjs');
 
 /**
- * Measures the start of the command: `svc ssh check` with a cached certificate, which every `ssh` waits for, beside `node -e 0`
- * on each version of Node that is at hand (SVC_TEST_NODES, as `.ci/run` sets it). The rounds alternate.
+ * Measures the start of the command: `svc ssh check` with a cached certificate, which every `ssh`
+ * waits for, beside `node -e 0` on each version of Node that is at hand (SVC_TEST_NODES, as
+ * `.ci/run` sets it). The rounds alternate.
  */
 export async function run() {
   const home = mkdtempSync(join(tmpdir(), 'svc-bench-'));
@@ -22,7 +23,10 @@ export async function run() {
   }
 }
 
-/** Writes the configuration, a key pair and a certificate that is valid for a day, as `svc login` and `ssh` leave them. */
+/**
+ * Writes the configuration, a key pair and a certificate that is valid for a day, as `svc login`
+ * and `ssh` leave them.
+ */
 function writeLogin(home) {
   const folder = join(home, 'state/login.example.com/ssh');
   mkdirSync(folder, { recursive: true, mode: 0o700 });

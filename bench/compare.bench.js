@@ -18,7 +18,9 @@ import { makeCaKey, SSH_SCENARIOS } from './ssh.bench.js';
 const SLOWER = 1.03;
 const WARM_UP_SECONDS = 0.3;
 
-/** The works, each with a preparation of one server: the scenarios open their clients on its result. */
+/**
+ * The works, each with a preparation of one server: the scenarios open their clients on its result.
+ */
 const WORKS = {
   ssh: { scenarios: SSH_SCENARIOS, prepare: (server) => server },
   aws: { scenarios: AWS_SCENARIOS, prepare: (server) => server },
@@ -28,13 +30,16 @@ const WORKS = {
 };
 
 /**
- * Compares this tree with another checkout, whose `dist` is built: both servers run at once, each with a PostgreSQL of its
- * own, and take turns; the other one is idle meanwhile. A pair is before, after, after, before, and the next one the reverse:
- * slow changes of the machine's speed cancel out. Both servers start several times, since no two processes are equally fast.
+ * Compares this tree with another checkout, whose `dist` is built: both servers run at once, each
+ * with a PostgreSQL of its own, and take turns; the other one is idle meanwhile. A pair is before,
+ * after, after, before, and the next one the reverse: slow changes of the machine's speed cancel
+ * out. Both servers start several times, since no two processes are equally fast.
  *
- * @param args `BASE_DIR [WORK…] [--only=ROW…] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]`; `--only` names a row of
- *   the table, and may be given again; `seconds` is for either tree in a pair; `--after` names another tree in place of this one,
- *   such as `BASE_DIR` itself, which shows how exact the measure is
+ * @param args
+ *   `BASE_DIR [WORK…] [--only=ROW…] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]`;
+ *   `--only` names a row of the table, and may be given again; `seconds` is for either tree in a
+ *   pair; `--after` names another tree in place of this one, such as `BASE_DIR` itself, which shows
+ *   how exact the measure is
  */
 export async function run(...args) {
   const options = optionsOf(args);
@@ -137,7 +142,10 @@ function rowNames() {
   return Object.values(WORKS).flatMap(({ scenarios }) => scenarios.map(({ what }) => what));
 }
 
-/** Prepares both servers for every work, and lists the scenarios of all works, or only the named ones. */
+/**
+ * Prepares both servers for every work, and lists the scenarios of all works, or only the named
+ * ones.
+ */
 async function prepareAll(works, only, servers) {
   const scenarios = [];
   for (const work of works) {
@@ -170,7 +178,10 @@ async function measurePair(servers, { open, sleeps, targets }, { seconds, isReve
   }));
 }
 
-/** Waits until neither server works any more, and 3 seconds at most: a PostgreSQL writes after its last answer. */
+/**
+ * Waits until neither server works any more, and 3 seconds at most: a PostgreSQL writes after its
+ * last answer.
+ */
 async function untilQuiet(servers) {
   for (let attempt = 0; attempt < 30; attempt += 1) {
     const cpuTimes = servers.map(({ pid }) => startCpuTime(pid));

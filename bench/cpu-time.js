@@ -3,8 +3,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 const TICKS_PER_SECOND = 100; // sysconf(_SC_CLK_TCK), the same on every Linux
 
 /**
- * Reads the CPU seconds that a server and its descendants have used (proc(5)). A descendant is a process of the embedded
- * PostgreSQL: the watchdog's shell, the postmaster, and the postmaster's children.
+ * Reads the CPU seconds that a server and its descendants have used (proc(5)). A descendant is a
+ * process of the embedded PostgreSQL: the watchdog's shell, the postmaster, and the postmaster's
+ * children.
  *
  * @returns `{ server, postgres }`; for a peer without processes of its own, `postgres` is 0
  */
@@ -24,14 +25,18 @@ export function cpuSecondsOf(pid) {
   return { server: ownSeconds(String(pid)), postgres: secondsBelow(String(pid)) };
 }
 
-/** Starts a measurement. The function it returns gives the CPU seconds used since, as {@link cpuSecondsOf} does. */
+/**
+ * Starts a measurement. The function it returns gives the CPU seconds used since, as
+ * {@link cpuSecondsOf} does.
+ */
 export function startCpuTime(pid) {
   const before = cpuSecondsOf(pid);
   return () => {
     const after = cpuSecondsOf(pid);
     return {
       server: after.server - before.server,
-      // The time of a process that has ended is known to 0.01 s only, so that less may be left than there was.
+      // The time of a process that has ended is known to 0.01 s only, so that less may be left than
+      // there was.
       postgres: Math.max(0, after.postgres - before.postgres),
     };
   };

@@ -44,13 +44,16 @@ export const AWS_SCENARIOS = [1, 32].map((clients) => ({
 }));
 
 /**
- * Measures the three kinds of credentials over HTTP, each with its durable rows, with 1 client and with 64, beside the bare
- * signatures of RS256 (a key of 3072 bits, as the service has) and Ed25519. The signatures are measured before and after
- * each turn, so that both columns saw the same machine. A second server has the keys of SSH and AWS in KMS, and takes turns
- * with the first one. GitHub is a stand-in in this process, and KMS one in another process: their time does not count.
+ * Measures the three kinds of credentials over HTTP, each with its durable rows, with 1 client and
+ * with 64, beside the bare signatures of RS256 (a key of 3072 bits, as the service has) and
+ * Ed25519. The signatures are measured before and after each turn, so that both columns saw the
+ * same machine. A second server has the keys of SSH and AWS in KMS, and takes turns with the first
+ * one. GitHub is a stand-in in this process, and KMS one in another process: their time does not
+ * count.
  *
- * @param args `[KIND] [--seconds=8] [--round-trip=5]`: the kind to measure, such as `aws` (all three by default), the seconds
- *   of each turn, and the milliseconds by which the stand-in for KMS delays each answer
+ * @param args `[KIND] [--seconds=8] [--round-trip=5]`: the kind to measure, such as `aws` (all
+ *   three by default), the seconds of each turn, and the milliseconds by which the stand-in for KMS
+ *   delays each answer
  */
 export async function run(...args) {
   const { only, seconds, roundTrip } = optionsOf(args);
@@ -147,8 +150,9 @@ async function measureKind(server, { kind, path, peer, type }, clients, seconds)
 }
 
 /**
- * Counts the credentials of a type on record, and the statements that recorded them. PostgreSQL keeps with each row the
- * transaction that wrote it (`xmin`), and the number of the statement in that transaction (`cmin`).
+ * Counts the credentials of a type on record, and the statements that recorded them. PostgreSQL
+ * keeps with each row the transaction that wrote it (`xmin`), and the number of the statement in
+ * that transaction (`cmin`).
  */
 async function onRecord(server, type) {
   const ofType = `audit_events WHERE type = '${type}'`;
@@ -178,7 +182,10 @@ function rowOf({ what, peer, turn, seconds, bare, errors, failed, statements }) 
   };
 }
 
-/** Connects clients, each with the token of a session; two clients share one where there are more than sessions. */
+/**
+ * Connects clients, each with the token of a session; two clients share one where there are more
+ * than sessions.
+ */
 function openClients(server, path, number, errors = new Map()) {
   return Array.from({ length: number }, (_, index) => {
     const client = new RawClient(server.baseUrl + path, {
@@ -224,7 +231,8 @@ async function linkInstallation(github, { database }) {
      SELECT $1, id, $2, $3, 'selected', now(), id FROM organizations`,
     [id, account.id, OWNER],
   );
-  // The requests of this benchmark name no repository, so that releases before 0.10 measure the same.
+  // The requests of this benchmark name no repository, so that releases before 0.10 measure the
+  // same.
   await postgres
     .query('UPDATE organizations SET github_all_repositories = true')
     .catch(() => undefined);

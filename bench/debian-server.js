@@ -8,7 +8,9 @@ import { startBenchServer } from './server.js';
 
 const { startDebianPostgres } = await import('../test/support/debian-postgres.ts');
 
-/** Runs an act with the measured server on a PostgreSQL of Debian with its defaults, and stops both. */
+/**
+ * Runs an act with the measured server on a PostgreSQL of Debian with its defaults, and stops both.
+ */
 export async function onDebianPostgres(act) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
   const postgres = await startDebianPostgres();

@@ -9,8 +9,8 @@ const TREE = dirname(import.meta.dirname);
 const NEEDED = ['package.json', 'package-lock.json', '.npmrc'];
 
 /**
- * Installs production as the image does, and prints the packages and the MiB on disk that each direct dependency alone brings:
- * those that would go with it.
+ * Installs production as the image does, and prints the packages and the MiB on disk that each
+ * direct dependency alone brings: those that would go with it.
  *
  * @param folder a folder with such an installation; by default one is made and removed
  */
@@ -52,7 +52,10 @@ function report(folder) {
   );
 }
 
-/** Finds the packages that some packages need, with themselves. A peer is needed unless it is optional. */
+/**
+ * Finds the packages that some packages need, with themselves. A peer is needed unless it is
+ * optional.
+ */
 function reachable(packages, from) {
   const found = new Set();
   const waiting = [...from];

@@ -24,8 +24,8 @@ export const EDGE_SCENARIOS = [
 ];
 
 /**
- * Measures everything around a handler, beside a bare Nest. All contenders take turns, and the better turn of each counts,
- * since the machine runs other programs too.
+ * Measures everything around a handler, beside a bare Nest. All contenders take turns, and the
+ * better turn of each counts, since the machine runs other programs too.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));

@@ -26,7 +26,10 @@ const clock = (seconds) => ({
   clock: seconds,
 });
 
-/** The setups, each a cluster and two replicas of its own, and their rounds. `promotions`: with lag, in one round. */
+/**
+ * The setups, each a cluster and two replicas of its own, and their rounds. `promotions`: with lag,
+ * in one round.
+ */
 const SETUPS = [
   {
     name: 'proxy',
@@ -69,8 +72,9 @@ const SETUPS = [
 ];
 
 /**
- * Kills the primary of a replicated PostgreSQL 20 times while the standby lacks its last seconds, and tries everything that the
- * service answered in them: serials, certificates at `sshd`, leavers. Switchovers and restarts must end no session.
+ * Kills the primary of a replicated PostgreSQL 20 times while the standby lacks its last seconds,
+ * and tries everything that the service answered in them: serials, certificates at `sshd`, leavers.
+ * Switchovers and restarts must end no session.
  *
  * @param only the name of one setup, to run it alone
  */

@@ -42,11 +42,13 @@ const WORKS = [
 ];
 
 /**
- * Measures how long the built server takes until it is ready on an existing database of Debian's PostgreSQL, the memory of the
- * idle server, and its memory under load. Ends with status 1 if a figure is over its limit.
+ * Measures how long the built server takes until it is ready on an existing database of Debian's
+ * PostgreSQL, the memory of the idle server, and its memory under load. Ends with status 1 if a
+ * figure is over its limit.
  *
- * @param args `[--starts=9] [--seconds=8] [--flags=FLAGS]`: how often the server starts, the seconds of each work, and flags of
- *   Node.js for the server, such as `--flags=--max-semi-space-size=16`
+ * @param args `[--starts=9] [--seconds=8] [--flags=FLAGS]`: how often the server starts, the
+ *   seconds of each work, and flags of Node.js for the server, such as
+ *   `--flags=--max-semi-space-size=16`
  */
 export async function run(...args) {
   const { starts, seconds, flags } = optionsOf(args);

@@ -1,6 +1,9 @@
 import { Agent, request } from 'node:http';
 
-/** One keep-alive connection of a browser or program. It keeps cookies; each request names another client address. */
+/**
+ * One keep-alive connection of a browser or program. It keeps cookies; each request names another
+ * client address.
+ */
 export class HttpClient {
   #agent = new Agent({ keepAlive: true, maxSockets: 1 });
   #cookies = new Map();
@@ -74,7 +77,10 @@ export class HttpClient {
 
 let addresses = 0;
 
-/** Limits hold for an address, and are never switched off. These are none of those that RawClient comes from. */
+/**
+ * Limits hold for an address, and are never switched off. These are none of those that RawClient
+ * comes from.
+ */
 function newAddress() {
   const number = (addresses += 1);
   return `10.${1 + ((number >> 16) % 99)}.${(number >> 8) & 255}.${number & 255}`;

@@ -1,4 +1,7 @@
-/** A stand-in for AWS KMS in a process of its own, so that no signature counts as time of the server or of its clients. */
+/**
+ * A stand-in for AWS KMS in a process of its own, so that no signature counts as time of the server
+ * or of its clients.
+ */
 import { startKmsStandIn } from '../test/support/kms-stand-in.ts';
 
 const [roundTrip] = process.argv.slice(2);

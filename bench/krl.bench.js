@@ -4,10 +4,15 @@ import { table } from './measure.js';
 
 const REVOKED = 1000;
 const DOWNLOADS = 50;
-/** The most CPU of PostgreSQL for one download, in milliseconds. Compiling the statement costs 300. */
+/**
+ * The most CPU of PostgreSQL for one download, in milliseconds. Compiling the statement costs 300.
+ */
 const MOST = 20;
 
-/** Measures the download of the list of revoked certificates on a PostgreSQL that compiles statements, never analyzed. */
+/**
+ * Measures the download of the list of revoked certificates on a PostgreSQL that compiles
+ * statements, never analyzed.
+ */
 export async function run() {
   await onDebianPostgres(async ({ server, postgres, ask }) => {
     const [{ jit }] = await ask('svc', 'SHOW jit');

@@ -27,11 +27,14 @@ export async function load(clients, seconds, act) {
 }
 
 /**
- * Measures one turn: connects clients, lets them warm up, and counts the CPU time while all of them act.
+ * Measures one turn: connects clients, lets them warm up, and counts the CPU time while all of them
+ * act.
  *
  * @param pid the process of the server
- * @param work `open` connects the clients, `[{ act, close }]`; `sleeps` lets this process sleep between answers
- * @returns `{ acts, latencies, server, postgres }`: all acts with those of the warm-up, and CPU seconds
+ * @param work `open` connects the clients, `[{ act, close }]`; `sleeps` lets this process sleep
+ *   between answers
+ * @returns `{ acts, latencies, server, postgres }`: all acts with those of the warm-up, and CPU
+ *   seconds
  */
 export async function measureTurn(pid, { open, sleeps = false }, { seconds, warmUpSeconds = 0 }) {
   const clients = await open();
@@ -49,8 +52,9 @@ export async function measureTurn(pid, { open, sleeps = false }, { seconds, warm
 }
 
 /**
- * Keeps this process from sleeping while it waits for answers, until the function it returns is called: a client that sleeps
- * has the server pay for waking it, and the more the slower the server is.
+ * Keeps this process from sleeping while it waits for answers, until the function it returns is
+ * called: a client that sleeps has the server pay for waking it, and the more the slower the server
+ * is.
  */
 export function stayAwake() {
   let isAwake = true;

@@ -17,7 +17,10 @@ export function sizesOf(users) {
   };
 }
 
-/** Each certificate of a leaver is still valid; what else is issued is past. Their ids are behind those of all others. */
+/**
+ * Each certificate of a leaver is still valid; what else is issued is past. Their ids are behind
+ * those of all others.
+ */
 export const LEAVERS = 200;
 const REVOKED = 1000;
 
@@ -26,7 +29,10 @@ const user = (n) => idOf('8000', n);
 const group = (n) => idOf('8001', n);
 const GROWING = ['users', 'groups', 'group_members', 'ssh_certificates', 'audit_events'];
 
-/** Rows from one size to the next. Group 0 has every user, group 1 has ten, and the others share what is left. */
+/**
+ * Rows from one size to the next. Group 0 has every user, group 1 has ten, and the others share
+ * what is left.
+ */
 function fillOf(from, to) {
   const series = (kind) => `generate_series(${from[kind]}, ${to[kind] - 1}) n`;
   const shared = (size) => Math.max(0, size.memberships - size.users - 10);
@@ -67,7 +73,9 @@ function fillOf(from, to) {
   ];
 }
 
-/** What does not grow: the organization, its admin, those who are to leave, and the revoked serials. */
+/**
+ * What does not grow: the organization, its admin, those who are to leave, and the revoked serials.
+ */
 function fixedOf({ scimHash, adminHash }) {
   return [
     `INSERT INTO organizations (id, name, provisioned) VALUES ('${ORG}', '${DOMAIN}', true)`,
@@ -90,7 +98,10 @@ function fixedOf({ scimHash, adminHash }) {
 const ADMIN = '01900000-0000-7000-8004-000000000000';
 export const leaverId = (n) => `01900000-0000-7000-8005-${n.toString(16).padStart(12, '0')}`;
 
-/** People who leave while they are measured, each with 20 sessions and 50 certificates that are good. */
+/**
+ * People who leave while they are measured, each with 20 sessions and 50 certificates that are
+ * good.
+ */
 function leaversOf() {
   const leaver = idOf('8005', 'n');
   const all = `generate_series(0, ${LEAVERS - 1}) n`;
@@ -115,7 +126,10 @@ function leaversOf() {
   ];
 }
 
-/** The database of a running server, beside it and without its time-outs: it grows from one size to the next. */
+/**
+ * The database of a running server, beside it and without its time-outs: it grows from one size to
+ * the next.
+ */
 export class MillionData {
   #database;
   #size = sizesOf(0);
@@ -133,14 +147,18 @@ export class MillionData {
     return { scim, admin };
   }
 
-  /** Fills the tables without their indexes where they are to become large, and makes those afterwards. */
+  /**
+   * Fills the tables without their indexes where they are to become large, and makes those
+   * afterwards.
+   */
   async grow(users) {
     const to = sizesOf(users);
     await this.#run(
       [
         "SET maintenance_work_mem = '1GB'",
         'SET synchronous_commit = off',
-        'SET session_replication_role = replica', // no row of a membership asks whether both of its ends are there
+        // no row of a membership asks whether both of its ends are there
+        'SET session_replication_role = replica',
       ],
       async (client) => {
         const { rows } = await client.query(

@@ -20,10 +20,12 @@ const AUDIT = '/api/v1/org/audit-events';
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 /**
- * Every path of the service on an organization of 10,000 users and on one of a million, with 20 audit events, 6 memberships and 5
- * certificates for each of them: how long one client waits who is alone.
+ * Every path of the service on an organization of 10,000 users and on one of a million, with 20
+ * audit events, 6 memberships and 5 certificates for each of them: how long one client waits who is
+ * alone.
  *
- * @param large how many users the large organization has, for a machine that is small or has little time
+ * @param large how many users the large organization has, for a machine that is small or has little
+ *   time
  */
 export async function run(large = String(LARGE)) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -87,8 +89,9 @@ async function measureAll(server, tokens, users, round) {
 }
 
 /**
- * The milliseconds of each request, in two passes over the same users: what the second measures does not hang on how fast a
- * disk is. A path that fails has none, and costs no other path its figures.
+ * The milliseconds of each request, in two passes over the same users: what the second measures
+ * does not hang on how fast a disk is. A path that fails has none, and costs no other path its
+ * figures.
  */
 async function timesOf(pid, { what, act }) {
   const passes = [[], []];
@@ -111,7 +114,9 @@ async function timesOf(pid, { what, act }) {
   }
 }
 
-/** Numbers below 1 that look random and come again in the same order after a restart (mulberry32). */
+/**
+ * Numbers below 1 that look random and come again in the same order after a restart (mulberry32).
+ */
 const chance = {
   state: 0,
   restart() {

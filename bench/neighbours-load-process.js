@@ -1,4 +1,7 @@
-/** The clients of the tenant that does its worst, in a process of their own: what they read costs the neighbour nothing. */
+/**
+ * The clients of the tenant that does its worst, in a process of their own: what they read costs
+ * the neighbour nothing.
+ */
 import { Agent, request } from 'node:http';
 
 const agent = new Agent({ keepAlive: true, maxSockets: 256 });
@@ -26,7 +29,10 @@ function isCurrent(own) {
   return own === run;
 }
 
-/** @param load `{ baseUrl, clients, requests }`: each client sends the requests in turns, one after the other */
+/**
+ * @param load `{ baseUrl, clients, requests }`: each client sends the requests in turns, one after
+ * the other
+ */
 function begin({ baseUrl, clients, requests }) {
   statuses.clear();
   const own = run;
@@ -42,7 +48,10 @@ function begin({ baseUrl, clients, requests }) {
   });
 }
 
-/** Sends a request from an address of its own, and throws its answer away. @returns its status, 0 where it has none */
+/**
+ * Sends a request from an address of its own, and throws its answer away. @returns its status, 0
+ * where it has none
+ */
 function send(baseUrl, { method, path, headers, body }) {
   return new Promise((resolve) => {
     addresses += 1;

@@ -10,7 +10,10 @@ import { RawClient } from './raw-client.js';
 import { groupId, ScimData, USERS, userId } from './scim-data.js';
 import { startBenchServer } from './server.js';
 
-/** Requests that the tenant which does its worst has under way at once, and the clients of its neighbour. */
+/**
+ * Requests that the tenant which does its worst has under way at once, and the clients of its
+ * neighbour.
+ */
 const WORST = 40;
 export const NEIGHBOURS = 8;
 const EVENTS = 500_000;
@@ -59,8 +62,9 @@ const OF_PROVIDER = [
 ];
 
 /**
- * Measures what a tenant notices of another one that does its worst: the times of `GET /v1/keys`, quiet and beside 40 requests at once of
- * one kind. Quiet and loaded turns alternate, so that the rest of the machine is the same in both.
+ * Measures what a tenant notices of another one that does its worst: the times of `GET /v1/keys`,
+ * quiet and beside 40 requests at once of one kind. Quiet and loaded turns alternate, so that the
+ * rest of the machine is the same in both.
  *
  * @param only a part of the names of the kinds to be measured
  */

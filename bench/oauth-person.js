@@ -28,7 +28,10 @@ const REGISTRATIONS = {
   },
 };
 
-/** The same applications as `oidc-provider` takes them, with the ids and secrets that ours were given. */
+/**
+ * The same applications as `oidc-provider` takes them, with the ids and secrets that ours were
+ * given.
+ */
 export function libraryClients({ service, web, fapi }) {
   return [
     {
@@ -90,8 +93,8 @@ export class OAuthPerson {
   }
 
   /**
-   * Pushes a request, takes it to the browser, and redeems the code, all as FAPI 2.0 asks. A browser that is logged in is
-   * sent to the client at once.
+   * Pushes a request, takes it to the browser, and redeems the code, all as FAPI 2.0 asks. A
+   * browser that is logged in is sent to the client at once.
    */
   async fapiCycle({ hops = 1 } = {}) {
     const { id } = this.#applications.fapi;

@@ -25,7 +25,9 @@ const SCENARIOS = [
   { what: 'FAPI 2.0 cycle: PAR, authorize, token', aim: 0.7, open: fapiCycles },
 ];
 
-/** The same for a comparison of two trees; `prepare` registers the applications with one of them. */
+/**
+ * The same for a comparison of two trees; `prepare` registers the applications with one of them.
+ */
 export const OAUTH_SCENARIOS = SCENARIOS.map(({ what, open }) => ({ what, open }));
 
 /** Registers the applications of every person. @returns the people, as the scenarios take them */
@@ -37,8 +39,9 @@ export async function prepareOAuth({ baseUrl, tokens }) {
 }
 
 /**
- * Measures OAuth as clients use it, all of it durable, beside the bare `oidc-provider` with its store in memory. The two take
- * turns, and the median turn of each counts, since the machine runs other programs too.
+ * Measures OAuth as clients use it, all of it durable, beside the bare `oidc-provider` with its
+ * store in memory. The two take turns, and the median turn of each counts, since the machine runs
+ * other programs too.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -180,7 +183,10 @@ function fapiCycles(people) {
   );
 }
 
-/** Gets a token for each person, for each turn: the store in memory drops the oldest entry beyond a thousand. */
+/**
+ * Gets a token for each person, for each turn: the store in memory drops the oldest entry beyond a
+ * thousand.
+ */
 function withTokens(people, open) {
   return Promise.all(
     people.map(async (one) => {

@@ -67,7 +67,8 @@ function fill(adminHash) {
 }
 
 /**
- * Fills the database of a running server with an organization of 100,000 members and 1,000,000 audit events.
+ * Fills the database of a running server with an organization of 100,000 members and 1,000,000
+ * audit events.
  *
  * @returns the token of the session of its admin
  */

@@ -12,7 +12,10 @@ import { neighbour, NEIGHBOURS } from './neighbours.bench.js';
 import { DOMAIN, eventId, EVENTS, fillPages, memberId, MEMBERS } from './pages-data.js';
 import { startBenchServer } from './server.js';
 
-/** The bounds: CPU time of the server and of PostgreSQL, bytes of a page with what it loads, and p99 of another tenant. */
+/**
+ * The bounds: CPU time of the server and of PostgreSQL, bytes of a page with what it loads, and p99
+ * of another tenant.
+ */
 const MOST = { milliseconds: 50, bytes: 100 * 1024, ratio: 3 };
 
 /** A page is opened so often before it is measured, and so often while it is. */
@@ -116,8 +119,8 @@ const LOADS = [
 ];
 
 /**
- * Measures every page of the console on 100,000 members and 1,000,000 audit events, and another organization beside it. It exits 1
- * where a bound is missed.
+ * Measures every page of the console on 100,000 members and 1,000,000 audit events, and another
+ * organization beside it. It exits 1 where a bound is missed.
  *
  * @param only a part of the names of the pages to be measured
  */
@@ -199,7 +202,10 @@ async function measured(server, token, [what, pathOf], painted) {
   }
 }
 
-/** The first contentful paint of each page and the bytes that it loads, each in a new profile. Empty without Chromium. */
+/**
+ * The first contentful paint of each page and the bytes that it loads, each in a new profile. Empty
+ * without Chromium.
+ */
 async function paintsOf(baseUrl, token, pages) {
   const found = new Map();
   const executablePath = CHROMIUM.find((path) => existsSync(path));

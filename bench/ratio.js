@@ -6,8 +6,8 @@ const T = [
 ];
 
 /**
- * Estimates the ratio after/before from pairs: the geometric mean of the ratios, and its 95 % interval by the t distribution
- * of their logarithms.
+ * Estimates the ratio after/before from pairs: the geometric mean of the ratios, and its 95 %
+ * interval by the t distribution of their logarithms.
  *
  * @param pairs `[before, after]`, two at least, each greater than 0
  */

@@ -1,12 +1,15 @@
 import { createConnection } from 'node:net';
 
-/** How a client's address is written in the bytes of a request: the last three octets are changed in place. */
+/**
+ * How a client's address is written in the bytes of a request: the last three octets are changed in
+ * place.
+ */
 const ADDRESS = '10.100.100.100';
 
 /**
- * One keep-alive connection that sends the same request over and over, each from another client address. The bytes are made
- * once and answers are only measured, so that the load takes as little as it can of the machine it shares with what is
- * measured.
+ * One keep-alive connection that sends the same request over and over, each from another client
+ * address. The bytes are made once and answers are only measured, so that the load takes as little
+ * as it can of the machine it shares with what is measured.
  */
 export class RawClient {
   static #addresses = 0;
@@ -45,7 +48,10 @@ export class RawClient {
     this.#socket.destroy();
   }
 
-  /** Takes another client address: limits stay on, and hold for an address. None comes twice for a long time. */
+  /**
+   * Takes another client address: limits stay on, and hold for an address. None comes twice for a
+   * long time.
+   */
   #changeAddress() {
     let number = (RawClient.#addresses += 1);
     for (let octet = 0; octet < 3; octet += 1) {

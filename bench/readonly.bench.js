@@ -6,7 +6,10 @@ const READ_ONLY_SECONDS = 20;
 const MOST_SECONDS_BACK = 2;
 const CLIENTS = 8;
 
-/** Makes the PostgreSQL read-only under a load of certificates, and watches the answers and the readiness. */
+/**
+ * Makes the PostgreSQL read-only under a load of certificates, and watches the answers and the
+ * readiness.
+ */
 export async function run(seconds = String(READ_ONLY_SECONDS)) {
   await onDebianPostgres(async ({ server, ask }) => {
     const answers = [];

@@ -1,8 +1,9 @@
 import { createConnection } from 'node:net';
 
 /**
- * One keep-alive connection of an identity provider. It writes its requests itself and only counts the bytes of what comes
- * back, so that the load takes as little as it can of the machine it shares with what is measured.
+ * One keep-alive connection of an identity provider. It writes its requests itself and only counts
+ * the bytes of what comes back, so that the load takes as little as it can of the machine it shares
+ * with what is measured.
  */
 export class ScimClient {
   #socket;

@@ -57,7 +57,10 @@ INSERT INTO users (id, org_id, email, name, scim_managed, user_name, external_id
          'external-' || n, ${ATTRIBUTES}
   FROM generate_series(0, ${users - 1}) n`;
 
-/** In the order of their ids, and without asking each row of a membership whether both of its ends are there. */
+/**
+ * In the order of their ids, and without asking each row of a membership whether both of its ends
+ * are there.
+ */
 const FILL = `
 SET session_replication_role = replica;${insertUsers(USERS)};
 INSERT INTO groups (id, org_id, display_name, external_id)
@@ -141,7 +144,8 @@ export class ScimData {
   }
 
   /**
-   * Fills the audit log of the organization: what its users did, and what SCIM did to them, the oldest first.
+   * Fills the audit log of the organization: what its users did, and what SCIM did to them, the
+   * oldest first.
    *
    * @returns the token of the session of its admin, who is the first user
    */

@@ -52,7 +52,9 @@ const SHARED = [
   },
 ];
 
-/** The same for a comparison of two trees: `target` is the address of a SCIM service, and its token. */
+/**
+ * The same for a comparison of two trees: `target` is the address of a SCIM service, and its token.
+ */
 export const SCIM_SCENARIOS = SHARED.map((scenario) => ({
   what: `SCIM ${scenario.what}`,
   open: (target) => clientsOf(target, scenario),
@@ -129,8 +131,9 @@ const HOSTILE = [
 ];
 
 /**
- * SCIM on a directory of 100,000 users, beside `scimmy-routers` with as many of them in memory: what a second of CPU time of
- * the server process is good for, and how long one client waits who is alone.
+ * SCIM on a directory of 100,000 users, beside `scimmy-routers` with as many of them in memory:
+ * what a second of CPU time of the server process is good for, and how long one client waits who is
+ * alone.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));

@@ -5,8 +5,9 @@ import { dirname, join } from 'node:path';
 const THIS_TREE = dirname(import.meta.dirname);
 
 /**
- * Starts the server to be measured in a process of its own (bench/server-process.js), on the embedded PostgreSQL with its
- * durable defaults, with 32 people who have enrolled a key and are logged in.
+ * Starts the server to be measured in a process of its own (bench/server-process.js), on the
+ * embedded PostgreSQL with its durable defaults, with 32 people who have enrolled a key and are
+ * logged in.
  *
  * @param folder where it keeps its data
  * @param environment variables over its own

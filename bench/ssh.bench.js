@@ -22,8 +22,9 @@ export const SSH_SCENARIOS = [1, 32].map((clients) => ({
 }));
 
 /**
- * Measures SSH certificates over HTTP, each with a durable issuance row and audit row, with 1 client and with 32. The peers
- * are `ssh-keygen -s` with the same CA key and the bare Ed25519 signature.
+ * Measures SSH certificates over HTTP, each with a durable issuance row and audit row, with 1
+ * client and with 32. The peers are `ssh-keygen -s` with the same CA key and the bare Ed25519
+ * signature.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -100,7 +101,10 @@ function clientsOf(server) {
   });
 }
 
-/** `ssh-keygen -s`, a process for each certificate: its wall clock, and the CPU time the shell counts of its children. */
+/**
+ * `ssh-keygen -s`, a process for each certificate: its wall clock, and the CPU time the shell
+ * counts of its children.
+ */
 async function sshKeygen(folder, caFile) {
   const key = join(folder, 'user');
   await exec('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);

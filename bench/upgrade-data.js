@@ -1,6 +1,8 @@
 import { Client } from 'pg';
 
-/** How many sessions of the command, tokens of them, and members who signed in themselves there are. */
+/**
+ * How many sessions of the command, tokens of them, and members who signed in themselves there are.
+ */
 const SESSIONS = 100_000;
 const TOKENS = 300_000;
 const TWINS = 10_000;
@@ -12,7 +14,8 @@ const session = (n) => idOf('8021', n);
 /** Rows that the migrations of 0.10.0 change: each is one that 0.9.0 could have made. */
 const ROWS = [
   'SET synchronous_commit = off',
-  'SET session_replication_role = replica', // no row asks whether the row that it refers to is there
+  // no row asks whether the row that it refers to is there
+  'SET session_replication_role = replica',
   `INSERT INTO users (id, org_id, email)
      SELECT ${idOf('8022', 't.n')}, u.org_id, 'second-' || t.n || '@twins.bench.example'
      FROM generate_series(1, ${TWINS}) t (n) JOIN users u ON u.id = ${idOf('8000', 't.n')}`,

@@ -32,9 +32,10 @@ const LONG_PAUSE = 500;
 const PATIENCE = 300_000;
 
 /**
- * Upgrades a database of 0.9.0 with 1,000,000 audit rows while a server of 0.9.0 issues certificates. A first server of this
- * version is killed in the middle of its migrations; then three start at once. It fails at an answer of 5xx, and if no
- * certificate was issued for more than 1 s.
+ * Upgrades a database of 0.9.0 with 1,000,000 audit rows while a server of 0.9.0 issues
+ * certificates. A first server of this version is killed in the middle of its migrations; then
+ * three start at once. It fails at an answer of 5xx, and if no certificate was issued for more than
+ * 1 s.
  *
  * @param base a built checkout of 0.9.0; it is built from the history of git unless named
  * @param users a smaller number for a trial
@@ -94,7 +95,10 @@ async function build(folder) {
   return tree;
 }
 
-/** Fills the database as the benchmark of 0.9.0 does, which knows its tables, and adds what the migrations change. */
+/**
+ * Fills the database as the benchmark of 0.9.0 does, which knows its tables, and adds what the
+ * migrations change.
+ */
 async function fill(data, database, earlier, users) {
   const { MillionData } = await import(join(earlier, 'bench', 'million-data.js'));
   const million = new MillionData(database);
@@ -104,7 +108,10 @@ async function fill(data, database, earlier, users) {
   process.stderr.write(`${await data.count('audit_events')} audit rows\n`);
 }
 
-/** Starts a server, and kills its process while it changes many rows. @returns how many rows it had made */
+/**
+ * Starts a server, and kills its process while it changes many rows. @returns how many rows it had
+ * made
+ */
 async function killInTheMiddle(environment, folder, data) {
   const child = fork(join(THIS_TREE, 'bench', 'server-process.js'), [folder, '0'], {
     cwd: THIS_TREE,
@@ -199,7 +206,9 @@ class Load {
     this.ended = Promise.all([...issue, ...read]);
   }
 
-  /** Returns what was counted since the last call. A pause that lasts counts as far as it has come. */
+  /**
+   * Returns what was counted since the last call. A pause that lasts counts as far as it has come.
+   */
   take() {
     this.#notePause();
     const seen = { ...this.#seen, seconds: (performance.now() - this.#since) / 1000 };

@@ -1,4 +1,7 @@
-/** `npm run build`: compiles what changed, removes what has no source, copies the assets, and bundles the command. */
+/**
+ * `npm run build`: compiles what changed, removes what has no source, copies the assets, and
+ * bundles the command.
+ */
 import { bundleCommand, compile, prepareBuild } from './projects.js';
 
 prepareBuild();

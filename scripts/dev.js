@@ -1,6 +1,7 @@
 /**
- * `npm run dev`: builds and starts the server. At every change of a source it writes the changed output and starts the server
- * again at once; the types are checked beside it, because a check takes longer than a start.
+ * `npm run dev`: builds and starts the server. At every change of a source it writes the changed
+ * output and starts the server again at once; the types are checked beside it, because a check
+ * takes longer than a start.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, watch, writeFileSync } from 'node:fs';
@@ -15,7 +16,8 @@ const SOURCES = join(ROOT, 'src');
 const OUTPUTS = join(ROOT, 'dist');
 
 prepareBuild();
-await Promise.all([compile(), bundleCommand()]).catch(() => undefined); // the watch below reports it again
+// the watch below reports it again
+await Promise.all([compile(), bundleCommand()]).catch(() => undefined);
 
 const check = ['--watch', '--preserveWatchOutput', '--noEmit', '-p', 'tsconfig.build.json'];
 const checker = spawn(process.execPath, [COMPILER, ...check], {
@@ -57,7 +59,10 @@ function isSource(path) {
   return existsSync(join(SOURCES, path));
 }
 
-/** Writes the output of one source without a look at another: the configuration demands that this is enough (isolatedModules). */
+/**
+ * Writes the output of one source without a look at another: the configuration demands that this is
+ * enough (isolatedModules).
+ */
 function transpile(path) {
   const text = readFileSync(join(SOURCES, path), 'utf8');
   const fileName = join(SOURCES, path);
@@ -90,12 +95,15 @@ function restart() {
   });
 }
 
-/** Ends the server as an operator does, because it closes its database then, and acts afterwards. */
+/**
+ * Ends the server as an operator does, because it closes its database then, and acts afterwards.
+ */
 function afterServer(act) {
   if (server.exitCode !== null || server.signalCode !== null) {
     act();
     return;
   }
   server.once('close', act);
-  server.kill('SIGINT'); // after SIGTERM it would go on listening for requests that a balancer still sends
+  // after SIGTERM it would go on listening for requests that a balancer still sends
+  server.kill('SIGINT');
 }

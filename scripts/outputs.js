@@ -17,8 +17,8 @@ const OUTPUT = /\.(?:js|d\.ts)(?:\.map)?$/;
  *
  * @param {readonly string[]} sources the paths of all sources, from their folder
  * @param {readonly string[]} built the paths of all built files, from theirs
- * @returns {{ stale: string[], missing: string[], assets: string[] }} the built files without a source, the sources without
- *   a built file, and the files that are copied as they are
+ * @returns {{ stale: string[], missing: string[], assets: string[] }} the built files without a
+ *   source, the sources without a built file, and the files that are copied as they are
  */
 export function compareOutputs(sources, built) {
   const compiled = sources.filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'));
@@ -36,12 +36,13 @@ export function compareOutputs(sources, built) {
 }
 
 /**
- * Prepares the folder of a build for an incremental compiler: it removes what has no source, and copies the assets that
- * changed. If the output of a source that the compiler remembers is missing, it removes that memory, because the compiler does not
- * look for outputs.
+ * Prepares the folder of a build for an incremental compiler: it removes what has no source, and
+ * copies the assets that changed. If the output of a source that the compiler remembers is missing,
+ * it removes that memory, because the compiler does not look for outputs.
  *
- * @param {{ sources: string, outputs: string, memory: string, kept: readonly string[] }} project the folder of the sources, that
- *   of the build, the file of the compiler's memory, and the files of the build that have another maker
+ * @param {{ sources: string, outputs: string, memory: string, kept: readonly string[] }} project
+ *   the folder of the sources, that of the build, the file of the compiler's memory, and the files
+ *   of the build that have another maker
  */
 export function prepareOutputs({ sources, outputs, memory, kept }) {
   mkdirSync(outputs, { recursive: true });
@@ -53,7 +54,10 @@ export function prepareOutputs({ sources, outputs, memory, kept }) {
   if (missing.length > 0 && remembers(memory, missing)) rmSync(memory);
 }
 
-/** Tells if the compiler's memory, a JSON document with the paths of all sources, names one of some sources. */
+/**
+ * Tells if the compiler's memory, a JSON document with the paths of all sources, names one of some
+ * sources.
+ */
 function remembers(memory, sources) {
   if (!existsSync(memory)) return false;
   const text = readFileSync(memory, 'utf8');

@@ -12,10 +12,16 @@ export const COMPILER = join(ROOT, 'node_modules/typescript/bin/tsc');
 /** The layout of a Nest project, which the Nest command line and editors read as well. */
 const NEST = JSON.parse(readFileSync(join(ROOT, 'nest-cli.json'), 'utf8'));
 
-/** The packages that are compiled, from the folder of the checkout. The image lacks those that the server does not need. */
+/**
+ * The packages that are compiled, from the folder of the checkout. The image lacks those that the
+ * server does not need.
+ */
 const PACKAGES = globSync('packages/*/tsconfig.json', { cwd: ROOT }).map(dirname);
 
-/** The configurations of the compiler, from the folder of the checkout. The server needs the outputs of the packages. */
+/**
+ * The configurations of the compiler, from the folder of the checkout. The server needs the outputs
+ * of the packages.
+ */
 const CONFIGURATIONS = [
   ...PACKAGES.map((folder) => `${folder}/tsconfig.json`),
   NEST.compilerOptions.tsConfigPath,
@@ -41,12 +47,18 @@ export function prepareBuild() {
   PROJECTS.forEach(prepareOutputs);
 }
 
-/** Compiles the sources that changed. @throws Error when the compiler found an error, which it has printed */
+/**
+ * Compiles the sources that changed. @throws Error when the compiler found an error, which it has
+ * printed
+ */
 export function compile() {
   return run(COMPILER, ['--build', ...CONFIGURATIONS]);
 }
 
-/** Bundles the command, and copies it to where the server reads it. @throws Error when the bundler failed */
+/**
+ * Bundles the command, and copies it to where the server reads it. @throws Error when the bundler
+ * failed
+ */
 export async function bundleCommand() {
   const folder = join(ROOT, 'packages/svc');
   await run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c'], folder);
@@ -54,7 +66,10 @@ export async function bundleCommand() {
   copyFileSync(join(folder, 'dist/svc.mjs'), join(ROOT, 'dist/svc.mjs'));
 }
 
-/** Runs a program of Node, with its output on standard error, so that a script can print a result on standard output. */
+/**
+ * Runs a program of Node, with its output on standard error, so that a script can print a result on
+ * standard output.
+ */
 function run(program, args, cwd = ROOT) {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, [program, ...args], {

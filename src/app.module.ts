@@ -58,7 +58,10 @@ import { UpstreamModule } from './features/upstream/upstream.module.js';
 import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
 import { LISTENER_PLAN, Listeners, type ListenerPlan } from './listeners.service.js';
 
-/** The parts of the application that only a composition root decides, and that no variable can change. */
+/**
+ * The parts of the application that only a composition root decides, and that no variable can
+ * change.
+ */
 export interface CompositionRoot extends ListenerPlan {
   readonly composition: Composition;
   /** The trusted attestation roots. Production: only the pinned vendor roots. */
@@ -73,7 +76,10 @@ export interface CompositionRoot extends ListenerPlan {
   readonly clock?: Clock | undefined;
   /** Modules in addition to the product's features. Production: none. */
   readonly modules: readonly (Type | DynamicModule)[];
-  /** The document of the object store, which may change while the application runs. Undefined: there is none. */
+  /**
+   * The document of the object store, which may change while the application runs. Undefined: there
+   * is none.
+   */
   readonly live?: LiveConfiguration | undefined;
 }
 

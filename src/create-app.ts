@@ -40,7 +40,7 @@ import { Listeners, type Edges } from './listeners.service.js';
 /** An application that is built and does not listen yet. */
 export interface BuiltApplication {
   readonly nest: NestExpressApplication;
-  /** Opens the listeners. @throws Error where a port that the service needs cannot be bound */
+  /** Opens the listeners. @throws Error if a port that the service needs cannot be bound */
   listen(): Promise<void>;
   close(): Promise<void>;
 }
@@ -64,8 +64,9 @@ interface Parts extends Omit<NestParts, 'kmsKeys'> {
 /**
  * Builds the application of a composition, ready to listen.
  *
- * @throws Error for every reason not to start: a key of KMS that does not fit, a database of another composition, an identity provider without discovery, a
- *   wrong CA key, a route without rules
+ * @throws Error for every reason not to start: a key of KMS that does not fit, a database of
+ *   another composition, an identity provider without discovery, a wrong CA key, a route without
+ *   rules
  */
 export async function createApp(
   validConfig: ValidConfig,
@@ -115,7 +116,10 @@ async function createNest({
   return nest;
 }
 
-/** Makes the two edges: that of the application, and that of the plain listener beside TLS, which redirects to https. */
+/**
+ * Makes the two edges: that of the application, and that of the plain listener beside TLS, which
+ * redirects to https.
+ */
 function edgesOf(parts: Parts): Edges {
   const { nest, config } = parts;
   const routePolicies = nest.get(RoutePolicies);

@@ -7,7 +7,10 @@ import { FallbackController } from '#platform/http/routing/fallback.controller.j
 import { RateLimitModule } from '#platform/rate-limit/rate-limit.module.js';
 import { TierGuard } from '#platform/rate-limit/tier.guard.js';
 
-/** Puts the rate limit and the rules of routes in front of every handler, and the error filter behind it. */
+/**
+ * Puts the rate limit and the rules of routes in front of every handler, and the error filter
+ * behind it.
+ */
 @Module({})
 export class EdgeModule {
   /** @param accessPolicy the module that exports the AccessPolicy: the platform knows no users */
@@ -24,6 +27,9 @@ export class EdgeModule {
   }
 }
 
-/** Takes every request that no route took. It is the last of all modules, since the router tries them in their order. */
+/**
+ * Takes every request that no route took. It is the last of all modules, since the router tries
+ * them in their order.
+ */
 @Module({ imports: [HttpModule], controllers: [FallbackController] })
 export class FallbackModule {}

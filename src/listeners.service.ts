@@ -27,8 +27,8 @@ export interface ListenerPlan {
   /** The ports with TLS. Production: 443 and 80. */
   readonly ports: { readonly https: number; readonly http: number };
   /**
-   * The hosts without TLS, instead of the host of SVC_LISTEN_ADDR. Each host after the first is optional.
-   * Production: none.
+   * The hosts without TLS, instead of the host of SVC_LISTEN_ADDR. Each host after the first is
+   * optional. Production: none.
    */
   readonly hosts: readonly string[];
   /** Production: EDGE_TIMEOUTS. */
@@ -38,7 +38,10 @@ export interface ListenerPlan {
 /** The injection token of the {@link ListenerPlan}. */
 export const LISTENER_PLAN = Symbol('ListenerPlan');
 
-/** The handlers of the listeners: the edge, and for the plain port beside TLS the edge that redirects. */
+/**
+ * The handlers of the listeners: the edge, and for the plain port beside TLS the edge that
+ * redirects.
+ */
 export interface Edges {
   readonly application: RequestListener;
   readonly redirect: RequestListener;
@@ -47,8 +50,8 @@ export interface Edges {
 }
 
 /**
- * The protocol versions of RFC 9325 §3.1.1, and for TLS 1.2 only the cipher suites of its §4.2 (FAPI 2.0 SP
- * §5.2.2).
+ * The protocol versions of RFC 9325 §3.1.1, and for TLS 1.2 only the cipher suites of its §4.2
+ * (FAPI 2.0 SP §5.2.2).
  */
 const TLS = {
   minVersion: 'TLSv1.2',
@@ -69,8 +72,8 @@ const CUT_OFF_MS = 24_000;
 const EXIT_MS = 29_000;
 
 /**
- * The servers of this process. They open once the application is ready, and close before the services that they
- * use.
+ * The servers of this process. They open once the application is ready, and close before the
+ * services that they use.
  */
 @Injectable()
 export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdown {
@@ -89,7 +92,10 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
     this.#tls = config.http.tls;
   }
 
-  /** Serves the requests that passed the edge. @throws Error with one line when a required port cannot be bound */
+  /**
+   * Serves the requests that passed the edge. @throws Error with one line when a required port
+   * cannot be bound
+   */
   async open(edges: Edges): Promise<void> {
     try {
       if (this.#tls) await this.#openWithTls(edges, this.#tls);
@@ -177,7 +183,9 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
     this.#servers.push(server);
   }
 
-  /** Reads certificate and key again on SIGHUP, for new connections; open connections keep theirs. */
+  /**
+   * Reads certificate and key again on SIGHUP, for new connections; open connections keep theirs.
+   */
   readonly #reload = (): void => {
     if (!this.#tls) {
       this.#logger.log('SIGHUP: without TLS there is nothing to read again');
@@ -208,10 +216,10 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
 }
 
 /**
- * Requests a client certificate, and accepts any certificate or none: the route decides about it. The empty list
- * of authorities keeps their names out of the request; without a list Node would trust the public authorities. No
- * TLS session is resumed, because a resumed session has only the client's own certificate, without its
- * intermediates.
+ * Requests a client certificate, and accepts any certificate or none: the route decides about it.
+ * The empty list of authorities keeps their names out of the request; without a list Node would
+ * trust the public authorities. No TLS session is resumed, because a resumed session has only the
+ * client's own certificate, without its intermediates.
  */
 const MUTUAL_TLS: TlsOptions = {
   ...TLS,
@@ -225,7 +233,10 @@ function withMaterial(options: TlsOptions, { cert, key }: TlsMaterial): TlsOptio
   return { ...options, cert, key };
 }
 
-/** Returns true for the error of an address that this machine does not have, such as ::1 without IPv6. */
+/**
+ * Returns true for the error of an address that this machine does not have, such as ::1 without
+ * IPv6.
+ */
 function isMissingHere(error: unknown): boolean {
   return error instanceof CannotListen && ['EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(error.code);
 }

@@ -5,9 +5,11 @@ requireNode();
 refuseArguments('main.js');
 await runOrExit(async () => {
   const { readConfiguration } = await import('#platform/config/sources/read-configuration.js');
-  const loaded = await readConfiguration(); // reports a wrong configuration before any other module is loaded
+  // reports a wrong configuration before any other module is loaded
+  const loaded = await readConfiguration();
   const { startTracing } = await import('#platform/telemetry/tracing.js');
-  const tracing = await startTracing(loaded.config.tracing); // instruments the modules that are loaded after it
+  // instruments the modules that are loaded after it
+  const tracing = await startTracing(loaded.config.tracing);
   const { startProduction } = await import('./production.js');
   await startProduction(loaded, tracing);
 });

@@ -1,8 +1,8 @@
 const OLDEST = 24;
 
 /**
- * Ends the process with one line when Node is too old. Entry points call it before any import: another module
- * could fail first, with a less clear error.
+ * Ends the process with one line when Node is too old. Entry points call it before any import:
+ * another module could fail first, with a less clear error.
  */
 export function requireNode(): void {
   const { node } = process.versions;
@@ -12,8 +12,9 @@ export function requireNode(): void {
 }
 
 /**
- * Ends the process with status 2 if an entry point without arguments was given one, because it would start without what the
- * operator meant. The text of an argument is not repeated: it may hold a password.
+ * Ends the process with status 2 if an entry point without arguments was given one, because it
+ * would start without what the operator meant. The text of an argument is not repeated: it may hold
+ * a password.
  */
 export function refuseArguments(program: string, given = process.argv.slice(2)): void {
   if (given.length === 0) return;

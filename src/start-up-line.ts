@@ -13,7 +13,10 @@ export type StartUpFacts = Pick<Config, 'http' | 'database' | 'upstream'>;
 /** The version of this package. */
 export const VERSION = readVersion();
 
-/** Returns one line about the start: version, address, database and identity providers, without secrets. */
+/**
+ * Returns one line about the start: version, address, database and identity providers, without
+ * secrets.
+ */
 export function startUpLine({ http, database, upstream }: StartUpFacts, port: number): string {
   const providers = upstream.providers.map(({ slug }) => slug).join(', ') || 'none';
   return (

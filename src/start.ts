@@ -1,6 +1,6 @@
 /**
- * Runs an entry point. A failed start prints its reason on stderr, one line for each problem, and ends the process
- * with status 1. The messages name variables and files, never a secret value.
+ * Runs an entry point. A failed start prints its reason on stderr, one line for each problem, and
+ * ends the process with status 1. The messages name variables and files, never a secret value.
  */
 export async function runOrExit(start: () => Promise<void>): Promise<void> {
   try {

@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs';
 const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
 
 /**
- * Loads a module of Node when the file that imports it is first needed, and not at the start of the command: `status` with
- * a cached login then loads no more than node:fs and node:path.
+ * Loads a module of Node when the file that imports it is first needed, and not at the start of the
+ * command: `status` with a cached login then loads no more than node:fs and node:path.
  */
 const lazyBuiltins = {
   name: 'lazy-builtins',
@@ -17,8 +17,9 @@ const lazyBuiltins = {
 };
 
 /*
- * The file has no `import` and no `export`, so that Node reads it as a module under the name svc.mjs, and as CommonJS under
- * the name svc. Installed without an extension it therefore runs on every Node 20.
+ * The file has no `import` and no `export`, so that Node reads it as a module under the name
+ * svc.mjs, and as CommonJS under the name svc. Installed without an extension it therefore runs on
+ * every Node 20.
  */
 const banner = `#!/usr/bin/env node
 // svc ${version}, Apache-2.0. One file without dependencies for Node 20 and newer.

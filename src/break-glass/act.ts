@@ -35,7 +35,7 @@ const INTENT: Readonly<Record<ActName, string>> = {
 /**
  * Performs a command on a person, once the address has been typed.
  *
- * @throws Refused; DomainError where the rules of the domain refuse the act
+ * @throws Refused; DomainError if the rules of the domain refuse the act
  */
 export async function act(command: ActCommand, parts: ActParts): Promise<void> {
   const { access, terminal, operator, log } = parts;

@@ -16,7 +16,10 @@ import { listAdmins } from './list-admins.js';
 import { reconcile } from './reconcile.js';
 import { processTerminal } from './terminal.js';
 
-/** Runs a command of the operator. Returns the exit status: 0 done, 1 failed or refused, 2 wrong usage. */
+/**
+ * Runs a command of the operator. Returns the exit status: 0 done, 1 failed or refused, 2 wrong
+ * usage.
+ */
 export async function breakGlass(args: readonly string[]): Promise<0 | 1 | 2> {
   const terminal = processTerminal;
   try {

@@ -30,7 +30,10 @@ const SKEW = 5;
 /** A `Date` header counts whole seconds, and its response was on the way for a while. */
 const SKEW_OF_PROVIDER = 30;
 
-/** Checks what a start of the service needs, and changes nothing. Returns 1 where the service could not start or work. */
+/**
+ * Checks what a start of the service needs, and changes nothing. Returns 1 if the service could not
+ * start or work.
+ */
 export async function check(
   { json }: Extract<GlassCommand, { readonly name: 'check' }>,
   environment: Environment,

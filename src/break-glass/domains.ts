@@ -54,7 +54,7 @@ export async function listDomains(
 /**
  * Releases or assigns a domain, once its name has been typed.
  *
- * @throws Refused; DomainError where the rules of the domain refuse the act
+ * @throws Refused; DomainError if the rules of the domain refuse the act
  */
 export async function actOnDomain(command: DomainCommand, parts: DomainParts): Promise<void> {
   const { domains, terminal, operator, log } = parts;

@@ -25,7 +25,10 @@ function nameOf(uid: number): string {
   }
 }
 
-/** Reads the user id of the login from the kernel; undefined where it is not known, as outside of Linux. */
+/**
+ * Reads the user id of the login from the kernel; undefined if it is not known, as outside of
+ * Linux.
+ */
 function readLoginUid(): number | undefined {
   try {
     const text = readFileSync('/proc/self/loginuid', 'utf8').trim();

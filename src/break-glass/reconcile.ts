@@ -19,7 +19,10 @@ export interface ReconcileParts {
 /** The word that confirms the command. */
 const WORD = 'reconcile';
 
-/** Ends everything on record, as after a proven loss of commits, once the word has been typed. @throws Refused */
+/**
+ * Ends everything on record, as after a proven loss of commits, once the word has been typed.
+ * @throws Refused
+ */
 export async function reconcile(
   { json, yes }: Extract<GlassCommand, { readonly name: 'reconcile' }>,
   { database, terminal, operator, log }: ReconcileParts,

@@ -6,14 +6,21 @@ export interface OperatorTerminal {
   print(line: string): void;
   /** Writes a line for the person at the terminal to standard error. */
   say(line: string): void;
-  /** Asks a question on standard error, and reads one line of standard input; undefined at its end. */
+  /**
+   * Asks a question on standard error, and reads one line of standard input; undefined at its end.
+   */
   ask(question: string): Promise<string | undefined>;
 }
 
-/** Characters that a terminal obeys or hides: controls, and formats such as a change of direction. */
+/**
+ * Characters that a terminal obeys or hides: controls, and formats such as a change of direction.
+ */
 const OBEYED = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 
-/** Escapes the characters of names and errors that a terminal would obey, as JSON escapes them: a JSON document stays the same. */
+/**
+ * Escapes the characters of names and errors that a terminal would obey, as JSON escapes them: a
+ * JSON document stays the same.
+ */
 export function visible(text: string): string {
   return text.replaceAll(OBEYED, (found) => (found === '\n' ? found : escaped(found)));
 }
@@ -39,6 +46,7 @@ async function readAnswer(question: string): Promise<string | undefined> {
     return await Promise.race([lines.question(question), ended]);
   } finally {
     lines.close();
-    if (!process.stdin.isTTY) process.stderr.write('\n'); // a terminal has echoed the end of the line
+    // a terminal has echoed the end of the line
+    if (!process.stdin.isTTY) process.stderr.write('\n');
   }
 }

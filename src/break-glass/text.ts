@@ -6,7 +6,10 @@ import { toSingleLine } from '#platform/text/single-line.js';
 /** The characters of a name that a line shows. */
 const LONGEST_NAME = 100;
 
-/** Returns a text that a user chose as part of one line of a terminal: without control characters, and cut. */
+/**
+ * Returns a text that a user chose as part of one line of a terminal: without control characters,
+ * and cut.
+ */
 export function inLine(text: string | null): string {
   return (text === null ? undefined : toSingleLine(text, LONGEST_NAME)) ?? '-';
 }
@@ -24,7 +27,10 @@ export function personLine(person: KnownPerson): string {
   return `${inLine(email)}  (${facts.join('; ')})`;
 }
 
-/** Describes the organization of a person by its domain, which no admin can choose freely, its name and its id. */
+/**
+ * Describes the organization of a person by its domain, which no admin can choose freely, its name
+ * and its id.
+ */
 export function organizationText({ organization }: KnownPerson): string {
   if (organization === null) return 'no organization';
   const { id, name, domains } = organization;

@@ -23,7 +23,10 @@ export function dataDirOf(environment: Environment): string {
   return environment['SVC_DATA_DIR'] ?? './data-demo';
 }
 
-/** Returns the port to listen on: `--port`, or else that of SVC_LISTEN_ADDR or SVC_BASE_URL, or else 3000. */
+/**
+ * Returns the port to listen on: `--port`, or else that of SVC_LISTEN_ADDR or SVC_BASE_URL, or else
+ * 3000.
+ */
 export function portOf(environment: Environment, option: number | undefined): number {
   const listen = environment['SVC_LISTEN_ADDR'];
   return (
@@ -40,12 +43,13 @@ function portIn(address: string | undefined): number | undefined {
 }
 
 /**
- * Builds the demo's configuration: its own settings, overridden by the environment. No variable is required, and no
- * `.env` is read.
+ * Builds the demo's configuration: its own settings, overridden by the environment. No variable is
+ * required, and no `.env` is read.
  *
  * @param port the port of {@link portOf}
  * @param provider the demo's own identity provider, unless the environment names others
- * @throws ConfigProblems with every problem at once, or with one line for an origin that is not loopback
+ * @throws ConfigProblems with every problem at once, or with one line for an origin that is not
+ *   loopback
  */
 export function demoConfiguration(
   environment: Environment,
@@ -81,8 +85,8 @@ export function demoConfiguration(
 }
 
 /**
- * Refuses an origin that is not loopback, before any other problem is looked for. The demo accepts software keys: at a public origin,
- * also behind a proxy, anyone could make one.
+ * Refuses an origin that is not loopback, before any other problem is looked for. The demo accepts
+ * software keys: at a public origin, also behind a proxy, anyone could make one.
  *
  * @throws ConfigProblems with one line
  */

@@ -40,7 +40,8 @@ export interface DemoData extends Omit<z.output<typeof DEMO_DATA>, 'softwareKey'
 const FIRST_RUN = { identityProviderPort: 3001, softwareKey: { signCount: 0, credentials: [] } };
 
 /**
- * Reads the data of an earlier run. In the first run the root secret is random: no secret has a default.
+ * Reads the data of an earlier run. In the first run the root secret is random: no secret has a
+ * default.
  *
  * @throws Error when the file exists and cannot be read
  */

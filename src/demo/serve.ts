@@ -39,14 +39,17 @@ export interface RunningDemo {
   readonly vendor: SoftwareKey;
   /** The slug of the demo's own identity provider, unless the environment names others. */
   readonly provider: string | undefined;
-  /** Prepares the tour of the pages. @returns a text that says why the tour cannot be walked, or undefined */
+  /**
+   * Prepares the tour of the pages. @returns a text that says why the tour cannot be walked, or
+   * undefined
+   */
   prepareTour(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
 /**
- * Composes and starts the demo: the production application, which also trusts the root of this run's software keys and
- * the root of `--attestation-root`, and serves the pages' software key.
+ * Composes and starts the demo: the production application, which also trusts the root of this
+ * run's software keys and the root of `--attestation-root`, and serves the pages' software key.
  *
  * @throws Error when it cannot start, for example with a production database
  */
@@ -54,7 +57,8 @@ export async function serveDemo(
   options: Pick<DemoArguments, 'port' | 'attestationRoot'>,
 ): Promise<RunningDemo> {
   const environment = readProcessEnvironment();
-  refusePublicOrigin(environment); // first: no port is taken and no folder is made for such an environment
+  // first: no port is taken and no folder is made for such an environment
+  refusePublicOrigin(environment);
   const outsideRoots = readRoots(options.attestationRoot);
   const dataDir = resolve(dataDirOf(environment));
   const data = new StoredData(dataDir);
@@ -87,7 +91,8 @@ export async function serveDemo(
   });
   const modules = [BrowserKeyModule.forRoot(key), TourModule.forRoot(tour)];
   const app = await createApp(config, logger, composition(vendor, outsideRoots, modules));
-  data.write({ identityProviderPort: provider.port, metricsToken }); // only now the database is known to be the demo's
+  // only now the database is known to be the demo's
+  data.write({ identityProviderPort: provider.port, metricsToken });
   await app.listen();
   process.once('SIGHUP', () => process.kill(process.pid, 'SIGINT')); // the terminal was closed
   return {
@@ -103,7 +108,7 @@ export async function serveDemo(
   };
 }
 
-/** The port of the demo application in the first run, where it is free. */
+/** The port of the demo application in the first run, if it is free. */
 const FIRST_APPLICATION_PORT = 3002;
 
 /** The data of the demo, written at each change. */
@@ -132,7 +137,8 @@ function composition(
   return {
     composition: 'demo',
     ports: { https: 443, http: 80 }, // unused: the demo's configuration allows no certificate
-    hosts: ['127.0.0.1', '::1'], // some browsers resolve `localhost` to ::1, where another program could listen
+    // some browsers resolve `localhost` to ::1, where another program could listen
+    hosts: ['127.0.0.1', '::1'],
     timeouts: EDGE_TIMEOUTS,
     kmsLimits: KMS_LIMITS,
     trustAnchors: [...PINNED_ROOTS, trustAnchorFromPem(vendor.rootPem), ...outsideRoots],
@@ -141,7 +147,10 @@ function composition(
   };
 }
 
-/** Reuses the port of earlier runs where it is free, since users and organizations belong to its issuer. */
+/**
+ * Reuses the port of earlier runs if it is free, since users and organizations belong to its
+ * issuer.
+ */
 async function localProvider({ identityProviderPort }: DemoData) {
   const port = await freePort(identityProviderPort).catch(() => freePort(0));
   return {

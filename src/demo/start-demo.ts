@@ -7,8 +7,8 @@ import { runSteps } from './scenario/run-steps.js';
 import { newScenario, STEPS } from './scenario/scenario.js';
 
 /**
- * Starts the demo (`npm run demo`), runs the scenario, prints the results, and serves until a signal ends it. The exit
- * status is 0 only if every step succeeded, also after a signal.
+ * Starts the demo (`npm run demo`), runs the scenario, prints the results, and serves until a
+ * signal ends it. The exit status is 0 only if every step succeeded, also after a signal.
  */
 export async function startDemo(argv: readonly string[]): Promise<void> {
   const options = argumentsOrExit(argv);

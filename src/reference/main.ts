@@ -2,7 +2,10 @@ import 'reflect-metadata';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { referencePages } from './reference-pages.js';
 
-/** `npm run reference`: writes docs/reference/ from the routes and the configuration schema. It needs no database. */
+/**
+ * `npm run reference`: writes docs/reference/ from the routes and the configuration schema. It
+ * needs no database.
+ */
 const FOLDER = 'docs/reference';
 
 mkdirSync(FOLDER, { recursive: true });

@@ -30,7 +30,10 @@ const ROOT: CompositionRoot = {
   modules: [],
 };
 
-/** Returns the pages of docs/reference/ by file name. Nest only scans the modules, so that no database is needed. */
+/**
+ * Returns the pages of docs/reference/ by file name. Nest only scans the modules, so that no
+ * database is needed.
+ */
 export async function referencePages(): Promise<Readonly<Record<string, string>>> {
   const { config } = loadConfig(ENVIRONMENT);
   const kmsKeys = await KmsKeys.open(config);

@@ -92,8 +92,8 @@ describe("'access to the APIs of the service'", () => {
     rows.token(person, { ...options, payload: { jkt: key.jkt, ...options.payload } });
 
   /**
-   * Returns the scheme and error of a correct 401, which has one challenge and its documentation; returns any
-   * other response whole.
+   * Returns the scheme and error of a correct 401, which has one challenge and its documentation;
+   * returns any other response whole.
    */
   function refusal({ status, headers }: Answer): string {
     const challenge = headers.get('www-authenticate') ?? '';
@@ -321,7 +321,8 @@ describe("'access to the APIs of the service'", () => {
   describe('an attack in two steps: a token of a client that registered itself', () => {
     it.each(APIS)('opens %s in no scheme and no cookie, with any scope', async (path) => {
       const clientId = await rows.client();
-      const session = await rows.session(person); // the victim's own application, used in an authorization
+      // the victim's own application, used in an authorization
+      const session = await rows.session(person);
       const key = await DpopKey.generate();
       const free = await rows.token(person, { clientId, session, payload: EVERY_SCOPE });
       const tied = await boundToken(key, { clientId, session, payload: EVERY_SCOPE });
@@ -379,7 +380,8 @@ describe("'access to the APIs of the service'", () => {
       const token = await boundToken(key);
       const address = '/v1/account/credentials';
       const path = `${address}?limit=2`;
-      expect((await bound(key, token, undefined, path)).status).toBe(200); // a proof may contain the query
+      // a proof may contain the query
+      expect((await bound(key, token, undefined, path)).status).toBe(200);
       const proof = await key.proof('GET', app.baseUrl + address, token);
       const answer = await ask(path, { authorization: `DPoP ${token}`, dpop: proof });
       expect(answer.status).toBe(200);
@@ -419,7 +421,8 @@ describe("'access to the APIs of the service'", () => {
       ['ahead', 330],
     ])('is refused with a proof whose time is too far %s', async (_way, seconds) => {
       const key = await DpopKey.generate();
-      const iat = Math.floor(Date.now() / 1000) + seconds; // the time of this request, not of the loading of the file
+      // the time of this request, not of the loading of the file
+      const iat = Math.floor(Date.now() / 1000) + seconds;
       const answer = await bound(key, await boundToken(key), { claims: { iat } });
       expect(refusal(answer)).toBe('DPoP invalid_dpop_proof');
       expect(answer.json.code).toBe('invalid_dpop_proof');
@@ -566,7 +569,8 @@ describe('a token that is bound to a client certificate', () => {
     expect(await ask(mtlsPort, { authorization }, client)).toBe(200);
     expect(await ask(mtlsPort, { authorization }, stranger)).toBe(401);
     expect(await ask(mtlsPort, { authorization })).toBe(401);
-    expect(await ask(ports.https, { authorization }, client)).toBe(401); // the server requested no certificate there
+    // the server requested no certificate there
+    expect(await ask(ports.https, { authorization }, client)).toBe(401);
     expect(await ask(mtlsPort, { cookie: `svc_session=${token}` }, client)).toBe(401);
   });
 

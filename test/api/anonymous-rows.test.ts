@@ -98,7 +98,10 @@ describe('the rows that an IPv6 /48 writes without a user or an authenticated cl
     return found?.n ?? 0;
   }
 
-  /** Sends a request from a site of its own, and returns what it added and whether the site was charged. */
+  /**
+   * Sends a request from a site of its own, and returns what it added and whether the site was
+   * charged.
+   */
   async function effectOf(send: Anonymous, address = newSite()) {
     const charge = vi.spyOn(buckets, 'charge');
     const before = await rowCount();

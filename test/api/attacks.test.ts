@@ -112,8 +112,8 @@ describe('attacks', () => {
   });
 
   /**
-   * Locks a user's row, starts a request that waits for it, makes a change, and commits. Returns the response to
-   * the request.
+   * Locks a user's row, starts a request that waits for it, makes a change, and commits. Returns
+   * the response to the request.
    */
   const heldUp = async <T>(
     email: string,

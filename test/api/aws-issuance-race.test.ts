@@ -46,7 +46,9 @@ describe('issuing a token for AWS during a de-provisioning', () => {
       session.userId,
     ]);
 
-  /** Requests a token within a transaction that ends its session, and checks that the request waits. */
+  /**
+   * Requests a token within a transaction that ends its session, and checks that the request waits.
+   */
   async function attemptDuring(end: (tx: EntityManager) => Promise<unknown>): Promise<unknown> {
     const { attempt } = await app.dataSource.transaction(async (tx) => {
       await end(tx);

@@ -11,7 +11,9 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Sends a request to a route of the General tier, which answers 401 when the request is admitted. */
+/**
+ * Sends a request to a route of the General tier, which answers 401 when the request is admitted.
+ */
 const ask = (client: Client, credential: string, method = 'GET') =>
   client.send(method, '/v1/keys', {
     headers: credential === '' ? {} : { authorization: `Bearer ${credential}` },

@@ -296,7 +296,10 @@ const WORDS: Readonly<Record<string, (operator: string, member: string) => strin
     `${operator} revoked the keys and credentials of ${member}`,
 };
 
-/** An admin reads each act in the table of the audit log, and on the page of its event, with the user of the operating system. */
+/**
+ * An admin reads each act in the table of the audit log, and on the page of its event, with the
+ * user of the operating system.
+ */
 async function expectOnPages(
   reader: Client,
   events: readonly OperatorsEvent[],

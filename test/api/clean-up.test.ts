@@ -81,7 +81,8 @@ describe('the clean-up', () => {
     );
     const before = await count(app.dataSource, 'oauth_artifacts');
     expect(await cleanUp()).toEqual({ grants: 1, artifacts: 2, replays: 1 });
-    expect(await count(app.dataSource, 'oauth_artifacts')).toBe(before - 3); // one was deleted with its grant
+    // one was deleted with its grant
+    expect(await count(app.dataSource, 'oauth_artifacts')).toBe(before - 3);
     expect(await count(app.dataSource, 'oauth_replays')).toBe(1);
   });
 
@@ -191,7 +192,8 @@ describe('the clean-up', () => {
     await writeSpent(app.dataSource, 5000);
     const holder = app.dataSource.createQueryRunner();
     await holder.startTransaction();
-    await holder.query('LOCK TABLE spent_tokens IN EXCLUSIVE MODE'); // so that the first run does not end too soon
+    // so that the first run does not end too soon
+    await holder.query('LOCK TABLE spent_tokens IN EXCLUSIVE MODE');
     const first = cleanUp();
     await untilWaiting(app.dataSource, 1);
     expect(await Promise.all(Array.from({ length: 4 }, cleanUp))).toEqual(Array(4).fill(undefined));

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 
-/** A start of PostgreSQL that the service has not confirmed, behind connections that exist already, as behind a pooler. */
+/**
+ * A start of PostgreSQL that the service has not confirmed, behind connections that exist already,
+ * as behind a pooler.
+ */
 describe('an unconfirmed start of PostgreSQL', () => {
   let app: TestApp;
   let person: EnrolledUser;

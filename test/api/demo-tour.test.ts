@@ -39,7 +39,10 @@ async function stepsOf(name: string) {
   };
 }
 
-/** Waits until the browser is at a path: the address of the login ends with the path that it leads to. */
+/**
+ * Waits until the browser is at a path: the address of the login ends with the path that it leads
+ * to.
+ */
 const arrives = (page: Page, path: string) => page.waitForURL(({ pathname }) => pathname === path);
 
 async function live(): Promise<Live> {

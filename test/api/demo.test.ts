@@ -48,7 +48,10 @@ function complaintsOf(stderr: string): string[] {
   return stderr.split('\n').filter((line) => line !== '');
 }
 
-/** All demos of this file run in one directory, one after the other: each finds the data of the one before. */
+/**
+ * All demos of this file run in one directory, one after the other: each finds the data of the one
+ * before.
+ */
 beforeAll(async () => {
   cwd = await makeTemporaryDirectory();
 });
@@ -61,7 +64,9 @@ async function serve(...args: string[]): Promise<{ demo: EntryPoint; baseUrl: st
   return { demo, baseUrl };
 }
 
-/** Returns the environment of a production start on a free port, with the given identity provider. */
+/**
+ * Returns the environment of a production start on a free port, with the given identity provider.
+ */
 async function production(issuer: string) {
   const port = await freePort();
   const baseUrl = `http://localhost:${port}`;
@@ -106,7 +111,8 @@ describe('the scenario of the demo', () => {
   };
 
   it('prints one JSON document of successful steps and nothing else, and exits with 0', async () => {
-    await writeFile(join(cwd, '.env'), 'SVC_JWT_SECRET=short\nSVC_IDPS=corp\n'); // the demo reads no .env
+    // the demo reads no .env
+    await writeFile(join(cwd, '.env'), 'SVC_JWT_SECRET=short\nSVC_IDPS=corp\n');
     const { status, stdout, stderr } = await run(
       'demo/main.js',
       ['--json', '--exit', '--port', '0'],
@@ -278,7 +284,8 @@ describe('the demo as a server', () => {
       });
     expect(await isOpen('127.0.0.1')).toBe(true);
     expect(await isOpen('::1')).toBe(true);
-    expect(await isOpen('127.0.0.2')).toBe(false); // listening on every address would include this one
+    // listening on every address would include this one
+    expect(await isOpen('127.0.0.2')).toBe(false);
   });
 
   it('10.30 loads each of its pages and all their files in 9 quick tries', async () => {

@@ -99,7 +99,8 @@ describe('de-provisioning', () => {
     await holder.rollbackTransaction();
     await holder.release();
     await ended;
-    expect(await code).toMatch('violates foreign key constraint'); // no deadlock occurred, which either could have lost
+    // no deadlock occurred, which either could have lost
+    expect(await code).toMatch('violates foreign key constraint');
     expect(await left(person.id)).toMatchObject({ oauth_grants: 0, oauth_artifacts: 0 });
   });
 
@@ -203,7 +204,8 @@ describe('de-provisioning', () => {
       .get(Applications, { strict: false })
       .revokeTokens(manager, clientId, ORIGIN)
       .catch((error: { code: string }) => error.code);
-    await untilWaiting(app.dataSource, 1); // has locked the application, and waits for the first grant
+    // has locked the application, and waits for the first grant
+    await untilWaiting(app.dataSource, 1);
     // Has locked the second grant, and waits for the application.
     const ended = withTransactionRetry(app.dataSource, (tx) => service.remove(tx, removal()));
     await untilWaiting(app.dataSource, 2);
@@ -252,7 +254,8 @@ describe('de-provisioning', () => {
       );
 
   /**
-   * Inserts sessions of every level, grants, codes, tokens, and rows of the library; returns the token of svc-cli.
+   * Inserts sessions of every level, grants, codes, tokens, and rows of the library; returns the
+   * token of svc-cli.
    */
   async function fill(of: UserRow): Promise<string> {
     const browser = await oauth.session(of);
@@ -520,7 +523,8 @@ const STEPS = [
   /^\s*DELETE FROM oauth_artifacts WHERE user_id/, // grants without a session
   /^\s*UPDATE ssh_certificates/,
   /^\s*UPDATE github_tokens/,
-  /^\s*DELETE FROM oauth_artifacts a USING/, // tokens of the user's applications, which a removal deletes by cascade
+  // tokens of the user's applications, which a removal deletes by cascade
+  /^\s*DELETE FROM oauth_artifacts a USING/,
   /^\s*UPDATE enrollment_passes/, // which a removal deletes by cascade
   /^\s*(?:DELETE FROM|UPDATE) users/,
   /^\s*INSERT INTO audit_events/,

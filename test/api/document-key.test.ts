@@ -105,7 +105,8 @@ requires('moto').describe('a database that is copied without the document key', 
     expect(found).toHaveLength(3);
     expect(text).not.toContain('PRIVATE KEY-----');
     expect(text).not.toMatch(/"(?:d|p|q|dp|dq|qi)"\s*:\s*"/);
-    expect(text).not.toMatch(/020100300d06092a864886f70d0101010500/); // PKCS#8 of an RSA key, in DER
+    // PKCS#8 of an RSA key, in DER
+    expect(text).not.toMatch(/020100300d06092a864886f70d0101010500/);
     for (const row of found) {
       const dataKey = await dataKeyOf(row);
       const jwk = openPrivateKey(dataKey, row, row.sealed).export({ format: 'jwk' });
@@ -297,7 +298,8 @@ requires('moto').describe('a start on a database with an issuer', () => {
     expect(resealed).toHaveLength(1);
     expect(resealed[0]).toMatchObject({ kid: old?.kid, kms_key_id: next });
     expect(resealed[0]?.sealed).not.toEqual(old?.sealed);
-    // The replica of before opens the key for the first time, under a document key that it never saw.
+    // The replica of before opens the key for the first time, under a document key that it never
+    // saw.
     await verified(await awsToken(ada), issuerOf(before, 'of-a'), jwks);
     await after.close();
     await before.close();

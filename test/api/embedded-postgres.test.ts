@@ -190,7 +190,10 @@ describe('the embedded PostgreSQL', () => {
     afterEach(() => pool.destroy());
 
     const answers = () => pool.query('SELECT 1 AS one');
-    /** Damages the server, sends queries until the pool answers again, and returns the errors in between. */
+    /**
+     * Damages the server, sends queries until the pool answers again, and returns the errors in
+     * between.
+     */
     async function faultsAfter(blow: () => void): Promise<unknown[]> {
       const before = postmasterPid();
       const faults: unknown[] = [];
@@ -249,7 +252,10 @@ describe('the embedded PostgreSQL', () => {
   describe('an embedded PostgreSQL that no longer responds', () => {
     const MUTE = 'error PostgreSQL runs, but does not respond';
 
-    /** Removes its socket, so that it runs but cannot be reached, and ends the session of its supervisor. */
+    /**
+     * Removes its socket, so that it runs but cannot be reached, and ends the session of its
+     * supervisor.
+     */
     async function silence(
       server: EmbeddedPostgres,
       meanwhile: () => Promise<void> = () => Promise.resolve(),
@@ -433,7 +439,10 @@ const status = (pid: number, field: string): number =>
   );
 const ownerOf = (pid: number) => status(pid, 'Uid');
 const parentOf = (pid: number) => status(pid, 'PPid');
-/** Returns the watchdog shell of the server, and its sub-shell that waits for the end of this process. */
+/**
+ * Returns the watchdog shell of the server, and its sub-shell that waits for the end of this
+ * process.
+ */
 const watchdogOf = (pid: number): number[] => {
   const shell = parentOf(pid);
   const children = readFileSync(`/proc/${shell}/task/${shell}/children`, 'utf8').trim().split(' ');
@@ -449,7 +458,9 @@ const ownersBelow = (directory: string) =>
     ),
   );
 
-/** Connects as another user, and returns the code of the error, or an empty text after a success. */
+/**
+ * Connects as another user, and returns the code of the error, or an empty text after a success.
+ */
 async function errorAs(uid: number, server: EmbeddedPostgres): Promise<string> {
   const script = runScript<{ code: string }>('connect.ts', server, uid);
   const { code } = await script.answer;

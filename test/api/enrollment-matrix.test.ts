@@ -98,7 +98,10 @@ requires('chromium').describe('enrollment in Chromium, by virtual authenticators
 
   const status = () => page.locator('[data-status]');
 
-  /** Signs in as a new user who tries to enroll the machine's key. Returns the final message of the page. */
+  /**
+   * Signs in as a new user who tries to enroll the machine's key. Returns the final message of the
+   * page.
+   */
   async function enroll(email: string, { key, model, script, timeout }: Partial<Case>) {
     await addChromiumKey(page, undefined, key);
     if (model !== undefined) await vendor.attest(page, model);

@@ -224,7 +224,8 @@ describe('enrollment', () => {
     await client.signIn('refused@acme.example');
     const start = (await client.post('/enroll/webauthn/start', {})).json;
     const { SoftwareKey } = await import('@svc/stand-ins/software-key');
-    const stranger = new SoftwareKey(); // its own attestation root, which the service does not trust
+    // its own attestation root, which the service does not trust
+    const stranger = new SoftwareKey();
     const answer = await client.post('/enroll/webauthn/complete', {
       state: start.state,
       credential: stranger.create(start.publicKey, app.baseUrl),

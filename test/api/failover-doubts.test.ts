@@ -54,7 +54,8 @@ describe('a loss that no process proves by a missing audit row', () => {
       await tx.query(
         'DELETE FROM audit_events WHERE id = (SELECT id FROM audit_events ORDER BY id DESC LIMIT 1)',
       );
-      await tx.query("SELECT pg_stat_reset_shared('bgwriter')"); // as the recovery after a crash does
+      // as the recovery after a crash does
+      await tx.query("SELECT pg_stat_reset_shared('bgwriter')");
     });
     await expect
       .poll(() => world.confirmations())
@@ -80,7 +81,8 @@ describe('a confirmation during which the server changes', () => {
     world = await FailoverWorld.open();
     const app = await world.start();
     await app.close();
-    // The functions of this schema hide those of PostgreSQL, so that a connection seems to reach another server.
+    // The functions of this schema hide those of PostgreSQL, so that a connection seems to reach
+    // another server.
     await world.query('CREATE SCHEMA elsewhere');
     await world.query(
       `CREATE FUNCTION elsewhere.pg_postmaster_start_time() RETURNS timestamptz LANGUAGE sql STABLE

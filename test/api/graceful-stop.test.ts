@@ -130,7 +130,8 @@ describe('SIGTERM', () => {
       { status: 'not_ready', reason: 'stopping' },
     ]);
     expect(ready.headers.get('connection')).toBe('close');
-    expect((await fetch(`${origin}/health`)).status).toBe(200); // the process lives: an orchestrator must not kill it
+    // the process lives: an orchestrator must not kill it
+    expect((await fetch(`${origin}/health`)).status).toBe(200);
 
     await expect.poll(() => isRefused(origin)).toBe(true);
     server.signal('SIGINT');

@@ -76,7 +76,10 @@ async function statementsOf(ask: () => Promise<Answer>, table: string): Promise<
   }
 }
 
-/** Returns PostgreSQL's plan of a statement under other statistics, in a transaction that rolls back. */
+/**
+ * Returns PostgreSQL's plan of a statement under other statistics, in a transaction that rolls
+ * back.
+ */
 async function planOf({ text, values }: Statement, lie: string): Promise<Plan> {
   const runner = app.dataSource.createQueryRunner();
   await runner.startTransaction();

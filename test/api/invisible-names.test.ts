@@ -7,7 +7,10 @@ import { rows } from '../support/rows.js';
 const DOMAIN = 'invisible.example';
 const CLIENT = { redirect_uris: [CALLBACK], token_endpoint_auth_method: 'none' };
 
-/** A zero-width space, a zero-width joiner, a byte order mark, a soft hyphen, marks and overrides of direction, a tag. */
+/**
+ * A zero-width space, a zero-width joiner, a byte order mark, a soft hyphen, marks and overrides of
+ * direction, a tag.
+ */
 const INVISIBLE = ['200b', '200d', 'feff', '00ad', '200f', '202e', '2066', '061c', 'e0041'].map(
   (code) => String.fromCodePoint(Number.parseInt(code, 16)),
 );

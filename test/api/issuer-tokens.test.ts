@@ -168,7 +168,10 @@ requires('moto').describe('a token of the issuer of an organization', () => {
     expect([refused.status, refused.json.code]).toEqual([403, 'issuance_refused']);
   });
 
-  /** Requests tokens from both replicas without a pause, from clients of one user, until it is told to stop. */
+  /**
+   * Requests tokens from both replicas without a pause, from clients of one user, until it is told
+   * to stop.
+   */
   function load(browser: Client) {
     const tokens: string[] = [];
     const failures: string[] = [];
@@ -268,7 +271,10 @@ requires('moto').describe('a token of the issuer of an organization', () => {
   });
 });
 
-/** Requests a token with the session of a browser at the listener of another replica, as a load balancer does. */
+/**
+ * Requests a token with the session of a browser at the listener of another replica, as a load
+ * balancer does.
+ */
 async function tokenAt(listener: string, browser: Client) {
   const { baseUrl } = browser;
   const headers = [

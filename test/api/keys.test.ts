@@ -55,7 +55,10 @@ const rowOf = async (email: string): Promise<UserRow> => {
   return { id: await idOf(app, email), email, orgId: null, keyId: key?.id ?? '' };
 };
 
-/** Inserts a token of svc-cli in a session of its own, bound to a DPoP key; returns how to send a request with it. */
+/**
+ * Inserts a token of svc-cli in a session of its own, bound to a DPoP key; returns how to send a
+ * request with it.
+ */
 async function commandLine(email: string, scope = 'openid svc:credentials') {
   const person = await rowOf(email);
   const session = await oauth.session(person, { clientId: 'svc-cli' });
@@ -211,7 +214,8 @@ describe('POST /v1/keys/register', () => {
     const credential = key.create(publicKey, app.baseUrl);
     const body = { state, credential };
     expect((await ada.client.post('/v1/keys/register/complete', body)).status).toBe(200);
-    // The same credential id under a new challenge: the key of the tests signs it for the other user.
+    // The same credential id under a new challenge: the key of the tests signs it for the other
+    // user.
     const taken = Buffer.from(credential.id, 'base64url');
     const other = await start(eve);
     const copy = app.newKey();

@@ -99,7 +99,9 @@ async function get(port: number, path: string, options: RequestOptions = {}) {
   return { status: answer.statusCode, headers: answer.headers, text: await text(answer) };
 }
 
-/** Returns the response of the plain port to these bytes: status line and headers, then the body. */
+/**
+ * Returns the response of the plain port to these bytes: status line and headers, then the body.
+ */
 async function plainly(head: string): Promise<{ status: number; head: string; body: string }> {
   const socket = connect(ports.http, 'localhost');
   socket.write(`${head}\r\n\r\n`);

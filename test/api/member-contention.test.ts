@@ -50,7 +50,10 @@ async function newPerson(name: string): Promise<Person> {
   return { id: await idOf(app, email), email, web, service, key, browser };
 }
 
-/** Gives a person a key, a session, grants at all three applications, a certificate and the role of an admin again. */
+/**
+ * Gives a person a key, a session, grants at all three applications, a certificate and the role of
+ * an admin again.
+ */
 async function restore(person: Person): Promise<void> {
   const { id, email, service } = person;
   await rows(app.dataSource, 'DELETE FROM enrollment_passes WHERE user_id = $1', [id]);
@@ -149,7 +152,8 @@ describe('20 acts at once on three people, by three admins, SCIM, the operator a
     );
     const failed = query.mock.settledResults.filter(({ type }) => type === 'rejected');
     query.mockRestore();
-    expect(failed.filter(({ value }) => isLostRace(value))).toEqual([]); // also those that were repeated
+    // also those that were repeated
+    expect(failed.filter(({ value }) => isLostRace(value))).toEqual([]);
     const faults = answers.filter((answer) => answer !== undefined && answer.status >= 500);
     expect(faults.map((answer) => answer?.text)).toEqual([]);
     expect(answers.some((answer) => answer !== undefined && answer.status < 300)).toBe(true);

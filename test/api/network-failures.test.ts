@@ -168,7 +168,8 @@ describe('the failed attempts of an IPv6 /48', () => {
     expect((await app.client().post('/login/webauthn/start', {})).status).toBe(200);
     vi.restoreAllMocks();
     const after = await neighbour.post('/login/webauthn/start', {});
-    expect(after.headers.get('x-ratelimit-remaining')).toBe('7'); // the client's own bucket announced no wait
+    // the client's own bucket announced no wait
+    expect(after.headers.get('x-ratelimit-remaining')).toBe('7');
   });
 
   it('10.9 announce the longer wait of both buckets', async () => {

@@ -172,7 +172,8 @@ requires('moto').describe('a configuration document that changes while the servi
     await store.put({ ...tlsOf(next), rp_name: 'first' });
     const requests = store.proxy.requests;
     await expect.poll(certificates, SOON).toEqual(both(next));
-    // One look sends a HEAD and a GET; the HEAD of the look before may have come after the write was asked for.
+    // One look sends a HEAD and a GET; the HEAD of the look before may have come after the write
+    // was asked for.
     expect(store.proxy.requests - requests).toBeLessThanOrEqual(3);
     await load.made(load.count() + 40);
     const { failures, seen, afterNext } = await load.stop();
@@ -214,7 +215,10 @@ async function certificateOf(port: number): Promise<string> {
   return fingerprint256;
 }
 
-/** Makes verified handshakes with each port, one after the other and without a pause, until the stop. */
+/**
+ * Makes verified handshakes with each port, one after the other and without a pause, until the
+ * stop.
+ */
 function startHandshakes(ports: readonly number[]) {
   let count = 0;
   const stopping = new AbortController();

@@ -135,7 +135,10 @@ function wrongProof({ path }: Operation): string {
   return /register|userinfo/.test(path) ? 'Bearer wrong' : CLIENT;
 }
 
-/** Sends the request of every operation that documents a status, and expects the status and each documented media type. */
+/**
+ * Sends the request of every operation that documents a status, and expects the status and each
+ * documented media type.
+ */
 async function expectEach(
   stage: Stage,
   status: number,
@@ -353,7 +356,8 @@ describe('the faults that the document states are met at every operation', () =>
   it('408 where the database is too slow, or the body does not arrive', async () => {
     const late = stage.operations.filter(({ responses }) => responses['408']);
     const answers: (readonly [string, string | undefined, RawAnswer])[] = [];
-    // A few at a time: a request that waits holds a connection to the database, and a lock ends after a while.
+    // A few at a time: a request that waits holds a connection to the database, and a lock ends
+    // after a while.
     for (let i = 0; i < late.length; i += 8) {
       const runner = stage.app.dataSource.createQueryRunner();
       await runner.startTransaction();

@@ -44,8 +44,8 @@ requires('chromium').describe('the pages in Chromium', () => {
   const said = (message: string | RegExp) => page.getByRole('status').filter({ hasText: message });
 
   /**
-   * Signs in upstream, and returns the browser at its next page: the enrollment, or the login for a user with a
-   * key.
+   * Signs in upstream, and returns the browser at its next page: the enrollment, or the login for a
+   * user with a key.
    */
   async function signIn(email: string): Promise<void> {
     await page.goto(`/login?provider=demo&login_hint=${encodeURIComponent(email)}`);
@@ -291,7 +291,8 @@ requires('chromium').describe('the pages in Chromium', () => {
     try {
       const plain = await context.newPage();
       await plain.goto('/login');
-      await plain.locator('noscript p').waitFor(); // selected by position: playwright finds no text in it
+      // selected by position: playwright finds no text in it
+      await plain.locator('noscript p').waitFor();
       expect(await plain.getByRole('button', { name: 'Use your security key' }).isDisabled()).toBe(
         true,
       );
@@ -341,7 +342,9 @@ requires('chromium').describe('the pages in Chromium', () => {
     },
   );
 
-  /** Presses Tab until the named element has the focus, as a user without a mouse does, then Enter. */
+  /**
+   * Presses Tab until the named element has the focus, as a user without a mouse does, then Enter.
+   */
   async function choose(text: string): Promise<void> {
     await page.waitForLoadState(); // disabled elements are skipped until their script is loaded
     let element = await focused();

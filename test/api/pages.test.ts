@@ -277,7 +277,10 @@ describe('/static', () => {
   });
 });
 
-/** Requests a path unchanged: `fetch` would resolve its dots, and add `Cache-Control: no-cache` to a condition. */
+/**
+ * Requests a path unchanged: `fetch` would resolve its dots, and add `Cache-Control: no-cache` to a
+ * condition.
+ */
 function rawRequest(path: string, headers = {}): Promise<[status: number, body: string]> {
   return new Promise((resolve, reject) => {
     const asked = request(app.baseUrl, { path, headers }, (response) => {

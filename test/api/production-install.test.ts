@@ -52,7 +52,10 @@ function place(source: string, target: string): void {
   }
 }
 
-/** Makes the packages of the image out of those of the checkout, by the lock file: without tools and optional packages. */
+/**
+ * Makes the packages of the image out of those of the checkout, by the lock file: without tools and
+ * optional packages.
+ */
 function linkPackages(folder: string): void {
   const locked: Record<string, Locked> = JSON.parse(
     readFileSync(join(ROOT, 'package-lock.json'), 'utf8'),

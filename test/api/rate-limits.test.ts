@@ -24,8 +24,8 @@ const ROUNDS = atScale({ small: 1, full: 5 });
 const headersOf = ({ headers }: Answer) => [headers.get(LIMIT), headers.get(REMAINING)];
 
 /**
- * Expects the remaining tokens of a burst after so many requests since a time. On a slow machine, the tokens that
- * time restored count too.
+ * Expects the remaining tokens of a burst after so many requests since a time. On a slow machine,
+ * the tokens that time restored count too.
  */
 function expectLeft(left: unknown, asked: number, tier: TierName, begun: number): void {
   const { burst, interval } = TIERS[tier];
@@ -58,8 +58,8 @@ async function exhaustFor(
 }
 
 /**
- * Alternates between servers as fast as possible, waits exactly as long as each refusal says, and then tries the
- * other server. Returns how often two refusals followed each other.
+ * Alternates between servers as fast as possible, waits exactly as long as each refusal says, and
+ * then tries the other server. Returns how often two refusals followed each other.
  */
 async function brokenPromises(clients: readonly Client[], rounds: number): Promise<number> {
   let broken = 0;

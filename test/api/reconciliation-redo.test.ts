@@ -16,8 +16,8 @@ import { foundOrganization, type ScimOrganization } from '../support/scim-organi
 import { administer, urlOf } from '../support/test-server.js';
 
 /**
- * Two databases: the one on which the acts are committed, and its copy from before, which is what a standby is that lags when it is
- * promoted.
+ * Two databases: the one on which the acts are committed, and its copy from before, which is what a
+ * standby is that lags when it is promoted.
  */
 let database: TestDatabase;
 let promoted: DataSource;

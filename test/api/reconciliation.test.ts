@@ -19,7 +19,10 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** The tables of what stays: people, keys, registrations, settings, logs, and memories of what was spent. */
+/**
+ * The tables of what stays: people, keys, registrations, settings, logs, and memories of what was
+ * spent.
+ */
 const KEPT = `
   audit_events authenticators database_identity deployment directory_locks dns_proven_domains document_keys
   github_deliveries github_installations group_member_versions group_members groups identities logins_since_reconciliation

@@ -238,7 +238,8 @@ describe('bodies', () => {
     const sent = await connection.pour(64 * KIB * KIB);
     const answer = await connection.farewell();
     expect([answer.status, answer.header('connection')]).toEqual([status, 'close']);
-    expect(sent).toBeLessThan(32 * KIB * KIB); // as much as a megabyte and the buffers of two sockets
+    // as much as a megabyte and the buffers of two sockets
+    expect(sent).toBeLessThan(32 * KIB * KIB);
   });
 
   it('are refused also for clients that read only after they sent everything', async () => {

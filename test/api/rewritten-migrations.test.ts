@@ -71,7 +71,10 @@ describe('the migrations that were rewritten after 0.10.0', () => {
     await removeDirectory(folder);
   });
 
-  /** Applies earlier versions one after the other, with rows in the first one, and then this version. */
+  /**
+   * Applies earlier versions one after the other, with rows in the first one, and then this
+   * version.
+   */
   async function upgraded([first, ...others]: readonly URL[]): Promise<DataSource> {
     const database = await createEmptyDatabase();
     databases.push(database);

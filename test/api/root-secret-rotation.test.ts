@@ -12,7 +12,9 @@ const NEW = 'the root secret after the change';
 /** The database keeps the token-signing keys, sealed under the root secret. */
 const STORED_KEYS = { SVC_OIDC_SIGNING_KEY: '', SVC_OIDC_RSA_SIGNING_KEY: '' };
 
-/** The variables of a replica that seals under one secret and also opens what another one sealed. */
+/**
+ * The variables of a replica that seals under one secret and also opens what another one sealed.
+ */
 const knows = (secret: string, other = ''): Variables => ({
   ...STORED_KEYS,
   SVC_JWT_SECRET: secret,
@@ -34,7 +36,8 @@ describe('the rotation of the root secret, with two replicas under load', () => 
         await load.rounds(1);
       }
     }
-    await load.pause(); // the wait of ten minutes: what the old secret sealed has been used or has expired
+    // the wait of ten minutes: what the old secret sealed has been used or has expired
+    await load.pause();
     load.resume();
     for (const index of [0, 1]) {
       await service.replace(index, knows(NEW));

@@ -58,7 +58,10 @@ describe('the rotation of the client secret at an identity provider that accepts
     SVC_IDP_DEMO_CLIENT_SECRET: secret,
   });
 
-  /** Returns the provider's refusal of the last request to its token endpoint, unless it accepts the secret. */
+  /**
+   * Returns the provider's refusal of the last request to its token endpoint, unless it accepts the
+   * secret.
+   */
   function refusal() {
     const [, encoded = ''] = idp.tokenRequests.at(-1)?.authorization?.split(' ') ?? [];
     const [, secret = ''] = Buffer.from(encoded, 'base64').toString().split(':');

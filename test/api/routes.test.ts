@@ -10,8 +10,9 @@ import { startTestApp, type TestApp } from '../support/app.js';
 const KIB = 1024;
 
 /**
- * Every route, as its `@Route` states it: method, path, rate tier, kind and KiB of its body, audience, format of errors, session,
- * and then the scope that an access token needs, the seconds since the last touch of the key, and rules that few routes have.
+ * Every route, as its `@Route` states it: method, path, rate tier, kind and KiB of its body,
+ * audience, format of errors, session, and then the scope that an access token needs, the seconds
+ * since the last touch of the key, and rules that few routes have.
  */
 const EXPECTED = `
 GET    /                                          unlimited      none   256 ui         html       optional

@@ -21,8 +21,8 @@ interface Row {
 }
 
 /**
- * Returns the audit rows of the organization since its creation, the oldest first, without the counts of ended
- * access.
+ * Returns the audit rows of the organization since its creation, the oldest first, without the
+ * counts of ended access.
  */
 const written = () =>
   rows<Row>(

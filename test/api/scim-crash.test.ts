@@ -11,7 +11,10 @@ import { foundOrganization, type ScimOrganization } from '../support/scim-organi
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
-/** The lock at which each step of a de-provisioning waits. The statement takes the lock in its own transaction. */
+/**
+ * The lock at which each step of a de-provisioning waits. The statement takes the lock in its own
+ * transaction.
+ */
 const STEPS = {
   'before anything': 'SELECT FROM users WHERE id = $1 FOR UPDATE',
   'at the sessions': 'SELECT FROM sessions WHERE user_id = $1 FOR UPDATE',
@@ -28,7 +31,10 @@ const CASES = Object.entries(STEPS).flatMap(([step, lock]) =>
 
 type Case = (typeof CASES)[number];
 
-/** The cases that one server dies with. Those of the last steps hold a lock for which every other one waits. */
+/**
+ * The cases that one server dies with. Those of the last steps hold a lock for which every other
+ * one waits.
+ */
 const GROUPS: readonly (readonly Case[])[] = [
   CASES.filter(({ step }) => step !== 'at the keys' && step !== 'at the audit log'),
   ...CASES.filter(({ step }) => step === 'at the keys' || step === 'at the audit log').map(
@@ -111,7 +117,8 @@ describe('a server that is killed in the middle of a de-provisioning', () => {
       const [own] = (await runner.query('SELECT pg_backend_pid() AS pid')) as { pid: number }[];
       holders.push(own?.pid ?? 0);
     }
-    // The server waits for a lock for 5 seconds at most: all requests begin together, once it is warm.
+    // The server waits for a lock for 5 seconds at most: all requests begin together, once it is
+    // warm.
     const users = (organization: ScimOrganization) =>
       new Client(baseUrl).get('/scim/v2/Users', { headers: bearer(organization) });
     await Promise.all(killed.map(({ leaver }) => users(leaver.organization)));

@@ -270,7 +270,8 @@ describe('filters in PostgreSQL', () => {
   }
 
   /**
-   * Returns the ids that each filter finds among the users of one organization, with all filters in one statement.
+   * Returns the ids that each filter finds among the users of one organization, with all filters in
+   * one statement.
    */
   async function search(org: string, filters: readonly Filter[]): Promise<string[][]> {
     const values: unknown[] = [org];

@@ -78,7 +78,10 @@ const LONG = 'x'.repeat(17_000);
 const VALUES: readonly unknown[] = ['x', true, 7, { value: 'x' }, [{ value: 'x' }, 5], LONG];
 const OPS = ['add', 'replace', 'remove'] as const;
 
-/** Every operation on every attribute of both schemas, right and wrong, and unknown paths of three kinds. */
+/**
+ * Every operation on every attribute of both schemas, right and wrong, and unknown paths of three
+ * kinds.
+ */
 function* everyOperation(): Generator<Operation> {
   const known = attributesOf(USER_SCHEMA).map(({ path }) => path);
   const subs = ['name.givenName', 'name', 'emails.value', 'manager.value', 'manager.displayName'];

@@ -546,7 +546,8 @@ const SECOND_ACCOUNTS: readonly Order[] = [
       expect(await ada.bySignIn()).toBe(ada.email);
       expect([second, own].indexOf(ada.userId)).toBe(1);
       ada.issued.splice(0, ada.issued.length - 1); // one person, two accounts: by the admin's act
-      return [[ada, { session: null, key: null, signIn: null }]]; // the key of that sign-in was another
+      // the key of that sign-in was another
+      return [[ada, { session: null, key: null, signIn: null }]];
     },
   },
 ];

@@ -21,7 +21,10 @@ const PUBLIC_KEY = newPublicKeyLine();
 /** Half of the requests of a pair. */
 const OF_EACH = atScale({ small: 4, full: 10 });
 
-/** Returns the number of transactions that PostgreSQL ended because of a deadlock; the service repeats them. */
+/**
+ * Returns the number of transactions that PostgreSQL ended because of a deadlock; the service
+ * repeats them.
+ */
 async function deadlocks(dataSource: DataSource): Promise<number> {
   await rows(dataSource, 'SELECT pg_stat_force_next_flush()');
   const [row] = await rows<{ n: number }>(
@@ -34,7 +37,9 @@ async function deadlocks(dataSource: DataSource): Promise<number> {
 /** What a pair of acts happens to: one address, one member, one record. */
 interface Scene {
   readonly ground: Ground;
-  /** The address that all acts are about: a member has it, but where people found accounts with it. */
+  /**
+   * The address that all acts are about: a member has it, but where people found accounts with it.
+   */
   readonly address: string;
   /** A record of another person, which some acts give the address to. */
   readonly record: string;
@@ -52,7 +57,10 @@ type Act = (scene: Scene) => Promise<Shot[]> | Shot[];
 const shots = (fire: (n: number) => Promise<Answer>): Shot[] =>
   Array.from({ length: OF_EACH }, (_, n) => () => fire(n));
 
-/** Signs a person in, in a new browser, and prepares the enrollment: only the last request is left to send. */
+/**
+ * Signs a person in, in a new browser, and prepares the enrollment: only the last request is left
+ * to send.
+ */
 async function enrollment({ app }: Ground, human: Human): Promise<Shot[]> {
   await human.signIn();
   const browser = human.browser as Client;
@@ -177,7 +185,9 @@ async function endAll(ground: Ground): Promise<void> {
   }
 }
 
-/** The number of races; 500 with `SVC_RACES=500 npx vitest run test/api/scim-people-races.test.ts`. */
+/**
+ * The number of races; 500 with `SVC_RACES=500 npx vitest run test/api/scim-people-races.test.ts`.
+ */
 const RACES = Number(process.env['SVC_RACES'] ?? atScale({ small: 13, full: 40 }));
 
 /** A large number of races takes longer than other tests. */
@@ -250,7 +260,9 @@ describe('issuance on two replicas beside the end of an account', () => {
   const certificate = (browser: Client) => () =>
     browser.post('/v1/credentials/ssh', { public_key: PUBLIC_KEY }, { address: newAddress() });
 
-  /** Touches the key for the FIDO2 grant of the command; the request for the token is left to send. */
+  /**
+   * Touches the key for the FIDO2 grant of the command; the request for the token is left to send.
+   */
   async function token(key: SoftwareKey): Promise<Shot> {
     const client = { client_id: 'svc-cli' };
     const { json } = await postForm(service, '/oauth/fido2/challenge', client);
@@ -281,7 +293,10 @@ describe('issuance on two replicas beside the end of an account', () => {
     return counts.reduce((sum, each) => sum + each, 0);
   }
 
-  /** Runs one race. Returns the numbers of credentials that were issued in it and that were accepted after the answer. */
+  /**
+   * Runs one race. Returns the numbers of credentials that were issued in it and that were accepted
+   * after the answer.
+   */
   async function race(number: number): Promise<{ issued: number; late: number }> {
     const departures = Object.values(DEPARTURES);
     const depart = departures[number % departures.length] as Departure;

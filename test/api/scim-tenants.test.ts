@@ -282,7 +282,8 @@ describe('paging by cursor', () => {
     async ({ sortBy, users, most }) => {
       const tenant = await addTenant(app);
       const ids = await insertUsers(app, tenant, users);
-      await rows(app.dataSource, 'ANALYZE users'); // autovacuum may come minutes later; hot-look-ups tests stale statistics
+      // autovacuum may come minutes later; hot-look-ups tests stale statistics
+      await rows(app.dataSource, 'ANALYZE users');
       const doomed = ids.filter((_, n) => n % 10 === 3);
       const seen: string[] = [];
       let cursor: string | undefined = '';

@@ -26,7 +26,10 @@ describe('a POST of a user who concerns no other user', () => {
 
   const post = (body: object) => organization.scim('POST', '/Users', body);
 
-  /** Posts a user while another transaction holds the directory, lets that one act and commit, and returns the answer. */
+  /**
+   * Posts a user while another transaction holds the directory, lets that one act and commit, and
+   * returns the answer.
+   */
   async function postDuring(body: object, act: string, values: readonly unknown[]) {
     const holder = app.dataSource.createQueryRunner();
     await holder.startTransaction();

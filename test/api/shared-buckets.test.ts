@@ -434,7 +434,10 @@ describe('10.20 bookings in PostgreSQL', () => {
   });
 });
 
-/** Advances the time of a bucket, in the database and for the processes, whose clocks are fake timers. */
+/**
+ * Advances the time of a bucket, in the database and for the processes, whose clocks are fake
+ * timers.
+ */
 async function passOf(dataSource: DataSource, bucket: string, milliseconds: number): Promise<void> {
   await dataSource.query(
     `UPDATE rate_limits SET tat = tat - make_interval(secs => $2),

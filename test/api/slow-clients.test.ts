@@ -126,7 +126,8 @@ describe('a body of a gigabyte in chunks', () => {
     isOver = true;
 
     expect([answer.status, answer.header('connection')]).toEqual([status, 'close']);
-    expect(sent).toBeLessThan(32 * MIB); // a megabyte, and as much as the buffers of two sockets hold
+    // a megabyte, and as much as the buffers of two sockets hold
+    expect(sent).toBeLessThan(32 * MIB);
     expect(await others).toBeLessThan(PROMPT);
   });
 });

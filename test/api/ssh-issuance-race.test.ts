@@ -30,7 +30,9 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
     session = await world.reset();
   });
 
-  /** The first steps of a de-provisioning in order: the user row, the sessions, the certificates. */
+  /**
+   * The first steps of a de-provisioning in order: the user row, the sessions, the certificates.
+   */
   async function deprovision(tx: EntityManager): Promise<void> {
     const { userId } = session;
     await tx.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [userId]);
@@ -42,7 +44,10 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
     );
   }
 
-  /** Requests a certificate within a transaction that ends its session, and checks that the request waits. */
+  /**
+   * Requests a certificate within a transaction that ends its session, and checks that the request
+   * waits.
+   */
   async function attemptDuring(end: (tx: EntityManager) => Promise<unknown>): Promise<unknown> {
     const service = await world.service('email');
     const { attempt } = await world.dataSource.transaction(async (tx) => {

@@ -96,14 +96,15 @@ describe('GET /v1/credentials/ssh/krl', () => {
   });
 
   /**
-   * Returns the first value, and the shortest time of five builds of the list, since other tests share the
-   * machine.
+   * Returns the first value, and the shortest time of five builds of the list, since other tests
+   * share the machine.
    */
   async function soonest<T>(ask: () => Promise<T>): Promise<{ value: T; milliseconds: number }> {
     const values: T[] = [];
     const times: number[] = [];
     for (let turn = 0; turn < 5; turn += 1) {
-      await app.dataSource.query("UPDATE ssh_revocation_list SET digest = ''"); // without a certificate
+      // without a certificate
+      await app.dataSource.query("UPDATE ssh_revocation_list SET digest = ''");
       const begun = performance.now();
       values.push(await ask());
       times.push(performance.now() - begun);
@@ -305,7 +306,8 @@ describe('GET /v1/credentials/ssh/krl', () => {
         const { body } = await get('*/*', {}, of);
         const number = numberOf(body);
         expect(number).toBeGreaterThanOrEqual(last.number);
-        expect(body.length).toBeGreaterThanOrEqual(last.length); // scattered serials make a longer list
+        // scattered serials make a longer list
+        expect(body.length).toBeGreaterThanOrEqual(last.length);
         const digest = createHash('sha256').update(body).digest('hex');
         expect(seen.get(number) ?? digest).toBe(digest);
         seen.set(number, digest);
@@ -369,7 +371,8 @@ describe('GET /v1/credentials/ssh/krl', () => {
     const text = JSON.stringify(plan);
     expect(text).toContain('Index Only Scan using ssh_certificates_revocation_order');
     const sorted = text.match(/Sort Key: [^"]*/g) ?? [];
-    expect(sorted.filter((key) => /\bserial|valid_before/.test(key))).toEqual([]); // only keys and rows
+    // only keys and rows
+    expect(sorted.filter((key) => /\bserial|valid_before/.test(key))).toEqual([]);
   });
 
   it('has each serial under its own authority, and one of an unknown authority under the oldest', async () => {
@@ -551,7 +554,10 @@ function spyOnStatements({ dataSource }: TestApp) {
   };
 }
 
-/** Reads the keys of a list of few serials, each with its serials in lists and ranges (OpenSSH PROTOCOL.krl). */
+/**
+ * Reads the keys of a list of few serials, each with its serials in lists and ranges (OpenSSH
+ * PROTOCOL.krl).
+ */
 function authoritiesOf(krl: Buffer): Map<string, number[]> {
   const sections = new Map<string, number[]>();
   let at = 44 + krl.readUInt32BE(40);

@@ -117,7 +117,8 @@ describe('ranges of serials whose certificates may be lost', () => {
     const first = await krl();
     expect(first.number).toBeGreaterThan(BigInt(before + 60_000));
     const lost = await app.dataSource.transaction(async (tx) => {
-      await tx.query('TRUNCATE ssh_revoked_ranges'); // the next standby knows nothing of that change
+      // the next standby knows nothing of that change
+      await tx.query('TRUNCATE ssh_revoked_ranges');
       await tx.query('UPDATE ssh_revocation_list SET number = 5');
       return first.number;
     });

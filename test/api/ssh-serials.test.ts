@@ -190,7 +190,8 @@ describe('the serials of certificates after a start of PostgreSQL', () => {
       for (const clock of [Date.now(), Date.now() + 50]) {
         const { floor } = await undo((tx) => moveSerials(tx, changed({ clock: clock + 1_000 })));
         floors.push(floor);
-        await dataSource.query('ALTER SEQUENCE ssh_certificate_serial RESTART'); // the state of the standby
+        // the state of the standby
+        await dataSource.query('ALTER SEQUENCE ssh_certificate_serial RESTART');
         await setTo(now() + 3n * MINUTE);
       }
       const [first = 0n, second = 0n] = floors;

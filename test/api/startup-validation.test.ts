@@ -27,7 +27,9 @@ const NOT_MEANT =
 /** A file with the private key of a GitHub App. */
 const APP_KEY = join(mkdtempSync(join(tmpdir(), 'svc-test-')), 'app.pem');
 
-/** A wrong variable of a GitHub App whose other variables are right, and the line that must result. */
+/**
+ * A wrong variable of a GitHub App whose other variables are right, and the line that must result.
+ */
 function ofGitHubApp(
   wrong: Record<string, string>,
   says: string,
@@ -43,7 +45,10 @@ function ofGitHubApp(
   return [[{ ...app, ...wrong }, `${Object.keys(wrong)[0]}: ${says}`]];
 }
 
-/** A wrong variable of a SAML provider whose other variables are right, and the line that must result. */
+/**
+ * A wrong variable of a SAML provider whose other variables are right, and the line that must
+ * result.
+ */
 function ofSamlProvider(
   wrong: Record<string, string>,
   says: string,
@@ -321,7 +326,10 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
   ],
 ];
 
-/** Values that are wrong for nearly every variable; each variable with wrong values refuses one of them. */
+/**
+ * Values that are wrong for nearly every variable; each variable with wrong values refuses one of
+ * them.
+ */
 const WRONG_FOR_MANY = ['*', '*\n', '*'.repeat(65)];
 
 describe('the start', () => {

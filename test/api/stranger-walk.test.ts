@@ -102,7 +102,8 @@ requires('chromium', 'sshd', 'ssh', 'ssh-keygen').describe('a stranger with the 
     await mkdir(screenshotFolder(), { recursive: true });
     const told = await readme();
 
-    // The packages are installed and the build is there: the last part of the command is what starts.
+    // The packages are installed and the build is there: the last part of the command is what
+    // starts.
     count(`paste: ${told.command}`);
     const script = told.command.split(' && ').at(-1)?.replace('npm run ', '') ?? '';
     const { scripts } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));

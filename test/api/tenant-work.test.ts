@@ -29,7 +29,9 @@ const times = <Of>(howMany: number, act: () => Promise<Of>) =>
   Promise.all(Array.from({ length: howMany }, act));
 const stuck = () => lockWaiters(app.dataSource);
 
-/** Locks a table until `release`, because a test cannot predict the duration of a slow statement. */
+/**
+ * Locks a table until `release`, because a test cannot predict the duration of a slow statement.
+ */
 async function locked(table: string): Promise<{ release(): Promise<void> }> {
   const runner: QueryRunner = app.dataSource.createQueryRunner();
   await runner.startTransaction();

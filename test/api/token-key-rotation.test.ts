@@ -34,7 +34,9 @@ requires('moto').describe(
       restore();
     });
 
-    /** Walks the steps, each by a restart of one replica after the other, and returns the failures. */
+    /**
+     * Walks the steps, each by a restart of one replica after the other, and returns the failures.
+     */
     async function walk(steps: readonly (Variables | typeof WAIT)[]): Promise<readonly string[]> {
       const inMoto = { AWS_ENDPOINT_URL_KMS: moto.endpoint };
       const [first, ...others] = steps;

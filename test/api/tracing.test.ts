@@ -32,7 +32,8 @@ async function loadedBy(environment: Record<string, string>): Promise<Set<string
     { ...nowhere, SVC_DATABASE_URL: database.url, ...environment },
     { nodeArguments: [WATCH] },
   );
-  expect(await server.ended).toBe(1); // not before everything is loaded: its provider does not answer
+  // not before everything is loaded: its provider does not answer
+  expect(await server.ended).toBe(1);
   expect(server.output()).toContain('discovery failed');
   await database.drop();
   const lines = server.output().split('\n');

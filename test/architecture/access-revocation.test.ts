@@ -9,7 +9,10 @@ const classes = files.flatMap(({ text }) =>
   [...text.matchAll(/\bclass (\w+) implements [^{]*\bRevocable\b/g)].map(([, name = '']) => name),
 );
 
-/** Calls of `revoke` on a field, a parameter or a looked-up provider of a class that can be revoked, as `file: call`. */
+/**
+ * Calls of `revoke` on a field, a parameter or a looked-up provider of a class that can be revoked,
+ * as `file: call`.
+ */
 function callsOfRevoke(of: readonly SourceFile[], classNames: readonly string[]): string[] {
   const names = classNames.join('|');
   return of.flatMap(({ path, text }) => {
@@ -21,7 +24,10 @@ function callsOfRevoke(of: readonly SourceFile[], classNames: readonly string[])
   });
 }
 
-/** Statements that end sessions, certificates or keys of a user, outside the repositories of these tables. */
+/**
+ * Statements that end sessions, certificates or keys of a user, outside the repositories of these
+ * tables.
+ */
 function foreignStatements(of: readonly SourceFile[]): string[] {
   const owners: readonly (readonly [RegExp, string])[] = [
     [/DELETE FROM sessions\s+WHERE user_id/, 'src/domain/sessions/'],

@@ -6,7 +6,9 @@ import type { AuthRule } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { sourceFiles, type SourceFile } from './import-graph.js';
 
-/** The type of `@Caller()` by the rule of the route. Legacy parameter decorators cannot state it. */
+/**
+ * The type of `@Caller()` by the rule of the route. Legacy parameter decorators cannot state it.
+ */
 const CALLER_TYPE: Readonly<Record<AuthRule['session'], string | undefined>> = {
   none: undefined,
   optional: 'LiveSession | undefined',

@@ -6,7 +6,10 @@ const READS = /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\brandom(?:Byte
 const CLOCKS =
   /^(?:src\/platform\/clock\/|packages\/(?:svc\/src\/program|stand-ins\/src)\/clock\.ts$)/;
 
-/** The files outside platform/clock, and the clock of the command, that read the time or draw random bytes. */
+/**
+ * The files outside platform/clock, and the clock of the command, that read the time or draw random
+ * bytes.
+ */
 function readersOf(files: readonly SourceFile[]): string[] {
   return files
     .filter(({ path, text }) => !CLOCKS.test(path) && READS.test(text))

@@ -9,10 +9,15 @@ const CODE = ['src', 'packages', 'test', 'bench', 'scripts'].map(
   (folder) => `${folder}/**/*.{ts,js}`,
 );
 
-/** At most so many of 1,000 words of comments are "where", which is for places: "if" is for conditions. */
+/**
+ * At most so many of 1,000 words of comments are "where", which is for places: "if" is for
+ * conditions.
+ */
 const MOST_WHERE = 1;
 
-/** Lists the lines with a comment that are too wide, unless one word alone is too long for a line. */
+/**
+ * Lists the lines with a comment that are too wide, unless one word alone is too long for a line.
+ */
 function wideComments(path: string, text: string): string[] {
   const lines = text.split('\n');
   if (!lines.some(({ length }) => length > WIDTH)) return []; // most files need no parser

@@ -16,7 +16,9 @@ const documents = filesLike('*.md', 'docs/**/*.md', 'packages/*/*.md').filter(
   (path) => !path.startsWith(GENERATED),
 );
 
-/** Keeps the lines that are wider than the page. Tables and lines without a space cannot be wrapped. */
+/**
+ * Keeps the lines that are wider than the page. Tables and lines without a space cannot be wrapped.
+ */
 function tooWide(lines: readonly Prose[]): Prose[] {
   return lines.filter(
     ({ text }) => text.length > WIDTH && !text.startsWith('|') && /\S\s\S/.test(text.slice(2)),

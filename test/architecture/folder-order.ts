@@ -1,7 +1,8 @@
 /**
  * The folders of each layer, the lowest first. A file imports from its own folder and from folders
- * before its own in this list; features import no other feature, so that only the folders inside one
- * feature are ordered. A Nest module imports from each folder below its own, because it composes them.
+ * before its own in this list; features import no other feature, so that only the folders inside
+ * one feature are ordered. A Nest module imports from each folder below its own, because it
+ * composes them.
  */
 export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   'src/platform': [
@@ -159,7 +160,10 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** An import that goes against the order of folders, as `file -> target: reason`; undefined when the order allows it. */
+/**
+ * An import that goes against the order of folders, as `file -> target: reason`; undefined when the
+ * order allows it.
+ */
 export function againstFolderOrder(from: string, target: string): string | undefined {
   const layer = Object.keys(FOLDER_ORDER).find(
     (name) => from.startsWith(`${name}/`) && target.startsWith(`${name}/`),
@@ -179,7 +183,10 @@ function folderBelow(layer: string, path: string): string {
   return path.slice(layer.length + 1, Math.max(layer.length + 1, path.lastIndexOf('/')));
 }
 
-/** The circles in a graph of names: each group of two or more names that reach one another (Tarjan's algorithm). */
+/**
+ * The circles in a graph of names: each group of two or more names that reach one another (Tarjan's
+ * algorithm).
+ */
 export function circlesOf(arrows: ReadonlyMap<string, ReadonlySet<string>>): string[][] {
   const order = new Map<string, number>();
   const low = new Map<string, number>();

@@ -10,7 +10,10 @@ const templates = readdirSync(new URL('templates/', folder)).map((name) =>
 );
 const chart = [read('values.yaml'), ...templates].join('\n');
 
-/** The variables of the Secret, which values never contain: the first list is required, the second is optional. */
+/**
+ * The variables of the Secret, which values never contain: the first list is required, the second
+ * is optional.
+ */
 const REQUIRED_SECRETS = ['SVC_DATABASE_URL', 'SVC_JWT_SECRET', 'SVC_SSH_CA_KEY'];
 const OPTIONAL_SECRETS = [
   'SVC_JWT_SECRET_PREVIOUS',
@@ -44,7 +47,8 @@ function isKnown(name: string): boolean {
 }
 
 /**
- * Returns the parts of a template that depend on a value: the bodies of its `if` and `with`, which are not nested.
+ * Returns the parts of a template that depend on a value: the bodies of its `if` and `with`, which
+ * are not nested.
  */
 function blocksOf(template: string, value: string): string {
   const name = value.replaceAll('.', '\\.');
@@ -153,7 +157,8 @@ describe('the Helm chart', () => {
     expect(job).not.toContain('svc.selectorLabels');
     expect(job).not.toContain('serviceAccountName');
     expect(job.match(/key: SVC_/g)).toEqual(['key: SVC_']);
-    // The release's own files are made after the job, so its labels are not those that the Service selects.
+    // The release's own files are made after the job, so its labels are not those that the Service
+    // selects.
     expect(job).toContain('app.kubernetes.io/name: {{ .Chart.Name }}-migrate');
   });
 

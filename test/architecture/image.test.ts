@@ -43,7 +43,10 @@ function copiedBy(stage: readonly Instruction[]): string[] {
   });
 }
 
-/** Returns the URL of the health check in an environment, and its exit status after the given response. */
+/**
+ * Returns the URL of the health check in an environment, and its exit status after the given
+ * response.
+ */
 async function healthCheck(env: Record<string, string>, ok: boolean) {
   const command = said(image, 'HEALTHCHECK').join().split(' CMD ')[1] ?? '';
   const [node, flag, script = ''] = JSON.parse(command) as string[];

@@ -13,7 +13,10 @@ import {
 
 /** The most listed pronouns per 1,000 words of each area. */
 const MOST_PRONOUNS = { comments: 1, documents: 1, titles: 1 };
-/** The most exported doc comments that begin with a relative pronoun. The goal is 0: lower it with each mended one. */
+/**
+ * The most exported doc comments that begin with a relative pronoun. The goal is 0: lower it with
+ * each mended one.
+ */
 const MOST_CLAUSES = 0;
 
 const where = ({ path, line, text }: Prose) => `${path}:${line}: ${text}`;

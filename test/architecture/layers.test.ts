@@ -110,7 +110,8 @@ describe('layers', () => {
   });
 
   it('neither files nor folders import each other in a circle', () => {
-    // A module of the domain composes the folders below its own, which may use the other files there.
+    // A module of the domain composes the folders below its own, which may use the other files
+    // there.
     const folderOf = (path: string) =>
       /^src\/domain\/.*\.module\.ts$/.test(path) ? path : path.slice(0, path.lastIndexOf('/'));
     const file = (path: string) => path;

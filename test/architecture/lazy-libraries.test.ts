@@ -13,7 +13,10 @@ const LAZY = [
   'xml-crypto',
 ];
 
-/** Finds the imports that load a module at once: neither those of types alone nor calls of `import()`. */
+/**
+ * Finds the imports that load a module at once: neither those of types alone nor calls of
+ * `import()`.
+ */
 function loadedAtOnce({ path, text }: SourceFile): string[] {
   const pattern = /^(?:import|export) (?!type\b)(?:[^;']*from )?'([^']+)'/gm;
   return [...text.matchAll(pattern)].map(([, target = '']) => {
@@ -23,7 +26,10 @@ function loadedAtOnce({ path, text }: SourceFile): string[] {
   });
 }
 
-/** Returns the packages that a start of production loads whatever its settings, each with the file that imports it. */
+/**
+ * Returns the packages that a start of production loads whatever its settings, each with the file
+ * that imports it.
+ */
 function packagesOfStart(entries: readonly string[]): Map<string, string> {
   const packages = new Map<string, string>();
   const seen = new Set<string>();

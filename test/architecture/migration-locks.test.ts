@@ -2,7 +2,10 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { lockingStatements } from './migration-locks.js';
 
-/** Migrations after this one run while other replicas serve large databases. Earlier ones are released. */
+/**
+ * Migrations after this one run while other replicas serve large databases. Earlier ones are
+ * released.
+ */
 const LAST_BEFORE_THE_RULE = '1763790070000-github-repositories.sql';
 
 /** One statement of each form that keeps others waiting. */

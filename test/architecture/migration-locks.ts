@@ -14,7 +14,10 @@ const SMALL_TABLES: ReadonlySet<string> = new Set([
   'saml_sp_keys',
 ]);
 
-/** A form of a statement that keeps the readers or writers of a table waiting, and what to write instead. */
+/**
+ * A form of a statement that keeps the readers or writers of a table waiting, and what to write
+ * instead.
+ */
 interface Form {
   readonly form: RegExp;
   readonly instead: string;
@@ -75,7 +78,10 @@ const FORMS: readonly Form[] = [
   { form: /^DROP INDEX\b/i, instead: 'DROP INDEX CONCURRENTLY IF EXISTS in the background' },
 ];
 
-/** Lists the statements of a new migration that keep others waiting, each with what to write instead. */
+/**
+ * Lists the statements of a new migration that keep others waiting, each with what to write
+ * instead.
+ */
 export function lockingStatements(name: string, text: string): string[] {
   const { isBackground, batches } = migrationOf(name, text);
   if (isBackground) return [];
@@ -97,7 +103,10 @@ export function lockingStatements(name: string, text: string): string[] {
   );
 }
 
-/** Removes the bodies of functions, which a migration does not run, and texts. The body of DO is kept. */
+/**
+ * Removes the bodies of functions, which a migration does not run, and texts. The body of DO is
+ * kept.
+ */
 function withoutBodies(text: string): string {
   return text
     .replaceAll(/--.*$/gm, '')

@@ -11,7 +11,10 @@ const IMPORTERS = [
   `${FOLDER}protocol/library.ts`,
 ];
 
-/** The files of the library that are not published, in the order of their imports. A third one needs a reason. */
+/**
+ * The files of the library that are not published, in the order of their imports. A third one needs
+ * a reason.
+ */
 const DEEP = ["'oidc-provider/lib/helpers/weak_cache.js'", "'oidc-provider/lib/helpers/grants.js'"];
 
 const files = sourceFiles('src').filter(({ path }) => path.startsWith(FOLDER));
@@ -22,7 +25,10 @@ function importersOf(of: readonly SourceFile[]): string[] {
   return of.filter(({ imports }) => imports.some(isLibrary)).map(({ path }) => path);
 }
 
-/** Matches the inside of the library: prototypes, replay detection, its context, its console, its English messages. */
+/**
+ * Matches the inside of the library: prototypes, replay detection, its context, its console, its
+ * English messages.
+ */
 const INSIDE =
   /\.prototype\b|ReplayDetection|Provider\.ctx|\bconsole\b|oidc-provider\/lib|touched: true|is not allowed for this client/;
 

@@ -5,7 +5,9 @@ import { reachableFrom } from './import-graph.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** The paths of a request, by the start of their title, with the most files that a reader passes. */
+/**
+ * The paths of a request, by the start of their title, with the most files that a reader passes.
+ */
 const PATHS: readonly (readonly [document: string, title: string, most: number])[] = [
   ['src/features/README.md', '### `DELETE /scim/v2/Users/{id}`', 7],
   ['src/features/README.md', '### `POST /v1/credentials/ssh`', 6],

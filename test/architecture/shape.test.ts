@@ -22,7 +22,9 @@ const TAMED: Readonly<Record<string, string>> = {
   'fido2-lib': 'src/domain/keys/authenticators/attestation/fido2-library.ts',
 };
 
-/** The injectable classes of less than 50 lines that one file calls, or Nest alone, with the reason. */
+/**
+ * The injectable classes of less than 50 lines that one file calls, or Nest alone, with the reason.
+ */
 const SMALL: Readonly<Record<string, string>> = {
   ConfigurationPoll: 'Nest starts and stops it with the application',
   IssuerHosts: 'holds the batch that requests share; the edge takes it from the container',

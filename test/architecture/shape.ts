@@ -31,7 +31,9 @@ function* nodesOf(node: ts.Node): Generator<ts.Node> {
   for (const child of children) yield* nodesOf(child);
 }
 
-/** Returns the decorated classes of a file, each with the number of its constructor's parameters. */
+/**
+ * Returns the decorated classes of a file, each with the number of its constructor's parameters.
+ */
 export function builtClasses(file: SourceFile): BuiltClass[] {
   return [...nodesOf(parsed(file))].flatMap((node) => {
     if (!ts.isClassDeclaration(node) || !node.name) return [];

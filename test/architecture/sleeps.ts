@@ -11,7 +11,9 @@ export interface Sleep {
 /** The longest wait that needs no reason, in milliseconds. */
 const LONGEST = 50;
 
-/** Returns the waits of a file that are longer than 50 ms, or of a length that only the run knows. */
+/**
+ * Returns the waits of a file that are longer than 50 ms, or of a length that only the run knows.
+ */
 export function sleepsOf({ path, text }: SourceFile): Sleep[] {
   if (!/timers|setTimeout|\.sleep\(|pg_sleep|waitForTimeout/.test(text)) return [];
   const source = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true);
@@ -41,7 +43,10 @@ function namesOfTimers(source: ts.SourceFile): Set<string> {
   return new Set(names.map(({ name }) => name.text));
 }
 
-/** Returns the milliseconds of a wait: NaN for a computed length, and undefined for a node that does not wait. */
+/**
+ * Returns the milliseconds of a wait: NaN for a computed length, and undefined for a node that does
+ * not wait.
+ */
 function lengthOf(node: ts.Node, waits: ReadonlySet<string>): number | undefined {
   if (ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)) {
     const [, seconds] = /pg_sleep\(([^)]*)\)/.exec(node.getText()) ?? [];

@@ -13,8 +13,8 @@ interface Assertion {
 }
 
 /**
- * Stands for the security key at the USB port: the programs of the home call it. It reads the input of fido2-assert, and signs
- * with the user's software key.
+ * Stands for the security key at the USB port: the programs of the home call it. It reads the input
+ * of fido2-assert, and signs with the user's software key.
  */
 class PluggedKey {
   readonly inputs: string[] = [];

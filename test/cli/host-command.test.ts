@@ -25,7 +25,8 @@ describe('svc host', () => {
     beforeEach(async () => {
       home.useServer(app);
       host = new JoiningHost(await freePort());
-      await app.dataSource.query('TRUNCATE rate_limits'); // the script has one address for all its requests
+      // the script has one address for all its requests
+      await app.dataSource.query('TRUNCATE rate_limits');
     });
     afterEach(() => host.remove());
 

@@ -7,7 +7,10 @@ import { requires } from '../support/programs.js';
 import { RevocationServer } from '../support/revocation-server.js';
 import { runSshd, type Sshd } from '../support/sshd.js';
 
-/** Gives a process the folders of a host at their usual paths, and on request the mark of a running systemd. */
+/**
+ * Gives a process the folders of a host at their usual paths, and on request the mark of a running
+ * systemd.
+ */
 const ENTER_HOST = `
 for pair in etc:/etc/ssh units:/etc/systemd/system sbin:/usr/local/sbin cron:/etc/cron.d; do
   mount --bind "$FOLDER/\${pair%%:*}" "\${pair#*:}" || exit 99
@@ -16,7 +19,10 @@ mount -t tmpfs none /run/systemd || exit 99
 [ -z "$SYSTEMD" ] || mkdir /run/systemd/system
 exec sh -s -- "$@"`;
 
-/** Stands for systemctl, which needs systemd: it notes its arguments, and knows which units are active. */
+/**
+ * Stands for systemctl, which needs systemd: it notes its arguments, and knows which units are
+ * active.
+ */
 const SYSTEMCTL = `#!/bin/sh
 echo "$*" >>"$FOLDER/systemctl.log"
 case "$*" in

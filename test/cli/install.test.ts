@@ -32,7 +32,9 @@ afterEach(() => removeDirectory(home));
 const sha256 = (bytes: Buffer) => createHash('sha256').update(bytes).digest('hex');
 const installed = () => join(home, '.local/bin/svc');
 
-/** Makes a folder with links to a few programs, so that a machine without the others can be shown. */
+/**
+ * Makes a folder with links to a few programs, so that a machine without the others can be shown.
+ */
 function pathWith(...programs: string[]): string {
   const folder = join(home, 'path');
   mkdirSync(folder, { recursive: true });

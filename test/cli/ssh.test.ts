@@ -264,7 +264,8 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
     await home.run(['setup', 'ssh', '--host', 'a*', '--yes']);
     const name = hostile.replace('X', file);
     await ssh(name);
-    // The shell gets the name by this way even where ssh refuses it as an argument (CVE-2023-51385).
+    // The shell gets the name by this way even where ssh refuses it as an argument
+    // (CVE-2023-51385).
     await ssh('other', `HostName="${name.replaceAll('"', '\\"')}"`);
     expect(existsSync(file)).toBe(false);
   });

@@ -14,9 +14,10 @@ const ADA = 'ada@fapi2-ms.example';
 const now = () => Math.floor(Date.now() / 1000);
 
 /**
- * The modules of the OpenID Foundation's plan `fapi2-message-signing-final-test-plan` (signed_non_repudiation,
- * jarm, private_key_jwt, DPoP) about signed requests and responses. The suite names them after the Security
- * Profile; its other modules are in fapi2-security-profile.test.ts.
+ * The modules of the OpenID Foundation's plan `fapi2-message-signing-final-test-plan`
+ * (signed_non_repudiation, jarm, private_key_jwt, DPoP) about signed requests and responses. The
+ * suite names them after the Security Profile; its other modules are in
+ * fapi2-security-profile.test.ts.
  */
 describe('FAPI 2.0 Message Signing Final', () => {
   let app: TestApp;

@@ -15,9 +15,9 @@ const CLIENT_REFUSED = ['invalid_client', 'invalid_request'];
 const REQUEST_REFUSED = ['invalid_request', 'invalid_request_object'];
 
 /**
- * The modules of the OpenID Foundation's plan `fapi2-security-profile-final-test-plan` (private_key_jwt, DPoP,
- * plain_fapi, openid_connect) without mutual TLS, by their names. docs/conformance.md lists the tests of the
- * others.
+ * The modules of the OpenID Foundation's plan `fapi2-security-profile-final-test-plan`
+ * (private_key_jwt, DPoP, plain_fapi, openid_connect) without mutual TLS, by their names.
+ * docs/conformance.md lists the tests of the others.
  */
 describe('FAPI 2.0 Security Profile Final', () => {
   let app: TestApp;
@@ -109,7 +109,8 @@ describe('FAPI 2.0 Security Profile Final', () => {
     });
 
     it('fapi2-security-profile-final-user-rejects-authentication', async () => {
-      const { client: stranger } = await app.enrolled('grace@elsewhere.example'); // on the consent page
+      // on the consent page
+      const { client: stranger } = await app.enrolled('grace@elsewhere.example');
       const page = await client.authorize(stranger, await client.pushed());
       if (!(page instanceof URL)) throw new Error(page.text);
       expect(page.pathname).toMatch(/^\/interaction\//);
@@ -173,7 +174,8 @@ describe('FAPI 2.0 Security Profile Final', () => {
     });
 
     it('fapi2-security-profile-final-par-without-duplicate-parameters', async () => {
-      const url = await client.authorize(ada, await client.pushed()); // only client_id and request_uri
+      // only client_id and request_uri
+      const url = await client.authorize(ada, await client.pushed());
       expect(url instanceof URL && url.searchParams.has('code')).toBe(true);
     });
 

@@ -5,9 +5,9 @@ import type { Answer, Client } from '../support/client.js';
 import { CALLBACK, newClientKeys, newPkce, parameterOf, postForm } from '../support/oauth-flow.js';
 
 /*
- * The modules of the plan `oidcc-basic-certification-test-plan` (OpenID Connect Core) by their names, as the suite
- * runs them: with a client that registered itself, in certification test mode. Tests show which modules the suite
- * skips.
+ * The modules of the plan `oidcc-basic-certification-test-plan` (OpenID Connect Core) by their
+ * names, as the suite runs them: with a client that registered itself, in certification test mode.
+ * Tests show which modules the suite skips.
  */
 
 const TOKEN = 'a token that only the conformance suite knows';
@@ -48,8 +48,8 @@ describe('oidcc-basic-certification-test-plan', () => {
   afterAll(() => app.close());
 
   /**
-   * Returns the final page of an authorization request: one of the service, or the client's callback, after a
-   * login if required.
+   * Returns the final page of an authorization request: one of the service, or the client's
+   * callback, after a login if required.
    */
   const go = async (
     browser: Client,

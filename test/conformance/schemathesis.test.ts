@@ -28,7 +28,10 @@ const GROUPS = [
 /** The test cases of each operation. */
 const EXAMPLES = atScale({ small: 8, full: 130 });
 
-/** RFC 7644 §3.11 wants 501 here, where a token belongs to no user: the one 5xx that is no fault of the service. */
+/**
+ * RFC 7644 §3.11 wants 501 here, where a token belongs to no user: the one 5xx that is no fault of
+ * the service.
+ */
 const NO_FAULT = '/scim/v2/Me';
 
 /** A second thread of Python helps only while the service works long for the first. */

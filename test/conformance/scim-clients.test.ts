@@ -87,7 +87,8 @@ describe('Okta', () => {
         expect(answer.json.Resources.length).toBeLessThanOrEqual(2);
         times.push(performance.now() - before);
       }
-      expect(Math.min(...times)).toBeLessThan(600); // the best of five, since other tests share the machine
+      // the best of five, since other tests share the machine
+      expect(Math.min(...times)).toBeLessThan(600);
     }
   });
 

@@ -18,7 +18,8 @@ const LEAVERS = { DELETE: 'grace@loop.example', 'active: "False"': 'alan@loop.ex
 type Options = Parameters<SoftwareKey['get']>[0];
 
 /**
- * Tests the whole chain: the identity provider removes a user, and every kind of access ends, down to a real sshd.
+ * Tests the whole chain: the identity provider removes a user, and every kind of access ends, down
+ * to a real sshd.
  */
 requires(...SSHD_PROGRAMS).describe('somebody who leaves, by SCIM', () => {
   let app: TestApp;

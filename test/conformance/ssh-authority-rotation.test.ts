@@ -32,7 +32,10 @@ interface Issued {
   readonly line: string;
 }
 
-/** Users that request certificates without a pause, and verify each with the keys that are published when it arrives. */
+/**
+ * Users that request certificates without a pause, and verify each with the keys that are published
+ * when it arrives.
+ */
 class CertificateLoad {
   readonly failures: string[] = [];
   readonly issued: string[] = [];
@@ -76,7 +79,10 @@ class CertificateLoad {
   }
 }
 
-/** The service with two replicas, a server that joined it by the script, and users who request certificates. */
+/**
+ * The service with two replicas, a server that joined it by the script, and users who request
+ * certificates.
+ */
 class Walk {
   private constructor(
     readonly service: ReplicatedService,
@@ -196,7 +202,10 @@ interface Steps {
   readonly type: string;
 }
 
-/** Walks the steps under load, and checks the revocations of both keys. Returns the failures of the load. */
+/**
+ * Walks the steps under load, and checks the revocations of both keys. Returns the failures of the
+ * load.
+ */
 async function rotate(
   walk: Walk,
   { published, next, alone, type }: Steps,

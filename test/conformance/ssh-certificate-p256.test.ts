@@ -57,7 +57,8 @@ requires('ssh-keygen').describe('ssh-keygen and a P-256 authority', () => {
       lengths.add(blobOf(certificate).length);
       certificates.push(certificate);
     }
-    expect(lengths.size).toBeGreaterThan(2); // 32 and 33 bytes for each of the two numbers, and sometimes fewer
+    // 32 and 33 bytes for each of the two numbers, and sometimes fewer
+    expect(lengths.size).toBeGreaterThan(2);
     const printed = execFileSync('ssh-keygen', ['-L', '-f', '-'], {
       input: certificates.join('\n'),
       encoding: 'utf8',

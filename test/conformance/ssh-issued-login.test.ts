@@ -7,7 +7,9 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { requires } from '../support/programs.js';
 import { SSHD_PROGRAMS, startSshd, type Sshd } from '../support/sshd.js';
 
-/** Tests the whole chain: sshd trusts the published key, and ssh presents the issued certificate. */
+/**
+ * Tests the whole chain: sshd trusts the published key, and ssh presents the issued certificate.
+ */
 requires(...SSHD_PROGRAMS).describe('a real sshd that trusts /v1/credentials/ssh/ca', () => {
   let app: TestApp;
   let sshd: Sshd;

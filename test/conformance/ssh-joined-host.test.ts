@@ -13,7 +13,10 @@ import { runSshd, type Sshd, SSHD_PROGRAMS } from '../support/sshd.js';
 const ALICE = 'alice@fleet.example';
 const BOB = 'bob@fleet.example';
 
-/** Tests the whole chain: one command joins a running sshd, and a de-provisioning reaches it by the timer. */
+/**
+ * Tests the whole chain: one command joins a running sshd, and a de-provisioning reaches it by the
+ * timer.
+ */
 requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe(
   'a running sshd that /install-host.sh joins',
   () => {
@@ -34,7 +37,8 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe(
       await app.close();
     });
     beforeEach(async () => {
-      await app.dataSource.query('TRUNCATE rate_limits'); // a host has one address for all its requests
+      // a host has one address for all its requests
+      await app.dataSource.query('TRUNCATE rate_limits');
     });
 
     const starts = () => sshd.lines.filter((line) => line.startsWith('Server listening')).length;
@@ -79,7 +83,8 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe(
       expect(await bob()).toMatchObject({ accepted: false }); // no principal of root
 
       await run('--account', 'root', '--principal', ALICE, '--principal', BOB);
-      expect(await bob()).toMatchObject({ accepted: true }); // sshd reads the principals at each login
+      // sshd reads the principals at each login
+      expect(await bob()).toMatchObject({ accepted: true });
 
       expect(await host.refresh()).toEqual({ status: 0, said: '' });
       const inode = statSync(host.list).ino;

@@ -18,7 +18,9 @@ const vendor = new SecurityKeyVendor(NOW);
 const ANCHOR = trustAnchorFromPem(vendor.root.pem);
 const UV = FLAG.userPresent | FLAG.userVerified;
 
-/** Verifies an attestation with the given faults, as a service that trusts the root of the tests. */
+/**
+ * Verifies an attestation with the given faults, as a service that trusts the root of the tests.
+ */
 function verify(
   tampering: SshKeyTampering = {},
   {
@@ -65,7 +67,10 @@ describe('an attestation in the format of OpenSSH', () => {
   });
 });
 
-/** Replaces a field of the file: 0 magic, 1 certificate, 2 signature, 3 authenticator data, 4 flags, 5 reserved. */
+/**
+ * Replaces a field of the file: 0 magic, 1 certificate, 2 signature, 3 authenticator data, 4 flags,
+ * 5 reserved.
+ */
 function field(index: number, value: Buffer): SshKeyTampering {
   return { fields: (honest) => honest.with(index, value) };
 }

@@ -33,7 +33,10 @@ async function startChain(endpoint: string, keyIds: string): Promise<Chain> {
   return { app, sshd: await startSshd({ authorities, principals: USERS }) };
 }
 
-/** Enrolls a user, certifies a new key of ssh-keygen, and returns the certificate and a login with it. */
+/**
+ * Enrolls a user, certifies a new key of ssh-keygen, and returns the certificate and a login with
+ * it.
+ */
 async function certify({ app, sshd }: Chain, email: string, type = 'ed25519') {
   const { client } = await app.enrolled(email);
   const file = join(sshd.folder, `${type}-${email}`);
@@ -48,7 +51,10 @@ async function certify({ app, sshd }: Chain, email: string, type = 'ed25519') {
   return { printed, logIn: () => sshd.login(file, `${file}-cert.pub`) };
 }
 
-/** Checks that a database which knew no authority now knows the one in KMS, and that no key file was made. */
+/**
+ * Checks that a database which knew no authority now knows the one in KMS, and that no key file was
+ * made.
+ */
 async function expectKeyInKmsAlone(app: TestApp): Promise<void> {
   const { json } = await app.client().get('/v1/credentials/ssh/ca', {
     headers: { accept: 'application/json' },

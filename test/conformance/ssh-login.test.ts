@@ -14,8 +14,8 @@ import { requires } from '../support/programs.js';
 import { type LoginResult, SSHD_PROGRAMS, type Sshd, startSshd } from '../support/sshd.js';
 
 /**
- * The AuthorizedPrincipalsFile of the account names alice@example.com, and the host trusts the authority of the
- * service.
+ * The AuthorizedPrincipalsFile of the account names alice@example.com, and the host trusts the
+ * authority of the service.
  */
 requires(...SSHD_PROGRAMS).describe('a real sshd', () => {
   const { privateKey } = generateKeyPairSync('ed25519');

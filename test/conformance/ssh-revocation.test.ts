@@ -123,7 +123,8 @@ requires(...SSHD_PROGRAMS, 'curl', 'flock').describe('a real sshd with RevokedKe
     await removeDirectory(folder);
   });
   beforeEach(async () => {
-    await app.dataSource.query('TRUNCATE ssh_certificates, rate_limits'); // the program has one address
+    // the program has one address
+    await app.dataSource.query('TRUNCATE ssh_certificates, rate_limits');
     rmSync(list, { force: true });
   });
 
@@ -166,7 +167,8 @@ requires(...SSHD_PROGRAMS, 'curl', 'flock').describe('a real sshd with RevokedKe
     expect(await ada.ask()).toMatchObject({ status: 0 });
 
     await revoke(ada.serial);
-    expect(await ada.logIn()).toMatchObject({ accepted: true }); // sshd does not have the new list yet
+    // sshd does not have the new list yet
+    expect(await ada.logIn()).toMatchObject({ accepted: true });
     await refreshed();
     const { accepted, log } = await ada.logIn();
     expect(accepted).toBe(false);

@@ -11,7 +11,9 @@ import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-di
 
 const ADA = 'ada@lost.example';
 
-/** A service and a server that trust two keys of the authority: one signs, the other one has signed. */
+/**
+ * A service and a server that trust two keys of the authority: one signs, the other one has signed.
+ */
 requires(...SSHD_PROGRAMS).describe('a real sshd after PostgreSQL lost commits', () => {
   let app: TestApp;
   let sshd: Sshd;

@@ -22,8 +22,8 @@ interface CertifiedKey {
 }
 
 /**
- * The real programs of OpenSSH with a security key in software: ssh-keygen makes the key and its attestation, the service certifies
- * it, ssh logs in to sshd.
+ * The real programs of OpenSSH with a security key in software: ssh-keygen makes the key and its
+ * attestation, the service certifies it, ssh logs in to sshd.
  */
 requires(...HARDWARE_SSH_NEEDS).describe('an SSH key in a security key', () => {
   let world: HardwareSsh;

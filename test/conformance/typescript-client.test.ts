@@ -53,7 +53,9 @@ describe('the TypeScript client that openapi-typescript generates', () => {
   const program = (path: string, ...args: string[]) =>
     run(process.execPath, [join(ROOT, 'node_modules', path), ...args], { cwd: folder });
 
-  /** Compiles programs with the generated types, strictly. @returns the lines that the compiler says */
+  /**
+   * Compiles programs with the generated types, strictly. @returns the lines that the compiler says
+   */
   const compile = (...files: string[]) =>
     program(
       'typescript/bin/tsc',
@@ -72,7 +74,10 @@ describe('the TypeScript client that openapi-typescript generates', () => {
       (error: { readonly stdout: string }) => error.stdout.split('\n'),
     );
 
-  /** Logs a ready-made person of the demo in with the demo's software key. @returns the token of the session */
+  /**
+   * Logs a ready-made person of the demo in with the demo's software key. @returns the token of the
+   * session
+   */
   async function sessionOf({ email }: { readonly email: string }): Promise<string> {
     const browser = new Client(running.baseUrl);
     await browser.signIn(email);

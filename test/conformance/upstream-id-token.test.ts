@@ -82,7 +82,8 @@ describe('the ID token (OIDC Core §3.1.3.7)', () => {
     expect((await comesBack()).identity.email).toBe('ada@engine.test');
     expect(idp.keySetRequests).toBe(2);
     await idp.rotateKey();
-    expect((await refusal(comesBack())).code).toBe('sign_in_failed'); // for the rest of five seconds
+    // for the rest of five seconds
+    expect((await refusal(comesBack())).code).toBe('sign_in_failed');
     expect(idp.keySetRequests).toBe(2);
   });
 

@@ -29,7 +29,10 @@ const VERIFIERS = [
 ] as const;
 type Verifier = (typeof VERIFIERS)[number];
 
-/** The stored record and the requirements of the server, where they differ from those of a correct key. */
+/**
+ * The stored record and the requirements of the server, where they differ from those of a correct
+ * key.
+ */
 interface Expectation {
   readonly publicKey?: string;
   readonly credentialId?: Buffer;

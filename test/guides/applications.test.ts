@@ -43,7 +43,10 @@ interface Running {
   stop(): Promise<void>;
 }
 
-/** Registers an application as the guide says, and runs its program with the client's values in its environment. */
+/**
+ * Registers an application as the guide says, and runs its program with the client's values in its
+ * environment.
+ */
 async function startApplication(
   prepare: (
     folder: string,
@@ -112,7 +115,10 @@ async function signIn(browser: Client, url: string): Promise<Answer> {
   throw new Error('too many redirects');
 }
 
-/** The cache of the compiler that `.ci/run` filled with the modules and the standard library, or an empty one. */
+/**
+ * The cache of the compiler that `.ci/run` filled with the modules and the standard library, or an
+ * empty one.
+ */
 function goCache(folder: string): string {
   const filled = '/opt/svc-test/go/cache';
   try {

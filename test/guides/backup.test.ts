@@ -96,7 +96,8 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       expect(check).toContain('"ready"');
       expect(fingerprintIn(check)).toBe(paper);
 
-      // The session of before the backup has ended, and the next login needs the provider and the key.
+      // The session of before the backup has ended, and the next login needs the provider and the
+      // key.
       const client = app.client();
       client.setCookie('svc_session', ada.client.cookie('svc_session') ?? '');
       expect((await certificate({ ...ada, client })).status).toBe(401);

@@ -39,7 +39,10 @@ const queries = dashboard.panels.flatMap(({ title, targets = [] }) =>
   targets.map(({ expr }) => ({ title, expr })),
 );
 
-/** Returns the selectors of an expression: each metric with its labels. The status is left out, which a test cannot bring about. */
+/**
+ * Returns the selectors of an expression: each metric with its labels. The status is left out,
+ * which a test cannot bring about.
+ */
 function selectorsOf(expression: string): string[] {
   return [...expression.matchAll(/\b(?:http|svc)_[a-z_]+(?:\{[^}]*\})?/g)].map(([selector]) =>
     selector.replaceAll(/,? *status[!=~]+"[^"]*"/g, '').replace('{,', '{'),

@@ -13,9 +13,14 @@ import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
 const COMMITTED = join(GUIDES, 'screenshots');
-/** `SVC_SCREENSHOTS=1` replaces the images of the guides; otherwise they go to a temporary folder. */
+/**
+ * `SVC_SCREENSHOTS=1` replaces the images of the guides; otherwise they go to a temporary folder.
+ */
 const isForGuides = (process.env['SVC_SCREENSHOTS'] ?? '') !== '';
-/** Returns the names of the images of a folder. Those of the demo's tour are in a folder below it, and of another test. */
+/**
+ * Returns the names of the images of a folder. Those of the demo's tour are in a folder below it,
+ * and of another test.
+ */
 const imagesOf = (folder: string) =>
   readdirSync(folder)
     .filter((file) => file.endsWith('.png'))
@@ -39,7 +44,8 @@ describe('the images of the guides', () => {
         ([, image = '']) => image,
       ),
     );
-    // Without the folder, `SVC_SCREENSHOTS=1 npx vitest run test/guides/screenshots.test.ts` makes it.
+    // Without the folder, `SVC_SCREENSHOTS=1 npx vitest run test/guides/screenshots.test.ts` makes
+    // it.
     expect([...new Set(shown)].toSorted()).toEqual(
       SHOTS.map((name) => `screenshots/${name}.png`).toSorted(),
     );
@@ -83,7 +89,9 @@ requires('chromium').describe('taking the images of the guides', () => {
     expect(statSync(path).size, basename(path)).toBeLessThan(LARGEST);
   }
 
-  /** Gives the organization a history: members of the directory, keys, certificates, an application. */
+  /**
+   * Gives the organization a history: members of the directory, keys, certificates, an application.
+   */
   async function fill(admin: Client): Promise<void> {
     const tokens = await Promise.all(
       ['Acme directory', 'Acme directory, next'].map((description, index) =>

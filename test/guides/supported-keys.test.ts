@@ -45,7 +45,10 @@ describe('supported keys', () => {
     );
   });
 
-  /** Starts a server with a block of the guide and enrolls a key of a model. @returns the status and the code of a refusal */
+  /**
+   * Starts a server with a block of the guide and enrolls a key of a model. @returns the status and
+   * the code of a refusal
+   */
   async function enroll(app: TestApp, aaguid: string): Promise<readonly unknown[]> {
     const browser = app.client();
     await browser.signIn(`${aaguid.slice(0, 8)}@models.example`);

@@ -89,12 +89,14 @@ export interface TestApp {
 }
 
 /**
- * The logs of the running applications: nestjs-pino writes every line of Nest to the first logger of the process.
+ * The logs of the running applications: nestjs-pino writes every line of Nest to the first logger
+ * of the process.
  */
 const openLogs = new Set<string[]>();
 
 /**
- * Starts the tests' composition root: the production application, which also trusts the root of the software keys.
+ * Starts the tests' composition root: the production application, which also trusts the root of the
+ * software keys.
  */
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const ownDatabase = options.database ? undefined : await createTestDatabase();

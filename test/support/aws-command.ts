@@ -3,7 +3,10 @@ import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
 import { requires, type Requirement } from './programs.js';
 
-/** The working `aws` commands of this machine by version, Debian's and that of Python's registry: their absolute paths. */
+/**
+ * The working `aws` commands of this machine by version, Debian's and that of Python's registry:
+ * their absolute paths.
+ */
 export const AWS_COMMANDS: ReadonlyMap<string, string> = new Map(
   (process.env['PATH'] ?? '').split(':').flatMap((folder) => {
     const version = versionOf(join(folder, 'aws'));

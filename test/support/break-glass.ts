@@ -12,7 +12,10 @@ export interface BreakGlassOptions {
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** Runs `node dist/admin.js` to its end, on a database alone: no other variable of the service is set. */
+/**
+ * Runs `node dist/admin.js` to its end, on a database alone: no other variable of the service is
+ * set.
+ */
 export function breakGlass(
   args: readonly string[],
   { url, input, environment = {} }: BreakGlassOptions,
@@ -24,7 +27,10 @@ export function breakGlass(
   });
 }
 
-/** Hands the database of a test application to production, or back, so that the operator's command takes it. */
+/**
+ * Hands the database of a test application to production, or back, so that the operator's command
+ * takes it.
+ */
 export async function handTo(
   dataSource: DataSource,
   composition: 'production' | 'test',
@@ -41,7 +47,10 @@ export function securityLines({ stderr }: Pick<Ended, 'stderr'>): Record<string,
     .filter(({ context }) => context === 'security');
 }
 
-/** Binds the people to the identity provider of an application that was started again: it has another port. */
+/**
+ * Binds the people to the identity provider of an application that was started again: it has
+ * another port.
+ */
 export async function renameProvider({
   config,
   dataSource,

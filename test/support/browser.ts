@@ -4,14 +4,15 @@ import { newAddress } from './client.js';
 import { findProgram } from './programs.js';
 
 /**
- * The browsers of this worker by their program, which its files use one after the other: a start costs more than most of their
- * tests. They end with the worker.
+ * The browsers of this worker by their program, which its files use one after the other: a start
+ * costs more than most of their tests. They end with the worker.
  */
 const shared = new Map<string, Browser>();
 
 /**
- * Returns the machine's Chromium without a window. A test file that calls it runs under `requires('chromium')`. Profiles share
- * nothing, so that no file sees what another one left; `close` closes the profiles and lets the program run for the next file.
+ * Returns the machine's Chromium without a window. A test file that calls it runs under
+ * `requires('chromium')`. Profiles share nothing, so that no file sees what another one left;
+ * `close` closes the profiles and lets the program run for the next file.
  *
  * `chromium-headless-shell`, where it is installed, is the same engine at half of the CPU time.
  */
@@ -19,7 +20,10 @@ export function startBrowser(): Promise<Browser> {
   return sharedBrowser(findProgram('chromium-headless-shell') ?? findProgram('chromium'));
 }
 
-/** Returns the whole Chromium: the shell does not let a test answer for the address that a form's response redirects to. */
+/**
+ * Returns the whole Chromium: the shell does not let a test answer for the address that a form's
+ * response redirects to.
+ */
 export function startWholeBrowser(): Promise<Browser> {
   return sharedBrowser(findProgram('chromium'));
 }
@@ -65,11 +69,16 @@ export type PluggedKey = Pick<SoftwareKey, 'create' | 'get'>;
 /** A page in an own browser profile, and every error that its pages reported. */
 export interface BrowserProfile {
   readonly page: Page;
-  /** Console errors, uncaught exceptions and violations of the Content-Security-Policy, in order. */
+  /**
+   * Console errors, uncaught exceptions and violations of the Content-Security-Policy, in order.
+   */
   readonly pageErrors: string[];
   /** Makes `navigator.credentials` call a software key on every page that is opened later. */
   plugIn(key: PluggedKey): Promise<void>;
-  /** Gives the profile another client address, with limits of its own: for the next test of a file, which is another visit. */
+  /**
+   * Gives the profile another client address, with limits of its own: for the next test of a file,
+   * which is another visit.
+   */
   move(): Promise<void>;
   /** Closes the profile and deletes its cookies. */
   leave(): Promise<void>;
@@ -84,7 +93,8 @@ export async function openProfile(browser: Browser, baseUrl: string): Promise<Br
     extraHTTPHeaders: fromNewAddress(),
     ignoreHTTPSErrors,
   });
-  context.setDefaultTimeout(60_000); // less than the limit of a test, so that a step that hangs is named
+  // less than the limit of a test, so that a step that hangs is named
+  context.setDefaultTimeout(60_000);
   const page = await context.newPage();
   const pageErrors: string[] = [];
   page.on('console', (message) => {

@@ -6,7 +6,10 @@ const ROOT = resolve(import.meta.dirname, '../..');
 /** All that the bundle is made of. */
 const SOURCES = ['packages/*/src/**/*.ts', 'packages/svc/*.js*'];
 
-/** Bundles the command from the sources, as `npm run build` does, unless the bundle is newer than all of them. */
+/**
+ * Bundles the command from the sources, as `npm run build` does, unless the bundle is newer than
+ * all of them.
+ */
 export async function bundleCommand(): Promise<void> {
   const bundle = statSync(resolve(ROOT, 'dist/svc.mjs'), { throwIfNoEntry: false });
   const times = globSync(SOURCES, { cwd: ROOT }).map(

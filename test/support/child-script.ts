@@ -21,8 +21,8 @@ const TYPESCRIPT = [
 ];
 
 /**
- * Runs a file of test/support with one argument as JSON. A TypeScript file imports the sources, and loads the
- * compiler into the process; a JavaScript file imports the build.
+ * Runs a file of test/support with one argument as JSON. A TypeScript file imports the sources, and
+ * loads the compiler into the process; a JavaScript file imports the build.
  *
  * @param uid the user and group of the process, where the tests run as root
  */

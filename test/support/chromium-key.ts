@@ -31,7 +31,10 @@ export interface ChromiumAuthenticator {
   readonly isUserVerified?: boolean;
 }
 
-/** Adds Chromium's own virtual security key, whose responses are the browser's and not those of the tests. */
+/**
+ * Adds Chromium's own virtual security key, whose responses are the browser's and not those of the
+ * tests.
+ */
 export async function addChromiumKey(
   page: Page,
   credential?: ChromiumCredential,
@@ -94,7 +97,8 @@ export class ChromiumKeyVendor {
 }
 
 /**
- * Replaces the enrolled key of a user by one that {@link addChromiumKey} can hold, which could not enroll itself.
+ * Replaces the enrolled key of a user by one that {@link addChromiumKey} can hold, which could not
+ * enroll itself.
  */
 export async function giveCredentialTo(app: TestApp, email: string): Promise<ChromiumCredential> {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

@@ -15,7 +15,10 @@ export interface Answer {
 export interface RequestOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The address of the request, instead of the client's own: tests with many requests use many addresses. */
+  /**
+   * The address of the request, instead of the client's own: tests with many requests use many
+   * addresses.
+   */
   readonly address?: string;
 }
 
@@ -28,8 +31,8 @@ export function newAddress(): string {
 }
 
 /**
- * A browser without a window. It keeps cookies by origin, sends the service's Origin with writes, and has its own
- * client address, so that no two clients of a test share a rate limit.
+ * A browser without a window. It keeps cookies by origin, sends the service's Origin with writes,
+ * and has its own client address, so that no two clients of a test share a rate limit.
  */
 export class Client {
   readonly #jars = new Map<string, Map<string, string>>();
@@ -82,7 +85,8 @@ export class Client {
   }
 
   /**
-   * Follows redirects from an address of the service, also to other origins, and returns the first other response.
+   * Follows redirects from an address of the service, also to other origins, and returns the first
+   * other response.
    */
   async follow(path: string): Promise<Answer & { readonly url: URL }> {
     let url = new URL(path, this.baseUrl);

@@ -8,8 +8,9 @@ import { readDocument, readTraffic, undocumented, unmet } from './traffic/compar
 const SLOWEST = 10;
 
 /**
- * Ends the run with one line of the totals: `N passed, N failed`, and `, N skipped` if any test was skipped. A response that a test
- * met and the OpenAPI document lacks is a failure; after a run of all files, so is one that the document has and no test met.
+ * Ends the run with one line of the totals: `N passed, N failed`, and `, N skipped` if any test was
+ * skipped. A response that a test met and the OpenAPI document lacks is a failure; after a run of
+ * all files, so is one that the document has and no test met.
  */
 export default class ClosingLine implements Reporter {
   #vitest: Vitest | undefined;
@@ -54,7 +55,10 @@ export default class ClosingLine implements Reporter {
   }
 }
 
-/** Lists the slowest files with their seconds, and their shares of the time of all files: a run is as fast as these are. */
+/**
+ * Lists the slowest files with their seconds, and their shares of the time of all files: a run is
+ * as fast as these are.
+ */
 function slowest(modules: readonly TestModule[]): string[] {
   const times = modules.map((module) => {
     const { duration, collectDuration, prepareDuration } = module.diagnostic();
@@ -75,7 +79,10 @@ function seconds(milliseconds: number): string {
   return (milliseconds / 1000).toFixed(1);
 }
 
-/** Compares the traffic of the run with the document, and prints the differences. @returns their number */
+/**
+ * Compares the traffic of the run with the document, and prints the differences. @returns their
+ * number
+ */
 function compareTraffic(isWhole: boolean): number {
   const folder = process.env['TEST_TRAFFIC'];
   const document = folder === undefined ? undefined : readDocument(folder);

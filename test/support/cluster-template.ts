@@ -28,8 +28,9 @@ export const CHEAP_SETTINGS = {
 } as const;
 
 /**
- * Copies a data directory with the migrated database {@link TEMPLATE} into a directory, as a start of the embedded server
- * looks for it. The copy takes a tenth of the time of initdb and the migrations.
+ * Copies a data directory with the migrated database {@link TEMPLATE} into a directory, as a start
+ * of the embedded server looks for it. The copy takes a tenth of the time of initdb and the
+ * migrations.
  */
 export async function copyCluster(dataDir: string): Promise<void> {
   const made = join(CACHE, `cluster-${versionOfCluster()}`);
@@ -37,7 +38,10 @@ export async function copyCluster(dataDir: string): Promise<void> {
   execFileSync('cp', ['-a', made, join(dataDir, 'postgres')]);
 }
 
-/** Makes the data directory, and deletes that of another version. Two runs at once each make one, and the first is kept. */
+/**
+ * Makes the data directory, and deletes that of another version. Two runs at once each make one,
+ * and the first is kept.
+ */
 async function makeCluster(made: string): Promise<void> {
   for (const old of globSync(join(CACHE, 'cluster-*'))) rmSync(old, { recursive: true });
   mkdirSync(CACHE, { recursive: true });
@@ -54,7 +58,8 @@ async function makeCluster(made: string): Promise<void> {
     await server.stop();
   }
   const unfinished = `${made}.${process.pid}`;
-  execFileSync('cp', ['-a', join(dataDir, 'postgres'), unfinished]); // the cache may be on another file system
+  // the cache may be on another file system
+  execFileSync('cp', ['-a', join(dataDir, 'postgres'), unfinished]);
   await removeDirectory(dataDir);
   if (existsSync(made)) rmSync(unfinished, { recursive: true });
   else renameSync(unfinished, made);

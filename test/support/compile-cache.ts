@@ -1,8 +1,9 @@
 import { resolve } from 'node:path';
 
 /**
- * The variable by which Node keeps the machine code of a module for the next process: the tests start the same program a hundred
- * times, and compiling it takes a third of each start. `npm ci` deletes the folder.
+ * The variable by which Node keeps the machine code of a module for the next process: the tests
+ * start the same program a hundred times, and compiling it takes a third of each start. `npm ci`
+ * deletes the folder.
  */
 export const COMPILE_CACHE = {
   NODE_COMPILE_CACHE: resolve(import.meta.dirname, '../../node_modules/.cache/svc-test/node'),

@@ -6,7 +6,9 @@ import { openProfile, startBrowser, type BrowserProfile } from './browser.js';
 import type { Client } from './client.js';
 import { tabTo } from './page-checks.js';
 
-/** A text that attacks a page: markup, a change of text direction, and no place for a line break. */
+/**
+ * A text that attacks a page: markup, a change of text direction, and no place for a line break.
+ */
 export const HOSTILE = `<img src=x onerror=alert(1)>"'&\u202e\u2066${'W'.repeat(10_000)}`;
 
 /** A user with a session and a key. */
@@ -44,7 +46,9 @@ export interface ConsoleAdmin extends EnrolledUser {
   readonly profile: BrowserProfile;
 }
 
-/** What the tests of pages of the console share. `app` and `browser` are there once the tests run. */
+/**
+ * What the tests of pages of the console share. `app` and `browser` are there once the tests run.
+ */
 export interface ConsoleSetUp {
   readonly app: TestApp;
   readonly browser: Browser;
@@ -111,7 +115,9 @@ function sessionCookie({ baseUrl }: Pick<TestApp, 'baseUrl'>, client: Client) {
   return { name: 'svc_session', value, url: baseUrl };
 }
 
-/** Walks through pages with the keyboard alone, on a telephone of 390 pixels, and counts the steps. */
+/**
+ * Walks through pages with the keyboard alone, on a telephone of 390 pixels, and counts the steps.
+ */
 export class KeyboardWalk {
   /** Each step in words. */
   readonly steps: string[] = [];

@@ -1,7 +1,10 @@
 import type { DataSource } from 'typeorm';
 import { rows } from './rows.js';
 
-/** Tables that change beside a refused request: rate limits, the record of the denial, and the heartbeats of the process. */
+/**
+ * Tables that change beside a refused request: rate limits, the record of the denial, and the
+ * heartbeats of the process.
+ */
 const APART = new Set(['rate_limits', 'audit_events', 'replicas']);
 
 /** Returns a digest of every table, so that a test sees the change of any row. */

@@ -14,7 +14,10 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** Copies the template of this run, and confirms its server. A test file calls this once, and `drop` at its end. */
+/**
+ * Copies the template of this run, and confirms its server. A test file calls this once, and `drop`
+ * at its end.
+ */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const database = await create(copyOf(inject('testServer').template));
   await confirmServer(database.url);
@@ -26,7 +29,10 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
   return create('');
 }
 
-/** Copies a database with all that it holds, as a standby has it. No connection to the database may be open. */
+/**
+ * Copies a database with all that it holds, as a standby has it. No connection to the database may
+ * be open.
+ */
 export function copyDatabase({ name }: TestDatabase): Promise<TestDatabase> {
   return create(copyOf(name));
 }

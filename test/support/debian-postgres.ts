@@ -6,7 +6,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from './free-port.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
 
-/** The user and group under which a server runs that the root user starts: PostgreSQL refuses root. */
+/**
+ * The user and group under which a server runs that the root user starts: PostgreSQL refuses root.
+ */
 const NOBODY = 65_534;
 
 /** Returns the newest folder with the programs of a PostgreSQL that Debian installed. */
@@ -18,7 +20,9 @@ export function debianPostgres(): string | undefined {
 
 const versionOf = (path: string) => Number(/postgresql\/(\d+)/.exec(path)?.[1]);
 
-/** A PostgreSQL of Debian on loopback, whose programs `pg_dump` and `pg_restore` have its version. */
+/**
+ * A PostgreSQL of Debian on loopback, whose programs `pg_dump` and `pg_restore` have its version.
+ */
 export interface DebianPostgres {
   readonly port: number;
   /** The postmaster, the parent of every process of the server. */

@@ -38,7 +38,10 @@ export function processesOf(pid: number): number[] {
   return found;
 }
 
-/** Returns the local addresses of TCP sockets on which processes listen, as the kernel writes them: `0100007F:0BB8`. */
+/**
+ * Returns the local addresses of TCP sockets on which processes listen, as the kernel writes them:
+ * `0100007F:0BB8`.
+ */
 export function listeningAddresses(pids: readonly number[]): string[] {
   const inodes = new Set(pids.flatMap(socketsOf));
   const lines = ['/proc/net/tcp', '/proc/net/tcp6'].flatMap((file) =>

@@ -3,7 +3,10 @@ import { createServer, type Server } from 'node:net';
 import { decode, encode, streamEncode, AUTHORITATIVE_ANSWER, TRUNCATED_RESPONSE } from 'dns-packet';
 import type { Answer, DecodedPacket, Packet } from 'dns-packet';
 
-/** The response to a question: texts of TXT records (an array is one record of several pieces), an alias, a code, or none. */
+/**
+ * The response to a question: texts of TXT records (an array is one record of several pieces), an
+ * alias, a code, or none.
+ */
 export interface DnsReply {
   readonly texts?: readonly (string | readonly string[])[];
   /** The name that the asked one is an alias of. */
@@ -22,7 +25,10 @@ const MOST_OVER_UDP = 512;
 
 /** A name server on loopback, over UDP and, where a response is too long for that, TCP. */
 export class DnsServer {
-  /** The responses, by name in lower case; `*.example.com` is a wildcard. A name without one does not exist. */
+  /**
+   * The responses, by name in lower case; `*.example.com` is a wildcard. A name without one does
+   * not exist.
+   */
   readonly replies = new Map<string, DnsReply>();
   /** The name of each question over UDP, in the order of arrival. */
   readonly questions: string[] = [];

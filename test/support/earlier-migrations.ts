@@ -5,7 +5,9 @@ import { pathToFileURL } from 'node:url';
 const LAST_OF_0_9 = '1763788060000-issuances-of-subject.sql';
 const LAST_OF_0_10 = '1763790070000-github-repositories.sql';
 
-/** The texts of 0.10.0 that stopped issuance, and the files of today that 0.10.0 did not have yet. */
+/**
+ * The texts of 0.10.0 that stopped issuance, and the files of today that 0.10.0 did not have yet.
+ */
 const EARLIER_TEXTS = 'test/vectors/migrations-0.10.0';
 const SPLIT_OFF: ReadonlySet<string> = new Set([
   '1763790010110-names-of-removals.sql',

@@ -8,7 +8,8 @@ const argument: EmbeddedServerArgument = JSON.parse(process.argv[2] ?? '');
 const { dataDir, settings = {} } = argument;
 const log = new RecordingLog();
 const server = await startEmbeddedPostgres({ dataDir, log, settings });
-process.stdout.write(`${JSON.stringify({ ...server, log: log.lines })}\n`); // without `stop`, which is a function
+// without `stop`, which is a function
+process.stdout.write(`${JSON.stringify({ ...server, log: log.lines })}\n`);
 process.stdin.on('end', () => void server.stop()).resume();
 
 /** The argument of the script. */

@@ -15,7 +15,10 @@ import { RecordingLog } from './recording-log.js';
 import { rows } from './rows.js';
 import { PUBLIC_KEY } from './ssh-issuance.js';
 
-/** Other times than those of production: short pauses, and a wait that never ends while a test looks. */
+/**
+ * Other times than those of production: short pauses, and a wait that never ends while a test
+ * looks.
+ */
 const FAST: Partial<FailoverLimits> = {
   heartbeat: 20,
   poll: 10,
@@ -24,8 +27,8 @@ const FAST: Partial<FailoverLimits> = {
 };
 
 /**
- * A database whose identity a test rewrites, so that the running server is another one than that on record. Several processes of the
- * service use it, each with its own connections.
+ * A database whose identity a test rewrites, so that the running server is another one than that on
+ * record. Several processes of the service use it, each with its own connections.
  */
 export class FailoverWorld {
   readonly #silent: string[] = [];

@@ -16,7 +16,10 @@ interface Answer {
   readonly contentType?: string;
 }
 
-/** The faults of the provider; it is correct where a field is missing. Tests change it while it runs. */
+/**
+ * The faults of the provider; it is correct where a field is missing. Tests change it while it
+ * runs.
+ */
 export interface Misbehaviour {
   /** Changes the discovery document. */
   document?: (document: Json) => unknown;
@@ -26,7 +29,10 @@ export interface Misbehaviour {
   delay?: number;
   /** Changes the claims of the ID token. */
   claims?: (claims: Json) => Json;
-  /** Signs the ID token with the published key, with another one, with the client's secret, or not at all. */
+  /**
+   * Signs the ID token with the published key, with another one, with the client's secret, or not
+   * at all.
+   */
   signature?: 'right' | 'foreign key' | 'HS256' | 'none';
   /** Replaces the response of the token endpoint. */
   token?: Answer;
@@ -58,7 +64,10 @@ export interface FakeIdp {
   keySetRequests: number;
   /** Signs with a new key, which is then the only published one. */
   rotateKey(): Promise<void>;
-  /** Signs a user in without a browser: takes the URL of the redirect, and returns the URL of the callback. */
+  /**
+   * Signs a user in without a browser: takes the URL of the redirect, and returns the URL of the
+   * callback.
+   */
   authorize(url: URL): URL;
   close(): Promise<void>;
 }
@@ -92,7 +101,10 @@ export async function startFakeIdp(
     /** The path of the issuer, for example `/organizations/v2.0`. */
     readonly path?: string;
     readonly tls?: { readonly key: string; readonly cert: string };
-    /** The discovery document of a vendor. Its hosts become the address of this provider, which then signs with RS256. */
+    /**
+     * The discovery document of a vendor. Its hosts become the address of this provider, which then
+     * signs with RS256.
+     */
     readonly vendor?: Json;
   } = {},
 ): Promise<FakeIdp> {

@@ -46,7 +46,10 @@ export interface TokenOverride {
   readonly dpop?: string | null;
 }
 
-/** A client of the FAPI 2.0 plans: `private_key_jwt`, DPoP, PAR, and signed requests for Message Signing. */
+/**
+ * A client of the FAPI 2.0 plans: `private_key_jwt`, DPoP, PAR, and signed requests for Message
+ * Signing.
+ */
 export class FapiClient {
   readonly #app: TestApp;
   readonly clientId: string;
@@ -162,7 +165,10 @@ export class FapiClient {
     return answer.json.request_uri as string;
   }
 
-  /** Sends a browser with a pushed request, and returns its callback at the client, or the error page. */
+  /**
+   * Sends a browser with a pushed request, and returns its callback at the client, or the error
+   * page.
+   */
   async authorize(
     browser: Client,
     requestUri: string,

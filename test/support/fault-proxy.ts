@@ -2,7 +2,10 @@ import { once } from 'node:events';
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** What the proxy does with a request: forwards it, answers it itself, cuts the connection, or never answers. */
+/**
+ * What the proxy does with a request: forwards it, answers it itself, cuts the connection, or never
+ * answers.
+ */
 export type Fault =
   | 'none'
   | 'hang'
@@ -32,7 +35,9 @@ export interface FaultProxy {
   close(): Promise<void>;
 }
 
-/** Starts a proxy on loopback that forwards to `target`, an origin, with the Host header as it came. */
+/**
+ * Starts a proxy on loopback that forwards to `target`, an origin, with the Host header as it came.
+ */
 export async function startFaultProxy(target: string): Promise<FaultProxy> {
   let requests = 0;
   const seen: SeenRequest[] = [];

@@ -2,7 +2,10 @@ import { DataSource } from 'typeorm';
 import { afterAll, beforeAll } from 'vitest';
 import { createTestDatabase } from './database.js';
 
-/** Creates the database of a test file before its tests, and deletes it after them. Returns access to it. */
+/**
+ * Creates the database of a test file before its tests, and deletes it after them. Returns access
+ * to it.
+ */
 export function fileDatabase(): () => DataSource {
   const parts = new AsyncDisposableStack();
   let dataSource: DataSource;

@@ -10,8 +10,8 @@ const END = 32_000;
 let next = randomInt(FIRST, END);
 
 /**
- * Returns a port that is free at every address. The system does not assign it, and no other call returns it while
- * this process runs, in this process or another.
+ * Returns a port that is free at every address. The system does not assign it, and no other call
+ * returns it while this process runs, in this process or another.
  */
 export async function freePort(): Promise<number> {
   for (let tries = FIRST; tries < END; tries += 1) {
@@ -39,7 +39,10 @@ async function isFree(port: number, host: string): Promise<boolean> {
   return isOurs;
 }
 
-/** Checks that the port is free at an address; an address that the machine does not have counts as free. */
+/**
+ * Checks that the port is free at an address; an address that the machine does not have counts as
+ * free.
+ */
 async function isBound(socket: EventEmitter): Promise<boolean> {
   try {
     await once(socket, 'listening');

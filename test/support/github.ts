@@ -16,8 +16,8 @@ export interface GitHubApplication {
 }
 
 /**
- * Starts the service and links the installation of `octo-org`, with the repositories `hello` and `world`. Tokens may open every
- * repository there, as in an organization from before version 0.10.
+ * Starts the service and links the installation of `octo-org`, with the repositories `hello` and
+ * `world`. Tokens may open every repository there, as in an organization from before version 0.10.
  */
 export async function startGitHubApplication(
   options: TestAppOptions = {},

@@ -10,7 +10,9 @@ import type { TestServer } from './test-server.js';
 
 declare module 'vitest' {
   export interface ProvidedContext {
-    /** The PostgreSQL server of this run, and the migrated database that each test database copies. */
+    /**
+     * The PostgreSQL server of this run, and the migrated database that each test database copies.
+     */
     testServer: TestServer & { readonly template: string };
   }
 }
@@ -29,7 +31,10 @@ const SHARED = Symbol.for('the PostgreSQL of this run');
 /** Each project loads this module of its own, so that only the global object is common to them. */
 const shared = globalThis as { [SHARED]?: SharedServer };
 
-/** Builds the bundle of the command, and starts one real PostgreSQL for the whole run, without durability settings. */
+/**
+ * Builds the bundle of the command, and starts one real PostgreSQL for the whole run, without
+ * durability settings.
+ */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const own = (shared[SHARED] ??= { started: start(), users: 0 });
   own.users += 1;

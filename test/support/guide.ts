@@ -12,7 +12,10 @@ export interface GuideBlock {
   readonly page: string;
   readonly line: number;
   readonly language: string;
-  /** The test file, without folder and suffix, and the name: `backup` and `dump` for `test=backup:dump`. */
+  /**
+   * The test file, without folder and suffix, and the name: `backup` and `dump` for
+   * `test=backup:dump`.
+   */
   readonly test: string | undefined;
   readonly name: string | undefined;
   /** Whether the first line of its section says that it cannot run in CI. */
@@ -66,7 +69,8 @@ function asBlock(
 /**
  * Returns the text of a block of a guide, as it stands there.
  *
- * @param replacements what the test has in another place: an address, a port, a path. Each must occur in the block
+ * @param replacements what the test has in another place: an address, a port, a path. Each must
+ *   occur in the block
  */
 export function guideBlock(
   page: string,
@@ -90,7 +94,10 @@ export interface CommandsEnd {
   readonly stderr: string;
 }
 
-/** Runs commands in bash, which ends at the first that fails. The environment is this one and no variable of the host. */
+/**
+ * Runs commands in bash, which ends at the first that fails. The environment is this one and no
+ * variable of the host.
+ */
 export async function runCommands(
   commands: string,
   options: {

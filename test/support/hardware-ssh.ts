@@ -12,7 +12,10 @@ import { SSHD_PROGRAMS, startSshd, type Sshd } from './sshd.js';
 /** The programs that {@link startHardwareSsh} needs. */
 export const HARDWARE_SSH_NEEDS = [...SSHD_PROGRAMS, ...PROVIDER_NEEDS] as const;
 
-/** An application that certifies attested keys alone, an `sshd` that trusts it, and a security key for OpenSSH. */
+/**
+ * An application that certifies attested keys alone, an `sshd` that trusts it, and a security key
+ * for OpenSSH.
+ */
 export interface HardwareSsh {
   readonly app: TestApp;
   readonly sshd: Sshd;

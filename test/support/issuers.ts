@@ -18,7 +18,9 @@ export interface DocumentKeyGround {
   close(): Promise<void>;
 }
 
-/** Makes a key for the document key in the moto of this worker, or in one that the caller starts. */
+/**
+ * Makes a key for the document key in the moto of this worker, or in one that the caller starts.
+ */
 export async function startDocumentKeyGround(start = startMoto): Promise<DocumentKeyGround> {
   const restore = useMotoCredentials();
   const moto = await start();
@@ -110,13 +112,19 @@ export async function awsToken(browser: Client): Promise<string> {
   return answer.json.id_token as string;
 }
 
-/** Verifies a token as an application does: by the issuer and a JWK Set. Rejects where it does not verify. */
+/**
+ * Verifies a token as an application does: by the issuer and a JWK Set. Rejects where it does not
+ * verify.
+ */
 export async function verified(token: string, issuer: string, jwks: JSONWebKeySet) {
   const options = { issuer, algorithms: ['RS256'] };
   return (await jwtVerify(token, createLocalJWKSet(jwks), options)).payload;
 }
 
-/** Resolves every name below `localhost` as `localhost`, as browsers do. The result restores the resolver. */
+/**
+ * Resolves every name below `localhost` as `localhost`, as browsers do. The result restores the
+ * resolver.
+ */
 export function resolveNamesBelowLocalhost(): () => void {
   const original = dns.lookup;
   const lookup: LookupFunction = (name, options, callback) => {

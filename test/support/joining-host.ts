@@ -38,8 +38,9 @@ export interface HostOptions {
 }
 
 /**
- * A host in a folder of its own: the configuration of a real sshd, and the folders of programs, units and cron. The folder is in
- * `/var/lib`, since sshd reads no principals below a folder that other users may write.
+ * A host in a folder of its own: the configuration of a real sshd, and the folders of programs,
+ * units and cron. The folder is in `/var/lib`, since sshd reads no principals below a folder that
+ * other users may write.
  */
 export class JoiningHost {
   readonly folder = mkdtempSync('/var/lib/svc-host-');
@@ -96,7 +97,10 @@ export class JoiningHost {
     return ending(program, [...before, '-s', '--', ...options], script, how.environment);
   }
 
-  /** Runs the command of the refresh unit as systemd does: the words of its ExecStart, in a small environment. */
+  /**
+   * Runs the command of the refresh unit as systemd does: the words of its ExecStart, in a small
+   * environment.
+   */
   refresh(environment: Readonly<Record<string, string>> = {}): Promise<Ending> {
     const unit = readFileSync(join(this.units, 'svc-refresh-krl.service'), 'utf8');
     const [program = '', ...words] = (/^ExecStart=(.+)$/m.exec(unit)?.[1] ?? '').split(' ');
@@ -153,7 +157,10 @@ export class JoiningHost {
 /** The options that let Alice log in as root. */
 export const ROOT_FOR_ALICE = ['--account', 'root', '--principal', 'alice@example.com'];
 
-/** Runs a program in a process group of its own, with only these variables, and returns its status and output. */
+/**
+ * Runs a program in a process group of its own, with only these variables, and returns its status
+ * and output.
+ */
 export function ending(
   program: string,
   words: readonly string[],

@@ -20,8 +20,8 @@ export const LONGEST_RAW_MESSAGE = 4096;
 type KeySpec = 'ECC_NIST_EDWARDS25519' | 'RSA_3072';
 
 /**
- * A stand-in for AWS KMS: three actions of its JSON protocol. It has Ed25519 keys, which moto 5.2.5 does not know, and RSA keys for
- * the benchmark of credentials, which loads this file as it is.
+ * A stand-in for AWS KMS: three actions of its JSON protocol. It has Ed25519 keys, which moto 5.2.5
+ * does not know, and RSA keys for the benchmark of credentials, which loads this file as it is.
  */
 export interface KmsStandIn {
   readonly endpoint: string;

@@ -10,7 +10,10 @@ export interface Kubectl {
   readonly minor: number;
 }
 
-/** Returns Debian's kubectl 1.20, which knows v1beta1 of the plugin interface alone; undefined where there is none. */
+/**
+ * Returns Debian's kubectl 1.20, which knows v1beta1 of the plugin interface alone; undefined where
+ * there is none.
+ */
 export function oldKubectl(): Kubectl | undefined {
   return kubectls().find(({ minor }) => minor < 22);
 }

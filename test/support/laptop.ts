@@ -21,7 +21,10 @@ export interface TypedCommand {
   readonly seconds: number;
 }
 
-/** An account on a new machine: an empty home folder, and a PATH with one Node and the tools of the system. */
+/**
+ * An account on a new machine: an empty home folder, and a PATH with one Node and the tools of the
+ * system.
+ */
 export class Laptop {
   readonly typed: TypedCommand[] = [];
 

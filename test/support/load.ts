@@ -10,7 +10,10 @@ export interface Tally {
   readonly answers: Map<number, number>;
   /** Responses whose connection ends with them. */
   farewells: number;
-  /** Requests without a complete response on a connection that had served before: the count must be 0. */
+  /**
+   * Requests without a complete response on a connection that had served before: the count must be
+   * 0.
+   */
   readonly lost: string[];
   /** Requests that did not reach the server: their new connection was refused or reset at once. */
   readonly refused: string[];
@@ -33,7 +36,10 @@ export interface LoadOptions {
   readonly origin: string;
   readonly paths: readonly string[];
   readonly clients: number;
-  /** The reaction to a response that ends its connection: leave, as behind a load balancer, or connect again. */
+  /**
+   * The reaction to a response that ends its connection: leave, as behind a load balancer, or
+   * connect again.
+   */
   readonly onFarewell: 'leave' | 'connect';
   /** Milliseconds that a client waits after each response; none by default. */
   readonly pause?: number;

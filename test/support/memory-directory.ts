@@ -15,12 +15,16 @@ const MEMORY = '/dev/shm';
 /** The directory of a run is named after its process. */
 const PREFIX = 'svc-tests-';
 
-/** The room that a run needs at most, in bytes. A container has 64 MB by default, which is too little. */
+/**
+ * The room that a run needs at most, in bytes. A container has 64 MB by default, which is too
+ * little.
+ */
 const ROOM = 4 * 1024 ** 3;
 
 /**
- * Lets this process and its children put their temporary files into memory, where a copied database costs a fifteenth of its time
- * on a disk, and a flush costs nothing. Without such a file system, or with a TMPDIR of the user, nothing changes.
+ * Lets this process and its children put their temporary files into memory, where a copied database
+ * costs a fifteenth of its time on a disk, and a flush costs nothing. Without such a file system,
+ * or with a TMPDIR of the user, nothing changes.
  */
 export function useMemoryDirectory(): void {
   if (process.env['TMPDIR'] !== undefined || !isFit()) return;
@@ -56,6 +60,7 @@ function remove(directory: string): void {
   try {
     rmSync(directory, { recursive: true, force: true });
   } catch {
-    // A process that ends later still writes there, or it belongs to another user. The next run removes it.
+    // A process that ends later still writes there, or it belongs to another user. The next run
+    // removes it.
   }
 }

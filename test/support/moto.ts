@@ -26,15 +26,18 @@ interface MotoProcess {
   readonly child: ChildProcess;
 }
 
-/** The moto of this worker, which its files use one after the other: Python needs seconds to load it. */
+/**
+ * The moto of this worker, which its files use one after the other: Python needs seconds to load
+ * it.
+ */
 let shared: Promise<MotoProcess> | undefined;
 
 /** The callers of {@link startMoto} that have not closed it yet. */
 let users = 0;
 
 /**
- * Returns the moto of this worker, with the rules of AWS that `moto-as-aws.py` adds. Its buckets and keys are deleted when the last
- * of its users has closed it, so that each file finds it empty.
+ * Returns the moto of this worker, with the rules of AWS that `moto-as-aws.py` adds. Its buckets
+ * and keys are deleted when the last of its users has closed it, so that each file finds it empty.
  */
 export async function startMoto(): Promise<Moto> {
   shared ??= launch();
@@ -70,7 +73,8 @@ async function launch(): Promise<MotoProcess> {
   const python = join(dirname(MOTO), 'python');
   const launcher = join(import.meta.dirname, 'moto-as-aws.py');
   const child = spawn(python, [launcher, '-H', '127.0.0.1', '-p', String(port)], {
-    stdio: ['pipe', 'ignore', 'ignore'], // it ends with its standard input, which ends with this process
+    // it ends with its standard input, which ends with this process
+    stdio: ['pipe', 'ignore', 'ignore'],
     env: { PATH: process.env['PATH'] ?? '' },
   });
   child.unref();

@@ -1,6 +1,9 @@
 import { Clock, systemClock } from '../../src/platform/clock/clock.js';
 
-/** The clock of the machine, which a test moves forward: an application goes on by itself, and no test waits. */
+/**
+ * The clock of the machine, which a test moves forward: an application goes on by itself, and no
+ * test waits.
+ */
 export class MovableClock extends Clock {
   #ahead = 0;
 

@@ -5,7 +5,10 @@ import { join } from 'node:path';
 /** The versions of Node that the `svc` command runs on. */
 export const NODE_VERSIONS = [20, 22, 24] as const;
 
-/** The folders that may hold a Node: those of `.ci/run` (SVC_TEST_NODES), those of the project, and the PATH. */
+/**
+ * The folders that may hold a Node: those of `.ci/run` (SVC_TEST_NODES), those of the project, and
+ * the PATH.
+ */
 const PATTERNS = [
   `${process.env['SVC_TEST_NODES'] ?? '/nonexistent'}/*/node_modules/node-*/bin/node`,
   join(import.meta.dirname, '../../node_modules/node-*/bin/node'),

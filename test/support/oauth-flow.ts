@@ -110,7 +110,8 @@ export function postForm(
 }
 
 /**
- * Follows an authorization request with a browser, including consent, to its callback at the client.
+ * Follows an authorization request with a browser, including consent, to its callback at the
+ * client.
  *
  * @param key the security key for a request that needs another touch
  */
@@ -142,7 +143,8 @@ export async function authorize(
 }
 
 /**
- * Returns the form fields that redeem a code, without the client authentication; the browser's user authorizes it.
+ * Returns the form fields that redeem a code, without the client authentication; the browser's user
+ * authorizes it.
  *
  * @param asked the scopes, and the security key for a request that needs another touch
  */

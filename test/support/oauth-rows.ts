@@ -33,7 +33,10 @@ export interface TokenOptions {
   readonly consumed?: boolean;
 }
 
-/** Fills the tables of users, sessions and OAuth as the service does, with any values that a test needs. */
+/**
+ * Fills the tables of users, sessions and OAuth as the service does, with any values that a test
+ * needs.
+ */
 export class OauthRows {
   constructor(private readonly dataSource: DataSource) {}
 
@@ -104,7 +107,10 @@ export class OauthRows {
     return id;
   }
 
-  /** Inserts a token with an own grant and session by default; it is svc-cli's, with `svc:credentials`. */
+  /**
+   * Inserts a token with an own grant and session by default; it is svc-cli's, with
+   * `svc:credentials`.
+   */
   async token(user: UserRow, options: TokenOptions = {}): Promise<string> {
     const {
       clientId = 'svc-cli',

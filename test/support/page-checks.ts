@@ -65,15 +65,17 @@ const LOOKS = Object.values(SCREENS).flatMap((size) =>
 );
 
 /**
- * The rules that can tell these looks apart, because they measure: the contrast of colours, and the size of what a finger must hit.
- * All other rules read the elements, which are the same on every screen.
+ * The rules that can tell these looks apart, because they measure: the contrast of colours, and the
+ * size of what a finger must hit. All other rules read the elements, which are the same on every
+ * screen.
  */
 const RULES_OF_LOOKS = ['color-contrast', 'link-in-text-block', 'target-size'];
 
 /**
- * Checks a page on a narrow screen, a phone and a desktop, light and dark: no violation of WCAG 2.2 AA, no scrolling sideways, no
- * error of the console or of the Content-Security-Policy, no request to another origin, and at most 60 KB in all. At full scale
- * the page is loaded and checked by every rule in each of these six looks; otherwise it is loaded once.
+ * Checks a page on a narrow screen, a phone and a desktop, light and dark: no violation of WCAG 2.2
+ * AA, no scrolling sideways, no error of the console or of the Content-Security-Policy, no request
+ * to another origin, and at most 60 KB in all. At full scale the page is loaded and checked by
+ * every rule in each of these six looks; otherwise it is loaded once.
  *
  * @param profile a profile whose session may open the page
  * @param path the path of the page
@@ -104,7 +106,10 @@ export async function checkPage(
   expect(profile.pageErrors).toEqual([]);
 }
 
-/** Checks the open page as {@link checkPage} does, without loading it again: for the end of a flow that works once. */
+/**
+ * Checks the open page as {@link checkPage} does, without loading it again: for the end of a flow
+ * that works once.
+ */
 export async function checkOpenPage({ page, pageErrors }: BrowserProfile): Promise<void> {
   for (const [index, { size, colorScheme }] of LOOKS.entries()) {
     await page.setViewportSize(size);
@@ -117,7 +122,10 @@ export async function checkOpenPage({ page, pageErrors }: BrowserProfile): Promi
   expect(pageErrors).toEqual([]);
 }
 
-/** Checks the open page on the present screen: no violation of the rules, by default of WCAG 2.2 AA, and no scrolling sideways. */
+/**
+ * Checks the open page on the present screen: no violation of the rules, by default of WCAG 2.2 AA,
+ * and no scrolling sideways.
+ */
 async function checkLook(page: Page, where: string, rules?: readonly string[]): Promise<void> {
   expect(await accessibilityViolations(page, rules), where).toEqual([]);
   expect(await overflowing(page), where).toEqual([]);

@@ -51,7 +51,10 @@ export function completeWith(
   return browser.post('/enroll/webauthn/complete', body, { address: newAddress() });
 }
 
-/** Enrolls a key with a pass or without one. Returns the response that refused it, or that of the last step. */
+/**
+ * Enrolls a key with a pass or without one. Returns the response that refused it, or that of the
+ * last step.
+ */
 export async function enrollWith(
   app: Pick<TestApp, 'baseUrl'>,
   browser: Client,

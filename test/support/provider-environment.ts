@@ -3,7 +3,9 @@ import { generateKeyPairSync } from 'node:crypto';
 /** The OAuth client of the service at the tests' identity provider. */
 export const TEST_CLIENT = { clientId: 'svc', clientSecret: 'the secret of the client' };
 
-/** Returns the variables of the root secret and the identity provider for a service of the tests. */
+/**
+ * Returns the variables of the root secret and the identity provider for a service of the tests.
+ */
 export function providerEnvironment(issuer: string) {
   return {
     ...signingKeys(),
@@ -16,7 +18,10 @@ export function providerEnvironment(issuer: string) {
   };
 }
 
-/** Returns the variables of further identity providers, after the one of {@link providerEnvironment}. */
+/**
+ * Returns the variables of further identity providers, after the one of
+ * {@link providerEnvironment}.
+ */
 export function furtherProviderEnvironment(
   slugs: readonly string[],
   providers: readonly { readonly issuer: string }[],

@@ -25,7 +25,10 @@ export async function verifyCertificate(
   if (!isSignedBy(authority, signed, signature)) throw new Error('a certificate does not verify');
 }
 
-/** Strings at the end of a certificate: principals, …, signature key and signature (PROTOCOL.certkeys). */
+/**
+ * Strings at the end of a certificate: principals, …, signature key and signature
+ * (PROTOCOL.certkeys).
+ */
 function partsOf(certificate: string) {
   const blob = Buffer.from(certificate.split(' ')[1] ?? '', 'base64');
   const reader = new Reader(blob);

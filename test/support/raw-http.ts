@@ -12,8 +12,8 @@ export interface RawAnswer {
 }
 
 /**
- * Sends bytes to a server of this machine and reads until it disconnects, for requests that no HTTP client sends.
- * The request should contain `Connection: close`.
+ * Sends bytes to a server of this machine and reads until it disconnects, for requests that no HTTP
+ * client sends. The request should contain `Connection: close`.
  */
 export async function rawExchange(baseUrl: string, bytes: string): Promise<RawAnswer> {
   const socket = connect({ host: 'localhost', port: Number(new URL(baseUrl).port) });
@@ -24,7 +24,10 @@ export async function rawExchange(baseUrl: string, bytes: string): Promise<RawAn
   return parseAnswer(received);
 }
 
-/** Returns the bytes of a request: its first line, a default `Host`, the given headers, and `Connection: close`. */
+/**
+ * Returns the bytes of a request: its first line, a default `Host`, the given headers, and
+ * `Connection: close`.
+ */
 export function requestBytes(
   baseUrl: string,
   line: string,

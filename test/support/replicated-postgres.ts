@@ -25,8 +25,9 @@ interface Member {
 }
 
 /**
- * PostgreSQL of Debian with streaming replication on loopback. Replication runs through a relay that holds back its bytes, so
- * that a killed primary has taken with it what it committed. One address leads to the primary, as HAProxy's does.
+ * PostgreSQL of Debian with streaming replication on loopback. Replication runs through a relay
+ * that holds back its bytes, so that a killed primary has taken with it what it committed. One
+ * address leads to the primary, as HAProxy's does.
  */
 export class ReplicatedPostgres {
   readonly #isSynchronous: boolean;
@@ -45,7 +46,10 @@ export class ReplicatedPostgres {
     [this.#primary] = members;
   }
 
-  /** Starts the primary, with an empty database and its role, and the standbys. The caller must close the cluster. */
+  /**
+   * Starts the primary, with an empty database and its role, and the standbys. The caller must
+   * close the cluster.
+   */
   static async start(options: ClusterOptions = {}): Promise<ReplicatedPostgres> {
     const folder = await makeTemporaryDirectory();
     await chmod(folder, 0o755);
@@ -92,7 +96,10 @@ export class ReplicatedPostgres {
     return `postgres://${ROLE}@${hosts}/${DATABASE}?target_session_attrs=read-write`;
   }
 
-  /** Holds back what the primary sends to its standbys. What it commits from now on is lost when it is killed. */
+  /**
+   * Holds back what the primary sends to its standbys. What it commits from now on is lost when it
+   * is killed.
+   */
   holdReplication(): void {
     this.#isHeld = true;
     for (const { relay } of this.#others()) relay.hold();
@@ -104,26 +111,37 @@ export class ReplicatedPostgres {
     for (const { relay } of this.members) relay.release();
   }
 
-  /** Kills the primary with all its processes; the address in front ends its connections and takes no more. */
+  /**
+   * Kills the primary with all its processes; the address in front ends its connections and takes
+   * no more.
+   */
   async killPrimary(): Promise<void> {
-    for (const { relay } of this.#others()) relay.point(undefined); // what is on its way is lost as well
+    // what is on its way is lost as well
+    for (const { relay } of this.#others()) relay.point(undefined);
     await this.primary.kill();
     this.front.point(undefined);
   }
 
-  /** Makes a standby the primary, and points the address in front at it. Other standbys stay as they are. */
+  /**
+   * Makes a standby the primary, and points the address in front at it. Other standbys stay as they
+   * are.
+   */
   async promote(standby = this.standbys[0]): Promise<void> {
     const member = this.members.find(({ node }) => node === standby);
     if (!member?.node.isRunning) throw new Error('there is no standby to promote');
     await member.node.promote();
     this.#primary = member;
-    await this.#setSynchronous(false); // no standby follows it yet, and each COMMIT would wait for one
+    // no standby follows it yet, and each COMMIT would wait for one
+    await this.#setSynchronous(false);
     this.front.point(member.node.port);
     member.relay.point(undefined);
     this.releaseReplication();
   }
 
-  /** Stops the primary when its standby has everything, promotes the standby, and lets the old primary follow it. */
+  /**
+   * Stops the primary when its standby has everything, promotes the standby, and lets the old
+   * primary follow it.
+   */
   async switchover(): Promise<void> {
     const old = this.#primary;
     await this.caughtUp();
@@ -191,7 +209,10 @@ export class ReplicatedPostgres {
     await this.primary.query('SELECT pg_reload_conf()');
   }
 
-  /** Waits until every running standby that follows the primary has replayed what the primary has written. */
+  /**
+   * Waits until every running standby that follows the primary has replayed what the primary has
+   * written.
+   */
   async caughtUp(): Promise<void> {
     if (this.#isHeld) throw new Error('replication is held back');
     const [written] = await this.primary.query<{ at: string }>('SELECT pg_current_wal_lsn() AS at');

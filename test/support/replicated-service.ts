@@ -22,8 +22,8 @@ export interface ReplicatedService {
   /** Creates a security key whose attestation the replicas trust. */
   newKey(): SoftwareKey;
   /**
-   * Replaces a replica as a rolling update does: the new one serves before the old one gets no more requests, ends what it has
-   * and stops.
+   * Replaces a replica as a rolling update does: the new one serves before the old one gets no more
+   * requests, ends what it has and stops.
    */
   replace(index: number, variables: Variables): Promise<void>;
   close(): Promise<void>;
@@ -33,7 +33,10 @@ interface Replica extends FrontTarget {
   readonly app: TestApp;
 }
 
-/** Starts a replica for each set of variables, with one database, identity provider and SSH authority. */
+/**
+ * Starts a replica for each set of variables, with one database, identity provider and SSH
+ * authority.
+ */
 export async function startReplicatedService(
   ...replicas: readonly Variables[]
 ): Promise<ReplicatedService> {

@@ -19,8 +19,9 @@ function newAuthority(): Buffer {
 }
 
 /**
- * A server with the three routes that a host asks for: the real script and real lists, without a database, a rate limit or
- * manners. A test decides its list, and its answer to requests for the list.
+ * A server with the three routes that a host asks for: the real script and real lists, without a
+ * database, a rate limit or manners. A test decides its list, and its answer to requests for the
+ * list.
  */
 export class RevocationServer {
   authority = newAuthority();

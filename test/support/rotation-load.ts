@@ -20,7 +20,10 @@ export interface RotationLoad {
   readonly done: Readonly<Record<LoadKind, number>>;
   /** Resolves when each user has completed so many more rounds, each with every kind. */
   rounds(count: number): Promise<void>;
-  /** Ends the present rounds, and verifies everything issued since the start or the last pause once more. */
+  /**
+   * Ends the present rounds, and verifies everything issued since the start or the last pause once
+   * more.
+   */
   pause(): Promise<void>;
   resume(): void;
   /** Pauses for ever. */
@@ -30,7 +33,10 @@ export interface RotationLoad {
 const RESOURCE = 'https://orders.example';
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 
-/** Enrolls the users, and starts the load. Each credential is verified with what is published when it arrives. */
+/**
+ * Enrolls the users, and starts the load. Each credential is verified with what is published when
+ * it arrives.
+ */
 export async function startRotationLoad(
   service: ReplicatedService,
   users = 2,
@@ -155,7 +161,9 @@ class User {
     await this.#approve(browser, device);
   }
 
-  /** Verifies everything since the last {@link forget} once more, and introspects the access tokens. */
+  /**
+   * Verifies everything since the last {@link forget} once more, and introspects the access tokens.
+   */
   async verifyAll(): Promise<void> {
     for (const jwt of this.#jwts) await verifyJwt(this.service, jwt);
     for (const certificate of this.#certificates)
@@ -246,8 +254,8 @@ class User {
   }
 
   /**
-   * Approves the device whose code was made before the login, and fetches its token with a proof of possession, which has the
-   * nonce of the last answer.
+   * Approves the device whose code was made before the login, and fetches its token with a proof of
+   * possession, which has the nonce of the last answer.
    */
   async #approve(browser: Client, device: Answer): Promise<void> {
     const { user_code: userCode, device_code: deviceCode } = device.json as Record<string, string>;

@@ -30,7 +30,10 @@ export interface ResponseFacts {
   readonly assertionId: string;
   /** In milliseconds since 1970. */
   readonly now: number;
-  /** Added to the Conditions, SubjectConfirmationData, AuthnStatement and NameID elements as they are. */
+  /**
+   * Added to the Conditions, SubjectConfirmationData, AuthnStatement and NameID elements as they
+   * are.
+   */
   readonly conditions: string;
   readonly confirmation: string;
   readonly statement: string;

@@ -1,6 +1,6 @@
 /**
- * The size of the large proofs: `npm test` runs a small twin of each, and `npm run test:scale` runs every file that imports
- * this module at full size.
+ * The size of the large proofs: `npm test` runs a small twin of each, and `npm run test:scale` runs
+ * every file that imports this module at full size.
  */
 export const SCALE: 'small' | 'full' = process.env['SCALE'] === 'full' ? 'full' : 'small';
 

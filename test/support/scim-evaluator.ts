@@ -4,7 +4,9 @@ import type { AttributeReference } from '../../src/features/scim/schema/schemas.
 
 type Json = unknown;
 
-/** Evaluates a filter on a whole resource as a client sees it, without any code of the SQL compiler. */
+/**
+ * Evaluates a filter on a whole resource as a client sees it, without any code of the SQL compiler.
+ */
 export function evaluate(filter: Filter, resource: object): boolean {
   return holds(filter, (target) => {
     const root = target.extension ? member(resource, target.extension) : resource;

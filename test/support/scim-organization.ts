@@ -10,8 +10,8 @@ export interface ScimOrganization {
 }
 
 /**
- * Creates an organization over HTTP: the first user of a domain enrolls, becomes the admin, and creates a SCIM
- * token.
+ * Creates an organization over HTTP: the first user of a domain enrolls, becomes the admin, and
+ * creates a SCIM token.
  */
 export async function foundOrganization(app: TestApp, domain: string): Promise<ScimOrganization> {
   const admin = await app.enrolled(`admin@${domain}`);

@@ -74,10 +74,15 @@ export function expectScimError(answer: Answer, status: number, scimType?: strin
   });
 }
 
-/** The number of users in one statement: more in one exceed the statement timeout on a busy machine. */
+/**
+ * The number of users in one statement: more in one exceed the statement timeout on a busy machine.
+ */
 const INSERTED_AT_ONCE = 2_500;
 
-/** Inserts users of an organization with SQL, for more of them than a test can POST. Returns the ids in order. */
+/**
+ * Inserts users of an organization with SQL, for more of them than a test can POST. Returns the ids
+ * in order.
+ */
 export async function insertUsers(
   app: TestApp,
   { orgId, domain }: ScimTenant,
@@ -112,7 +117,10 @@ export async function insertMembers(
   );
 }
 
-/** Runs an action while the members of every group are locked: a statement that reads them would wait. */
+/**
+ * Runs an action while the members of every group are locked: a statement that reads them would
+ * wait.
+ */
 export async function withMembersLocked<T>(app: TestApp, act: () => Promise<T>): Promise<T> {
   const runner = app.dataSource.createQueryRunner();
   await runner.startTransaction();

@@ -10,7 +10,9 @@ export interface ScimTenant {
   readonly domain: string;
   readonly token: string;
   readonly tokenId: string;
-  /** Sends a request as the identity provider, from an unused address; a body has SCIM's media type. */
+  /**
+   * Sends a request as the identity provider, from an unused address; a body has SCIM's media type.
+   */
   send(
     method: string,
     path: string,

@@ -72,7 +72,10 @@ export async function startSecureApp(
   };
 }
 
-/** Inserts a user, a key and a session, because other tests cover the ceremonies. Returns the cookie. */
+/**
+ * Inserts a user, a key and a session, because other tests cover the ceremonies. Returns the
+ * cookie.
+ */
 export async function insertVerifiedSession(app: TestApp, email: string): Promise<string> {
   const { token, hash } = mintOpaqueToken();
   const [user, key] = [randomUUID(), randomUUID()];

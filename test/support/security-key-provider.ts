@@ -46,7 +46,8 @@ export class SecurityKeyProvider {
   }
 
   /**
-   * The environment of ssh and ssh-keygen: the library, and the PIN, which a program asks by SSH_ASKPASS.
+   * The environment of ssh and ssh-keygen: the library, and the PIN, which a program asks by
+   * SSH_ASKPASS.
    *
    * @param flags the flags of each signature; by default what the user did
    */
@@ -60,7 +61,10 @@ export class SecurityKeyProvider {
     };
   }
 
-  /** Makes an SSH key in the security key, as `ssh-keygen` does, and returns the file with its attestation. */
+  /**
+   * Makes an SSH key in the security key, as `ssh-keygen` does, and returns the file with its
+   * attestation.
+   */
   newKey(
     file: string,
     challenge: Buffer,

@@ -7,8 +7,8 @@ const PIXEL = 3;
 const MOST_COLOURS = 256;
 
 /**
- * Writes a PNG of true colour again with a palette, which makes images of pages a third as large. Where it has more colours than a
- * palette, close ones become one.
+ * Writes a PNG of true colour again with a palette, which makes images of pages a third as large.
+ * Where it has more colours than a palette, close ones become one.
  */
 export function smallPng(image: Buffer): Buffer {
   const chunks = chunksOf(image);
@@ -82,7 +82,10 @@ function nearest(left: number, above: number, corner: number): number {
   return b <= c ? above : corner;
 }
 
-/** Returns the lines as indexes into a palette; undefined where it has too many colours. The last bits of a channel are lost. */
+/**
+ * Returns the lines as indexes into a palette; undefined where it has too many colours. The last
+ * bits of a channel are lost.
+ */
 function indexed(pixels: Buffer, width: number, height: number, lost: number) {
   const colours = new Map<number, number>();
   const lines = Buffer.alloc((width + 1) * height);

@@ -73,7 +73,9 @@ function readAttribute(keyValue: Buffer): [name: string, value: string] {
   return [String(name), text === undefined ? String(readVarint(value, 1).value) : String(text)];
 }
 
-/** Returns the length-delimited fields with this number (protobuf.dev/programming-guides/encoding). */
+/**
+ * Returns the length-delimited fields with this number (protobuf.dev/programming-guides/encoding).
+ */
 function fieldsOf(message: Buffer, wanted: number): Buffer[] {
   const found: Buffer[] = [];
   let at = 0;

@@ -49,7 +49,10 @@ export class SshIssuance {
     await this.drop();
   }
 
-  /** Deletes all users and certificates; then Alice of example.com, the only organization, is signed in. */
+  /**
+   * Deletes all users and certificates; then Alice of example.com, the only organization, is signed
+   * in.
+   */
   async reset(): Promise<IssuingSession> {
     await this.dataSource.query(
       'TRUNCATE users, organizations, ssh_certificates, audit_events, sessions CASCADE',
@@ -61,7 +64,9 @@ export class SshIssuance {
     return this.serviceWith([], principals);
   }
 
-  /** Returns the service with an authority whose keys are these in KMS, before the one of the tests. */
+  /**
+   * Returns the service with an authority whose keys are these in KMS, before the one of the tests.
+   */
   async serviceWith(
     inKms: readonly Signer[],
     principals: readonly PrincipalKind[] = ['email'],
@@ -83,7 +88,10 @@ export class SshIssuance {
     return new CertificateIssuance(config, new Issuance(manager), authority, manager);
   }
 
-  /** Issues a certificate to a session, with these configured kinds of principals; addresses by default. */
+  /**
+   * Issues a certificate to a session, with these configured kinds of principals; addresses by
+   * default.
+   */
   async issue(
     session: IssuingSession,
     request: Partial<SshRequestedCertificate> = {},

@@ -21,7 +21,10 @@ function length(part: Buffer): Buffer {
   return bytes;
 }
 
-/** Encodes an mpint (RFC 4251 §5): a leading zero byte prevents a high first bit from meaning negative. */
+/**
+ * Encodes an mpint (RFC 4251 §5): a leading zero byte prevents a high first bit from meaning
+ * negative.
+ */
 function positive(base64url: string): Buffer {
   const bytes = Buffer.from(base64url, 'base64url');
   return (bytes[0] ?? 0) >= 0x80 ? Buffer.concat([Buffer.alloc(1), bytes]) : bytes;

@@ -36,11 +36,17 @@ export interface SshKeyTampering {
   readonly authData?: (honest: Buffer) => Buffer;
   /** Signs the attestation; by default with SHA-256 and the key of the leaf, which it receives. */
   readonly signer?: (signed: Buffer, leafKey: KeyObject) => Buffer;
-  /** The fields of the file: magic, certificate, signature, authenticator data as CBOR, reserved flags, reserved string. */
+  /**
+   * The fields of the file: magic, certificate, signature, authenticator data as CBOR, reserved
+   * flags, reserved string.
+   */
   readonly fields?: (honest: Buffer[]) => Buffer[];
 }
 
-/** An SSH key in a software security key, with the file that `ssh-keygen -O write-attestation` would write. */
+/**
+ * An SSH key in a software security key, with the file that `ssh-keygen -O write-attestation` would
+ * write.
+ */
 export interface SshSecurityKey {
   /** A line as in a `.pub` file. */
   readonly publicKey: string;

@@ -14,7 +14,10 @@ export const SSHD_PROGRAMS = ['sshd', 'ssh', 'ssh-keygen'] as const;
 export interface SshdOptions {
   /** Lines for `TrustedUserCAKeys`. */
   readonly authorities: readonly string[];
-  /** The permitted principals of the account that runs the tests, one a line in `AuthorizedPrincipalsFile`. */
+  /**
+   * The permitted principals of the account that runs the tests, one a line in
+   * `AuthorizedPrincipalsFile`.
+   */
   readonly principals: readonly string[];
   /** Further lines of `sshd_config`, such as `RevokedKeys /path`. */
   readonly config?: readonly string[];
@@ -23,7 +26,10 @@ export interface SshdOptions {
 /** The result of a login. */
 export interface LoginResult {
   readonly accepted: boolean;
-  /** The output of the client and, for this connection, the server, for the message of a failed test. */
+  /**
+   * The output of the client and, for this connection, the server, for the message of a failed
+   * test.
+   */
   readonly log: string;
 }
 
@@ -34,7 +40,10 @@ export interface Sshd {
   readonly port: number;
   /** The lines of the server's log so far. */
   readonly lines: readonly string[];
-  /** Runs `true` over SSH with this private key, its certificate files if there are any, and further variables. */
+  /**
+   * Runs `true` over SSH with this private key, its certificate files if there are any, and further
+   * variables.
+   */
   login(
     privateKeyFile: string,
     certificateFile?: string | readonly string[],
@@ -81,9 +90,13 @@ interface SshdFiles {
   readonly config: string;
 }
 
-/** Starts `sshd` with a configuration that the test wrote, and returns when it listens. The caller must stop it. */
+/**
+ * Starts `sshd` with a configuration that the test wrote, and returns when it listens. The caller
+ * must stop it.
+ */
 export async function runSshd({ folder, port, config }: SshdFiles): Promise<Sshd> {
-  if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true }); // sshd started by root requires its chroot folder
+  // sshd started by root requires its chroot folder
+  if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true });
   const program = findProgram('sshd'); // sshd requires its absolute path
   if (program === undefined) throw new Error('sshd is not installed');
   const child = spawn(program, ['-D', '-e', '-f', config], { stdio: ['ignore', 'ignore', 'pipe'] });
@@ -111,7 +124,10 @@ export async function runSshd({ folder, port, config }: SshdFiles): Promise<Sshd
   };
 }
 
-/** Waits until the server has logged the end of the connection, which may follow the end of its client. */
+/**
+ * Waits until the server has logged the end of the connection, which may follow the end of its
+ * client.
+ */
 async function endOf(lines: readonly string[], before: number): Promise<void> {
   const isEnd = (line: string) =>
     /^(?:Connection (?:closed|reset) by|Disconnected from|Disconnecting) /.test(line);

@@ -30,8 +30,8 @@ export interface RunOptions {
 }
 
 /**
- * A home folder with the command in `~/.local/bin/svc`, as /install.sh leaves it. Its requests come from their own address,
- * so that no two tests share a rate limit.
+ * A home folder with the command in `~/.local/bin/svc`, as /install.sh leaves it. Its requests come
+ * from their own address, so that no two tests share a rate limit.
  */
 export class SvcHome {
   /** The address of the requests, in X-Forwarded-For. */
@@ -53,7 +53,9 @@ export class SvcHome {
     return join(this.path, '.local/bin/svc');
   }
 
-  /** The environment of the command: a clean one, so that a variable of the host changes no test. */
+  /**
+   * The environment of the command: a clean one, so that a variable of the host changes no test.
+   */
   get env(): Record<string, string> {
     return {
       HOME: this.path,
@@ -94,7 +96,10 @@ export class SvcHome {
     });
   }
 
-  /** Stores a login of a user, by the FIDO2 grant of `svc-cli` with a new DPoP key; returns the token. */
+  /**
+   * Stores a login of a user, by the FIDO2 grant of `svc-cli` with a new DPoP key; returns the
+   * token.
+   */
   async logIn(app: TestApp, user: EnrolledUser, scope = 'openid email svc:credentials') {
     const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
     const publicJwk = await exportJWK(publicKey);
@@ -180,7 +185,10 @@ async function fido2Token(
   return postForm(app, '/oauth/token', fields, { dpop });
 }
 
-/** Returns a script that Node loads before the command: it adds the address of the test to every request. */
+/**
+ * Returns a script that Node loads before the command: it adds the address of the test to every
+ * request.
+ */
 function forwardedFor(address: string): string {
   return `const { fetch: plain } = globalThis;
 Object.defineProperty(globalThis, 'fetch', { configurable: true, writable: true, value: (url, init = {}) => {

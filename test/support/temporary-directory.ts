@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Creates a directory for one test that other users may pass through, as the embedded server does when it runs as
- * root.
+ * Creates a directory for one test that other users may pass through, as the embedded server does
+ * when it runs as root.
  */
 export async function makeTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-test-'));

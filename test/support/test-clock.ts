@@ -4,7 +4,10 @@ import { Clock } from '../../src/platform/clock/clock.js';
 export class TestClock extends Clock {
   readonly #sleepers = new Set<{ readonly until: number; readonly wake: () => void }>();
 
-  /** @param time the time of day at the start, in milliseconds since 1970; the monotonic clock starts at 0 */
+  /**
+   * @param time the time of day at the start, in milliseconds since 1970; the monotonic clock
+   * starts at 0
+   */
   constructor(
     private time = 1_767_225_600_000,
     private elapsed = 0,
@@ -34,7 +37,9 @@ export class TestClock extends Clock {
     return promise;
   }
 
-  /** Moves both clocks forward by so many milliseconds, and ends each sleep that is over by then. */
+  /**
+   * Moves both clocks forward by so many milliseconds, and ends each sleep that is over by then.
+   */
   advance(milliseconds: number): void {
     this.time += milliseconds;
     this.elapsed += milliseconds;

@@ -8,7 +8,10 @@ export interface TestServer {
   readonly database: string;
 }
 
-/** Returns the URL of a database on the server for SVC_DATABASE_URL: the host is the socket's directory. */
+/**
+ * Returns the URL of a database on the server for SVC_DATABASE_URL: the host is the socket's
+ * directory.
+ */
 export function urlOf({ user, socketDir, port }: TestServer, database: string): string {
   return `postgres://${user}@/${database}?host=${encodeURIComponent(socketDir)}&port=${port}`;
 }

@@ -2,7 +2,10 @@ import { GeneralName, GeneralNames } from 'pkijs';
 import { issueAuthority } from '@svc/stand-ins/attestation-authority';
 import { basicConstraints, extension, issueCertificate } from '@svc/stand-ins/certificates';
 
-/** An unknown certificate authority, and a server certificate for `localhost` that it signed; all PEM. */
+/**
+ * An unknown certificate authority, and a server certificate for `localhost` that it signed; all
+ * PEM.
+ */
 export interface TlsAuthority {
   readonly ca: string;
   readonly key: string;
@@ -10,8 +13,8 @@ export interface TlsAuthority {
 }
 
 /**
- * Issues both, the server certificate for one hour. @param name of the authority: two of one name are taken for
- * each other
+ * Issues both, the server certificate for one hour. @param name of the authority: two of one name
+ * are taken for each other
  */
 export function makeTlsAuthority(
   name = 'Private authority',

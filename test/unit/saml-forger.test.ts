@@ -11,7 +11,10 @@ import {
 } from '../support/saml/forger.js';
 import { encoded } from '../support/saml/saml-browser.js';
 
-/** The part of node-saml that reads a response. Its own types would bring the types of browsers into the program. */
+/**
+ * The part of node-saml that reads a response. Its own types would bring the types of browsers into
+ * the program.
+ */
 interface NodeSaml {
   SAML: new (settings: object) => {
     validatePostResponseAsync(
@@ -27,7 +30,8 @@ const ASKED: Asked = {
   relayState: 'state',
 };
 
-// The forger writes canonical XML by hand. A verifier of others proves that its right responses are right.
+// The forger writes canonical XML by hand. A verifier of others proves that its right responses are
+// right.
 describe("the tests' forger of SAML responses", () => {
   const own = makeSigningCertificate('own');
   const foreign = makeSigningCertificate('foreign');

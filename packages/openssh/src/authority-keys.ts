@@ -16,9 +16,11 @@ const PARTS = /-----BEGIN [^-]+-----[^-]*-----END [^-]+-----|[^\r\n]+/g;
 const PUBLIC_LINE = /^(?:sk-)?(?:ssh|ecdsa)-/;
 
 /**
- * Reads the keys of an authority, the one that signs first: private keys in OpenSSH's format or PKCS#8, public keys as lines of a `.pub`
- * file or in PEM. Empty lines and lines that begin with `#` do not count. A public key beside its own private key is the same key.
- * @throws SshFormatError that names the key by its place and says what is wrong, never with any of the key
+ * Reads the keys of an authority, the one that signs first: private keys in OpenSSH's format or
+ * PKCS#8, public keys as lines of a `.pub` file or in PEM. Empty lines and lines that begin with
+ * `#` do not count. A public key beside its own private key is the same key.
+ * @throws SshFormatError that names the key by its place and says what is wrong, never with any of
+ *   the key
  */
 export function readAuthorityKeys(text: string): ConfiguredKey[] {
   const parts = (text.match(PARTS) ?? [])

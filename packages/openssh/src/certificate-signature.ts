@@ -3,11 +3,11 @@ import type { SshCertificate } from './certificate.js';
 import { SshFormatError, SshReader } from './wire.js';
 
 /**
- * Verifies the signature of a certificate with the key of the authority that it names. The caller compares that key with one
- * that it trusts.
+ * Verifies the signature of a certificate with the key of the authority that it names. The caller
+ * compares that key with one that it trusts.
  *
- * @throws SshFormatError for an authority whose key is neither Ed25519 nor P-256, or a signature of another type; an
- *   error of node:crypto for a key that is no point of its curve
+ * @throws SshFormatError for an authority whose key is neither Ed25519 nor P-256, or a signature of
+ *   another type; an error of node:crypto for a key that is no point of its curve
  */
 export function isSignedByItsAuthority({ authority, signed, signature }: SshCertificate): boolean {
   const key = new SshReader(authority);

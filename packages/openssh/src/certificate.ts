@@ -1,6 +1,9 @@
 import { SshFormatError, SshReader, sshStrings } from './wire.js';
 
-/** The fields of an OpenSSH certificate (OpenSSH PROTOCOL.certkeys). Nothing of it is verified by reading it. */
+/**
+ * The fields of an OpenSSH certificate (OpenSSH PROTOCOL.certkeys). Nothing of it is verified by
+ * reading it.
+ */
 export interface SshCertificate {
   /** The type with which its line begins, such as `ssh-ed25519-cert-v01@openssh.com`. */
   readonly type: string;
@@ -44,7 +47,8 @@ const HOST = 2; // SSH2_CERT_TYPE_HOST
 const FOREVER = 0xffff_ffff_ffff_ffffn;
 
 /**
- * Reads a line in the format of `id-cert.pub`. Bytes after the certificate, and bytes that are missing, are errors.
+ * Reads a line in the format of `id-cert.pub`. Bytes after the certificate, and bytes that are
+ * missing, are errors.
  *
  * @throws SshFormatError for a line that holds no certificate
  */

@@ -3,9 +3,9 @@ const P = 2n ** 255n - 19n;
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
 /**
- * Says what is wrong with 32 bytes as an Ed25519 public key, or undefined for a good one. OpenSSL takes any 32 bytes and
- * no library in Node looks; yet for a point of small order anyone can forge signatures, so a certificate on such
- * a key would be a certificate without a key.
+ * Says what is wrong with 32 bytes as an Ed25519 public key, or undefined for a good one. OpenSSL
+ * takes any 32 bytes and no library in Node looks; yet for a point of small order anyone can forge
+ * signatures, so a certificate on such a key would be a certificate without a key.
  */
 export function ed25519PointFault(encoded: Uint8Array): string | undefined {
   const bigEndian = Buffer.from(encoded.toReversed());
@@ -26,7 +26,10 @@ export function ed25519PointFault(encoded: Uint8Array): string | undefined {
   return undefined;
 }
 
-/** The Jacobi symbol (a/n) for an odd n: 1 or -1 says whether a is a square modulo a prime n, 0 that n divides it. */
+/**
+ * The Jacobi symbol (a/n) for an odd n: 1 or -1 says whether a is a square modulo a prime n, 0 that
+ * n divides it.
+ */
 function jacobi(a: bigint, n: bigint): -1 | 0 | 1 {
   let sign: -1 | 1 = 1;
   while (a !== 0n) {

@@ -35,7 +35,9 @@ const NO_FLAGS = uint64(0n);
 const RESERVED = sshString('');
 const CERTIFICATES = 0x01; // KRL_SECTION_CERTIFICATES
 
-/** The type of each section within it, KRL_SECTION_CERT_SERIAL_*, and how its content is written. */
+/**
+ * The type of each section within it, KRL_SECTION_CERT_SERIAL_*, and how its content is written.
+ */
 const SERIALS: Record<
   SerialEncoding,
   readonly [type: number, write: (runs: SerialRuns) => Buffer]
@@ -46,10 +48,11 @@ const SERIALS: Record<
 };
 
 /**
- * Encodes a key revocation list as OpenSSH reads it (PROTOCOL.krl): the header, and one certificate section for each key of the authority
- * of which a certificate is revoked. It is not signed: OpenSSH looks at no signature of a list.
+ * Encodes a key revocation list as OpenSSH reads it (PROTOCOL.krl): the header, and one certificate
+ * section for each key of the authority of which a certificate is revoked. It is not signed:
+ * OpenSSH looks at no signature of a list.
  *
- * @throws RangeError where the serials are not ascending
+ * @throws RangeError if the serials are not ascending
  */
 export function encodeKeyRevocationList(list: KeyRevocationList): Buffer {
   const header = [
@@ -65,7 +68,7 @@ export function encodeKeyRevocationList(list: KeyRevocationList): Buffer {
   return Buffer.concat([...header, ...sections]);
 }
 
-/** The section of one key, or nothing where none of its certificates is revoked. */
+/** The section of one key, or nothing if none of its certificates is revoked. */
 function certificateSection(
   { authority, serials }: RevokedOfAuthority,
   ranges: SerialRuns,
@@ -110,8 +113,9 @@ function writeList({ low, high }: SerialRuns): Buffer {
 }
 
 /**
- * A bitmap: the serial of its lowest bit, then an mpint (RFC 4251 §5) in which bit n stands for that serial plus n. An
- * mpint is in network order, and positive only while its highest bit is clear, hence the byte of zero before some.
+ * A bitmap: the serial of its lowest bit, then an mpint (RFC 4251 §5) in which bit n stands for
+ * that serial plus n. An mpint is in network order, and positive only while its highest bit is
+ * clear, hence the byte of zero before some.
  */
 function writeBitmap({ low, high }: SerialRuns): Buffer {
   const start = low[0] ?? 0;

@@ -5,7 +5,10 @@ const MAGIC = Buffer.from('openssh-key-v1\0'); // OpenSSH PROTOCOL.key
 const ARMOR =
   /-----BEGIN OPENSSH PRIVATE KEY-----([A-Za-z0-9+/=\s]*)-----END OPENSSH PRIVATE KEY-----/;
 const P256 = 'prime256v1';
-/** Two equal numbers show that a passphrase decrypted the file. Without a passphrase any number serves. */
+/**
+ * Two equal numbers show that a passphrase decrypted the file. Without a passphrase any number
+ * serves.
+ */
 const CHECK = uint32(0);
 const NO_CIPHER_BLOCK = 8; // the private section is padded to this even without a cipher
 
@@ -34,7 +37,9 @@ function readPkcs8(text: string): KeyObject {
   return key;
 }
 
-/** Checks that an authority may have this key: it is Ed25519 or P-256, the two that KMS has, too. */
+/**
+ * Checks that an authority may have this key: it is Ed25519 or P-256, the two that KMS has, too.
+ */
 export function isAuthorityKey(key: KeyObject): boolean {
   if (key.asymmetricKeyType === 'ec') return key.asymmetricKeyDetails?.namedCurve === P256;
   return key.asymmetricKeyType === 'ed25519';
@@ -108,7 +113,10 @@ function keyOfScalar(scalar: Buffer, point: Buffer): KeyObject {
   });
 }
 
-/** The public half of an Ed25519 (RFC 8709 §4) or P-256 key (RFC 5656 §3.1) in the SSH wire encoding. */
+/**
+ * The public half of an Ed25519 (RFC 8709 §4) or P-256 key (RFC 5656 §3.1) in the SSH wire
+ * encoding.
+ */
 export function publicKeyBlob(key: KeyObject): Buffer {
   if (key.asymmetricKeyType === 'ed25519') return sshStrings(['ssh-ed25519', half(key, 'x')]);
   const point = Buffer.concat([Buffer.of(4), half(key, 'x'), half(key, 'y')]);
@@ -125,7 +133,10 @@ export function keyTypeOf(blob: Buffer): string {
   return new SshReader(blob).name();
 }
 
-/** Writes an Ed25519 private key in OpenSSH's own format, unencrypted, so that `ssh-keygen` can use the file too. */
+/**
+ * Writes an Ed25519 private key in OpenSSH's own format, unencrypted, so that `ssh-keygen` can use
+ * the file too.
+ */
 export function writePrivateKey(key: KeyObject, comment: string): string {
   const publicBlob = publicKeyBlob(key);
   const point = half(key, 'x');

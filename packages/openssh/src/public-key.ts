@@ -11,14 +11,20 @@ export interface SshPublicKey {
   readonly fingerprint: string;
 }
 
-/** The text is no acceptable public key. The message is for its sender, and repeats none of the text. */
+/**
+ * The text is no acceptable public key. The message is for its sender, and repeats none of the
+ * text.
+ */
 export class SshKeyRefusal extends Error {
   override readonly name = 'SshKeyRefusal';
 }
 
 export type SshKeyType = keyof typeof KEY_FIELDS;
 
-/** The accepted key types, each with the reader of the fields behind the type: it throws on anything not exact. */
+/**
+ * The accepted key types, each with the reader of the fields behind the type: it throws on anything
+ * not exact.
+ */
 const KEY_FIELDS = {
   'ssh-ed25519': ed25519,
   'ecdsa-sha2-nistp256': (fields: SshReader) => ecdsa(fields, 'nistp256'),
@@ -35,7 +41,10 @@ const KEY_FIELDS = {
   },
 };
 
-/** The NIST curves by their SSH name (RFC 5656 §10.1): OpenSSL's name and the bytes of one coordinate. */
+/**
+ * The NIST curves by their SSH name (RFC 5656 §10.1): OpenSSL's name and the bytes of one
+ * coordinate.
+ */
 const CURVES = {
   nistp256: { openssl: 'prime256v1', coordinate: 32 },
   nistp384: { openssl: 'secp384r1', coordinate: 48 },
@@ -45,8 +54,9 @@ const CURVES = {
 const RSA_BITS = { least: 3072, most: 16_384 }; // OpenSSH reads no longer modulus
 
 /**
- * Reads one line of the shape `type base64 [comment]`, as `ssh-keygen` writes a `.pub` file. Nothing of it is taken
- * on trust: the type inside equals the one outside, every length is exact, points lie on their curve.
+ * Reads one line of the shape `type base64 [comment]`, as `ssh-keygen` writes a `.pub` file.
+ * Nothing of it is taken on trust: the type inside equals the one outside, every length is exact,
+ * points lie on their curve.
  * @throws SshKeyRefusal that says what is wrong and what to send instead
  */
 export function parseSshPublicKey(text: string): SshPublicKey {
@@ -69,7 +79,10 @@ export function parseSshPublicKey(text: string): SshPublicKey {
   return { type, blob, fingerprint: sshFingerprint(blob) };
 }
 
-/** The fingerprint of a key blob, as `ssh-keygen -l` prints it: `SHA256:` and base64 without padding. */
+/**
+ * The fingerprint of a key blob, as `ssh-keygen -l` prints it: `SHA256:` and base64 without
+ * padding.
+ */
 export function sshFingerprint(blob: Buffer): string {
   return `SHA256:${hash('sha256', blob, 'base64').replace(/=+$/, '')}`;
 }
@@ -163,7 +176,10 @@ function isEven(magnitude: Buffer): boolean {
   return ((magnitude.at(-1) ?? 0) & 1) === 0;
 }
 
-/** The relying party of a security-key-backed key (OpenSSH PROTOCOL.u2f); `ssh:` unless its owner chose another. */
+/**
+ * The relying party of a security-key-backed key (OpenSSH PROTOCOL.u2f); `ssh:` unless its owner
+ * chose another.
+ */
 function application(fields: SshReader): void {
   if (!/^[\x21-\x7e]{1,255}$/.test(fields.name())) {
     throw new SshFormatError('its application is not 1 to 255 printable characters');

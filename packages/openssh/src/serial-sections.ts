@@ -1,6 +1,6 @@
 /**
- * Serials that follow one another without a gap are a run. Runs lie in two columns rather than in objects: a list of
- * 100,000 serials is written for each new set.
+ * Serials that follow one another without a gap are a run. Runs lie in two columns rather than in
+ * objects: a list of 100,000 serials is written for each new set.
  */
 export interface SerialRuns {
   /** The first serial of each run, ascending … */
@@ -12,7 +12,10 @@ export interface SerialRuns {
 /** No serials. */
 export const NO_RUNS: SerialRuns = { low: new Float64Array(), high: new Float64Array() };
 
-/** How a section of a key revocation list writes serials (OpenSSH PROTOCOL.krl, KRL_SECTION_CERT_SERIAL_*). */
+/**
+ * How a section of a key revocation list writes serials (OpenSSH PROTOCOL.krl,
+ * KRL_SECTION_CERT_SERIAL_*).
+ */
 export type SerialEncoding = 'list' | 'range' | 'bitmap';
 
 /** A section: which runs it writes, and how. */
@@ -30,13 +33,14 @@ const LONGEST_BITMAP = 16_384;
 const SECTION = 8 + 32;
 const SERIAL = 64;
 const RANGE_SECTION = SECTION + 2 * SERIAL;
-const BITMAP_SECTION = SECTION + SERIAL + 32 + 8; // its offset, the length of the integer, at most one byte of padding
+// its offset, the length of the integer, at most one byte of padding
+const BITMAP_SECTION = SECTION + SERIAL + 32 + 8;
 
 /**
  * Joins serials that follow one another.
  *
  * @param serials ascending, none twice
- * @throws RangeError where they are not: such a list would be read, and revoke something else
+ * @throws RangeError if they are not: such a list would be read, and revoke something else
  */
 export function serialRuns(serials: ArrayLike<number>): SerialRuns {
   const low = new Float64Array(serials.length);
@@ -54,7 +58,9 @@ export function serialRuns(serials: ArrayLike<number>): SerialRuns {
   return { low: low.subarray(0, last + 1), high: high.subarray(0, last + 1) };
 }
 
-/** Joins two columns of runs, each in the order of its first serials, so that each serial is in one. */
+/**
+ * Joins two columns of runs, each in the order of its first serials, so that each serial is in one.
+ */
 export function joinRuns(one: SerialRuns, other: SerialRuns): SerialRuns {
   const low = new Float64Array(one.low.length + other.low.length);
   const high = new Float64Array(low.length);
@@ -75,13 +81,15 @@ export function joinRuns(one: SerialRuns, other: SerialRuns): SerialRuns {
 }
 
 /**
- * Divides serials into sections so that all of them together are as small as can be: a list for scattered serials, a
- * range for many in a row, a bitmap for serials that lie close. One pass: up to each run it knows the cheapest way to write
- * everything, if that run is written as a list, as a range or in a bitmap, and what it was made of.
+ * Divides serials into sections so that all of them together are as small as can be: a list for
+ * scattered serials, a range for many in a row, a bitmap for serials that lie close. One pass: up
+ * to each run it knows the cheapest way to write everything, if that run is written as a list, as a
+ * range or in a bitmap, and what it was made of.
  */
 export function chooseSections({ low, high }: SerialRuns): SerialSection[] {
   const chosen = new Uint8Array(low.length); // the cheapest of the three, for each run …
-  const joinsList = new Uint8Array(low.length); // … and whether its list or bitmap goes on from the run before
+  // … and whether its list or bitmap goes on from the run before
+  const joinsList = new Uint8Array(low.length);
   const joinsBitmap = new Uint8Array(low.length);
   let cheapest = 0;
   let list = Infinity;

@@ -9,20 +9,31 @@ export interface UserCertificate {
   readonly nonce: Buffer;
   readonly serial: bigint;
   readonly keyId: string;
-  /** The accounts that the certificate opens. It is never empty, since OpenSSH accepts an empty list for every account. */
+  /**
+   * The accounts that the certificate opens. It is never empty, since OpenSSH accepts an empty list
+   * for every account.
+   */
   readonly principals: readonly string[];
   /** Inclusive; whole seconds count. */
   readonly validAfter: Date;
   /** Exclusive; whole seconds count. */
   readonly validBefore: Date;
-  /** True for a key whose security key demands its PIN or fingerprint; sshd then refuses a signature without it. */
+  /**
+   * True for a key whose security key demands its PIN or fingerprint; sshd then refuses a signature
+   * without it.
+   */
   readonly verifyRequired?: boolean;
 }
 
-/** A key of the authority that signs: its public half in the SSH wire encoding, and its signatures. */
+/**
+ * A key of the authority that signs: its public half in the SSH wire encoding, and its signatures.
+ */
 export interface SigningAuthority {
   readonly publicBlob: Buffer;
-  /** Signs the bytes: 64 bytes of Ed25519 (RFC 8032), or r and s of ECDSA with P-256 and SHA-256, 32 bytes each. */
+  /**
+   * Signs the bytes: 64 bytes of Ed25519 (RFC 8032), or r and s of ECDSA with P-256 and SHA-256, 32
+   * bytes each.
+   */
   sign(message: Buffer): Promise<Buffer>;
 }
 
@@ -39,10 +50,15 @@ const CERTIFICATE_TYPES: Record<SshKeyType, string> = {
 const USER_CERTIFICATE = uint32(1); // SSH2_CERT_TYPE_USER
 const NOTHING = sshString('');
 
-/** The one critical option of this service. A server that does not know it refuses the certificate. */
+/**
+ * The one critical option of this service. A server that does not know it refuses the certificate.
+ */
 const VERIFY_REQUIRED = sshString(sshStrings(['verify-required', '']));
 
-/** The extensions of every certificate, in the lexical order the format demands; each has an empty value. */
+/**
+ * The extensions of every certificate, in the lexical order the format demands; each has an empty
+ * value.
+ */
 const EXTENSIONS = sshString(
   sshStrings(
     [
@@ -56,8 +72,8 @@ const EXTENSIONS = sshString(
 );
 
 /**
- * Signs an OpenSSH v01 user certificate (OpenSSH PROTOCOL.certkeys) for any accepted key type: five `permit-*`
- * extensions, and no critical option but `verify-required`.
+ * Signs an OpenSSH v01 user certificate (OpenSSH PROTOCOL.certkeys) for any accepted key type: five
+ * `permit-*` extensions, and no critical option but `verify-required`.
  * @returns the line `type base64`, as a `-cert.pub` file holds it
  */
 export async function signUserCertificate(
@@ -88,7 +104,10 @@ export async function signUserCertificate(
   return `${type} ${Buffer.concat([signed, sshString(signature)]).toString('base64')}`;
 }
 
-/** Encodes a signature by the type of its key: Ed25519 as it is (RFC 8709 §6), ECDSA as two integers (RFC 5656 §3.1.2). */
+/**
+ * Encodes a signature by the type of its key: Ed25519 as it is (RFC 8709 §6), ECDSA as two integers
+ * (RFC 5656 §3.1.2).
+ */
 function encodeSignature(publicBlob: Buffer, signature: Buffer): Buffer {
   const type = keyTypeOf(publicBlob);
   if (type === 'ssh-ed25519') return sshStrings([type, signature]);

@@ -1,11 +1,14 @@
-/** The bytes are no valid SSH wire encoding; the message says what is wrong and carries none of them. */
+/**
+ * The bytes are no valid SSH wire encoding; the message says what is wrong and carries none of
+ * them.
+ */
 export class SshFormatError extends Error {
   override readonly name = 'SshFormatError';
 }
 
 /**
- * Reads the SSH wire encoding (RFC 4251 §5) front to back. Every length is checked against what is there, so hostile
- * bytes end in an {@link SshFormatError}, never in a read past the end.
+ * Reads the SSH wire encoding (RFC 4251 §5) front to back. Every length is checked against what is
+ * there, so hostile bytes end in an {@link SshFormatError}, never in a read past the end.
  */
 export class SshReader {
   readonly #bytes: Buffer;
@@ -37,7 +40,10 @@ export class SshReader {
     return this.bytes(this.uint32());
   }
 
-  /** @returns the strings that lie one behind the other in a string, as certificates nest their lists */
+  /**
+   * @returns the strings that lie one behind the other in a string, as certificates nest their
+   * lists
+   */
   strings(): Buffer[] {
     const list = new SshReader(this.string());
     const found: Buffer[] = [];
@@ -50,7 +56,9 @@ export class SshReader {
     return this.string().toString('latin1');
   }
 
-  /** @returns the magnitude of a positive integer in its one shortest form, without the sign byte */
+  /**
+   * @returns the magnitude of a positive integer in its one shortest form, without the sign byte
+   */
   mpint(): Buffer {
     const value = this.string();
     const [first = 0, second = 0] = value;
@@ -89,7 +97,10 @@ export function sshString(value: Uint8Array | string): Buffer {
   return encoded;
 }
 
-/** Encodes a positive integer (RFC 4251 §5) of these big-endian bytes: shortest form, with a byte of zero before a highest bit. */
+/**
+ * Encodes a positive integer (RFC 4251 §5) of these big-endian bytes: shortest form, with a byte of
+ * zero before a highest bit.
+ */
 export function sshMpint(bytes: Buffer): Buffer {
   const first = bytes.findIndex((byte) => byte !== 0);
   const magnitude = first === -1 ? bytes.subarray(bytes.length) : bytes.subarray(first);

@@ -12,7 +12,7 @@ describe('an Ed25519 public key (RFC 8032 §5.1.3)', () => {
     }
   });
 
-  // The eight points of small order, with both signs where a sign bit is possible.
+  // The eight points of small order, with both signs if a sign bit is possible.
   it.each([
     '0100000000000000000000000000000000000000000000000000000000000000',
     'ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f',

@@ -187,7 +187,8 @@ describe('OpenSSH PROTOCOL.krl, the serials', () => {
     let serial = START;
     const serials = evenly(100_000, 0).map(() => (serial += 1 + Math.floor(random() * 600_000)));
     const times = evenly(7, 0).map(() => {
-      const begin = process.threadCpuUsage(); // the processor's time, since other processes share the machine
+      // the processor's time, since other processes share the machine
+      const begin = process.threadCpuUsage();
       encode(serials);
       return process.threadCpuUsage(begin).user / 1000;
     });

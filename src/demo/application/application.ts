@@ -47,7 +47,10 @@ export class DemoApplication {
     return `${this.url}/callback`;
   }
 
-  /** Starts the application. It refuses every sign-in until {@link connect}. @param port 0 for a free one */
+  /**
+   * Starts the application. It refuses every sign-in until {@link connect}. @param port 0 for a
+   * free one
+   */
   static async start(port: number): Promise<DemoApplication> {
     const server = createServer();
     const bound = await listenOnLoopback(server, port);
@@ -133,7 +136,10 @@ export class DemoApplication {
     return (await this.#relyingParty?.isActive(user)) === true ? 'signed-in' : 'ended';
   }
 
-  /** The cookie is named after the port, since browsers send the cookies of a host to all of its ports. */
+  /**
+   * The cookie is named after the port, since browsers send the cookies of a host to all of its
+   * ports.
+   */
   #browserOf(request: IncomingMessage): Pick<Visit, 'browser' | 'cookie'> {
     const name = `demo_application_${new URL(this.url).port}`;
     const id = parseCookie(request.headers.cookie ?? '')[name] ?? '';

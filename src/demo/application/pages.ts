@@ -18,7 +18,10 @@ export function signedOutPage(problem = ''): PlainPage {
   };
 }
 
-/** Builds the page of a signed-in user, with the claims of the ID token. Its script watches for the end of the access. */
+/**
+ * Builds the page of a signed-in user, with the claims of the ID token. Its script watches for the
+ * end of the access.
+ */
 export function signedInPage(claims: Readonly<Record<string, unknown>>): PlainPage {
   const rows = Object.entries(claims).map(
     ([name, value]) => `

@@ -22,7 +22,10 @@ export interface ApplicationUser {
   readonly claims: Readonly<Record<string, unknown>>;
 }
 
-/** The application's own address, so that its questions count apart from those of the visitor's browser. */
+/**
+ * The application's own address, so that its questions count apart from those of the visitor's
+ * browser.
+ */
 const ADDRESS = '192.0.2.11';
 
 /** An OpenID Connect relying party: authorization code flow with PKCE, state and nonce. */
@@ -64,7 +67,10 @@ export class RelyingParty {
     });
   }
 
-  /** Exchanges the code of an answer, and verifies the ID token. @throws Error for an answer that is not valid */
+  /**
+   * Exchanges the code of an answer, and verifies the ID token. @throws Error for an answer that is
+   * not valid
+   */
   async complete(answer: URL, pending: PendingSignIn): Promise<ApplicationUser> {
     const tokens = await client.authorizationCodeGrant(this.configuration, answer, {
       pkceCodeVerifier: pending.codeVerifier,

@@ -4,8 +4,8 @@ import { BrowserKey } from './browser-key.js';
 
 /**
  * Offers a software key in place of the browser's own: /static/demo/software-key.{js,css} and
- * /demo/software-key/{create,get}. Only the demo's composition has it. It weakens no check of the service, which still
- * requires an attestation that its composition trusts.
+ * /demo/software-key/{create,get}. Only the demo's composition has it. It weakens no check of the
+ * service, which still requires an attestation that its composition trusts.
  */
 @Module({})
 export class BrowserKeyModule {

@@ -15,8 +15,8 @@ import type {
 const MOST_ACCOUNTS = 6;
 
 /**
- * The one software key that the pages of the demo share. Its state is written after every use, so that it can log in
- * after a restart too.
+ * The one software key that the pages of the demo share. Its state is written after every use, so
+ * that it can log in after a restart too.
  */
 export class BrowserKey {
   constructor(
@@ -30,12 +30,18 @@ export class BrowserKey {
     return this.key.accounts.slice(0, MOST_ACCOUNTS);
   }
 
-  /** Registers a credential. @throws DomainError invalid_request where `navigator.credentials.create()` rejects */
+  /**
+   * Registers a credential. @throws DomainError invalid_request if `navigator.credentials.create()`
+   * rejects
+   */
   create(options: CreateOptions): RegistrationResponseJSON {
     return this.#use(() => this.key.create(options, this.origin));
   }
 
-  /** Signs an assertion. @throws DomainError invalid_request where `navigator.credentials.get()` rejects */
+  /**
+   * Signs an assertion. @throws DomainError invalid_request if `navigator.credentials.get()`
+   * rejects
+   */
   get(options: GetOptions): AuthenticationResponseJSON {
     return this.#use(() => this.key.get(options, this.origin));
   }

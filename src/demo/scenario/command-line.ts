@@ -14,7 +14,10 @@ const BUNDLE = fileURLToPath(new URL('../../../dist/svc.mjs', import.meta.url));
 const CERTIFICATE = z.object({ serial: z.string(), principals: z.array(z.string()) });
 const STATUS = z.object({ user: z.object({ email: z.string() }), expires_at: z.string() });
 
-/** Logs the `svc` command in with a device code, approves it with a touch, and gets an SSH certificate with it. */
+/**
+ * Logs the `svc` command in with a device code, approves it with a touch, and gets an SSH
+ * certificate with it.
+ */
 export async function approveCommandLine(context: ScenarioContext): Promise<StepResult> {
   const { client, email } = context;
   const home = await mkdtemp(join(tmpdir(), 'svc-demo-'));

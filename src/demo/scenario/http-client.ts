@@ -23,11 +23,17 @@ const MOST_RETRIES = 3;
 const JSON_TYPE = 'application/json';
 const FORM = 'application/x-www-form-urlencoded';
 
-/** An HTTP client that behaves like a browser: it keeps cookies, follows redirects, and retries after a 429. */
+/**
+ * An HTTP client that behaves like a browser: it keeps cookies, follows redirects, and retries
+ * after a 429.
+ */
 export class HttpClient {
   readonly #cookies = new Map<string, Map<string, Cookie>>();
 
-  /** @param address sent in X-Forwarded-For: the demo trusts this machine as a proxy, and limits are by address */
+  /**
+   * @param address sent in X-Forwarded-For: the demo trusts this machine as a proxy, and limits are
+   * by address
+   */
   constructor(
     readonly baseUrl: string,
     private readonly address?: string,
@@ -45,7 +51,10 @@ export class HttpClient {
     throw new Error(`${path} leads in a circle`);
   }
 
-  /** Follows redirects until one leads to the target, and returns that address without a request to it. */
+  /**
+   * Follows redirects until one leads to the target, and returns that address without a request to
+   * it.
+   */
   async getUntil(path: string, target: string): Promise<URL | HttpResponse> {
     let url = new URL(path, this.baseUrl);
     for (let hops = 0; hops < MOST_REDIRECTS; hops += 1) {
@@ -58,7 +67,10 @@ export class HttpClient {
     throw new Error(`${path} leads in a circle`);
   }
 
-  /** Sends a form, as OAuth clients do (RFC 6749 §3.2), and reads the successful response as the given schema. */
+  /**
+   * Sends a form, as OAuth clients do (RFC 6749 §3.2), and reads the successful response as the
+   * given schema.
+   */
   async sendForm<Schema extends z.ZodType>(
     path: string,
     fields: Readonly<Record<string, string>>,
@@ -73,7 +85,7 @@ export class HttpClient {
     return read(await this.sendWithToken(token, 'GET', path), schema);
   }
 
-  /** Sends a request with a token in the header, and JSON where there is a body. */
+  /** Sends a request with a token in the header, and JSON if there is a body. */
   sendWithToken(token: string, method: string, path: string, body?: object): Promise<HttpResponse> {
     return this.#send(
       method,
@@ -182,7 +194,10 @@ export function read<Schema extends z.ZodType>(
 
 const PROBLEM = z.object({ detail: z.string() });
 
-/** Returns an error for an unexpected response, with the reason in its problem document (RFC 9457) or error page. */
+/**
+ * Returns an error for an unexpected response, with the reason in its problem document (RFC 9457)
+ * or error page.
+ */
 export function unexpected({ url, status, headers, body }: HttpResponse): Error {
   const isJson = headers.get('content-type')?.includes('json') === true;
   const detail = isJson

@@ -5,7 +5,10 @@ import { systemRandom } from '#platform/clock/random.js';
 import { HttpClient, read, unexpected } from './http-client.js';
 import type { ScenarioContext, StepResult } from './step.js';
 
-/** The redirect URI of the demo's application. No server listens there: the step only reads the address. */
+/**
+ * The redirect URI of the demo's application. No server listens there: the step only reads the
+ * address.
+ */
 const CALLBACK = 'http://127.0.0.1/callback';
 
 const CLIENT = z.object({ client_id: z.string() });
@@ -15,7 +18,10 @@ const JWKS = z.object({ keys: z.array(z.record(z.string(), z.unknown())) });
 const REDIRECT = z.object({ redirect_to: z.string() });
 const USER_INFO = z.object({ email: z.string() });
 
-/** Registers an application, consents to it, and gets an ID token that states the use of a security key. */
+/**
+ * Registers an application, consents to it, and gets an ID token that states the use of a security
+ * key.
+ */
 export async function signInToApplication(context: ScenarioContext): Promise<StepResult> {
   const { client, email } = context;
   const application = new HttpClient(client.baseUrl, '192.0.2.6');
@@ -54,7 +60,9 @@ export async function signInToApplication(context: ScenarioContext): Promise<Ste
   };
 }
 
-/** Sends the user to the authorization endpoint, consents, and returns the code at the redirect URI. */
+/**
+ * Sends the user to the authorization endpoint, consents, and returns the code at the redirect URI.
+ */
 async function authorizationCode(
   client: HttpClient,
   { clientId, verifier, nonce }: { clientId: string; verifier: string; nonce: string },

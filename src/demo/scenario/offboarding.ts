@@ -46,7 +46,10 @@ export async function provisionColleague(context: ScenarioContext): Promise<Step
   };
 }
 
-/** Deletes the user by SCIM. Before the response the session has ended and the certificate is revoked. */
+/**
+ * Deletes the user by SCIM. Before the response the session has ended and the certificate is
+ * revoked.
+ */
 export async function deleteColleague(context: ScenarioContext): Promise<StepResult> {
   const { client, colleague } = context;
   if (!colleague) throw new Error('there is no colleague to delete');
@@ -66,7 +69,9 @@ export async function deleteColleague(context: ScenarioContext): Promise<StepRes
   }
 }
 
-/** Signs the colleague in at an own browser, and enrolls the same software key for the new account. */
+/**
+ * Signs the colleague in at an own browser, and enrolls the same software key for the new account.
+ */
 async function enrolledClient(context: ScenarioContext, email: string): Promise<HttpClient> {
   const { client, key, provider = '' } = context;
   const colleague = new HttpClient(client.baseUrl, '192.0.2.7');

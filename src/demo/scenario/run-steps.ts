@@ -8,7 +8,8 @@ export type StepOutcome = { readonly name: string; readonly ms: number } & (
 );
 
 /**
- * Runs the steps in order. Each step builds on the earlier ones: after the first failure the others are not tried.
+ * Runs the steps in order. Each step builds on the earlier ones: after the first failure the others
+ * are not tried.
  *
  * @param onOutcome receives the outcome of every step as it ends
  */

@@ -9,7 +9,10 @@ export interface ScenarioContext {
   readonly email: string;
   /** The software key of this user. */
   readonly key: SoftwareKey;
-  /** The slug of the demo's own identity provider; undefined where the environment names other providers. */
+  /**
+   * The slug of the demo's own identity provider; undefined if the environment names other
+   * providers.
+   */
   readonly provider: string | undefined;
   ssh?: SshCredential;
   colleague?: Colleague;

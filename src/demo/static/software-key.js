@@ -1,5 +1,5 @@
-// Replaces `navigator.credentials` by the demo's software key while the checkbox on the page is ticked. Only the demo
-// serves this file.
+// Replaces `navigator.credentials` by the demo's software key while the checkbox on the page is
+// ticked. Only the demo serves this file.
 
 import { sendJson } from '../api.js';
 
@@ -56,7 +56,10 @@ function showChoice() {
   return made;
 }
 
-/** Offers the accounts of the key where there is no session, as a browser does for a key with several: one press logs in. */
+/**
+ * Offers the accounts of the key if there is no session, as a browser does for a key with several:
+ * one press logs in.
+ */
 async function showAccounts() {
   const login = document.querySelector('form[data-ceremony="login"]');
   if (!login || document.documentElement.dataset.session) return;

@@ -1,5 +1,5 @@
-// The page of the demo on which a person leaves: sends the two acts, and shows access and audit log as they change. Only the demo
-// serves this file.
+// The page of the demo on which a person leaves: sends the two acts, and shows access and audit log
+// as they change. Only the demo serves this file.
 
 import { onSubmit, sendJson } from '../api.js';
 import { localTime } from '../page.js';
@@ -34,7 +34,7 @@ setInterval(() => {
   if (follow.checked && !document.hidden) void look();
 }, INTERVAL);
 
-/** Looks more often while the access ends, also where the visitor stopped following. */
+/** Looks more often while the access ends, also if the visitor stopped following. */
 async function untilAllEnded() {
   while (live.querySelector('[data-open="true"]')) {
     await new Promise((resolve) => setTimeout(resolve, INTERVAL / 4));

@@ -55,7 +55,10 @@ export function entrance(slug: string, tour: ReadyTour): Entrance | undefined {
   return { slug, name, lead, steps: stepsOf(tour) };
 }
 
-/** Returns the link that signs a person in at the demo's provider, and leads to a page after the touch of the key. */
+/**
+ * Returns the link that signs a person in at the demo's provider, and leads to a page after the
+ * touch of the key.
+ */
 export function signInLink(
   { provider }: Pick<ReadyTour, 'provider'>,
   { email, name }: ReadyPerson,

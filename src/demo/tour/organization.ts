@@ -56,13 +56,19 @@ export interface TourEvent {
   readonly sentence: string;
 }
 
-/** The addresses from which the demo sends requests of its own, so that they count apart from the visitor's. */
+/**
+ * The addresses from which the demo sends requests of its own, so that they count apart from the
+ * visitor's.
+ */
 const ADDRESSES = { admin: '192.0.2.20', scim: '192.0.2.21' };
 const FIRST_ADDRESS = 30;
 const KEY_NAME = 'The demo’s software key';
 const USER_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:User';
 
-/** The organization of the ready-made people, prepared and read through the HTTP interface of the service. */
+/**
+ * The organization of the ready-made people, prepared and read through the HTTP interface of the
+ * service.
+ */
 export class TourOrganization {
   readonly #admin: HttpClient;
   readonly #provisioner: HttpClient;
@@ -72,7 +78,9 @@ export class TourOrganization {
     this.#provisioner = new HttpClient(parts.baseUrl, ADDRESSES.scim);
   }
 
-  /** Makes what is missing: the organization by its admin, a SCIM token, the other people, and keys. */
+  /**
+   * Makes what is missing: the organization by its admin, a SCIM token, the other people, and keys.
+   */
   async prepare(): Promise<void> {
     await this.#logIn(this.#admin, READY.admin);
     if (!(await this.#hasToken())) await this.#makeToken();
@@ -92,7 +100,7 @@ export class TourOrganization {
     if (created.status !== 201) throw unexpected(created);
   }
 
-  /** Deletes a person by SCIM. @returns false where the person is gone already */
+  /** Deletes a person by SCIM. @returns false if the person is gone already */
   async remove({ email }: ReadyPerson): Promise<boolean> {
     const id = await this.#idOf(email);
     if (id === undefined) return false;
@@ -101,7 +109,9 @@ export class TourOrganization {
     return deleted.status === 204;
   }
 
-  /** Signs a person in upstream and logs in with the key; a person without a key enrolls it first. */
+  /**
+   * Signs a person in upstream and logs in with the key; a person without a key enrolls it first.
+   */
   async logIn(person: ReadyPerson): Promise<HttpClient> {
     const address = `192.0.2.${FIRST_ADDRESS + READY_PEOPLE.indexOf(person)}`;
     const client = new HttpClient(this.parts.baseUrl, address);
@@ -118,7 +128,10 @@ export class TourOrganization {
     return shownEvents(await this.#admin.get(path));
   }
 
-  /** Returns the application at a port; registers it in the first run, and where its address has changed. */
+  /**
+   * Returns the application at a port; registers it in the first run, and if its address has
+   * changed.
+   */
   async application(port: number, redirectUri: string): Promise<StoredApplication> {
     const stored = this.parts.data().application;
     if (stored?.port === port) {

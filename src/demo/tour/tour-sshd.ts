@@ -21,7 +21,10 @@ const REFRESH_INTERVAL = 2000;
 /** The address of its requests, so that they count apart from those of the visitor's browser. */
 const ADDRESS = '192.0.2.23';
 
-/** The sshd that the visitor logs in to, which fetches the list of revoked certificates every two seconds. */
+/**
+ * The sshd that the visitor logs in to, which fetches the list of revoked certificates every two
+ * seconds.
+ */
 export class TourSshd {
   readonly #ending = new AbortController();
   readonly #client: HttpClient;

@@ -9,7 +9,10 @@ import { Views } from '#platform/http/views/views.service.js';
 import { TourController } from './tour.controller.js';
 import { Tour } from './tour.js';
 
-/** Serves the tour at `/demo`, and ends what it started with the application. Only the demo's composition has it. */
+/**
+ * Serves the tour at `/demo`, and ends what it started with the application. Only the demo's
+ * composition has it.
+ */
 @Module({})
 export class TourModule implements OnModuleInit, OnApplicationShutdown {
   static forRoot(tour: Tour): DynamicModule {

@@ -7,7 +7,7 @@ import { Workday, type WorkdayReport } from './workday.js';
 
 /** The parts that the tour is made with. */
 export interface TourParts extends Omit<OrganizationParts, 'provider'> {
-  /** Undefined where the environment names other providers than the demo's own. */
+  /** Undefined if the environment names other providers than the demo's own. */
   readonly provider: string | undefined;
   readonly dataDir: string;
   readonly metricsToken: string | undefined;
@@ -20,7 +20,7 @@ export interface ReadyTour {
   readonly provider: string;
   readonly applicationUrl: string;
   readonly commands: VisitorCommands;
-  /** The programs of OpenSSH that this machine lacks; empty where the demo's sshd runs. */
+  /** The programs of OpenSSH that this machine lacks; empty if the demo's sshd runs. */
   readonly missingPrograms: readonly string[];
   readonly workday: Workday;
   readonly organization: TourOrganization;

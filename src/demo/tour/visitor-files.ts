@@ -16,7 +16,7 @@ const HOST = 'demo';
 export interface VisitorFacts {
   readonly baseUrl: string;
   readonly metricsToken: string | undefined;
-  /** The demo's sshd, where this machine has one. */
+  /** The demo's sshd, if this machine has one. */
   readonly sshd:
     { readonly port: number; readonly user: string; readonly hostKey: string } | undefined;
 }
@@ -30,8 +30,8 @@ export interface VisitorCommands {
 }
 
 /**
- * Writes the files of the visitor's commands into a folder of the demo: the `svc` command with a configuration of its own, and a
- * configuration of `ssh`. The visitor's home folder stays as it is.
+ * Writes the files of the visitor's commands into a folder of the demo: the `svc` command with a
+ * configuration of its own, and a configuration of `ssh`. The visitor's home folder stays as it is.
  */
 export async function writeVisitorFiles(
   folder: string,
@@ -88,12 +88,15 @@ Host ${HOST}
 `;
 }
 
-/** The token is in a file, since the arguments of a command are visible to every user of the machine. */
+/**
+ * The token is in a file, since the arguments of a command are visible to every user of the
+ * machine.
+ */
 function curlConfiguration({ baseUrl, metricsToken }: VisitorFacts): string {
   return `url = "${baseUrl}/metrics"\nheader = "authorization: Bearer ${metricsToken ?? ''}"\nsilent\nshow-error\n`;
 }
 
-/** Quotes a path for the shell where it needs quotes. */
+/** Quotes a path for the shell if it needs quotes. */
 function quoted(path: string): string {
   return /^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`;
 }

@@ -25,7 +25,10 @@ export interface WorkdayReport {
   readonly access: Readonly<Record<AccessKind, AccessReport>>;
 }
 
-/** One stay of the leaver: what was given, and what of it still works. A try that is late reports to the day that it began in. */
+/**
+ * One stay of the leaver: what was given, and what of it still works. A try that is late reports to
+ * the day that it began in.
+ */
 interface Day {
   readonly client: HttpClient;
   readonly serial: string;
@@ -46,7 +49,10 @@ const WATCH = { interval: 300, longest: 30_000 };
 /** The client address of public questions, so that they count apart from the visitor's. */
 const ADDRESS = '192.0.2.24';
 
-/** The access of the leaver: a session, a certificate and a sign-in at the demo application, each tried for real. */
+/**
+ * The access of the leaver: a session, a certificate and a sign-in at the demo application, each
+ * tried for real.
+ */
 export class Workday {
   readonly #public: HttpClient;
   #day: Day;
@@ -70,7 +76,10 @@ export class Workday {
     };
   }
 
-  /** Begins the day of the leaver, who is made again where the last one left: key, session, certificate, application. */
+  /**
+   * Begins the day of the leaver, who is made again if the last one left: key, session,
+   * certificate, application.
+   */
   async begin(): Promise<void> {
     const { organization, applicationUrl, sshd } = this.parts;
     await organization.provision(READY.leaver);
@@ -96,7 +105,10 @@ export class Workday {
     await this.#returning;
   }
 
-  /** Deletes the leaver by SCIM, as the identity provider of a company does, and watches the access end. */
+  /**
+   * Deletes the leaver by SCIM, as the identity provider of a company does, and watches the access
+   * end.
+   */
   async end(): Promise<void> {
     const start = systemClock.monotonic();
     if (!(await this.parts.organization.remove(READY.leaver))) return;
@@ -134,7 +146,10 @@ export class Workday {
     }
   }
 
-  /** Tries each kind of access that is open. An access that has ended is not tried again: it never comes back. */
+  /**
+   * Tries each kind of access that is open. An access that has ended is not tried again: it never
+   * comes back.
+   */
   async #lookAtAll(day: Day): Promise<void> {
     const look = async (kind: AccessKind) => {
       if (!day.open.has(kind) || (await this.#isOpen(day, kind)) || !day.open.delete(kind)) return;

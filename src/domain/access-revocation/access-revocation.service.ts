@@ -18,8 +18,8 @@ const NOTHING_LEFT: EndedBatch = { counts: {}, next: undefined };
 const BATCH = 500;
 
 /**
- * Ends the access of users, in the caller's transaction: whole or not at all. The row of the user is locked before anything
- * else; then each registered kind ends, in its order.
+ * Ends the access of users, in the caller's transaction: whole or not at all. The row of the user
+ * is locked before anything else; then each registered kind ends, in its order.
  *
  *     lock the user -> sessions with their grants, codes and tokens -> certificates
  *         -> attested SSH keys -> GitHub tokens -> applications with their tokens -> clusters
@@ -66,8 +66,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Counts what each of some events would end of a user now, also by foreign keys. A transaction that has locked the row of the user
-   * gets the numbers that the event then ends.
+   * Counts what each of some events would end of a user now, also by foreign keys. A transaction
+   * that has locked the row of the user gets the numbers that the event then ends.
    */
   async count<Scope extends RevocationScope>(
     tx: EntityManager,
@@ -89,7 +89,7 @@ export class AccessRevocation {
     return Object.fromEntries(sums) as Record<Scope, RevokedCounts>;
   }
 
-  /** Counts what an event ends of a user by foreign keys alone, where no `revoke` is called. */
+  /** Counts what an event ends of a user by foreign keys alone, if no `revoke` is called. */
   async countByForeignKey(
     tx: EntityManager,
     user: LockedUser,
@@ -123,7 +123,9 @@ export class AccessRevocation {
     return counts;
   }
 
-  /** Counts what the removal of each key of a user would end. A key that opened nothing is missing. */
+  /**
+   * Counts what the removal of each key of a user would end. A key that opened nothing is missing.
+   */
   async countByKey(tx: EntityManager, userId: string): Promise<ReadonlyMap<string, RevokedCounts>> {
     const found: CountOfKey[] = [];
     for (const revocable of this.#revocables) {
@@ -134,7 +136,10 @@ export class AccessRevocation {
     return counts;
   }
 
-  /** Ends what stands on the proof of a domain, beside the access of its users. The caller has changed the row of the domain. */
+  /**
+   * Ends what stands on the proof of a domain, beside the access of its users. The caller has
+   * changed the row of the domain.
+   */
   endOfDomain(
     tx: EntityManager,
     domain: DomainOfOrganization,
@@ -143,7 +148,10 @@ export class AccessRevocation {
     return this.#sumOfKinds((kind) => kind.revokeOfDomain?.(tx, domain, cause));
   }
 
-  /** Ends what other organizations may not have under a domain any more, because an organization has just proven it. */
+  /**
+   * Ends what other organizations may not have under a domain any more, because an organization has
+   * just proven it.
+   */
   claimDomain(
     tx: EntityManager,
     domain: DomainOfOrganization,
@@ -153,7 +161,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends what all users have on record, kind by kind, in batches. A run that is killed goes on with the next run.
+   * Ends what all users have on record, kind by kind, in batches. A run that is killed goes on with
+   * the next run.
    *
    * @param transact runs each batch in a transaction of its own
    */
@@ -185,7 +194,10 @@ export class AccessRevocation {
     return sumOf(counts);
   }
 
-  /** Revokes what users without an organization hold under a domain, once an organization owns the domain. */
+  /**
+   * Revokes what users without an organization hold under a domain, once an organization owns the
+   * domain.
+   */
   async endOfOutsiders(tx: EntityManager, domain: string, cause: RevocationCause): Promise<void> {
     for (const revocable of this.#revocables) {
       await revocable.revokeOfOutsiders?.(tx, domain, cause);

@@ -1,8 +1,8 @@
 import type { RevokedCounts } from './revocable.js';
 
 /**
- * The words for each kind of item that an act ends, by the names of the API. Pages, their scripts and the command of the operator
- * read this table.
+ * The words for each kind of item that an act ends, by the names of the API. Pages, their scripts
+ * and the command of the operator read this table.
  */
 export const ENDED_WORDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   users: ['member', 'members'],
@@ -20,7 +20,7 @@ export const ENDED_WORDS: Readonly<Record<string, readonly [one: string, many: s
 
 const LIST = new Intl.ListFormat('en-GB');
 
-/** Says what ends with an act: `2 sessions and 1 SSH certificate`. Empty where nothing ends. */
+/** Says what ends with an act: `2 sessions and 1 SSH certificate`. Empty if nothing ends. */
 export function endedWords(counts: RevokedCounts): string {
   return LIST.format(endedItems(counts));
 }

@@ -1,6 +1,9 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The events that end access of users. `domain-lost`: the organization does not own the domain of the e-mail any more. */
+/**
+ * The events that end access of users. `domain-lost`: the organization does not own the domain of
+ * the e-mail any more.
+ */
 export type RevocationScope =
   | 'account-deleted'
   | 'account-deactivated'
@@ -37,7 +40,10 @@ export interface EndedBatch {
   readonly next: string | undefined;
 }
 
-/** The items that one transaction ends where everything on record ends: few enough that it ends long before its time limit. */
+/**
+ * The items that one transaction ends if everything on record ends: few enough that it ends long
+ * before its time limit.
+ */
 export const ON_RECORD_BATCH = 5000;
 
 /** A domain of an organization. */
@@ -48,11 +54,17 @@ export interface DomainOfOrganization {
 
 /** A kind of access that a user loses with an account, or with a part of an account. */
 export interface Revocable {
-  /** The place of the kind in the order of locks: a lower number ends first. No two kinds share a number. */
+  /**
+   * The place of the kind in the order of locks: a lower number ends first. No two kinds share a
+   * number.
+   */
   readonly revocationOrder: number;
   /** The events that end the kind. A kind that ends by a foreign key does not list the event. */
   readonly revocationScopes: ReadonlySet<RevocationScope>;
-  /** The events that end the kind by a foreign key: `revoke` is not called, and {@link count} says what they end. */
+  /**
+   * The events that end the kind by a foreign key: `revoke` is not called, and {@link count} says
+   * what they end.
+   */
   readonly endedByForeignKey?: ReadonlySet<RevocationScope>;
   /** Revokes every item of some users. The caller holds the locks on their rows. */
   revoke(
@@ -61,40 +73,47 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Ends the items of all users because the database has lost commits, one batch after another. A batch locks the rows of its users
-   * first. Null for a kind that stays: a member that every kind has, so that a new kind decides.
+   * Ends the items of all users because the database has lost commits, one batch after another. A
+   * batch locks the rows of its users first. Null for a kind that stays: a member that every kind
+   * has, so that a new kind decides.
    *
    * @param from the place after the batch before; empty for the first batch
    */
   readonly revokeOnRecord:
     ((tx: EntityManager, cause: RevocationCause, from: string) => Promise<EndedBatch>) | null;
   /**
-   * Counts the valid items of a user that would end now. It reads by the same conditions as `revoke` counts by, so that a page that
-   * warns of an act and the response to the act agree. A kind without an item may leave its name out.
+   * Counts the valid items of a user that would end now. It reads by the same conditions as
+   * `revoke` counts by, so that a page that warns of an act and the response to the act agree. A
+   * kind without an item may leave its name out.
    */
   count(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
-  /** Counts the items that a foreign key ends with the row of the user, and that `revoke` leaves. */
+  /**
+   * Counts the items that a foreign key ends with the row of the user, and that `revoke` leaves.
+   */
   countByRow?(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
   /** Revokes the items of users without an organization whose e-mail address is in a domain. */
   revokeOfOutsiders?(tx: EntityManager, domain: string, cause: RevocationCause): Promise<unknown>;
   /**
-   * Ends the items that stand on the proof of a domain and belong to no user. The row of the domain has changed before, and the rows
-   * of its users are locked.
+   * Ends the items that stand on the proof of a domain and belong to no user. The row of the domain
+   * has changed before, and the rows of its users are locked.
    */
   revokeOfDomain?(
     tx: EntityManager,
     domain: DomainOfOrganization,
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
-  /** Ends the items of other organizations that this organization alone may have, since it has just proven the domain. */
+  /**
+   * Ends the items of other organizations that this organization alone may have, since it has just
+   * proven the domain.
+   */
   claimDomain?(
     tx: EntityManager,
     domain: DomainOfOrganization,
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Revokes the items that a key of the user opened. A kind that depends on a session by a foreign key does not need it. The caller
-   * holds the lock on the row of the user.
+   * Revokes the items that a key of the user opened. A kind that depends on a session by a foreign
+   * key does not need it. The caller holds the lock on the row of the user.
    */
   revokeOfKey?(
     tx: EntityManager,
@@ -102,7 +121,10 @@ export interface Revocable {
     keyId: string,
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
-  /** Counts the valid items of a user by the key that opened them, for a page that warns before the removal of a key. */
+  /**
+   * Counts the valid items of a user by the key that opened them, for a page that warns before the
+   * removal of a key.
+   */
   countByKey?(tx: EntityManager, userId: string): Promise<readonly CountOfKey[]>;
 }
 
@@ -115,12 +137,15 @@ export function sumOf(counts: readonly RevokedCounts[]): RevokedCounts {
   return sums;
 }
 
-/** Leaves out the names without an item: an audit event has them only where there were some. */
+/** Leaves out the names without an item: an audit event has them only if there were some. */
 export function withoutZeros(counts: RevokedCounts): RevokedCounts {
   return Object.fromEntries(Object.entries(counts).filter(([, n]) => n > 0));
 }
 
-/** The event of a deleted account, which ends by foreign keys what hangs on the row of the user alone. */
+/**
+ * The event of a deleted account, which ends by foreign keys what hangs on the row of the user
+ * alone.
+ */
 export const BY_DELETED_ROW: ReadonlySet<RevocationScope> = new Set(['account-deleted']);
 
 /** Returns the ids of some users. */

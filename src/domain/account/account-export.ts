@@ -7,7 +7,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 /** The rows that one statement of an export reads. */
 const BATCH = 500;
 
-/** Reads a part of an export in the share of the user, after a check that the session still lives. */
+/**
+ * Reads a part of an export in the share of the user, after a check that the session still lives.
+ */
 export type ReadPart = <Found>(work: (tx: EntityManager) => Promise<Found>) => Promise<Found>;
 
 /** The parts of an export that are read before its first byte is sent. */
@@ -18,8 +20,8 @@ export interface ExportHead {
 }
 
 /**
- * Writes an export as one JSON document. Lists that may be long are read in batches, each after the client has taken the batch
- * before, so that one batch at most is in memory.
+ * Writes an export as one JSON document. Lists that may be long are read in batches, each after the
+ * client has taken the batch before, so that one batch at most is in memory.
  */
 export async function* exportedJson(
   userId: string,
@@ -81,13 +83,17 @@ function exportedEvent(event: OwnEvent, userId: string) {
   };
 }
 
-/** The person and the machine behind an act of the operator are for the admins of the organization. */
+/**
+ * The person and the machine behind an act of the operator are for the admins of the organization.
+ */
 function withoutOperator(details: OwnEvent['details']): OwnEvent['details'] {
   const { os_user: _1, os_uid: _2, sudo_user: _3, host: _4, ...others } = details;
   return others;
 }
 
-/** Returns the address and device of an event: those of another person are not shown to the user. */
+/**
+ * Returns the address and device of an event: those of another person are not shown to the user.
+ */
 export function originFor(
   { actorId, ip, userAgent }: OwnEvent,
   userId: string,

@@ -7,7 +7,9 @@ import { OwnApplications } from './own-applications.service.js';
 import { OwnAccount } from './own-account.service.js';
 import { OwnCredentials } from './own-credentials.service.js';
 
-/** The account of a user as the user sees it: credentials, applications, activity, and an export. */
+/**
+ * The account of a user as the user sees it: credentials, applications, activity, and an export.
+ */
 @Module({
   imports: [AuditModule, DirectoryModule, SessionsModule, SignInModule],
   providers: [OwnAccount, OwnApplications, OwnCredentials],

@@ -2,7 +2,9 @@ import { IN_RANGE_SINCE } from '#domain/ssh/serials/revoked-ranges.repository.js
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The records of a user that are few: the profile, and what hangs on it. No member holds a secret. */
+/**
+ * The records of a user that are few: the profile, and what hangs on it. No member holds a secret.
+ */
 export interface HeldRecords {
   readonly profile: Readonly<Record<string, unknown>>;
   readonly keys: readonly unknown[];
@@ -63,8 +65,8 @@ export interface HeldCertificate {
 }
 
 /**
- * Lists the SSH certificates of a user below a serial, the newest first. They outlive the log of their issuance. Revoked and other
- * certificates each have an index.
+ * Lists the SSH certificates of a user below a serial, the newest first. They outlive the log of
+ * their issuance. Revoked and other certificates each have an index.
  */
 export function listHeldCertificates(
   tx: EntityManager,

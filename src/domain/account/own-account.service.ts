@@ -22,7 +22,10 @@ export interface OpenCounts {
   readonly applications: number;
 }
 
-/** The account of a user as the user sees it: what is open, what happened, and an export of all of it. */
+/**
+ * The account of a user as the user sees it: what is open, what happened, and an export of all of
+ * it.
+ */
 @Injectable()
 export class OwnAccount {
   constructor(
@@ -53,8 +56,9 @@ export class OwnAccount {
   }
 
   /**
-   * Exports everything that the service holds about a user, as parts of one JSON document. Each part is read after a check that the
-   * session still lives, in the share of the user, so that no export takes the connections of other users.
+   * Exports everything that the service holds about a user, as parts of one JSON document. Each
+   * part is read after a check that the session still lives, in the share of the user, so that no
+   * export takes the connections of other users.
    *
    * @throws DomainError unauthenticated, also from a later part
    */

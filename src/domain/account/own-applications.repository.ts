@@ -72,10 +72,11 @@ export async function countOwnAccess(
 }
 
 /**
- * Ends the grants of a user to a client with all that hangs on them, and the consent. The caller holds the row of the user, so that
- * nothing is issued meanwhile, and the sessions of the user, which the end of a session locks before the grants.
+ * Ends the grants of a user to a client with all that hangs on them, and the consent. The caller
+ * holds the row of the user, so that nothing is issued meanwhile, and the sessions of the user,
+ * which the end of a session locks before the grants.
  *
- * @returns false where there was no consent
+ * @returns false if there was no consent
  */
 export async function endOwnGrants(
   tx: EntityManager,

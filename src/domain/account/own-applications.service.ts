@@ -20,7 +20,7 @@ import {
 /** An application that a user signed in to. */
 export interface OwnApplication {
   readonly id: string;
-  /** The name of the application on one line; the client id where it has no name. */
+  /** The name of the application on one line; the client id if it has no name. */
   readonly name: string;
   readonly kind: ClientKind;
   /** The hosts to which the application is redirected. */
@@ -48,7 +48,8 @@ export class OwnApplications {
   }
 
   /**
-   * Ends the access of an application to a user, in one transaction. Of several requests one ends it.
+   * Ends the access of an application to a user, in one transaction. Of several requests one ends
+   * it.
    *
    * @throws DomainError not_found for a client without access to the user; account_inactive
    */
@@ -89,7 +90,10 @@ function ownApplication(row: OwnApplicationRow): OwnApplication {
   };
 }
 
-/** Returns the scopes of a grant, as the OAuth library keeps them: of OpenID Connect, and by resource (RFC 8707). */
+/**
+ * Returns the scopes of a grant, as the OAuth library keeps them: of OpenID Connect, and by
+ * resource (RFC 8707).
+ */
 function scopesOf({ openid, resources }: Readonly<Record<string, unknown>>): string[] {
   const scope = (openid as { scope?: unknown } | undefined)?.scope;
   const texts = [scope, ...Object.values(resources ?? {})];

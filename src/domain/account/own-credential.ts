@@ -11,14 +11,17 @@ export interface OwnCredential {
   readonly id: string;
   readonly kind: CredentialKind;
   readonly issuedAt: Date;
-  /** Null where the log has no end: a token for an application ends with its grant. */
+  /** Null if the log has no end: a token for an application ends with its grant. */
   readonly validUntil: Date | null;
   /** The time at which the user's SSH certificate was revoked. */
   readonly revokedAt: Date | null;
   /** The serial of an SSH certificate. */
   readonly serial: string | null;
   readonly principals: readonly string[];
-  /** The purpose of the credential: a role of AWS, repositories, a cluster, or scopes of an application. */
+  /**
+   * The purpose of the credential: a role of AWS, repositories, a cluster, or scopes of an
+   * application.
+   */
   readonly target: string | null;
   readonly clientId: string | null;
   readonly clientName: string | null;

@@ -36,7 +36,8 @@ export class OwnCredentials {
   /**
    * Revokes one live SSH certificate of a user. It is in the next key revocation list.
    *
-   * @throws DomainError not_found for a serial that is no live certificate of the user; account_inactive
+   * @throws DomainError not_found for a serial that is no live certificate of the user;
+   *   account_inactive
    */
   async revokeCertificate(
     user: SessionUser,

@@ -22,7 +22,10 @@ export interface OwnEvent {
   readonly place: AuditPlace;
 }
 
-/** The event in which a credential was issued; for an SSH certificate with the time of its revocation. */
+/**
+ * The event in which a credential was issued; for an SSH certificate with the time of its
+ * revocation.
+ */
 export interface IssuanceEvent extends OwnEvent {
   readonly revokedAt: Date | null;
 }
@@ -47,8 +50,8 @@ function afterPlace(after: AuditPlace | undefined): SqlFragment {
 }
 
 /**
- * Lists the events of which a user is the subject or the actor, the newest first. Each of the two searches has an index with the
- * order, and reads at most one page.
+ * Lists the events of which a user is the subject or the actor, the newest first. Each of the two
+ * searches has an index with the order, and reads at most one page.
  */
 export async function listOwnEvents(
   tx: EntityManager,
@@ -68,8 +71,9 @@ export async function listOwnEvents(
 }
 
 /**
- * Lists the events in which credentials were issued in the name of a user, the newest first. A token exchange has two events, of
- * which the one about the exchange is listed. An index has exactly these events in the order of the list.
+ * Lists the events in which credentials were issued in the name of a user, the newest first. A
+ * token exchange has two events, of which the one about the exchange is listed. An index has
+ * exactly these events in the order of the list.
  */
 export async function listOwnIssuances(
   tx: EntityManager,

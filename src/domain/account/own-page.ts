@@ -9,7 +9,7 @@ export interface OwnPage<Item> {
 /**
  * Cuts a page out of events.
  *
- * @param found one event more than the page has, where there is another page
+ * @param found one event more than the page has, if there is another page
  */
 export function pageOf<Event extends { readonly place: AuditPlace }>(
   found: readonly Event[],

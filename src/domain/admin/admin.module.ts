@@ -20,7 +20,10 @@ import { OrganizationAdmin } from './organization/organization-admin.service.js'
 import { OrganizationDomains } from './organization/organization-domains.service.js';
 import { OrganizationProviders } from './organization/organization-providers.service.js';
 
-/** The acts of admins, and the work that the service does by itself: the clean-up and the watch over the database. */
+/**
+ * The acts of admins, and the work that the service does by itself: the clean-up and the watch over
+ * the database.
+ */
 @Module({
   imports: [
     AccessRevocationModule,

@@ -4,7 +4,10 @@ import type { NotedAct } from './noted-act.js';
 /** The classes of audit events: each has its own retention. */
 export type AuditClass = 'auth' | 'oauth' | 'admin';
 
-/** Every type of audit event and its class, which decides how long it is kept. Extend it; never rename. */
+/**
+ * Every type of audit event and its class, which decides how long it is kept. Extend it; never
+ * rename.
+ */
 export const AUDIT_CLASS = {
   login_success: 'auth',
   login_failed: 'auth',

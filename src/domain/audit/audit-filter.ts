@@ -20,7 +20,10 @@ export interface AuditKeys {
 /** A filter of events: an event matches every field that is set. */
 export interface AuditFilter {
   readonly types?: readonly string[] | undefined;
-  /** Each entry is matched by the actor, the subject, or an address in the details: events outlive users. */
+  /**
+   * Each entry is matched by the actor, the subject, or an address in the details: events outlive
+   * users.
+   */
   readonly people?: readonly AuditPeople[] | undefined;
   /** The id of a client or application, or its name at the time. */
   readonly client?: string | undefined;
@@ -46,7 +49,10 @@ export interface EventFacts {
   readonly type: string;
   readonly actorId: string | null;
   readonly subjectId: string | null;
-  /** The addresses of both users, and the name of the client in the details, at the time of the event. */
+  /**
+   * The addresses of both users, and the name of the client in the details, at the time of the
+   * event.
+   */
   readonly actorEmail: string | null;
   readonly subjectEmail: string | null;
   readonly clientName: string | null;
@@ -73,6 +79,9 @@ export interface AuditRange {
 /** The events that a search found, the newest first. */
 export interface AuditFound {
   readonly rows: readonly AuditRow[];
-  /** The place that the search reached where it stopped before the end: the search continues after it. */
+  /**
+   * The place that the search reached where it stopped before the end: the search continues after
+   * it.
+   */
   readonly end: AuditPlace | undefined;
 }

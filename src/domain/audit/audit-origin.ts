@@ -2,7 +2,10 @@
 export interface AuditOrigin {
   /** The `x-fapi-interaction-id` of the request. */
   readonly requestId: string;
-  /** The client's address behind trusted proxies, without a zone index (`%eth0`); undefined where there is none. */
+  /**
+   * The client's address behind trusted proxies, without a zone index (`%eth0`); undefined if there
+   * is none.
+   */
   readonly ip: string | undefined;
   readonly userAgent: string | undefined;
 }

@@ -6,13 +6,13 @@ interface Place {
   readonly where: string;
   /** A list of values, as a `FROM` item `p (x)`: the place is read for each of them. */
   readonly each?: string;
-  /** False where the index has another order: all events of the place are read, which are few. */
+  /** False if the index has another order: all events of the place are read, which are few. */
   readonly isOrdered?: false;
 }
 
 /**
- * A field of the filter: the places that find its events, and the condition that checks an event which another field found. A field
- * without a place only checks.
+ * A field of the filter: the places that find its events, and the condition that checks an event
+ * which another field found. A field without a place only checks.
  */
 interface Criterion {
   readonly places: readonly Place[];
@@ -28,14 +28,20 @@ export interface SearchStatement {
 /** The most events that a search reads in one place to find those that match the other fields. */
 export const LOOK_BACK = 10_000;
 
-/** The most events of a network that are sorted. A network with more of them is met soon enough in the order of time. */
+/**
+ * The most events of a network that are sorted. A network with more of them is met soon enough in
+ * the order of time.
+ */
 export const FEW_OF_NETWORK = 5_000;
 
 const NEWEST_FIRST = 'ORDER BY e.created_at DESC, e.id DESC';
 /** A form without an index: otherwise the planner could scan the whole log of the organization. */
 const OF_ORGANIZATION = 'e.org_id IS NOT DISTINCT FROM $1';
 
-/** Collects the values of a statement. Its text depends on the fields that are set, never on their values. */
+/**
+ * Collects the values of a statement. Its text depends on the fields that are set, never on their
+ * values.
+ */
 class Values {
   constructor(readonly all: unknown[]) {}
 
@@ -43,11 +49,12 @@ class Values {
 }
 
 /**
- * Builds the statement of a search. The first field that is set finds the events by its indexes, and the other fields are checked
- * for at most {@link LOOK_BACK} events of each place. A row with `is_end` is the last that was checked.
+ * Builds the statement of a search. The first field that is set finds the events by its indexes,
+ * and the other fields are checked for at most {@link LOOK_BACK} events of each place. A row with
+ * `is_end` is the last that was checked.
  *
  * @param columns the columns of an event `e`
- * @param isRareNetwork true where the network of the filter has at most {@link FEW_OF_NETWORK} events
+ * @param isRareNetwork true if the network of the filter has at most {@link FEW_OF_NETWORK} events
  */
 export function searchStatement(
   columns: string,
@@ -73,10 +80,11 @@ export function searchStatement(
 }
 
 /**
- * Builds the statement that counts the events of a search by type and by section of its time. It reads at most `most` events, and
- * the sections begin where the reading stopped. Times are floating-point numbers there: `extract` would compute with decimals.
+ * Builds the statement that counts the events of a search by type and by section of its time. It
+ * reads at most `most` events, and the sections begin where the reading stopped. Times are
+ * floating-point numbers there: `extract` would compute with decimals.
  *
- * @param now the end of the last section where the filter has none
+ * @param now the end of the last section if the filter has none
  */
 export function timelineStatement(
   orgId: string,
@@ -115,7 +123,10 @@ export function timelineStatement(
   return { text, values: values.all };
 }
 
-/** The plan of a search: the places of its first field, the conditions of the others, and the range of time. */
+/**
+ * The plan of a search: the places of its first field, the conditions of the others, and the range
+ * of time.
+ */
 function planOf(
   values: Values,
   filter: AuditFilter,
@@ -224,7 +235,10 @@ function ofNetwork(network: string, bits: number): string {
     AND e.ip <= set_masklen(broadcast(${network}), ${bits})`;
 }
 
-/** Builds the statement that counts the events of a network, up to one more than {@link FEW_OF_NETWORK}. */
+/**
+ * Builds the statement that counts the events of a network, up to one more than
+ * {@link FEW_OF_NETWORK}.
+ */
 export function networkStatement(
   orgId: string,
   { text, bits }: NonNullable<AuditFilter['network']>,

@@ -13,7 +13,10 @@ import {
 import type { AuditOrigin } from './audit-origin.js';
 import type { CommittedActs } from './noted-act.js';
 
-/** A row of the audit log, as a statement writes it: each column is a value, or an SQL expression over the source of the rows. */
+/**
+ * A row of the audit log, as a statement writes it: each column is a value, or an SQL expression
+ * over the source of the rows.
+ */
 export interface AuditRecord {
   /** A new id by default, which suits one row alone. */
   readonly id?: string | SqlFragment;
@@ -21,22 +24,28 @@ export interface AuditRecord {
   readonly actorId?: string | null | SqlFragment;
   readonly subjectId?: string | null | SqlFragment;
   readonly orgId?: string | null | SqlFragment;
-  /** The origin of the request. An {@link SqlFragment} gives its three columns: request id, IP address, user agent. */
+  /**
+   * The origin of the request. An {@link SqlFragment} gives its three columns: request id, IP
+   * address, user agent.
+   */
   readonly origin: AuditOrigin | SqlFragment;
   readonly details?: object | SqlFragment;
-  /** Names that the statement has read already. A trigger looks up the names that are missing, row by row. */
+  /**
+   * Names that the statement has read already. A trigger looks up the names that are missing, row
+   * by row.
+   */
   readonly actorEmail?: SqlFragment;
   readonly subjectEmail?: SqlFragment;
   readonly clientName?: SqlFragment;
 }
 
 /**
- * Writes the `INSERT` of audit rows, for use as a statement or in a `WITH`. It is the only `INSERT` of the audit log in the product,
- * and it knows the class of each type. The statement returns the ids of the rows as `recorded`, so that the process remembers what
- * it committed.
+ * Writes the `INSERT` of audit rows, for use as a statement or in a `WITH`. It is the only `INSERT`
+ * of the audit log in the product, and it knows the class of each type. The statement returns the
+ * ids of the rows as `recorded`, so that the process remembers what it committed.
  *
- *     WITH changed AS (UPDATE … RETURNING id), audited AS (${recordAudit({ … }, fragment`FROM changed`)})
- *     SELECT id, ${RECORDED} FROM changed
+ *     WITH changed AS (UPDATE … RETURNING id), audited AS (${recordAudit({ … },
+ *     fragment`FROM changed`)}) SELECT id, ${RECORDED} FROM changed
  *
  * @param source the `FROM … WHERE …` whose rows are recorded; one row by default
  */
@@ -60,14 +69,20 @@ export const RECORDED = fragment`(SELECT array_agg(recorded) FROM audited) AS re
 const NULL = fragment`NULL`;
 const NO_NAME = fragment`NULL::text`;
 
-/** The class of a type that only the statement knows, as an SQL expression of the types of each class. */
+/**
+ * The class of a type that only the statement knows, as an SQL expression of the types of each
+ * class.
+ */
 function classOf(type: AuditType | SqlFragment): string | SqlFragment {
   if (!(type instanceof SqlFragment)) return AUDIT_CLASS[type];
   const of = (name: AuditClass) => fragment`WHEN ${type} = ANY (${typesOf(name)})`;
   return fragment`CASE ${of('auth')} THEN 'auth' ${of('oauth')} THEN 'oauth' ${of('admin')} THEN 'admin' END`;
 }
 
-/** Constants of the product, written into the text of the statement: PostgreSQL then computes with them when it plans. */
+/**
+ * Constants of the product, written into the text of the statement: PostgreSQL then computes with
+ * them when it plans.
+ */
 function typesOf(name: AuditClass): SqlFragment {
   const types = AUDIT_TYPES.filter((type) => AUDIT_CLASS[type] === name);
   return new SqlFragment([`'{${types.join(',')}}'::text[]`], []);
@@ -92,7 +107,10 @@ export class AuditLog {
     this.#listeners.push(listener);
   }
 
-  /** @param atMostEvery seconds in which one event of this type about one subject is enough; by default every event is recorded */
+  /**
+   * @param atMostEvery seconds in which one event of this type about one subject is enough; by
+   * default every event is recorded
+   */
   async record(
     tx: EntityManager,
     event: AuditEvent,

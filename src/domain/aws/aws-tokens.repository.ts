@@ -44,8 +44,9 @@ interface AwsTokenRow extends OutcomeRow {
 }
 
 /**
- * A token for AWS. It hangs on a hardware-verified session of a user of an organization, who still has the address that the token names.
- * A de-provisioning that comes first leaves no session to issue it to. One that comes second finds nothing to revoke.
+ * A token for AWS. It hangs on a hardware-verified session of a user of an organization, who still
+ * has the address that the token names. A de-provisioning that comes first leaves no session to
+ * issue it to. One that comes second finds nothing to revoke.
  */
 export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, AwsTokenRow>(
   {

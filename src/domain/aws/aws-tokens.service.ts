@@ -25,7 +25,7 @@ export interface IssuedAwsToken {
   readonly expiresIn: number;
 }
 
-/** The error where the condition of the kind does not hold. */
+/** The error if the condition of the kind does not hold. */
 const WITHHELD = ['issuance_refused', 'AWS tokens are for members of an organization.'] as const;
 
 /** Issues tokens for AWS: it records a token by one shared statement, and then has it signed. */
@@ -43,7 +43,8 @@ export class AwsTokens {
    *
    * The statement that records it also decides its issuer and the key that signs it.
    *
-   * @throws DomainError `unauthenticated`, `account_inactive`, `issuance_refused`, `issuers_not_configured` or `kms_unavailable`
+   * @throws DomainError `unauthenticated`, `account_inactive`, `issuance_refused`,
+   *   `issuers_not_configured` or `kms_unavailable`
    */
   async issue(
     session: AwsTokenSession,

@@ -4,7 +4,10 @@ import { OAuthModule } from '#domain/oauth/oauth.module.js';
 import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
 import { AwsTokens } from './aws-tokens.service.js';
 
-/** Tokens for AWS. They have no revocable row: access revocation ends the session that the next token needs. */
+/**
+ * Tokens for AWS. They have no revocable row: access revocation ends the session that the next
+ * token needs.
+ */
 @Module({
   imports: [AccessModule, OAuthModule, OrganizationsModule],
   providers: [AwsTokens],

@@ -1,4 +1,7 @@
-/** The claim from which STS takes session tags (IAM User Guide, "Passing session tags using AssumeRoleWithWebIdentity"). */
+/**
+ * The claim from which STS takes session tags (IAM User Guide, "Passing session tags using
+ * AssumeRoleWithWebIdentity").
+ */
 export const TAGS_CLAIM = 'https://aws.amazon.com/tags';
 
 /** The claim from which STS takes the source identity of a role session. */
@@ -29,7 +32,7 @@ export interface AwsTokenValues {
   readonly expiresAt: number;
 }
 
-/** Returns the source identity of a user: the e-mail where STS takes it, and otherwise the user id. */
+/** Returns the source identity of a user: the e-mail if STS takes it, and otherwise the user id. */
 export function sourceIdentityOf({ userId, email }: Pick<AwsTokenSubject, 'userId' | 'email'>) {
   return STS_NAME.test(email) ? email : userId;
 }

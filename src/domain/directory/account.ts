@@ -20,7 +20,9 @@ export interface Deprovisioning extends RevocationCause {
   readonly endedByForeignKey?: RevokedCounts;
 }
 
-/** A user whose row the transaction has locked, with the facts that a change to the account reads. */
+/**
+ * A user whose row the transaction has locked, with the facts that a change to the account reads.
+ */
 export type LockedAccount = Pick<User, 'id' | 'orgId' | 'isOrgAdmin' | 'active'>;
 
 /** A member who may become the first admin of an organization. */

@@ -50,7 +50,10 @@ export interface GivenAddress extends MemberAfterEnd {
   readonly takenFrom: string | null;
 }
 
-/** The acts of admins on the ties of members to records, and on bars. Each is a transaction that first locks the directory. */
+/**
+ * The acts of admins on the ties of members to records, and on bars. Each is a transaction that
+ * first locks the directory.
+ */
 @Injectable()
 export class MemberTies {
   constructor(
@@ -89,8 +92,9 @@ export class MemberTies {
   }
 
   /**
-   * Parts two people that an address tied: a twin from its records, a member who was taken over from the record, or two linked records.
-   * The address decides nothing for the record from then on.
+   * Parts two people that an address tied: a twin from its records, a member who was taken over
+   * from the record, or two linked records. The address decides nothing for the record from then
+   * on.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_to_part
    */
@@ -117,8 +121,8 @@ export class MemberTies {
   }
 
   /**
-   * Gives a linked record the address that is its userName. The sessions, certificates and bound identities of the user who signed in
-   * with it end.
+   * Gives a linked record the address that is its userName. The sessions, certificates and bound
+   * identities of the user who signed in with it end.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_withheld
    */
@@ -154,7 +158,10 @@ export class MemberTies {
     });
   }
 
-  /** Moves the person of a record that took the person over to a new id. What is open in the name of the record ends. */
+  /**
+   * Moves the person of a record that took the person over to a new id. What is open in the name of
+   * the record ends.
+   */
   async #moveOut(tx: EntityManager, act: MemberAct, member: Member): Promise<PartedMember> {
     const { id, email } = member;
     const { orgId } = act.admin;

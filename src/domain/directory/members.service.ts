@@ -19,7 +19,10 @@ export interface MemberAct {
   /** The id from the request: of any form, and perhaps of no member. */
   readonly memberId: string;
   readonly origin: AuditOrigin;
-  /** Refuses the act by an error, for the member as it is under the lock: the state that the admin saw is out of date. */
+  /**
+   * Refuses the act by an error, for the member as it is under the lock: the state that the admin
+   * saw is out of date.
+   */
   readonly check?: ((member: Member) => void) | undefined;
 }
 
@@ -39,9 +42,10 @@ export const SCOPE_OF_ACT = {
 } as const satisfies Record<string, RevocationScope>;
 
 /**
- * The members of an organization, and the acts of its admins on them. Each act is a transaction that first locks the admin and
- * the member, in the order of their ids, and then checks both: of two admins who demote each other, the second is refused. An
- * admin cannot act on the own account, so an organization keeps its last admin.
+ * The members of an organization, and the acts of its admins on them. Each act is a transaction
+ * that first locks the admin and the member, in the order of their ids, and then checks both: of
+ * two admins who demote each other, the second is refused. An admin cannot act on the own account,
+ * so an organization keeps its last admin.
  */
 @Injectable()
 export class Members {
@@ -65,13 +69,17 @@ export class Members {
     return this.#setAdmin(act, true);
   }
 
-  /** Takes the role of admin from a member. @throws DomainError admin_required, not_found, own_account, last_admin */
+  /**
+   * Takes the role of admin from a member. @throws DomainError admin_required, not_found,
+   * own_account, last_admin
+   */
   demote(act: MemberAct): Promise<Member> {
     return this.#setAdmin(act, false);
   }
 
   /**
-   * Ends the access of a member and keeps the account. The twins of a record end in the same way, and linked records are deactivated.
+   * Ends the access of a member and keeps the account. The twins of a record end in the same way,
+   * and linked records are deactivated.
    *
    * @throws DomainError admin_required, not_found, own_account, last_admin
    */
@@ -103,7 +111,8 @@ export class Members {
   }
 
   /**
-   * Ends the keys, sessions and certificates of a member: the member signs in and enrolls a key again.
+   * Ends the keys, sessions and certificates of a member: the member signs in and enrolls a key
+   * again.
    *
    * @throws DomainError admin_required, not_found, own_account
    */
@@ -120,7 +129,8 @@ export class Members {
   }
 
   /**
-   * Removes a member with the twins of the member. The addresses and identities stay barred until an admin readmits them.
+   * Removes a member with the twins of the member. The addresses and identities stay barred until
+   * an admin readmits them.
    *
    * @throws DomainError admin_required, not_found, own_account, last_admin
    */
@@ -132,16 +142,20 @@ export class Members {
   }
 
   /**
-   * Keeps an admin an admin until the transaction ends. It is the first lock of the transaction: users are locked before
-   * everything else.
+   * Keeps an admin an admin until the transaction ends. It is the first lock of the transaction:
+   * users are locked before everything else.
    *
-   * @throws DomainError admin_required for a demoted admin, or a session that has ended since the request came
+   * @throws DomainError admin_required for a demoted admin, or a session that has ended since the
+   *   request came
    */
   async holdAdmin(tx: EntityManager, admin: Admin): Promise<void> {
     if (!(await this.users.lockAdmin(tx, admin))) throw adminRequired();
   }
 
-  /** Does the same, but returns false instead of an error: for an act that is open to other users, too. */
+  /**
+   * Does the same, but returns false instead of an error: for an act that is open to other users,
+   * too.
+   */
   isAdminHeld(tx: EntityManager, admin: Admin): Promise<boolean> {
     return this.users.lockAdmin(tx, admin);
   }
@@ -152,7 +166,8 @@ export class Members {
   }
 
   /**
-   * Locks the admin and the member of an act until the transaction ends, and checks both. An admin is refused on the own account.
+   * Locks the admin and the member of an act until the transaction ends, and checks both. An admin
+   * is refused on the own account.
    *
    * @param others further users that the act changes, which are locked in the same order
    * @throws DomainError admin_required, not_found, own_account
@@ -180,7 +195,10 @@ export class Members {
     });
   }
 
-  /** Ends a member with all users that the end reaches, under their locks. An admin that it would reach is refused as on the own account. */
+  /**
+   * Ends a member with all users that the end reaches, under their locks. An admin that it would
+   * reach is refused as on the own account.
+   */
   async #endRecord(
     tx: EntityManager,
     act: MemberAct,
@@ -290,7 +308,8 @@ interface SessionOfUser {
 /**
  * Returns the admin of a session that a route with the scope `svc:admin` admitted.
  *
- * @throws DomainError admin_required for a user without an organization; the access rule refuses it earlier
+ * @throws DomainError admin_required for a user without an organization; the access rule refuses it
+ *   earlier
  */
 export function adminOf({ id: sessionId, user }: SessionOfUser): Admin {
   const { id, orgId } = user;

@@ -3,11 +3,17 @@ import { parseEmailAddress } from '#domain/organizations/email-address.js';
 /** An address that a record has. */
 export interface RecordAddress {
   readonly address: string;
-  /** The place in the order in which one of the addresses becomes the address to sign in with: one of {@link RANK}, or between. */
+  /**
+   * The place in the order in which one of the addresses becomes the address to sign in with: one
+   * of {@link RANK}, or between.
+   */
   readonly rank: number;
 }
 
-/** The places of addresses. Several e-mails of type `work` have the places after `onlyWork`, in their order. */
+/**
+ * The places of addresses. Several e-mails of type `work` have the places after `onlyWork`, in
+ * their order.
+ */
 export const RANK = { userName: 0, primary: 1, onlyWork: 2, severalWork: 3, first: 1000 } as const;
 
 /** The addresses that a user names. */
@@ -25,8 +31,9 @@ interface Email {
 }
 
 /**
- * Finds the addresses of a record: its userName, its primary e-mail and its e-mails of type `work`; if none of these is an address,
- * its first e-mail that is one. The function `addresses_of_record` of the database finds the same.
+ * Finds the addresses of a record: its userName, its primary e-mail and its e-mails of type `work`;
+ * if none of these is an address, its first e-mail that is one. The function `addresses_of_record`
+ * of the database finds the same.
  */
 export function addressesOf(userName: string, emails: unknown): NamedAddresses {
   const listed = (Array.isArray(emails) ? emails : []).flatMap(emailOf);

@@ -37,13 +37,17 @@ export interface RecordEnd extends Omit<RevocationCause, 'reason'> {
   readonly reason: Readonly<Record<EndKind, string>>;
   /** True for an act of an admin, whose removal SCIM does not undo. */
   readonly byAdmin: boolean;
-  /** Returns the audit event of the end of a user; more details name the records that the user ended with. */
+  /**
+   * Returns the audit event of the end of a user; more details name the records that the user ended
+   * with.
+   */
   auditOf(user: User, kind: EndKind, more: Readonly<Record<string, unknown>>): AccountAudit;
 }
 
 /**
- * Ends records together with their twins, and deactivates linked records, in the transaction of the act. The caller has locked the
- * directory of the organization; then it calls {@link RecordEnds.reach}, and locks the rows of all these users in the order of their ids.
+ * Ends records together with their twins, and deactivates linked records, in the transaction of the
+ * act. The caller has locked the directory of the organization; then it calls
+ * {@link RecordEnds.reach}, and locks the rows of all these users in the order of their ids.
  */
 @Injectable()
 export class RecordEnds {
@@ -55,7 +59,10 @@ export class RecordEnds {
     private readonly accessRevocation: AccessRevocation,
   ) {}
 
-  /** Finds the users that the end of a user ends: the user, the twins of each ended record, and linked records with their twins. */
+  /**
+   * Finds the users that the end of a user ends: the user, the twins of each ended record, and
+   * linked records with their twins.
+   */
   async reach(tx: EntityManager, id: string, kind: EndKind): Promise<EndingUser[]> {
     const found = new Map<string, EndingUser>([
       [id, { id, kind, withRecords: [], tie: undefined }],
@@ -84,8 +91,8 @@ export class RecordEnds {
   }
 
   /**
-   * Ends locked users, in the order of their ids. A user who is inactive already is not deactivated again, unless the act names the
-   * user.
+   * Ends locked users, in the order of their ids. A user who is inactive already is not deactivated
+   * again, unless the act names the user.
    *
    * @returns the sums of what ended
    */
@@ -128,7 +135,8 @@ export class RecordEnds {
   }
 
   /**
-   * Finds the users that the activation of a record activates: the record, and the twins that its end deactivated.
+   * Finds the users that the activation of a record activates: the record, and the twins that its
+   * end deactivated.
    */
   async revived(tx: EntityManager, recordId: string): Promise<string[]> {
     return [recordId, ...(await endedWith(tx, recordId))].toSorted();
@@ -152,7 +160,10 @@ export class RecordEnds {
   }
 }
 
-/** The directions in which an end goes: from a record to its twin, and over a link to a record that is active. */
+/**
+ * The directions in which an end goes: from a record to its twin, and over a link to a record that
+ * is active.
+ */
 function directionsOf(tie: RecordTie): (readonly [from: string, to: string])[] {
   const { recordId, userId, kind, isRecordActive, isUserActive } = tie;
   if (kind === 'twin') return [[recordId, userId]];

@@ -4,8 +4,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { RANK } from './record-addresses.js';
 
-// The addresses of records, and the ties of records to users who are the same person, or may be. Every write is under the lock of the
-// directory. Triggers of the database keep the addresses.
+// The addresses of records, and the ties of records to users who are the same person, or may be.
+// Every write is under the lock of the directory. Triggers of the database keep the addresses.
 
 /** A user who signs in with an address. */
 export interface AddressHolder {
@@ -44,7 +44,10 @@ export interface NewTie {
   readonly address: string;
 }
 
-/** Finds the users of an organization who sign in with one of some addresses, in the order of their ids. */
+/**
+ * Finds the users of an organization who sign in with one of some addresses, in the order of their
+ * ids.
+ */
 export async function holdersOf(
   tx: EntityManager,
   orgId: string,
@@ -74,7 +77,10 @@ export function recordsOf(
     ORDER BY a.rank, u.id`;
 }
 
-/** Returns the addresses that decide nothing for a record: those that an admin parted, and those that another user holds. */
+/**
+ * Returns the addresses that decide nothing for a record: those that an admin parted, and those
+ * that another user holds.
+ */
 export async function withoutEffect(
   tx: EntityManager,
   userId: string,
@@ -87,7 +93,10 @@ export async function withoutEffect(
   };
 }
 
-/** Returns the addresses of a record that can become its address to sign in with, the first one first. */
+/**
+ * Returns the addresses of a record that can become its address to sign in with, the first one
+ * first.
+ */
 export async function usableAddresses(tx: EntityManager, userId: string): Promise<string[]> {
   const rows = await sql<{ address: string }>(tx)`
     SELECT address FROM record_addresses
@@ -105,7 +114,10 @@ export function tiesOf(tx: EntityManager, ids: readonly string[]): Promise<Recor
     JOIN users r ON r.id = t.record_id JOIN users u ON u.id = t.user_id`;
 }
 
-/** Makes a member a twin of a record, and takes the member from the userNames. Returns false for a twin of the record. */
+/**
+ * Makes a member a twin of a record, and takes the member from the userNames. Returns false for a
+ * twin of the record.
+ */
 export async function addTwin(
   tx: EntityManager,
   { orgId, recordId, userId, address }: NewTie,
@@ -118,7 +130,10 @@ export async function addTwin(
   return added.length === 1;
 }
 
-/** Takes the place of a member among the userNames away: another user may have the address as its userName. */
+/**
+ * Takes the place of a member among the userNames away: another user may have the address as its
+ * userName.
+ */
 export async function leaveUserNames(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
     UPDATE users SET user_name = id::text
@@ -140,7 +155,10 @@ export async function rejoinUserNames(
               = u.org_id::text || u.email)`;
 }
 
-/** Links a record to the user who signs in with the userName of the record. The record is passed over at sign-ins from then on. */
+/**
+ * Links a record to the user who signs in with the userName of the record. The record is passed
+ * over at sign-ins from then on.
+ */
 export async function addLink(
   tx: EntityManager,
   { orgId, recordId, userId, address }: NewTie,
@@ -185,7 +203,10 @@ export async function forgetEnded(tx: EntityManager, userId: string): Promise<vo
     UPDATE record_ties SET ended = false WHERE user_id = ${userId} AND ended`;
 }
 
-/** Finds the twins that the end of a record deactivated, unless another record of a twin is inactive, too. */
+/**
+ * Finds the twins that the end of a record deactivated, unless another record of a twin is
+ * inactive, too.
+ */
 export async function endedWith(tx: EntityManager, recordId: string): Promise<string[]> {
   const rows = await sql<{ id: string }>(tx)`
     SELECT t.user_id AS id FROM record_ties t
@@ -242,7 +263,10 @@ export async function recordTieEvent(tx: EntityManager, event: AuditEvent): Prom
   await sql(tx)`${recordAudit(event)}`;
 }
 
-/** Tells whether a place lets an unbound record be found by the address: a primary e-mail, the only one of type `work`, or the only first. */
+/**
+ * Tells whether a place lets an unbound record be found by the address: a primary e-mail, the only
+ * one of type `work`, or the only first.
+ */
 export function bindsByMail(rank: number): boolean {
   return rank === RANK.primary || rank === RANK.onlyWork || rank === RANK.first;
 }

@@ -11,11 +11,14 @@ import { RANK } from './record-addresses.js';
 import { bindsByMail, recordsOf } from './record-ties.repository.js';
 import type { UsersRepository, User } from './users.repository.js';
 
-/** The user that an unbound identity may enter by its address, or the reason of a refusal; neither for an unknown address. */
+/**
+ * The user that an unbound identity may enter by its address, or the reason of a refusal; neither
+ * for an unknown address.
+ */
 export interface FoundRecord {
   readonly user?: User;
   readonly refusal?: string;
-  /** The records that have the address, where several have it. */
+  /** The records that have the address, if several have it. */
   readonly records?: readonly string[];
   /** True for a record whose userName is another one. */
   readonly isByMail?: boolean;
@@ -25,8 +28,9 @@ export interface FoundRecord {
  * Finds the user of an identity that is bound to none, by the address that the provider claims. The
  * caller has locked the directory of the organization, which owns the domain of the address.
  *
- * It is the record whose userName is the address; else the member who signed in with it before; else the record that has it as its
- * primary or only `work` address. A linked record is passed over. An address of several records signs in no one.
+ * It is the record whose userName is the address; else the member who signed in with it before;
+ * else the record that has it as its primary or only `work` address. A linked record is passed
+ * over. An address of several records signs in no one.
  */
 export async function findRecordOfSignIn(
   users: UsersRepository,

@@ -30,7 +30,10 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import type { AccountAudit, AdminCandidate, Deprovisioning, LockedAccount } from './account.js';
 import { UsersRepository, type User } from './users.repository.js';
 
-/** The constraints that fail when another user has an address, as an e-mail or as the userName of SCIM. */
+/**
+ * The constraints that fail when another user has an address, as an e-mail or as the userName of
+ * SCIM.
+ */
 const ADDRESS_CONSTRAINTS: ReadonlySet<string> = new Set([
   'users_email',
   'users_user_name',
@@ -50,8 +53,9 @@ export interface DirectoryConfig {
 }
 
 /**
- * Changes to the accounts of users, each in the caller's transaction. The caller locks the row of the user before it calls a
- * method that takes a locked account, and decides beforehand if the change is allowed.
+ * Changes to the accounts of users, each in the caller's transaction. The caller locks the row of
+ * the user before it calls a method that takes a locked account, and decides beforehand if the
+ * change is allowed.
  */
 @Injectable()
 export class UserDirectory {
@@ -77,7 +81,10 @@ export class UserDirectory {
     return user;
   }
 
-  /** Locks the row of an active user until the transaction ends. @throws DomainError account_inactive */
+  /**
+   * Locks the row of an active user until the transaction ends. @throws DomainError
+   * account_inactive
+   */
   async lockActive(tx: EntityManager, userId: string): Promise<User> {
     const user = await this.users.lock(tx, userId);
     if (!user?.active) throw new DomainError('account_inactive', 'This account is deactivated.');
@@ -85,8 +92,8 @@ export class UserDirectory {
   }
 
   /**
-   * Refuses a member who is bound to no identity: the organization has withdrawn the provider, or lost the domain. The caller holds the row of
-   * the user. @throws DomainError sign_in_refused
+   * Refuses a member who is bound to no identity: the organization has withdrawn the provider, or
+   * lost the domain. The caller holds the row of the user. @throws DomainError sign_in_refused
    */
   async assertBound(tx: EntityManager, { id, orgId }: Pick<User, 'id' | 'orgId'>): Promise<void> {
     if (orgId === null || (await this.users.isBound(tx, id))) return;
@@ -96,7 +103,10 @@ export class UserDirectory {
     );
   }
 
-  /** Removes a user with the keys and applications of the user. The revoked certificates stay on record. */
+  /**
+   * Removes a user with the keys and applications of the user. The revoked certificates stay on
+   * record.
+   */
   async remove(
     tx: EntityManager,
     user: LockedAccount,
@@ -109,8 +119,8 @@ export class UserDirectory {
   }
 
   /**
-   * Ends the access of a user and keeps the account with its keys and memberships. Until activation the user cannot sign in, and
-   * nothing is issued to the user or to applications of the user.
+   * Ends the access of a user and keeps the account with its keys and memberships. Until activation
+   * the user cannot sign in, and nothing is issued to the user or to applications of the user.
    */
   async deactivate(
     tx: EntityManager,
@@ -123,7 +133,10 @@ export class UserDirectory {
     );
   }
 
-  /** Ends the sessions, certificates and keys of a user. The account stays: the user enrolls a key after the next sign-in. */
+  /**
+   * Ends the sessions, certificates and keys of a user. The account stays: the user enrolls a key
+   * after the next sign-in.
+   */
   async revokeCredentials(
     tx: EntityManager,
     user: LockedAccount,
@@ -148,7 +161,9 @@ export class UserDirectory {
     return counts;
   }
 
-  /** Lets a deactivated user sign in again. Sessions and certificates that ended do not come back. */
+  /**
+   * Lets a deactivated user sign in again. Sessions and certificates that ended do not come back.
+   */
   async activate(tx: EntityManager, user: LockedAccount, audit: AccountAudit): Promise<void> {
     await this.users.setActive(tx, user.id, true);
     const acts = [{ kind: 'user_activated', userId: user.id }] as const;
@@ -156,8 +171,8 @@ export class UserDirectory {
   }
 
   /**
-   * Returns true if the provider of an identity may vouch for the account that the identity is bound to. For the address of a user that
-   * SCIM manages, SCIM vouches.
+   * Returns true if the provider of an identity may vouch for the account that the identity is
+   * bound to. For the address of a user that SCIM manages, SCIM vouches.
    */
   isVouchedAccount(user: User, { provider }: UpstreamIdentity): boolean {
     const { email, scimManaged } = user;
@@ -165,9 +180,10 @@ export class UserDirectory {
   }
 
   /**
-   * Changes the e-mail address of a user to the one that the identity provider gives, and ends what was issued under the old
-   * address. Nothing changes for a user that SCIM manages, outside the domains of the organization, or when the address is taken,
-   * has a tombstone, or is or was that of a record. The caller has locked the directory of the organization.
+   * Changes the e-mail address of a user to the one that the identity provider gives, and ends what
+   * was issued under the old address. Nothing changes for a user that SCIM manages, outside the
+   * domains of the organization, or when the address is taken, has a tombstone, or is or was that
+   * of a record. The caller has locked the directory of the organization.
    */
   async followEmail(
     tx: EntityManager,
@@ -191,8 +207,8 @@ export class UserDirectory {
   /**
    * Creates the user of an upstream identity.
    *
-   * @throws DomainError enrollment_refused when the address has an account, SCIM removed the user from the organization, or the
-   *   provider may not vouch for the domain any more
+   * @throws DomainError enrollment_refused when the address has an account, SCIM removed the user
+   *   from the organization, or the provider may not vouch for the domain any more
    */
   async create(
     tx: EntityManager,
@@ -215,7 +231,9 @@ export class UserDirectory {
     await this.#recordBinding(tx, { id, orgId }, identity, origin);
   }
 
-  /** Adds the user of certification test mode, unless the user exists. Returns the id of the user. */
+  /**
+   * Adds the user of certification test mode, unless the user exists. Returns the id of the user.
+   */
   ensureOutsider(
     tx: EntityManager,
     outsider: { readonly id: string; readonly email: string; readonly name: string },
@@ -223,15 +241,20 @@ export class UserDirectory {
     return this.users.ensureOutsider(tx, outsider);
   }
 
-  /** Returns true when SCIM removed the user of an identity, or of its address, from the organization. */
+  /**
+   * Returns true when SCIM removed the user of an identity, or of its address, from the
+   * organization.
+   */
   isRemoved(tx: EntityManager, orgId: string, identity: UpstreamIdentity): Promise<boolean> {
     return forbidsNewMember(tx, orgId, identity);
   }
 
   /**
-   * Binds an upstream identity to a locked member. Returns false when the identity is bound already, or the member is.
+   * Binds an upstream identity to a locked member. Returns false when the identity is bound
+   * already, or the member is.
    *
-   * @param isFurther true for a member who has just proven the own key, and may have identities of several providers
+   * @param isFurther true for a member who has just proven the own key, and may have identities of
+   *   several providers
    */
   async bind(
     tx: EntityManager,
@@ -247,7 +270,10 @@ export class UserDirectory {
     return true;
   }
 
-  /** Founds the organization of a domain and revokes what users without an organization hold under the domain. */
+  /**
+   * Founds the organization of a domain and revokes what users without an organization hold under
+   * the domain.
+   */
   async foundOrganization(
     tx: EntityManager,
     domain: string,
@@ -262,7 +288,10 @@ export class UserDirectory {
     return id;
   }
 
-  /** Makes the founder the first admin of an organization. With SVC_BOOTSTRAP_ADMINS the list alone decides, at login. */
+  /**
+   * Makes the founder the first admin of an organization. With SVC_BOOTSTRAP_ADMINS the list alone
+   * decides, at login.
+   */
   async appointFounder(
     tx: EntityManager,
     candidate: AdminCandidate,
@@ -274,8 +303,9 @@ export class UserDirectory {
   }
 
   /**
-   * Makes a member of SVC_BOOTSTRAP_ADMINS the admin of an organization without an active admin. The organization must own the
-   * domain of the address: an identity provider can give a user any address.
+   * Makes a member of SVC_BOOTSTRAP_ADMINS the admin of an organization without an active admin.
+   * The organization must own the domain of the address: an identity provider can give a user any
+   * address.
    */
   async appointListed(
     tx: EntityManager,
@@ -309,7 +339,10 @@ export class UserDirectory {
     }
   }
 
-  /** SCIM may leave an organization without an admin. The next user who signs in does not become one. */
+  /**
+   * SCIM may leave an organization without an admin. The next user who signs in does not become
+   * one.
+   */
   async #warnOfLastAdmin(tx: EntityManager, user: LockedAccount): Promise<void> {
     const { id: userId, orgId } = user;
     if (orgId === null || !user.isOrgAdmin || !user.active) return;

@@ -30,7 +30,10 @@ export interface TiesOfMember {
   readonly sharedAddress: string | null;
 }
 
-/** The condition of a row `a` of `record_addresses` whose address several records have, and none as its userName. */
+/**
+ * The condition of a row `a` of `record_addresses` whose address several records have, and none as
+ * its userName.
+ */
 export const IS_SHARED = fragment`a.rank IS NOT NULL AND NOT a.parted
   AND EXISTS (SELECT FROM record_addresses b WHERE b.org_id = a.org_id AND b.address = a.address
               AND b.user_id <> a.user_id AND b.rank IS NOT NULL AND NOT b.parted)
@@ -141,7 +144,10 @@ export class UsersRepository {
     return row && user(row);
   }
 
-  /** Finds the member of an organization with an e-mail address, and locks the row until the transaction ends. */
+  /**
+   * Finds the member of an organization with an e-mail address, and locks the row until the
+   * transaction ends.
+   */
   async lockByEmail(tx: EntityManager, orgId: string, email: string): Promise<User | undefined> {
     const [row] = await sql<UserRow>(tx)`
       SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed
@@ -151,7 +157,10 @@ export class UsersRepository {
     return row && user(row);
   }
 
-  /** Finds a user and locks the row until the transaction ends: every other change, issuance or removal waits. */
+  /**
+   * Finds a user and locks the row until the transaction ends: every other change, issuance or
+   * removal waits.
+   */
   async lock(tx: EntityManager, id: string): Promise<User | undefined> {
     const [row] = await sql<UserRow>(tx)`
       SELECT u.id, u.org_id, u.email, u.name, u.is_org_admin, u.active, u.scim_managed
@@ -162,8 +171,9 @@ export class UsersRepository {
   }
 
   /**
-   * Locks members of one organization until the transaction ends, in the order of their ids. Two admins who act on each other
-   * lock the same rows in the same order, and the second sees the change of the first.
+   * Locks members of one organization until the transaction ends, in the order of their ids. Two
+   * admins who act on each other lock the same rows in the same order, and the second sees the
+   * change of the first.
    */
   async lockMembers(tx: EntityManager, orgId: string, ids: readonly string[]): Promise<void> {
     await sql(tx)`
@@ -187,7 +197,9 @@ export class UsersRepository {
     return found.length === 1;
   }
 
-  /** Returns true for an acting admin of the organization whose hardware-verified session is alive. */
+  /**
+   * Returns true for an acting admin of the organization whose hardware-verified session is alive.
+   */
   async isActingAdmin(tx: EntityManager, { id, orgId, sessionId }: Admin): Promise<boolean> {
     const found = await sql<{ id: string }>(tx)`
       SELECT u.id FROM users u JOIN sessions s ON s.user_id = u.id
@@ -197,8 +209,9 @@ export class UsersRepository {
   }
 
   /**
-   * Checks the same as `isActingAdmin`, and keeps it true until the transaction ends: it locks the row of the user, then the row
-   * of the session. Two statements, so that each condition is read under the lock.
+   * Checks the same as `isActingAdmin`, and keeps it true until the transaction ends: it locks the
+   * row of the user, then the row of the session. Two statements, so that each condition is read
+   * under the lock.
    */
   async lockAdmin(tx: EntityManager, { id, orgId, sessionId }: Admin): Promise<boolean> {
     const admins = await sql<{ id: string }>(tx)`
@@ -213,7 +226,10 @@ export class UsersRepository {
     return sessions.length === 1;
   }
 
-  /** Makes a member an admin, or takes the role away. Returns false when the member has the role already, or lacks it already. */
+  /**
+   * Makes a member an admin, or takes the role away. Returns false when the member has the role
+   * already, or lacks it already.
+   */
   async setAdmin(
     tx: EntityManager,
     { id, orgId }: { readonly id: string; readonly orgId: string },
@@ -226,7 +242,10 @@ export class UsersRepository {
     return changed.length === 1;
   }
 
-  /** Adds a user. Returns false when the organization, or the users without one, already have the e-mail address or userName. */
+  /**
+   * Adds a user. Returns false when the organization, or the users without one, already have the
+   * e-mail address or userName.
+   */
   async create(tx: EntityManager, created: NewUser): Promise<boolean> {
     const made = await sql<{ id: string }>(tx)`
       INSERT INTO users (id, org_id, email, name, given_name, family_name)
@@ -237,7 +256,10 @@ export class UsersRepository {
     return made.length === 1;
   }
 
-  /** Adds a user without an organization, unless the user exists. Returns the id of the user in both cases. */
+  /**
+   * Adds a user without an organization, unless the user exists. Returns the id of the user in both
+   * cases.
+   */
   async ensureOutsider(
     tx: EntityManager,
     { id, email, name }: Pick<NewUser, 'id' | 'email' | 'name'>,
@@ -251,9 +273,10 @@ export class UsersRepository {
   }
 
   /**
-   * Binds an upstream identity to a user. Returns false when the identity has a user, when the user has an identity of the same
-   * provider and tenant, and, unless it is a further identity, when the user has any. The caller holds the lock on the row of the
-   * user: of two identities with one e-mail, the second sees the first.
+   * Binds an upstream identity to a user. Returns false when the identity has a user, when the user
+   * has an identity of the same provider and tenant, and, unless it is a further identity, when the
+   * user has any. The caller holds the lock on the row of the user: of two identities with one
+   * e-mail, the second sees the first.
    */
   async bindIdentity(
     tx: EntityManager,
@@ -279,14 +302,20 @@ export class UsersRepository {
     return found.length === 1;
   }
 
-  /** Notes the tenant of a bound identity, which a move to another domain at Google changes. The caller holds the row of the user. */
+  /**
+   * Notes the tenant of a bound identity, which a move to another domain at Google changes. The
+   * caller holds the row of the user.
+   */
   async updateTenant(tx: EntityManager, { issuer, tenant, subject }: BoundIdentity): Promise<void> {
     await sql(tx)`
       UPDATE identities SET tenant = ${tenant}
       WHERE issuer = ${issuer} AND subject = ${subject} AND tenant <> ${tenant}`;
   }
 
-  /** Copies the parts of a name that an identity provider gives. The name of a user that SCIM manages does not change. */
+  /**
+   * Copies the parts of a name that an identity provider gives. The name of a user that SCIM
+   * manages does not change.
+   */
   async updateName(tx: EntityManager, id: string, upstream: UpstreamName): Promise<void> {
     const { name, givenName = null, familyName = null } = upstream;
     await sql(tx)`
@@ -299,7 +328,10 @@ export class UsersRepository {
           OR family_name IS DISTINCT FROM coalesce(${familyName}::text, family_name))`;
   }
 
-  /** Changes the e-mail address. Returns false when another user of the organization has the address. */
+  /**
+   * Changes the e-mail address. Returns false when another user of the organization has the
+   * address.
+   */
   async changeEmail(tx: EntityManager, id: string, email: string): Promise<boolean> {
     const changed = await sql<{ id: string }>(tx)`
       UPDATE users u SET email = ${email}, version = version + 1, updated_at = now()
@@ -316,7 +348,10 @@ export class UsersRepository {
       UPDATE users SET email = NULL, version = version + 1, updated_at = now() WHERE id = ${id}`;
   }
 
-  /** Gives a user an address to sign in with, which no other user of the organization has. The caller has locked the row. */
+  /**
+   * Gives a user an address to sign in with, which no other user of the organization has. The
+   * caller has locked the row.
+   */
   async giveEmail(tx: EntityManager, id: string, email: string): Promise<void> {
     await sql(tx)`
       UPDATE users SET email = ${email}, version = version + 1, updated_at = now() WHERE id = ${id}`;
@@ -330,8 +365,9 @@ export class UsersRepository {
   }
 
   /**
-   * Moves the person of a record to a new id: the address, the bound identities, the keys, the applications, the consents and the role
-   * of admin. The record stays with what the directory says of it. The caller has locked the row of the record.
+   * Moves the person of a record to a new id: the address, the bound identities, the keys, the
+   * applications, the consents and the role of admin. The record stays with what the directory says
+   * of it. The caller has locked the row of the record.
    */
   async movePerson(tx: EntityManager, recordId: string, newId: string): Promise<void> {
     const [moved] = await sql<{ email: string | null; is_org_admin: boolean }>(tx)`
@@ -359,7 +395,10 @@ export class UsersRepository {
     await sql(tx)`UPDATE oauth_consents SET user_id = ${newId} WHERE user_id = ${recordId}`;
   }
 
-  /** Demands a re-enrollment pass of a user, too, where one is demanded of another user: the address of the one goes to the other. */
+  /**
+   * Demands a re-enrollment pass of a user, too, if one is demanded of another user: the address of
+   * the one goes to the other.
+   */
   async copyDemandForPass(tx: EntityManager, fromId: string, toId: string): Promise<void> {
     await sql(tx)`
       INSERT INTO enrollment_passes (user_id, hash, created_by, created_at, expires_at)

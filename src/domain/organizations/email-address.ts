@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 
-/** The e-mail addresses of HTML forms (HTML Living Standard §4.10.5.1.5), within the lengths of RFC 5321 §4.5.3.1. */
+/**
+ * The e-mail addresses of HTML forms (HTML Living Standard §4.10.5.1.5), within the lengths of RFC
+ * 5321 §4.5.3.1.
+ */
 const ADDRESS = z
   .string()
   .max(254)
@@ -9,13 +12,17 @@ const ADDRESS = z
   .refine((address) => address.indexOf('@') <= 64);
 
 /**
- * Normalizes an e-mail address for storage and comparison: trimmed, ASCII letters in lower case. Other letters do not change.
+ * Normalizes an e-mail address for storage and comparison: trimmed, ASCII letters in lower case.
+ * Other letters do not change.
  */
 export function normalizeEmail(text: string): string {
   return asciiLowerCase(text.trim());
 }
 
-/** Returns the normalized address; undefined for a text that is not an address, and for quoted or non-ASCII addresses. */
+/**
+ * Returns the normalized address; undefined for a text that is not an address, and for quoted or
+ * non-ASCII addresses.
+ */
 export function parseEmailAddress(text: string): string | undefined {
   return ADDRESS.safeParse(normalizeEmail(text)).data;
 }

@@ -11,7 +11,10 @@ import { IssuerHosts } from './issuers/issuer-hosts.service.js';
 import { IssuerKeys } from './issuers/issuer-keys.service.js';
 import { OrganizationsRepository } from './organizations.repository.js';
 
-/** Organizations, their domains and their issuers. A start fails if an issuer exists and its keys cannot be opened. */
+/**
+ * Organizations, their domains and their issuers. A start fails if an issuer exists and its keys
+ * cannot be opened.
+ */
 @Module({
   imports: [AccessRevocationModule, AuditModule],
   providers: [

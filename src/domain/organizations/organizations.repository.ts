@@ -16,7 +16,7 @@ export interface Organization {
 export interface OrganizationSettings {
   readonly name: string;
   readonly membership: Membership;
-  /** True where its people may approve device codes. */
+  /** True if its people may approve device codes. */
   readonly device_grant: boolean;
 }
 
@@ -30,8 +30,8 @@ export interface ProviderTenant {
 @Injectable()
 export class OrganizationsRepository {
   /**
-   * Finds the organization that owns a domain, and if it accepts a provider and tenant. It holds an accepted provider, as
-   * {@link OrganizationsRepository.holdProvider} does.
+   * Finds the organization that owns a domain, and if it accepts a provider and tenant. It holds an
+   * accepted provider, as {@link OrganizationsRepository.holdProvider} does.
    */
   async findByDomain(
     tx: EntityManager,
@@ -46,8 +46,9 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true when an organization accepts a provider and tenant, and keeps it true until the transaction ends: a withdrawal
-   * waits, and then finds what the transaction has made. The lock comes before the lock on the row of a user, as in a withdrawal.
+   * Returns true when an organization accepts a provider and tenant, and keeps it true until the
+   * transaction ends: a withdrawal waits, and then finds what the transaction has made. The lock
+   * comes before the lock on the row of a user, as in a withdrawal.
    */
   async holdProvider(
     tx: EntityManager,
@@ -61,17 +62,18 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Locks a domain until the transaction ends, so that of two first users at once, one founds the organization and the other
-   * joins it. A unique index alone would make the second one fail.
+   * Locks a domain until the transaction ends, so that of two first users at once, one founds the
+   * organization and the other joins it. A unique index alone would make the second one fail.
    */
   async lockDomain(tx: EntityManager, domain: string): Promise<void> {
     await sql(tx)`SELECT pg_advisory_xact_lock(hashtextextended('organization ' || ${domain}, 0))`;
   }
 
   /**
-   * Locks the directory of an organization until the transaction ends. Acts that found, enroll, part or readmit a member, or change an
-   * address or `active` of one, follow each other. The lock comes before those on rows of users, and after those on a domain and a
-   * provider. What decides is read in later statements.
+   * Locks the directory of an organization until the transaction ends. Acts that found, enroll,
+   * part or readmit a member, or change an address or `active` of one, follow each other. The lock
+   * comes before those on rows of users, and after those on a domain and a provider. What decides
+   * is read in later statements.
    */
   async lockDirectory(tx: EntityManager, orgId: string): Promise<void> {
     await sql(tx)`SELECT org_id FROM directory_locks WHERE org_id = ${orgId} FOR UPDATE`;
@@ -80,7 +82,8 @@ export class OrganizationsRepository {
   /**
    * Creates the organization of a domain. It accepts the provider and tenant of its first user.
    *
-   * @param isVouched true where the operator has named the domain for the provider: the domain is proven, not only asserted
+   * @param isVouched true if the operator has named the domain for the provider: the domain is
+   *   proven, not only asserted
    */
   async create(
     tx: EntityManager,
@@ -98,7 +101,10 @@ export class OrganizationsRepository {
     return id;
   }
 
-  /** Returns true when the organization owns the domain: its primary domain, or a domain proven by DNS. */
+  /**
+   * Returns true when the organization owns the domain: its primary domain, or a domain proven by
+   * DNS.
+   */
   async ownsDomain(tx: EntityManager, orgId: string, domain: string): Promise<boolean> {
     const found = await sql<{ domain: string }>(tx)`
       SELECT domain FROM organization_domains
@@ -107,8 +113,9 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true for a domain below one that an organization has proven, if that organization does not accept the provider. Then a
-   * sign-in through the provider founds no organization for it. Of several domains above it, each counts.
+   * Returns true for a domain below one that an organization has proven, if that organization does
+   * not accept the provider. Then a sign-in through the provider founds no organization for it. Of
+   * several domains above it, each counts.
    */
   async isUnderForeignProof(
     tx: EntityManager,
@@ -125,9 +132,10 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true for a host that is, or lies below, a domain that the organization has proven; of several proven domains the nearest
-   * one decides. It stays true until the transaction ends: the loss of the domain waits, and then finds what the transaction made. Rows
-   * of users are locked before.
+   * Returns true for a host that is, or lies below, a domain that the organization has proven; of
+   * several proven domains the nearest one decides. It stays true until the transaction ends: the
+   * loss of the domain waits, and then finds what the transaction made. Rows of users are locked
+   * before.
    *
    * @param host ASCII, lower case
    */
@@ -143,8 +151,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true for a domain that an organization proved by DNS at any time. A sign-in does not found an organization for it: only
-   * another proof by DNS gives it to an organization again.
+   * Returns true for a domain that an organization proved by DNS at any time. A sign-in does not
+   * found an organization for it: only another proof by DNS gives it to an organization again.
    */
   async needsProof(tx: EntityManager, domain: string): Promise<boolean> {
     const found = await sql<{ domain: string }>(tx)`
@@ -159,7 +167,10 @@ export class OrganizationsRepository {
     return row;
   }
 
-  /** Reads the settings of an organization and locks its row until the transaction ends. Rows of users are locked before. */
+  /**
+   * Reads the settings of an organization and locks its row until the transaction ends. Rows of
+   * users are locked before.
+   */
   async lockSettings(tx: EntityManager, orgId: string): Promise<OrganizationSettings> {
     const [row] = await sql<OrganizationSettings>(tx)`
       SELECT name, membership, device_grant
@@ -168,7 +179,10 @@ export class OrganizationsRepository {
     return row;
   }
 
-  /** Changes the settings of an organization. Its row stays locked until the transaction ends: a user who joins waits. */
+  /**
+   * Changes the settings of an organization. Its row stays locked until the transaction ends: a
+   * user who joins waits.
+   */
   async changeSettings(
     tx: EntityManager,
     orgId: string,
@@ -180,8 +194,9 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Sets `scim_only` for an organization that never had a SCIM token. The row stays locked until the transaction ends, also without
-   * a change: a user who joins waits, and so does another first token.
+   * Sets `scim_only` for an organization that never had a SCIM token. The row stays locked until
+   * the transaction ends, also without a change: a user who joins waits, and so does another first
+   * token.
    *
    * @returns the membership setting before and after
    */
@@ -198,7 +213,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Claims the role of the first admin: true for exactly one caller in the lifetime of the organization.
+   * Claims the role of the first admin: true for exactly one caller in the lifetime of the
+   * organization.
    */
   async claimFirstAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
     const claimed = await sql<{ id: string }>(tx)`
@@ -209,8 +225,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Claims the role of admin in an organization without an acting admin. The row lock serializes two claims, and the second
-   * statement sees the commit of the first.
+   * Claims the role of admin in an organization without an acting admin. The row lock serializes
+   * two claims, and the second statement sees the commit of the first.
    */
   async claimVacantAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
     await this.#lock(tx, orgId);
@@ -224,8 +240,9 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true when an organization has an acting admin other than one user, whose row the caller has locked. It locks the row of
-   * the organization, so that of two last admins who leave at once, the second does not count the first.
+   * Returns true when an organization has an acting admin other than one user, whose row the caller
+   * has locked. It locks the row of the organization, so that of two last admins who leave at once,
+   * the second does not count the first.
    */
   async hasOtherAdmin(tx: EntityManager, orgId: string, userId: string): Promise<boolean> {
     await this.#lock(tx, orgId);

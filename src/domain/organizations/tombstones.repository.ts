@@ -17,7 +17,10 @@ interface ClaimedIdentity {
 
 /** The reason that bars a user. */
 export interface Bar {
-  /** The record whose userName and externalId bring the identities of the user back: the user, or the record of a twin. */
+  /**
+   * The record whose userName and externalId bring the identities of the user back: the user, or
+   * the record of a twin.
+   */
   readonly recordId: string;
   /** True for a removal by an admin: only an admin lifts the bar. */
   readonly byAdmin: boolean;
@@ -74,7 +77,10 @@ export async function liftTombstones(
   return lifted.map(({ email }) => email);
 }
 
-/** Lifts, for one user, the tombstones of the identities of a removed user with the same userName or externalId. */
+/**
+ * Lifts, for one user, the tombstones of the identities of a removed user with the same userName or
+ * externalId.
+ */
 export async function liftIdentities(
   tx: EntityManager,
   orgId: string,
@@ -88,8 +94,8 @@ export async function liftIdentities(
 }
 
 /**
- * Returns true when a sign-in must not give a user an address, because the user who had it was removed, or a record has it or ever
- * had it.
+ * Returns true when a sign-in must not give a user an address, because the user who had it was
+ * removed, or a record has it or ever had it.
  */
 export async function forbidsAddress(
   tx: EntityManager,
@@ -106,8 +112,8 @@ export async function forbidsAddress(
 }
 
 /**
- * Returns true when a sign-in must not create a member. The user of the address or of the identity was removed then, or a record
- * has the address or ever had it.
+ * Returns true when a sign-in must not create a member. The user of the address or of the identity
+ * was removed then, or a record has the address or ever had it.
  */
 export async function forbidsNewMember(
   tx: EntityManager,
@@ -123,8 +129,8 @@ export async function forbidsNewMember(
 }
 
 /**
- * Returns true when a sign-in must not bind an identity to a record, because the address or the identity is barred for it. The
- * userName of an active record is only barred by an admin.
+ * Returns true when a sign-in must not bind an identity to a record, because the address or the
+ * identity is barred for it. The userName of an active record is only barred by an admin.
  */
 export async function forbidsBinding(
   tx: EntityManager,
@@ -159,8 +165,9 @@ export async function forgetIdentity(
 }
 
 /**
- * Deletes the tombstone of an address, and those of the identities of the user who was removed with it. An address that several
- * removed users had, such as a shared mailbox, gives back the identities of the user alone whose name it was.
+ * Deletes the tombstone of an address, and those of the identities of the user who was removed with
+ * it. An address that several removed users had, such as a shared mailbox, gives back the
+ * identities of the user alone whose name it was.
  *
  * @returns the numbers of both
  */

@@ -15,7 +15,10 @@ export interface ProviderReport {
   readonly date: number | undefined;
 }
 
-/** Fetches what each configured provider publishes, as a start does, all at once. It changes nothing. */
+/**
+ * Fetches what each configured provider publishes, as a start does, all at once. It changes
+ * nothing.
+ */
 export async function checkProviders({
   providers,
   extraCaCerts,

@@ -14,7 +14,9 @@ import type { UpstreamProvider } from './upstream-provider.js';
 /** The configuration of the providers; a SAML provider needs the root secret, too. */
 export type ProvidersConfig = Pick<Config, 'http' | 'upstream'> & Partial<Pick<Config, 'secrets'>>;
 
-/** The providers that the service can use, in the configured order, and what they have in common. */
+/**
+ * The providers that the service can use, in the configured order, and what they have in common.
+ */
 export interface ConnectedProviders {
   readonly providers: ReadonlyMap<string, UpstreamProvider>;
   readonly http: UpstreamHttp;
@@ -83,8 +85,8 @@ function problemsOf(reason: unknown): readonly string[] {
 }
 
 /**
- * Loads the code of SAML and makes the parts of its providers, if there is one. Without any, no XML library is loaded and no key
- * of the service provider is made.
+ * Loads the code of SAML and makes the parts of its providers, if there is one. Without any, no XML
+ * library is loaded and no key of the service provider is made.
  */
 async function openSaml(
   config: ProvidersConfig,
@@ -127,7 +129,10 @@ function required<T>(part: T | undefined): T {
   return part;
 }
 
-/** Reports SAML providers with the issuer of another provider: users are bound to issuer and subject, and could not be told apart. */
+/**
+ * Reports SAML providers with the issuer of another provider: users are bound to issuer and
+ * subject, and could not be told apart.
+ */
 function sharedEntityIds(
   providers: readonly UpstreamProvider[],
   saml: OpenedSaml | undefined,

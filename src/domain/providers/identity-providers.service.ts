@@ -22,11 +22,19 @@ import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.
 
 /** The purpose of the state that a browser carries to a provider and back. */
 const PURPOSE = 'upstream-sign-in';
-/** The lifetime of the state in seconds: enough for a password, a second factor and a lost phone. */
+/**
+ * The lifetime of the state in seconds: enough for a password, a second factor and a lost phone.
+ */
 const STATE_TTL = 600;
-/** The path and lifetime of the cookie with a kept state: the browser sends it to the end of a SAML sign-in alone. */
+/**
+ * The path and lifetime of the cookie with a kept state: the browser sends it to the end of a SAML
+ * sign-in alone.
+ */
 export const KEPT_STATE_COOKIE = { path: '/saml/complete', maxAgeSeconds: STATE_TTL } as const;
-/** The name of the state of a sign-in that another site began: one, so that a site cannot fill the browser with cookies. */
+/**
+ * The name of the state of a sign-in that another site began: one, so that a site cannot fill the
+ * browser with cookies.
+ */
 export const OTHER_SITES_SIGN_IN = 'of_other_site';
 /** The longest state that a browser keeps in a cookie, in characters. */
 const LONGEST_KEPT_STATE = 3800;
@@ -53,7 +61,9 @@ export interface SignInStart {
   readonly loginHint?: string | undefined;
   /** The secret in the cookie of the browser: only this browser can complete the sign-in. */
   readonly browser: string;
-  /** True when a page of another site sent the browser: the user may not have started the sign-in. */
+  /**
+   * True when a page of another site sent the browser: the user may not have started the sign-in.
+   */
   readonly crossSite?: boolean;
   /** Lets the browser keep the state under a name, for a provider that does not bring it back. */
   readonly keep?: (name: string, state: string) => void;
@@ -65,7 +75,7 @@ export interface Callback {
   readonly url: URL;
   /** The secret in the cookie of the browser. */
   readonly browser: string;
-  /** The state that the browser kept; undefined where the provider brings it back. */
+  /** The state that the browser kept; undefined if the provider brings it back. */
   readonly kept?: string;
 }
 
@@ -78,7 +88,8 @@ export interface ReturnedSignIn {
   /**
    * Reads from the provider who signed in. It works once.
    *
-   * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable; the log has the cause
+   * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable; the log has the
+   *   cause
    */
   identify(): Promise<UpstreamIdentity>;
 }
@@ -105,7 +116,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   /**
    * Discovers every configured provider, all at once.
    *
-   * @param dataSource needed where a SAML provider is configured
+   * @param dataSource needed if a SAML provider is configured
    * @throws ConfigProblems with one line for each problem of each provider
    */
   static async connect(
@@ -118,7 +129,10 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     return new IdentityProviders(providers, states, http, saml);
   }
 
-  /** Lists the providers in the configured order, for the login page and for the admins of organizations. */
+  /**
+   * Lists the providers in the configured order, for the login page and for the admins of
+   * organizations.
+   */
   list(): ListedProvider[] {
     return [...this.providers.values()].map(({ slug, name, issuer, tenancy, domains }) => ({
       slug,
@@ -129,7 +143,9 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     }));
   }
 
-  /** Lists the origins to which a form may lead, for `form-action` of the Content-Security-Policy. */
+  /**
+   * Lists the origins to which a form may lead, for `form-action` of the Content-Security-Policy.
+   */
   authorizationEndpointOrigins(): string[] {
     return [...new Set([...this.providers.values()].map(({ origin }) => origin))];
   }
@@ -152,7 +168,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     const name = provider.keptUnder?.(remembered);
     if (name !== undefined) {
       if (state.length > LONGEST_KEPT_STATE) {
-        // The address after the sign-in is too long for a cookie: the sign-in ends on the first page.
+        // The address after the sign-in is too long for a cookie: the sign-in ends on the first
+        // page.
         state = await this.states.seal(PURPOSE, { ...signIn, redirectTo: '/' }, binding);
       }
       if (!keep) throw new Error(`a sign-in at ${slug} needs a browser that keeps its state`);
@@ -162,9 +179,11 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Takes the response of a SAML provider, which a browser posts without its cookies. The browser that began the sign-in resumes it.
+   * Takes the response of a SAML provider, which a browser posts without its cookies. The browser
+   * that began the sign-in resumes it.
    *
-   * @throws DomainError sign_in_failed for a response that no provider signed, or that answers no request of this service
+   * @throws DomainError sign_in_failed for a response that no provider signed, or that answers no
+   *   request of this service
    */
   async receive(encodedResponse: string): Promise<ReceivedResponse> {
     let provider: SamlUpstream | undefined;
@@ -184,8 +203,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   /**
    * Writes the metadata of this service as a SAML service provider.
    *
-   * @param slug the provider that reads it. Without it, the document has the entity id that is its own address, where a provider
-   *   knows this service by it, or else that of the first provider
+   * @param slug the provider that reads it. Without it, the document has the entity id that is its
+   *   own address, if a provider knows this service by it, or else that of the first provider
    * @throws DomainError not_found
    */
   serviceMetadata(slug: string | undefined, address: string): string {
@@ -221,7 +240,10 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     };
   }
 
-  /** Warns of a provider without limits, and reads in time what SAML providers publish: they replace keys without notice. */
+  /**
+   * Warns of a provider without limits, and reads in time what SAML providers publish: they replace
+   * keys without notice.
+   */
   onApplicationBootstrap(): void {
     for (const warning of vouchingWarnings([...this.providers.values()])) {
       new Logger('security').warn(warning);
@@ -233,7 +255,10 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     ];
   }
 
-  /** Reads the metadata of SAML providers again, and makes the next key of this service when it is due. A failure keeps what runs. */
+  /**
+   * Reads the metadata of SAML providers again, and makes the next key of this service when it is
+   * due. A failure keeps what runs.
+   */
   async refresh(): Promise<void> {
     const renewals = [
       Promise.resolve(this.saml?.spKeys.renew()),
@@ -242,7 +267,10 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     await this.#settle(renewals);
   }
 
-  /** Reads the metadata of each SAML provider whose cacheDuration is over. A failure keeps what runs. */
+  /**
+   * Reads the metadata of each SAML provider whose cacheDuration is over. A failure keeps what
+   * runs.
+   */
   async refreshDue(): Promise<void> {
     const providers = [...this.providers.values()];
     await this.#settle(providers.map((provider) => Promise.resolve(provider.refreshIfDue?.())));
@@ -261,7 +289,10 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     return this.http.close();
   }
 
-  /** Reads who signed in. The identity is in a domain for which the provider may vouch, as the settings are now. */
+  /**
+   * Reads who signed in. The identity is in a domain for which the provider may vouch, as the
+   * settings are now.
+   */
   async #identify(provider: UpstreamProvider, arrival: Arrival): Promise<UpstreamIdentity> {
     try {
       const identity = await provider.arrive(arrival);

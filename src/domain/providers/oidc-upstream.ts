@@ -22,8 +22,8 @@ import type { Arrival, Departure, Remembered, UpstreamProvider } from './upstrea
 const REMEMBERED = z.object({ nonce: z.string(), codeVerifier: z.string() });
 
 /**
- * An OpenID Connect provider: authorization code flow with PKCE (RFC 7636), nonce (OpenID Connect Core 1.0 §3.1)
- * and the `iss` response parameter (RFC 9207) where the provider sends it.
+ * An OpenID Connect provider: authorization code flow with PKCE (RFC 7636), nonce (OpenID Connect
+ * Core 1.0 §3.1) and the `iss` response parameter (RFC 9207) if the provider sends it.
  */
 export class OidcUpstream implements UpstreamProvider {
   readonly slug: string;
@@ -125,7 +125,8 @@ export class OidcUpstream implements UpstreamProvider {
   /** Redeems the code for an ID token, verifies it, and returns its claims. */
   async #redeem({ parameters, state, remembered }: Arrival): Promise<Claims> {
     const { nonce, codeVerifier } = REMEMBERED.parse(remembered);
-    // Built from the configured redirect URI, never from the Host of the request: the token endpoint compares it.
+    // Built from the configured redirect URI, never from the Host of the request: the token
+    // endpoint compares it.
     const url = new URL(`${this.redirectUri}?${parameters.toString()}`);
     const tokens = await client.authorizationCodeGrant(this.configuration, url, {
       expectedState: state,
@@ -133,7 +134,8 @@ export class OidcUpstream implements UpstreamProvider {
       pkceCodeVerifier: codeVerifier,
       idTokenExpected: true,
     });
-    // The code flow would allow TLS alone (OpenID Connect Core 1.0 §3.1.3.7). The signature is verified in addition.
+    // The code flow would allow TLS alone (OpenID Connect Core 1.0 §3.1.3.7). The signature is
+    // verified in addition.
     await this.keys.verify(tokens.id_token ?? '');
     const claims: Claims = tokens.claims() ?? {};
     assertIssuedToUs(claims, this.settings.clientId, this.clock.seconds());
@@ -168,8 +170,8 @@ async function configure(
   if (!tenantTemplate(settings.issuer)) {
     return new client.Configuration(metadata, clientId, undefined, authentication);
   }
-  // openid-client resolves `{tenantid}` only in a document from Microsoft's public host. Sovereign clouds have other hosts:
-  // the library gets the document that discovery has fetched and checked.
+  // openid-client resolves `{tenantid}` only in a document from Microsoft's public host. Sovereign
+  // clouds have other hosts: the library gets the document that discovery has fetched and checked.
   return client.discovery(ENTRA, clientId, undefined, authentication, {
     [client.customFetch]: () => Promise.resolve(Response.json(metadata)),
   });

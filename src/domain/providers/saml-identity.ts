@@ -17,7 +17,8 @@ const NAMES = [
  * Reads an identity from the subject of an accepted assertion.
  *
  * @param issuer the entity id of the provider
- * @throws DomainError sign_in_refused, naming the attribute or setting that the provider must change
+ * @throws DomainError sign_in_refused, naming the attribute or setting that the provider must
+ *   change
  */
 export function identityOf(
   subject: AssertedSubject,
@@ -53,7 +54,10 @@ function emailOf(subject: AssertedSubject, { slug, emailAttribute }: SamlProvide
   throw refused('The identity provider sent an e-mail address that is malformed.');
 }
 
-/** Refuses an address outside the domain that the provider names. The attribute never gives a user a domain that the address lacks. */
+/**
+ * Refuses an address outside the domain that the provider names. The attribute never gives a user a
+ * domain that the address lacks.
+ */
 function checkDomain(
   subject: AssertedSubject,
   { domainAttribute }: SamlProviderConfig,

@@ -45,10 +45,16 @@ export type ReceivedResponse =
       readonly error: DomainError;
     };
 
-/** The seconds for which a spent assertion is remembered: longer than any replica accepts the answered request. */
+/**
+ * The seconds for which a spent assertion is remembered: longer than any replica accepts the
+ * answered request.
+ */
 const REMEMBERED_FOR = REQUEST_TTL + 300;
 
-/** A SAML 2.0 identity provider: web browser single sign-on (SAML Profiles §4.1), which this service begins. */
+/**
+ * A SAML 2.0 identity provider: web browser single sign-on (SAML Profiles §4.1), which this service
+ * begins.
+ */
 export class SamlUpstream implements UpstreamProvider {
   readonly slug: string;
   readonly name: string;
@@ -114,8 +120,8 @@ export class SamlUpstream implements UpstreamProvider {
   }
 
   /**
-   * Verifies a response, spends its assertion, and keeps the identity for the browser that began the sign-in. A response that no key
-   * of the provider signed leaves no trace.
+   * Verifies a response, spends its assertion, and keeps the identity for the browser that began
+   * the sign-in. A response that no key of the provider signed leaves no trace.
    *
    * @throws DomainError sign_in_failed, or upstream_unavailable if the metadata has ended
    */
@@ -165,8 +171,8 @@ export class SamlUpstream implements UpstreamProvider {
   }
 
   /**
-   * Verifies the signatures of a response. A signature of an unknown key makes the service read the metadata again, because the
-   * provider may have replaced its key.
+   * Verifies the signatures of a response. A signature of an unknown key makes the service read the
+   * metadata again, because the provider may have replaced its key.
    *
    * @throws DomainError sign_in_failed, or upstream_unavailable if the metadata has ended
    */
@@ -205,7 +211,9 @@ export class SamlUpstream implements UpstreamProvider {
   }
 }
 
-/** @throws DomainError sign_in_failed if the response or its assertion is signed by none of the keys */
+/**
+ * @throws DomainError sign_in_failed if the response or its assertion is signed by none of the keys
+ */
 function verifiedAssertion(
   { document, response, assertion }: SamlResponse,
   keys: IdpMetadata['keys'],

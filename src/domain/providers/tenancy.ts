@@ -39,7 +39,8 @@ export function tenancyOf(issuer: string): Tenancy {
 }
 
 /**
- * Returns the issuer and the tenant of the identities that an organization is to accept from a provider.
+ * Returns the issuer and the tenant of the identities that an organization is to accept from a
+ * provider.
  *
  * @param tenant the tenant that an admin named
  * @throws DomainError invalid_request for a missing, a needless or a malformed tenant
@@ -77,7 +78,10 @@ export function servesTenant(
   return issuer === accepted.issuer;
 }
 
-/** Returns the issuer of the identities of a provider, with `{tenantid}` for the tenant where the issuer of each one has it. */
+/**
+ * Returns the issuer of the identities of a provider, with `{tenantid}` for the tenant if the
+ * issuer of each one has it.
+ */
 export function issuerTemplate({ issuer, tenancy }: TenantedProvider): string {
   return tenancy.kind === 'microsoft' ? (tenantTemplate(issuer) ?? issuer) : issuer;
 }

@@ -6,7 +6,9 @@ import { isMicrosoftIssuer } from './openid/microsoft-issuer.js';
 import { GOOGLE_ISSUER } from './tenancy.js';
 import { organizationDomain } from '#domain/organizations/organization-domain.js';
 
-/** A user as an identity provider vouches for the user. The shape does not depend on the protocol. */
+/**
+ * A user as an identity provider vouches for the user. The shape does not depend on the protocol.
+ */
 export interface UpstreamIdentity {
   /** The slug of the provider. */
   readonly provider: string;
@@ -20,7 +22,10 @@ export interface UpstreamIdentity {
   /** The parts of the name, when the provider sends them. */
   readonly givenName?: string;
   readonly familyName?: string;
-  /** The domain of the organization that the user joins or founds; null for a user without an organization. */
+  /**
+   * The domain of the organization that the user joins or founds; null for a user without an
+   * organization.
+   */
   readonly organizationDomain: string | null;
 }
 
@@ -80,7 +85,8 @@ function verifiedEmail(issuer: string, claims: Claims): string {
           : '`email` claim.'),
     );
   }
-  // A tenant's admin writes any address into a Microsoft `email` claim; only Microsoft itself sets `xms_edov`.
+  // A tenant's admin writes any address into a Microsoft `email` claim; only Microsoft itself sets
+  // `xms_edov`.
   if (isMicrosoft && !isTrue(claims['xms_edov'])) {
     throw refused(
       'The identity provider did not confirm that your e-mail address is verified. Its administrator must add the ' +

@@ -12,7 +12,9 @@ export interface Departure {
   readonly loginHint?: string | undefined;
 }
 
-/** A sign-in that returned from a provider: the parameters of the redirect, and the redeemed state. */
+/**
+ * A sign-in that returned from a provider: the parameters of the redirect, and the redeemed state.
+ */
 export interface Arrival {
   readonly parameters: URLSearchParams;
   readonly state: string;
@@ -35,8 +37,8 @@ export interface UpstreamProvider {
   /** Creates the secrets of a new sign-in. */
   remember(): Remembered;
   /**
-   * Returns the name under which the browser keeps the state of a sign-in. Without it, the state goes to the provider and comes
-   * back with the browser.
+   * Returns the name under which the browser keeps the state of a sign-in. Without it, the state
+   * goes to the provider and comes back with the browser.
    */
   keptUnder?(remembered: Remembered): string;
   /** Reads again what the provider publishes. A failure keeps what is known. */

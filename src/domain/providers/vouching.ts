@@ -14,7 +14,10 @@ export function namesDomain(patterns: readonly string[], domain: string): boolea
   );
 }
 
-/** Returns true for a domain that the list of a provider names. Without a list a provider names none, and may vouch for each. */
+/**
+ * Returns true for a domain that the list of a provider names. Without a list a provider names
+ * none, and may vouch for each.
+ */
 export function isNamedBy(
   providers: readonly VouchingProvider[],
   slug: string,
@@ -25,8 +28,8 @@ export function isNamedBy(
 }
 
 /**
- * Refuses an identity in a domain for which its provider may not vouch: that of the address, and that of the organization. A provider
- * that is not configured any more vouches for none.
+ * Refuses an identity in a domain for which its provider may not vouch: that of the address, and
+ * that of the organization. A provider that is not configured any more vouches for none.
  *
  * @throws DomainError with the code
  */
@@ -52,7 +55,8 @@ export function assertVouched(
 }
 
 /**
- * Warns of providers that may vouch for every domain although there are several. Each line names the variable.
+ * Warns of providers that may vouch for every domain although there are several. Each line names
+ * the variable.
  */
 export function vouchingWarnings(providers: readonly VouchingProvider[]): string[] {
   if (providers.length < 2) return [];
@@ -65,7 +69,10 @@ export function vouchingWarnings(providers: readonly VouchingProvider[]): string
     );
 }
 
-/** Returns true if a provider may vouch for the address of the account to which an identity is bound. */
+/**
+ * Returns true if a provider may vouch for the address of the account to which an identity is
+ * bound.
+ */
 export function mayVouchFor(
   providers: readonly VouchingProvider[],
   slug: string,

@@ -2,7 +2,10 @@ import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
 import type { PresentedToken } from '#platform/http/access/access-policy.js';
 import { DPOP_ALGORITHMS } from './dpop-proof.js';
 
-/** The command-line client of the service: the only OAuth client whose tokens open the APIs of the service. */
+/**
+ * The command-line client of the service: the only OAuth client whose tokens open the APIs of the
+ * service.
+ */
 export const CLI_CLIENT_ID = 'svc-cli';
 
 /** The scope of organization admins. */
@@ -11,7 +14,10 @@ export const ADMIN_SCOPE = 'svc:admin';
 /** The scope of the applications that a user manages. */
 export const APPLICATIONS_SCOPE = 'svc:applications';
 
-/** The scopes whose tokens are short and bound to a DPoP key: a stolen one would give its holder more than a credential. */
+/**
+ * The scopes whose tokens are short and bound to a DPoP key: a stolen one would give its holder
+ * more than a credential.
+ */
 const BOUND_SCOPES: ReadonlySet<string> = new Set([ADMIN_SCOPE, APPLICATIONS_SCOPE]);
 
 /** Checks whether an access token with a scope must be short and bound to a DPoP key. */
@@ -19,7 +25,10 @@ export function isBoundScope(scope: string): boolean {
   return BOUND_SCOPES.has(scope);
 }
 
-/** The scopes that a device code gives the command line at most: its user may have approved the device of a stranger. */
+/**
+ * The scopes that a device code gives the command line at most: its user may have approved the
+ * device of a stranger.
+ */
 export const DEVICE_SCOPES: ReadonlySet<string> = new Set(['openid', 'svc:credentials']);
 
 /** The permissions and bindings of an OAuth access token. */
@@ -36,7 +45,10 @@ export interface AccessToken {
   readonly x5t: string | null;
 }
 
-/** Reads the payload that the OAuth library stores for an access token. An unreadable binding matches no key. */
+/**
+ * Reads the payload that the OAuth library stores for an access token. An unreadable binding
+ * matches no key.
+ */
 export function accessToken(
   clientId: string,
   payload: Readonly<Record<string, unknown>> | null,
@@ -61,9 +73,10 @@ function binding(value: unknown): string | null {
 }
 
 /**
- * Checks that an access token opens a route of the service: a token of the command-line client, with the scope of the route,
- * under its scheme and with its client certificate. Any client can register and obtain tokens of its users; these tokens open
- * nothing here. The caller then spends the DPoP proof.
+ * Checks that an access token opens a route of the service: a token of the command-line client,
+ * with the scope of the route, under its scheme and with its client certificate. Any client can
+ * register and obtain tokens of its users; these tokens open nothing here. The caller then spends
+ * the DPoP proof.
  *
  * @param scope the scope of the route; undefined for a route that accepts no OAuth token
  * @throws DomainError unauthenticated or insufficient_scope, each with its challenge
@@ -93,12 +106,17 @@ export function assertOpens(
   }
 }
 
-/** Returns the error for a token that is not accepted (RFC 6750 §3.1, `invalid_token`), with the challenge of the scheme. */
+/**
+ * Returns the error for a token that is not accepted (RFC 6750 §3.1, `invalid_token`), with the
+ * challenge of the scheme.
+ */
 export function refusedToken(scheme: Challenge['scheme'], detail: string): DomainError {
   return new DomainError('unauthenticated', detail, { challenge: challengeOf(scheme) });
 }
 
-/** Returns the challenge of a scheme: for DPoP with the algorithms of the proofs (RFC 9449 §7.1). */
+/**
+ * Returns the challenge of a scheme: for DPoP with the algorithms of the proofs (RFC 9449 §7.1).
+ */
 export function challengeOf(scheme: Challenge['scheme']): Challenge {
   return scheme === 'DPoP' ? { scheme, algs: DPOP_ALGORITHMS } : { scheme };
 }

@@ -10,7 +10,10 @@ export const DPOP_WINDOW = 300;
 /** The request that a proof must match. */
 export interface ProvenRequest {
   readonly method: string;
-  /** The addresses of the request that the service knows, without query and fragment. Headers of the client never add one. */
+  /**
+   * The addresses of the request that the service knows, without query and fragment. Headers of the
+   * client never add one.
+   */
   readonly addresses: readonly string[];
   /** The access token of the request. */
   readonly token: string;
@@ -54,7 +57,10 @@ export async function checkDpopProof(
   return { jti, iat };
 }
 
-/** Verifies the signature with the key in the proof. Returns the claims and the thumbprint of the key; undefined when invalid. */
+/**
+ * Verifies the signature with the key in the proof. Returns the claims and the thumbprint of the
+ * key; undefined when invalid.
+ */
 async function verify(proof: string, now: number) {
   try {
     const { payload, protectedHeader } = await jwtVerify(proof, EmbeddedJWK, {

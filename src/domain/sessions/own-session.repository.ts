@@ -3,7 +3,10 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { SessionOrigin } from './session.js';
 
-/** A session that a client gets for itself, from the session of a browser in which a user authorized it. */
+/**
+ * A session that a client gets for itself, from the session of a browser in which a user authorized
+ * it.
+ */
 export interface NewOwnSession {
   readonly id: string;
   readonly tokenHash: Buffer;
@@ -21,10 +24,12 @@ export interface BrowserGrant {
 }
 
 /**
- * Opens a session for a client and moves the grant to it, by one statement that locks the user, the browser's session and the grant, in
- * this order. A grant that ends soon, because its code came twice, keeps its end. A grant that was moved already keeps its session.
+ * Opens a session for a client and moves the grant to it, by one statement that locks the user, the
+ * browser's session and the grant, in this order. A grant that ends soon, because its code came
+ * twice, keeps its end. A grant that was moved already keeps its session.
  *
- * @returns the session of the grant; undefined when the user, the browser's session or the grant has ended
+ * @returns the session of the grant; undefined when the user, the browser's session or the grant
+ *   has ended
  */
 export async function openOwnSession(
   tx: EntityManager,

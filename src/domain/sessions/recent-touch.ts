@@ -15,7 +15,7 @@ export const USER_ACCESS = {
   scope: 'svc:credentials',
 } as const;
 
-/** The same rule where a recent assertion is demanded (RFC 9470). */
+/** The same rule if a recent assertion is demanded (RFC 9470). */
 export const USER_ACCESS_BY_TOUCH = {
   ...USER_ACCESS,
   touchedWithinSeconds: RECENT_TOUCH.own,
@@ -34,8 +34,9 @@ export interface Touch {
 }
 
 /**
- * Returns true when the touch of a session is no older than so many seconds. A time ahead of this clock counts as recent: replicas
- * may differ. The session of a device has no touch of its own, however recent its approval is.
+ * Returns true when the touch of a session is no older than so many seconds. A time ahead of this
+ * clock counts as recent: replicas may differ. The session of a device has no touch of its own,
+ * however recent its approval is.
  *
  * @param now milliseconds since 1970
  */

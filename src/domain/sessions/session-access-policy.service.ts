@@ -20,7 +20,10 @@ import type { LiveSession, SessionUser } from './session.js';
 import { Sessions } from './sessions.service.js';
 import { spendDpopProof } from './spend-dpop-proof.js';
 
-/** Seconds between two recorded denials of one user, so that a client in a loop does not fill the audit log. */
+/**
+ * Seconds between two recorded denials of one user, so that a client in a loop does not fill the
+ * audit log.
+ */
 const DENIALS_ON_RECORD = 60;
 
 /** The most characters of a refused path that are recorded. */
@@ -33,8 +36,9 @@ export interface Provisioner {
 }
 
 /**
- * Decides if a request may proceed, by the live session of its token. The own token of a session has all permissions of the
- * user; an access token of the command-line client has those of its scope; a SCIM token identifies an identity provider.
+ * Decides if a request may proceed, by the live session of its token. The own token of a session
+ * has all permissions of the user; an access token of the command-line client has those of its
+ * scope; a SCIM token identifies an identity provider.
  */
 @Injectable()
 export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner> {
@@ -59,14 +63,16 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
       presented.scheme === 'cookie'
         ? await this.sessions.find(presented.token)
         : await this.#ofHeader(presented.scheme, presented, requirement.scope);
-    // A stale cookie counts as no cookie. A wrong token in a header is an error, also where a session is optional.
+    // A stale cookie counts as no cookie. A wrong token in a header is an error, also if a session
+    // is optional.
     return session ?? withoutSession(requirement, 'The session is unknown or has ended.');
   }
 
   /**
    * Records the denial of a user on a route for admins.
    *
-   * @throws DomainError stale_page, hardware_required, admin_required, insufficient_user_authentication
+   * @throws DomainError stale_page, hardware_required, admin_required,
+   *   insufficient_user_authentication
    */
   override async verify(
     session: LiveSession | Provisioner,
@@ -87,7 +93,10 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     }
   }
 
-  /** @throws DomainError hardware_required, admin_required, insufficient_user_authentication, in this order */
+  /**
+   * @throws DomainError hardware_required, admin_required, insufficient_user_authentication, in
+   * this order
+   */
   #assertMay(
     session: LiveSession,
     { session: level, scope, touchedWithinSeconds }: AuthRule,
@@ -135,7 +144,10 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     return { email: email ?? '', name, verified, isAdmin };
   }
 
-  /** @throws DomainError unauthenticated for a cookie, or an access token of a user: neither may provision users */
+  /**
+   * @throws DomainError unauthenticated for a cookie, or an access token of a user: neither may
+   * provision users
+   */
   async #provisioner(presented: PresentedToken | undefined): Promise<Provisioner> {
     const token = presented?.scheme === 'Bearer' ? presented.token : undefined;
     const found =
@@ -144,7 +156,10 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     return { tokenId: found.id, orgId: found.orgId };
   }
 
-  /** @throws DomainError unauthenticated, insufficient_scope or invalid_dpop_proof for a token in the Authorization header */
+  /**
+   * @throws DomainError unauthenticated, insufficient_scope or invalid_dpop_proof for a token in
+   * the Authorization header
+   */
   async #ofHeader(
     scheme: 'Bearer' | 'DPoP',
     presented: PresentedToken,

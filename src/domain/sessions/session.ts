@@ -10,7 +10,10 @@ export interface Assurance {
   readonly acr: string | null;
 }
 
-/** Returns the assurance of an assertion: AAL3 with user verification, no level with user presence alone. */
+/**
+ * Returns the assurance of an assertion: AAL3 with user verification, no level with user presence
+ * alone.
+ */
 export function assuranceOf(userVerified: boolean): Assurance {
   return userVerified
     ? { amr: ['hwk', 'pin', 'user'], acr: AAL3 }
@@ -38,7 +41,10 @@ interface SessionRow {
   readonly expiresAt: Date;
 }
 
-/** A session after the upstream sign-in of a user. It opens pages, and the user may enroll a first key. */
+/**
+ * A session after the upstream sign-in of a user. It opens pages, and the user may enroll a first
+ * key.
+ */
 export interface BootstrapSession extends SessionRow {
   readonly level: 'bootstrap';
   readonly user: SessionUser;
@@ -47,7 +53,10 @@ export interface BootstrapSession extends SessionRow {
   readonly enrolled: boolean;
 }
 
-/** A session after an upstream sign-in without a user. The transaction that enrolls the key creates the user. */
+/**
+ * A session after an upstream sign-in without a user. The transaction that enrolls the key creates
+ * the user.
+ */
 export interface PendingSession extends SessionRow {
   readonly level: 'bootstrap';
   readonly user: null;
@@ -65,11 +74,13 @@ export interface VerifiedSession extends SessionRow, Assurance {
   readonly hardwareAaguid: string | null;
   readonly authTime: Date;
   /**
-   * True when an approved device code opened the session. The touch was made in a browser, perhaps for the device of a stranger: it
-   * meets no demand for a touch.
+   * True when an approved device code opened the session. The touch was made in a browser, perhaps
+   * for the device of a stranger: it meets no demand for a touch.
    */
   readonly isOfDevice: boolean;
-  /** The OAuth access token that found the session; null when the own token of the session found it. */
+  /**
+   * The OAuth access token that found the session; null when the own token of the session found it.
+   */
   readonly accessToken: AccessToken | null;
 }
 

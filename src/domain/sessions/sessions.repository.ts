@@ -29,16 +29,25 @@ export type NewSession =
   | { readonly level: 'bootstrap'; readonly userId: string }
   | { readonly level: 'bootstrap'; readonly pendingIdentity: UpstreamIdentity }
   | (ProvenSession & { readonly level: 'verified'; readonly authenticatorId: string })
-  /** A session of certification test mode. It is valid for OAuth only, and for no page or API of the service. */
+  /**
+   * A session of certification test mode. It is valid for OAuth only, and for no page or API of the
+   * service.
+   */
   | (ProvenSession & { readonly level: 'synthetic' });
 
 interface ProvenSession extends Assurance {
   readonly userId: string;
   /** The time of the assertion; by default now. */
   readonly authTime?: Date;
-  /** The client that has the session for itself, beside any browser. No caller gets the token of the session. */
+  /**
+   * The client that has the session for itself, beside any browser. No caller gets the token of the
+   * session.
+   */
   readonly clientId?: string;
-  /** An approved device code opens the session: it lasts {@link DEVICE_HOURS} and meets no demand for a touch. */
+  /**
+   * An approved device code opens the session: it lasts {@link DEVICE_HOURS} and meets no demand
+   * for a touch.
+   */
   readonly isOfDevice?: boolean;
 }
 
@@ -132,8 +141,9 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Finds the live sessions of some tokens, by the base64url of the token hashes. A token is the own token of a browser session,
-   * or an OAuth access token whose grant depends on the session. Sessions of inactive users and synthetic sessions are not found.
+   * Finds the live sessions of some tokens, by the base64url of the token hashes. A token is the
+   * own token of a browser session, or an OAuth access token whose grant depends on the session.
+   * Sessions of inactive users and synthetic sessions are not found.
    */
   async findLive(
     tx: EntityManager,
@@ -171,8 +181,8 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Keeps a session alive until the transaction ends. Returns false when the session had ended. The caller locks the row of the
-   * user first.
+   * Keeps a session alive until the transaction ends. Returns false when the session had ended. The
+   * caller locks the row of the user first.
    */
   async hold(tx: EntityManager, id: string): Promise<boolean> {
     const held = await sql<{ id: string }>(tx)`
@@ -181,9 +191,10 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Ends every session of some users with the grants, codes and tokens on it, then the other records that the OAuth library keeps
-   * of the users (an interaction, a browser session). Two statements: every path that ends a grant locks the grant before its codes
-   * and tokens, and one statement would lock the codes and tokens first.
+   * Ends every session of some users with the grants, codes and tokens on it, then the other
+   * records that the OAuth library keeps of the users (an interaction, a browser session). Two
+   * statements: every path that ends a grant locks the grant before its codes and tokens, and one
+   * statement would lock the codes and tokens first.
    */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ids = idsOf(users);
@@ -198,8 +209,9 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Ends the sessions of all users, and of sign-ins that have no user yet, with the grants, codes and tokens on them; then the other
-   * records that the OAuth library keeps: codes of devices, pushed requests, interactions, and the tokens of clients.
+   * Ends the sessions of all users, and of sign-ins that have no user yet, with the grants, codes
+   * and tokens on them; then the other records that the OAuth library keeps: codes of devices,
+   * pushed requests, interactions, and the tokens of clients.
    */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     const found = await sql<{ id: string; user_id: string | null }>(tx)`
@@ -253,7 +265,10 @@ export class SessionsRepository implements Revocable {
     return endedCounts(row);
   }
 
-  /** Ends every session that a key of a user opened, also those of devices, with the grants, codes and tokens on it. */
+  /**
+   * Ends every session that a key of a user opened, also those of devices, with the grants, codes
+   * and tokens on it.
+   */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     const ended = await sql<{ is_live: boolean }>(tx)`
       DELETE FROM sessions WHERE user_id = ${id} AND authenticator_id = ${keyId}

@@ -42,7 +42,10 @@ export interface LogoutPreview {
   readonly others: readonly OwnSession[];
 }
 
-/** Opens, finds and ends sessions. Nothing is cached: a deleted row ends the session on every replica at once. */
+/**
+ * Opens, finds and ends sessions. Nothing is cached: a deleted row ends the session on every
+ * replica at once.
+ */
 @Injectable()
 export class Sessions implements OnModuleInit {
   readonly #live: QueryBatcher<Buffer, LiveSession | undefined>;
@@ -60,13 +63,19 @@ export class Sessions implements OnModuleInit {
     });
   }
 
-  /** Without certification test mode, ends all synthetic sessions and the tokens on them at start-up. */
+  /**
+   * Without certification test mode, ends all synthetic sessions and the tokens on them at
+   * start-up.
+   */
   async onModuleInit(): Promise<void> {
     if (this.config.certification.token !== undefined) return;
     await this.repository.deleteSynthetic(this.dataSource.manager);
   }
 
-  /** Opens a session of SVC_SESSION_HOURS, or of one hour for a device, which is never renewed, and mints its token. */
+  /**
+   * Opens a session of SVC_SESSION_HOURS, or of one hour for a device, which is never renewed, and
+   * mints its token.
+   */
   async open(tx: EntityManager, session: NewSession, from: SessionOrigin): Promise<OpenedSession> {
     const id = newUuid();
     const { token, hash } = mintOpaqueToken();
@@ -77,8 +86,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Opens a session of SVC_SESSION_HOURS for a client that a user authorized in a browser, and moves the grant of the authorization to
-   * it. No client gets the token of the session.
+   * Opens a session of SVC_SESSION_HOURS for a client that a user authorized in a browser, and
+   * moves the grant of the authorization to it. No client gets the token of the session.
    *
    * @returns the session; undefined when the user, the browser's session or the grant has ended
    */
@@ -94,14 +103,16 @@ export class Sessions implements OnModuleInit {
     return opened && { sessionId: opened.id, expiresAt: opened.expires_at };
   }
 
-  /** Ends a session and every use of its token. Returns false when the session had ended already. */
+  /**
+   * Ends a session and every use of its token. Returns false when the session had ended already.
+   */
   end(tx: EntityManager, id: string): Promise<boolean> {
     return this.repository.delete(tx, id);
   }
 
   /**
-   * Keeps a session alive until the transaction ends. Returns false when the session had ended. The caller locks the row of the
-   * user first.
+   * Keeps a session alive until the transaction ends. Returns false when the session had ended. The
+   * caller locks the row of the user first.
    */
   hold(tx: EntityManager, id: string): Promise<boolean> {
     return this.repository.hold(tx, id);
@@ -117,7 +128,10 @@ export class Sessions implements OnModuleInit {
     throw new DomainError('unauthenticated', 'This session has ended. Sign in again.');
   }
 
-  /** Sets `auth_time` to now after a step-up, and nothing else. Returns false when the session had ended. */
+  /**
+   * Sets `auth_time` to now after a step-up, and nothing else. Returns false when the session had
+   * ended.
+   */
   renewAuthTime(tx: EntityManager, id: string): Promise<boolean> {
     return this.repository.renewAuthTime(tx, id, this.clock.now());
   }
@@ -127,21 +141,27 @@ export class Sessions implements OnModuleInit {
     return isTouchedWithin(seconds, touch, this.clock.milliseconds());
   }
 
-  /** @throws DomainError insufficient_user_authentication when the touch is older than so many seconds (RFC 9470 §3) */
+  /**
+   * @throws DomainError insufficient_user_authentication when the touch is older than so many
+   * seconds (RFC 9470 §3)
+   */
   assertTouchedWithin(seconds: number, touch: Touch, challenge: Challenge): void {
     assertTouchedWithin(seconds, touch, challenge, this.clock.milliseconds());
   }
 
   /**
-   * Finds the live session of its own token, the only kind of token that a cookie may hold. Undefined for an unknown, ended or
-   * expired session, an inactive user, or an OAuth access token.
+   * Finds the live session of its own token, the only kind of token that a cookie may hold.
+   * Undefined for an unknown, ended or expired session, an inactive user, or an OAuth access token.
    */
   async find(token: string): Promise<LiveSession | undefined> {
     const session = await this.findByAnyToken(token);
     return session?.level === 'verified' && session.accessToken !== null ? undefined : session;
   }
 
-  /** Finds the live session of a token of either kind. The caller decides what an OAuth access token may be used for. */
+  /**
+   * Finds the live session of a token of either kind. The caller decides what an OAuth access token
+   * may be used for.
+   */
   findByAnyToken(token: string): Promise<LiveSession | undefined> {
     return this.#live.load(hashOpaqueToken(token));
   }
@@ -152,8 +172,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Ends one session of a user at once, on every replica, with every grant, code and token on it. Of several requests for one
-   * session, one ends it: the deleted row decides.
+   * Ends one session of a user at once, on every replica, with every grant, code and token on it.
+   * Of several requests for one session, one ends it: the deleted row decides.
    *
    * @throws DomainError not_found for an id that is not a live session of the user
    */
@@ -177,7 +197,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Ends every other session of the user of a session, in one transaction. Of two sessions that end each other at once, one stays.
+   * Ends every other session of the user of a session, in one transaction. Of two sessions that end
+   * each other at once, one stays.
    *
    * @returns what ended
    * @throws DomainError unauthenticated when the session had ended
@@ -196,7 +217,10 @@ export class Sessions implements OnModuleInit {
     });
   }
 
-  /** Finds what the logout of a browser ends, and the other sessions of the user, which stay. Undefined without a key login. */
+  /**
+   * Finds what the logout of a browser ends, and the other sessions of the user, which stay.
+   * Undefined without a key login.
+   */
   async previewLogout(token: string): Promise<LogoutPreview | undefined> {
     const session = await this.find(token);
     if (session?.level !== 'verified') return undefined;

@@ -13,8 +13,8 @@ export interface ProofParts {
 }
 
 /**
- * Verifies the proof of a request at the APIs of the service (RFC 9449 §7) and spends it: a proof is
- * accepted once.
+ * Verifies the proof of a request at the APIs of the service (RFC 9449 §7) and spends it: a proof
+ * is accepted once.
  *
  * @param jkt the thumbprint of the key that the token is bound to
  * @throws DomainError invalid_dpop_proof
@@ -25,7 +25,8 @@ export async function spendDpopProof(
   jkt: string,
 ): Promise<void> {
   const { iat, jti } = await checked(presented, jkt, originsOf(config), clock.seconds());
-  // The id is kept for two windows: a proof may carry a time ahead, and the clock of another replica may be behind.
+  // The id is kept for two windows: a proof may carry a time ahead, and the clock of another
+  // replica may be behind.
   const forgotten = new Date((iat + 2 * DPOP_WINDOW) * 1000);
   // Ids are kept per key, so that proofs of another key cannot use up an id.
   if (!(await batchedQueries.spend(`dpop ${jkt}`, jti, forgotten))) {
@@ -49,7 +50,10 @@ async function checked(
   return found;
 }
 
-/** Returns the origins that a proof may name: that of the service, and that of its port for client certificates. */
+/**
+ * Returns the origins that a proof may name: that of the service, and that of its port for client
+ * certificates.
+ */
 function originsOf({ http: { baseUrl, tls, mtls } }: Pick<Config, 'http'>): string[] {
   return tls ? [baseUrl, portOf(baseUrl, mtls.port)] : [baseUrl];
 }

@@ -41,7 +41,10 @@ export interface SshRequestedCertificate {
   readonly principals?: readonly string[] | undefined;
   /** A positive whole number. The certificate never outlives the session. */
   readonly ttlSeconds?: number | undefined;
-  /** The verified proof that the key lives in a security key; undefined where none came with the request. */
+  /**
+   * The verified proof that the key lives in a security key; undefined if none came with the
+   * request.
+   */
   readonly attestation?: KeyAttestation | undefined;
 }
 
@@ -61,10 +64,13 @@ export interface IssuedCertificate {
 
 const LONGEST_TTL = 366 * 86_400; // beyond every session; keeps PostgreSQL's intervals in range
 
-/** The error where the condition of the kind does not hold. */
+/** The error if the condition of the kind does not hold. */
 const WITHHELD = ['principal_not_allowed', 'This account has no SSH principal.'] as const;
 
-/** Issues SSH user certificates: it reads the key, records the certificate by one shared statement, and then signs it. */
+/**
+ * Issues SSH user certificates: it reads the key, records the certificate by one shared statement,
+ * and then signs it.
+ */
 @Injectable()
 export class CertificateIssuance implements OnApplicationBootstrap {
   constructor(
@@ -74,7 +80,10 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     private readonly manager: EntityManager,
   ) {}
 
-  /** Warns where no user gets a user name, because nothing says which of several organizations has them. */
+  /**
+   * Warns if no user gets a user name, because nothing says which of several organizations has
+   * them.
+   */
   async onApplicationBootstrap(): Promise<void> {
     const { principals, principalsDomain } = this.config.ssh;
     if (!principals.has('username') || principalsDomain !== undefined) return;
@@ -85,10 +94,11 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Records a certificate, then signs it: a certificate that is not on record could not be revoked. Where the key does not sign, the record
-   * is revoked.
-   * @throws DomainError `invalid_public_key`, `hardware_ssh_key_required`, `invalid_request`, `principal_not_allowed`,
-   *   `unauthenticated`, `account_inactive`, `issuance_refused` or `kms_unavailable`
+   * Records a certificate, then signs it: a certificate that is not on record could not be revoked.
+   * If the key does not sign, the record is revoked.
+   * @throws DomainError `invalid_public_key`, `hardware_ssh_key_required`, `invalid_request`,
+   *   `principal_not_allowed`, `unauthenticated`, `account_inactive`, `issuance_refused` or
+   *   `kms_unavailable`
    */
   async issue({
     session,
@@ -128,7 +138,10 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     return { certificate, keyId, ...issued, caPublicKey: authority.publicKeyLine() };
   }
 
-  /** Signs a certificate that is on record. One that is not signed never leaves, and its record says so. */
+  /**
+   * Signs a certificate that is on record. One that is not signed never leaves, and its record says
+   * so.
+   */
   async #sign(certificate: UnsignedCertificate, origin: AuditOrigin): Promise<string> {
     try {
       return await this.authority.sign(certificate);
@@ -143,7 +156,7 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     }
   }
 
-  /** Records a certificate, and the key with it where this request proves the key. */
+  /** Records a certificate, and the key with it if this request proves the key. */
   async #record(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
     const { userId, keyFingerprint, attestation } = request;
     const outcome = await (attestation
@@ -155,7 +168,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
           return recorded;
         })
       : this.issuance.issue(certificateKindOf(request), request));
-    // The statement withholds a certificate for two reasons. The look-up here only chooses the text.
+    // The statement withholds a certificate for two reasons. The look-up here only chooses the
+    // text.
     const isWithheld = 'denial' in outcome && outcome.denial === 'withheld';
     if (isWithheld && request.attestationRequired && !attestation) {
       if (!(await isAttestedKey(this.manager, userId, keyFingerprint))) throw hardwareRequired();
@@ -163,7 +177,10 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     return outcome;
   }
 
-  /** Prepares both lists of principals. The statement that records the certificate chooses between them. */
+  /**
+   * Prepares both lists of principals. The statement that records the certificate chooses between
+   * them.
+   */
   #choosePrincipals(
     email: string,
     asked: readonly string[] | undefined,
@@ -186,7 +203,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       );
     }
     const named = principals.filter((name) => asked.includes(name));
-    // A request that names an account gets exactly the named principals or none, never silently fewer.
+    // A request that names an account gets exactly the named principals or none, never silently
+    // fewer.
     const allElsewhere = named.every((name) => principalsElsewhere.includes(name));
     return { principals: named, principalsElsewhere: allElsewhere ? named : [] };
   }

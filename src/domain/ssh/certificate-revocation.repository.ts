@@ -16,7 +16,9 @@ import { isInRevokedRange } from './serials/revoked-ranges.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The certificates that one statement revokes: few enough that it ends long before its time limit. */
+/**
+ * The certificates that one statement revokes: few enough that it ends long before its time limit.
+ */
 const BATCH = 5000;
 
 /** The rows among which one statement looks for valid certificates: most have expired. */
@@ -25,7 +27,10 @@ const WINDOW = 50_000;
 /** The certificates of each of many users that one statement revokes. */
 const FIRST = 10;
 
-/** The newest certificates of a user that are counted: more than a user has at once, and a bound for the query. */
+/**
+ * The newest certificates of a user that are counted: more than a user has at once, and a bound for
+ * the query.
+ */
 const MOST_COUNTED = 10_000;
 
 /** The condition by which a certificate that ends is counted. */
@@ -41,14 +46,18 @@ function validOf(revoked: readonly Revoked[]): number {
   return revoked.filter((certificate) => certificate.is_valid).length;
 }
 
-/** Revokes certificates. Their rows remain after the user is deleted, so that the revocation list has them. */
+/**
+ * Revokes certificates. Their rows remain after the user is deleted, so that the revocation list
+ * has them.
+ */
 @Injectable()
 export class CertificateRevocation implements Revocable {
   readonly revocationOrder = 20;
   readonly revocationScopes = EVERY_SCOPE;
 
   /**
-   * Revokes the certificates of users without an organization under a domain that an organization now owns. Returns their number.
+   * Revokes the certificates of users without an organization under a domain that an organization
+   * now owns. Returns their number.
    */
   async revokeOfOutsiders(
     tx: EntityManager,
@@ -66,8 +75,9 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the valid certificates with a user name of an organization that loses a domain, since the names may belong to the owner of
-   * the domain. Users with an address in another domain get another certificate at once.
+   * Revokes the valid certificates with a user name of an organization that loses a domain, since
+   * the names may belong to the owner of the domain. Users with an address in another domain get
+   * another certificate at once.
    */
   async revokeOfDomain(
     tx: EntityManager,
@@ -85,9 +95,10 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes every certificate of some users that is not revoked yet, expired ones too, and returns the number of the valid ones. It
-   * goes in batches by serial, so that no number of certificates makes a statement exceed its time limit. The caller holds the rows
-   * of the users: nothing is issued meanwhile.
+   * Revokes every certificate of some users that is not revoked yet, expired ones too, and returns
+   * the number of the valid ones. It goes in batches by serial, so that no number of certificates
+   * makes a statement exceed its time limit. The caller holds the rows of the users: nothing is
+   * issued meanwhile.
    */
   async revoke(
     tx: EntityManager,
@@ -102,8 +113,8 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the certificates that were issued in the sessions of one key, also in sessions that have ended. A valid certificate
-   * whose key is not on record ends too.
+   * Revokes the certificates that were issued in the sessions of one key, also in sessions that
+   * have ended. A valid certificate whose key is not on record ends too.
    */
   async revokeOfKey(
     tx: EntityManager,
@@ -115,8 +126,9 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the valid certificates of all users, a window of serials after another. The rows that another transaction revokes meanwhile
-   * are waited for. Nothing is issued on a certificate, so that its user is not locked.
+   * Revokes the valid certificates of all users, a window of serials after another. The rows that
+   * another transaction revokes meanwhile are waited for. Nothing is issued on a certificate, so
+   * that its user is not locked.
    */
   async revokeOnRecord(
     tx: EntityManager,
@@ -167,7 +179,10 @@ export class CertificateRevocation implements Revocable {
     return rows.map(({ key_id: keyId, certificates }) => ({ keyId, count: { certificates } }));
   }
 
-  /** Revokes the first certificates of each of many users in one statement, which is enough for most users. */
+  /**
+   * Revokes the first certificates of each of many users in one statement, which is enough for most
+   * users.
+   */
   async #revokeFirst(
     tx: EntityManager,
     users: readonly LockedUser[],
@@ -186,7 +201,10 @@ export class CertificateRevocation implements Revocable {
     return validOf(revoked);
   }
 
-  /** Returns the ids of the users with a certificate that is not revoked yet; of a single user without a look-up. */
+  /**
+   * Returns the ids of the users with a certificate that is not revoked yet; of a single user
+   * without a look-up.
+   */
   async #withCertificates(tx: EntityManager, users: readonly LockedUser[]): Promise<string[]> {
     if (users.length === 1) return idsOf(users);
     const rows = await sql<{ id: string }>(tx)`
@@ -205,7 +223,8 @@ export class CertificateRevocation implements Revocable {
     let certificates = 0;
     let after = '-1';
     for (;;) {
-      // Certificates that another transaction revokes meanwhile do not count, so that a short batch is the last one.
+      // Certificates that another transaction revokes meanwhile do not count, so that a short batch
+      // is the last one.
       const batch = await sql<Revoked>(tx)`
         UPDATE ssh_certificates
         SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}

@@ -13,7 +13,8 @@ export interface RevokedOwnCertificate {
 const MOST_COUNTED = 1000;
 
 /**
- * Revokes one live certificate of a user. One statement decides: of several requests one revokes it.
+ * Revokes one live certificate of a user. One statement decides: of several requests one revokes
+ * it.
  *
  * @returns the certificate; undefined when the user has no such live certificate
  */

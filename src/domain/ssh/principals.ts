@@ -4,7 +4,10 @@ export type PrincipalKind = 'email' | 'username';
 /** A local part that is a Unix account name on every system. */
 const ACCOUNT_NAME = /^[a-z_][a-z0-9_-]{0,31}$/;
 
-/** Accounts of operating systems, cloud images and usual services. No user becomes one of them by an e-mail address of that name. */
+/**
+ * Accounts of operating systems, cloud images and usual services. No user becomes one of them by an
+ * e-mail address of that name.
+ */
 const SYSTEM_ACCOUNTS = new Set(
   `root toor daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc gnats nobody nogroup
    adm operator halt shutdown ftp http nut dbus polkitd tss rpc rpcuser rpcbind nfsnobody saslauth abrt unbound
@@ -26,7 +29,8 @@ const SYSTEM_ACCOUNTS = new Set(
  * Lists the principals that a user may hold.
  * @param email the verified address, lower-cased
  * @param kinds what the deployment gives
- * @param ownsUsernames whether a local part names one user: the user belongs to the organization that has the user names
+ * @param ownsUsernames whether a local part names one user: the user belongs to the organization
+ *   that has the user names
  * @returns the address, the account name, both or none, in this order
  */
 export function principalsOf(

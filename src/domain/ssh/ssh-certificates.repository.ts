@@ -21,13 +21,19 @@ export interface SshCertificateRequest extends RequestOfUser {
   /** Fingerprint of the key to certify. */
   readonly keyFingerprint: string;
   readonly caFingerprint: string;
-  /** Whether the key claims to live in a security key: only then the record of attested keys is read. */
+  /**
+   * Whether the key claims to live in a security key: only then the record of attested keys is
+   * read.
+   */
   readonly isSecurityKey: boolean;
   /** Whether only an attested key is certified. */
   readonly attestationRequired: boolean;
   /** The attestation that came with this request, verified. */
   readonly attestation: KeyAttestation | undefined;
-  /** The domain whose organization has the user names; undefined: the only organization of the deployment has them. */
+  /**
+   * The domain whose organization has the user names; undefined: the only organization of the
+   * deployment has them.
+   */
   readonly principalsDomain: string | undefined;
   /** The principals for a user of that organization … */
   readonly principals: readonly string[];
@@ -63,7 +69,10 @@ interface AttestationColumns {
   readonly verify_required: boolean;
 }
 
-/** The parts of the statement that PostgreSQL would prepare for each request, though most requests need neither. */
+/**
+ * The parts of the statement that PostgreSQL would prepare for each request, though most requests
+ * need neither.
+ */
 interface CertificateSql {
   /** The attestation of the key, as jsonb. */
   readonly attestation: SqlFragment;
@@ -84,15 +93,19 @@ const FOR_EVERY_KEY: CertificateSql = {
       THEN k.principals ELSE k.principals_elsewhere END`,
 };
 
-/** A key outside of security keys has no attestation, and with two equal lists there is nothing to choose. */
+/**
+ * A key outside of security keys has no attestation, and with two equal lists there is nothing to
+ * choose.
+ */
 const FOR_PLAIN_KEY: CertificateSql = {
   attestation: fragment`NULL::jsonb`,
   given: fragment`k.principals`,
 };
 
 /**
- * An SSH user certificate. It hangs on a hardware-verified session of the user, who still has the address that the certificate names.
- * A de-provisioning that comes second finds the certificate and revokes it; one that comes first leaves no session to issue it to.
+ * An SSH user certificate. It hangs on a hardware-verified session of the user, who still has the
+ * address that the certificate names. A de-provisioning that comes second finds the certificate and
+ * revokes it; one that comes first leaves no session to issue it to.
  */
 const certificateKind = ({ attestation, given }: CertificateSql) =>
   new IssuanceKind<SshCertificateRequest, RecordedCertificate, SshIssuanceRow>(
@@ -134,7 +147,10 @@ const certificateKind = ({ attestation, given }: CertificateSql) =>
 const SSH_CERTIFICATE = certificateKind(FOR_EVERY_KEY);
 const SSH_CERTIFICATE_FOR_PLAIN_KEY = certificateKind(FOR_PLAIN_KEY);
 
-/** Returns the kind that decides about a request. Both decide alike about a request that the second one gets. */
+/**
+ * Returns the kind that decides about a request. Both decide alike about a request that the second
+ * one gets.
+ */
 export function certificateKindOf(request: SshCertificateRequest): typeof SSH_CERTIFICATE {
   const { isSecurityKey, principals, principalsElsewhere } = request;
   const isChoice = !isDeepStrictEqual(principals, principalsElsewhere);

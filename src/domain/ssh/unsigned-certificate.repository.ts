@@ -4,8 +4,9 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * Revokes a certificate that is on record and that the key did not sign, and records in the audit log that it was withheld. So the record
- * never counts it as valid, and a signature that a key service made after all is refused.
+ * Revokes a certificate that is on record and that the key did not sign, and records in the audit
+ * log that it was withheld. So the record never counts it as valid, and a signature that a key
+ * service made after all is refused.
  */
 export async function revokeUnsigned(
   tx: EntityManager,

@@ -22,7 +22,10 @@ import {
   nextJson,
 } from './account.schemas.js';
 
-/** Serves the credentials that were issued in the name of a user, and the applications that the user signed in to. */
+/**
+ * Serves the credentials that were issued in the name of a user, and the applications that the user
+ * signed in to.
+ */
 @Controller('v1/account')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: USER_ACCESS })
 export class AccountAccessController {

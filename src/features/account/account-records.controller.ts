@@ -11,7 +11,9 @@ import { logError } from '#platform/http/errors/error-log.js';
 import { Route } from '#platform/http/routing/route.js';
 import { ACTIVITIES_JSON, PAGE_QUERY, activityJson, nextJson } from './account.schemas.js';
 
-/** Serves the activity of a user, and an export of everything that the service holds about the user. */
+/**
+ * Serves the activity of a user, and an export of everything that the service holds about the user.
+ */
 @Controller('v1/account')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: USER_ACCESS })
 export class AccountRecordsController {
@@ -44,7 +46,10 @@ export class AccountRecordsController {
   }
 }
 
-/** Closes the connection when a part fails, so that a client does not take a part for the whole export. */
+/**
+ * Closes the connection when a part fails, so that a client does not take a part for the whole
+ * export.
+ */
 function cutOff(error: Error, response: { readonly destroy?: () => void }): void {
   logError(asDomainError(error));
   response.destroy?.();

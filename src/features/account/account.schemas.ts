@@ -31,7 +31,9 @@ export const PAGE_QUERY = z
   })
   .transform(({ after, limit }): EventRange => ({ after, limit: limit ?? PAGE_SIZE.usual }));
 
-/** The parameter of a certificate. A text that is no serial matches no certificate: 404, not 400. */
+/**
+ * The parameter of a certificate. A text that is no serial matches no certificate: 404, not 400.
+ */
 export const SERIAL = z.object({ serial: z.string() });
 
 /** The parameter of an application. */
@@ -41,7 +43,10 @@ const time = z.iso.datetime();
 const next = z.string().nullable();
 const count = z.int().min(0);
 
-/** A credential in the JSON of `/v1/account/credentials`. Members that a kind does not have are null. */
+/**
+ * A credential in the JSON of `/v1/account/credentials`. Members that a kind does not have are
+ * null.
+ */
 export const CREDENTIAL_JSON = z.object({
   id: z.uuid(),
   kind: z.enum(CREDENTIAL_KINDS),
@@ -83,7 +88,10 @@ export const ENDED_ACCESS_JSON = z.object({
   ended: z.object({ sessions: count, grants: count, tokens: count }),
 });
 
-/** An event in the JSON of `/v1/account/activity`. Address and device are null where another person acted. */
+/**
+ * An event in the JSON of `/v1/account/activity`. Address and device are null if another person
+ * acted.
+ */
 export const ACTIVITY_JSON = z.object({
   id: z.uuid(),
   type: z.string(),

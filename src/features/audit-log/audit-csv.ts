@@ -21,8 +21,8 @@ const COLUMNS: Readonly<Record<string, (row: AuditRow) => string | null>> = {
 const FORMULA = /^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])/;
 
 /**
- * Matches the places within a cell after which a formula would begin for a spreadsheet that divides lines by semicolons: it takes no
- * quotation mark of such a line as one.
+ * Matches the places within a cell after which a formula would begin for a spreadsheet that divides
+ * lines by semicolons: it takes no quotation mark of such a line as one.
  */
 const DIVIDED = /(;|(?<=\S)[\r\n]+)(?=\s*[=+\-@＝＋－＠])/g;
 
@@ -35,7 +35,10 @@ export function csvLine(row: AuditRow): string {
   return `${cells.join(',')}\r\n`;
 }
 
-/** Writes a cell in quotation marks. An apostrophe goes before a text that a spreadsheet would compute as a formula. */
+/**
+ * Writes a cell in quotation marks. An apostrophe goes before a text that a spreadsheet would
+ * compute as a formula.
+ */
 export function csvCell(text: string): string {
   const divided = text.replaceAll(DIVIDED, "$1'");
   const safe = FORMULA.test(text) ? `'${divided}` : divided;

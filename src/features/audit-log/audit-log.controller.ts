@@ -23,7 +23,10 @@ import {
 
 type Batches = AsyncIterable<readonly AuditRow[]>;
 
-/** `GET /api/v1/org/audit-events`: a page of the audit log of the organization, or all events as lines (NDJSON, CSV). */
+/**
+ * `GET /api/v1/org/audit-events`: a page of the audit log of the organization, or all events as
+ * lines (NDJSON, CSV).
+ */
 @Controller('api/v1/org/audit-events')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_READS })
 export class AuditLogController {
@@ -59,7 +62,7 @@ export class AuditLogController {
   }
 }
 
-/** Returns the format that a client prefers; JSON where it accepts none of them. */
+/** Returns the format that a client prefers; JSON if it accepts none of them. */
 function preferred(request: Request): string {
   return request.accepts([FORMATS.json, FORMATS.ndjson, FORMATS.csv]) || FORMATS.json;
 }
@@ -75,7 +78,10 @@ async function* tableOf(batches: Batches): AsyncGenerator<string> {
   for await (const batch of batches) yield batch.map(csvLine).join('');
 }
 
-/** Closes the connection when a batch fails, so that a client does not take a part for the whole log. */
+/**
+ * Closes the connection when a batch fails, so that a client does not take a part for the whole
+ * log.
+ */
 function cutOff(error: Error, response: { readonly destroy?: () => void }): void {
   logError(asDomainError(error));
   response.destroy?.();

@@ -39,7 +39,10 @@ export const FORMATS = {
   csv: 'text/csv',
 } as const;
 
-/** The query of `GET /api/v1/org/audit-events`. An unknown parameter is an error: ignored, it would look like an empty log. */
+/**
+ * The query of `GET /api/v1/org/audit-events`. An unknown parameter is an error: ignored, it would
+ * look like an empty log.
+ */
 export const AUDIT_QUERY = z.strictObject({
   /** A type, or the name of a group of types such as `keys`. */
   type: z.enum(TYPE_FILTERS, { error: 'must be the type of an event' }).optional(),
@@ -103,7 +106,10 @@ export const AUDIT_EVENT_JSON = z.object({
   class: z.string(),
   actor_id: z.string().nullable(),
   subject_id: z.string().nullable(),
-  /** The addresses of both users and the name of the client at the time of the event; null in events from before 0.5. */
+  /**
+   * The addresses of both users and the name of the client at the time of the event; null in events
+   * from before 0.5.
+   */
   actor_email: z.string().nullable(),
   subject_email: z.string().nullable(),
   client_name: z.string().nullable(),
@@ -116,7 +122,10 @@ export const AUDIT_EVENT_JSON = z.object({
 /** An event in the JSON of the API. */
 export type AuditEventJson = z.output<typeof AUDIT_EVENT_JSON>;
 
-/** A page of events. `next` is null at the end of the log; a page with fewer events than `limit` may have a next one. */
+/**
+ * A page of events. `next` is null at the end of the log; a page with fewer events than `limit` may
+ * have a next one.
+ */
 export const AUDIT_PAGE_JSON = z.object({
   events: z.array(AUDIT_EVENT_JSON),
   next: z.string().nullable(),

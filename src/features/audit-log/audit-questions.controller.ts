@@ -18,7 +18,10 @@ import {
   type SaveQuestion,
 } from './audit-questions.schemas.js';
 
-/** `/api/v1/org/audit-questions`: the questions to the audit log that the organization keeps under names. */
+/**
+ * `/api/v1/org/audit-questions`: the questions to the audit log that the organization keeps under
+ * names.
+ */
 @Controller('api/v1/org/audit-questions')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class AuditQuestionsController {

@@ -33,8 +33,8 @@ function fieldOf(field: (typeof QUESTION_FIELDS)[number]) {
 }
 
 /**
- * The body of `POST /api/v1/org/audit-questions`: a name and the filters. Where it has a `period`, which are relative days, `from` and `to`
- * are left out.
+ * The body of `POST /api/v1/org/audit-questions`: a name and the filters. If it has a `period`,
+ * which are relative days, `from` and `to` are left out.
  */
 export const SAVE_QUESTION = z
   .strictObject({

@@ -17,7 +17,10 @@ import {
   type CertificationForm,
 } from './certification.schemas.js';
 
-/** `POST /certification/complete-login` and `/certification/deny-login`. The caller presents the test token. */
+/**
+ * `POST /certification/complete-login` and `/certification/deny-login`. The caller presents the
+ * test token.
+ */
 @Controller('certification')
 @Route({
   tier: 'general',
@@ -71,7 +74,8 @@ export class CertificationController {
    * Checks the test token.
    *
    * @returns the login that the form names
-   * @throws DomainError unauthenticated unless the token is in the Authorization header or in the form, invalid_request without a login
+   * @throws DomainError unauthenticated unless the token is in the Authorization header or in the
+   *   form, invalid_request without a login
    */
   #admit(request: Request, form: CertificationForm): PendingLogin {
     const presented = bearerSecret(request) ?? form?.token;
@@ -83,7 +87,10 @@ export class CertificationController {
     throw new DomainError('invalid_request', 'No authorization is waiting for a login.');
   }
 
-  /** Returns the next address to a program. A browser gets a page with a link: the CSP forbids a form to redirect to a client. */
+  /**
+   * Returns the next address to a program. A browser gets a page with a link: the CSP forbids a
+   * form to redirect to a client.
+   */
   #continue(request: Request, response: Response, next: string): void {
     if (request.accepts(['html', 'json']) === 'html') {
       response.type('html').send(this.views.render('onward', { next }));

@@ -7,9 +7,9 @@ import { CertificationController } from './certification.controller.js';
 import { CERTIFICATION_TOKEN } from './certification.schemas.js';
 
 /**
- * Serves /certification/*, which an OpenID conformance suite without a security key uses instead of a login. The paths exist only
- * in certification test mode, which also turns the rate limits off. Every start in this mode logs a warning: it is not for
- * production.
+ * Serves /certification/*, which an OpenID conformance suite without a security key uses instead of
+ * a login. The paths exist only in certification test mode, which also turns the rate limits off.
+ * Every start in this mode logs a warning: it is not for production.
  */
 @Module({})
 export class CertificationModule implements OnModuleInit {

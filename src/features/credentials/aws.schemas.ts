@@ -1,7 +1,10 @@
 import { z } from 'zod';
 import type { IssuedAwsToken } from '#domain/aws/aws-tokens.service.js';
 
-/** The ARN of an IAM role: a partition, an account, an optional path, and a name of 64 characters at most. */
+/**
+ * The ARN of an IAM role: a partition, an account, an optional path, and a name of 64 characters at
+ * most.
+ */
 const ROLE_ARN = /^arn:aws[a-z-]*:iam::\d{12}:role\/(?:[\x21-\x7e]{1,1920}\/)?[\w+=,.@-]{1,64}$/;
 
 /** The body of `POST /v1/credentials/aws/token`, and the query of GET. */

@@ -20,7 +20,10 @@ import {
   type SshRequest,
 } from './ssh.schemas.js';
 
-/** `POST /v1/credentials/ssh`: an SSH user certificate for a key of the caller's, until their session ends at most. */
+/**
+ * `POST /v1/credentials/ssh`: an SSH user certificate for a key of the caller's, until their
+ * session ends at most.
+ */
 @Controller('v1/credentials/ssh')
 @Route({
   tier: 'issuance',

@@ -81,7 +81,10 @@ function attestationJson({ aaguid, model, verifyRequired }: KeyAttestation) {
   return { aaguid, model, verify_required: verifyRequired };
 }
 
-/** Reads base64 or base64url, with or without padding. Node.js skips other characters: they are refused. */
+/**
+ * Reads base64 or base64url, with or without padding. Node.js skips other characters: they are
+ * refused.
+ */
 function readBase64(text: string, context: z.RefinementCtx): Buffer {
   const bytes = Buffer.from(text, 'base64');
   const plain = text

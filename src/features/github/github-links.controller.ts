@@ -37,7 +37,10 @@ import {
   type LinkRequest,
 } from './github.schemas.js';
 
-/** The links of an organization to installations of the GitHub App, which its admins make and remove. */
+/**
+ * The links of an organization to installations of the GitHub App, which its admins make and
+ * remove.
+ */
 @Controller('v1/credentials/github')
 @Route({
   tier: 'general',
@@ -74,7 +77,10 @@ export class GitHubLinksController {
     return { authorization_url: url };
   }
 
-  /** Takes the browser of an admin back from GitHub. The state is spent, also when the link then fails. */
+  /**
+   * Takes the browser of an admin back from GitHub. The state is spent, also when the link then
+   * fails.
+   */
   @Get('callback')
   @Route({
     audience: 'ui',

@@ -11,7 +11,10 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { isUuid } from '#platform/text/single-line.js';
 
-/** `POST /api/webhooks/github`: the events of the GitHub App. The signature of the raw body is the only credential. */
+/**
+ * `POST /api/webhooks/github`: the events of the GitHub App. The signature of the raw body is the
+ * only credential.
+ */
 @Controller('api/webhooks/github')
 @Route({
   tier: 'general',

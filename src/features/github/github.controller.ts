@@ -20,7 +20,10 @@ import {
   type StatusJson,
 } from './github.schemas.js';
 
-/** `/v1/credentials/github`: tokens of the GitHub App for the repositories of the caller's organization. */
+/**
+ * `/v1/credentials/github`: tokens of the GitHub App for the repositories of the caller's
+ * organization.
+ */
 @Controller('v1/credentials/github')
 @Route({
   tier: 'general',

@@ -6,7 +6,10 @@ import { GitHubController } from './github.controller.js';
 import { GitHubLinksController } from './github-links.controller.js';
 import { GitHubWebhookController } from './github-webhook.controller.js';
 
-/** Serves /v1/credentials/github/* and /api/webhooks/github. Without a GitHub App tokens and links are refused with 503. */
+/**
+ * Serves /v1/credentials/github/* and /api/webhooks/github. Without a GitHub App tokens and links
+ * are refused with 503.
+ */
 @UnmatchedPaths({
   '/v1/credentials/github/token': { tier: 'issuance' },
   '/api/webhooks/github': { tier: 'general', body: { max: 1024 * KIB } },

@@ -38,7 +38,10 @@ export class HealthController {
     return 'ok';
   }
 
-  /** Readiness: 503 while the database is away or takes no writes, and while the process is stopping. */
+  /**
+   * Readiness: 503 while the database is away or takes no writes, and while the process is
+   * stopping.
+   */
   @Get('ready')
   @Route({ summary: 'Says whether the process takes traffic' })
   async ready(@Res({ passthrough: true }) response: Response): Promise<object> {

@@ -6,10 +6,11 @@ const FOLDER = new URL('host/', import.meta.url);
 const INCLUDE = /^#include (\S+)$/gm;
 
 /**
- * Composes `/install-host.sh` out of the files in `host/`, for a service with this base URL. The refresh program and the units
- * of systemd are in it, so that one request fetches all.
+ * Composes `/install-host.sh` out of the files in `host/`, for a service with this base URL. The
+ * refresh program and the units of systemd are in it, so that one request fetches all.
  *
- * @throws Error where the base URL has a character that the shell, systemd or cron would read in another way
+ * @throws Error if the base URL has a character that the shell, systemd or cron would read in
+ *   another way
  */
 export function hostScript(baseUrl: string): string {
   if (!/^https?:\/\/[A-Za-z0-9._:[\]-]+$/.test(baseUrl)) {

@@ -5,7 +5,10 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { hostScript } from './host-script.js';
 
-/** Serves `GET /install-host.sh`: the script by which a host accepts the SSH certificates of this service. */
+/**
+ * Serves `GET /install-host.sh`: the script by which a host accepts the SSH certificates of this
+ * service.
+ */
 @Controller('install-host.sh')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: PUBLIC })
 export class InstallHostController {

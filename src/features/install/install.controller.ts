@@ -9,7 +9,10 @@ import { Views } from '#platform/http/views/views.service.js';
 import { commandFile } from './command-file.js';
 import { installScript } from './install-script.js';
 
-/** Hands out the `svc` command: the page `/install`, the script `/install.sh`, and the file `/static/svc.mjs`. */
+/**
+ * Hands out the `svc` command: the page `/install`, the script `/install.sh`, and the file
+ * `/static/svc.mjs`.
+ */
 @Controller()
 @Route({ tier: 'general', audience: 'ui', errors: 'negotiated', auth: PUBLIC })
 export class InstallController {

@@ -4,7 +4,10 @@ import { Views } from '#platform/http/views/views.service.js';
 import { InstallHostController } from './install-host.controller.js';
 import { InstallController } from './install.controller.js';
 
-/** Serves what sets up other machines: /install-host.sh, /install, /install.sh, /static/svc.mjs. Public; nothing is secret. */
+/**
+ * Serves what sets up other machines: /install-host.sh, /install, /install.sh, /static/svc.mjs.
+ * Public; nothing is secret.
+ */
 @Module({ imports: [HttpModule], controllers: [InstallHostController, InstallController] })
 export class InstallModule implements OnModuleInit {
   constructor(private readonly views: Views) {}

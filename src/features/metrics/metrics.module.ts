@@ -2,8 +2,8 @@ import { Module, type DynamicModule } from '@nestjs/common';
 import { METRICS_TOKEN, MetricsController } from './metrics.controller.js';
 
 /**
- * Serves GET /metrics: the counters of this process. Without SVC_METRICS_BEARER_TOKEN the path does not exist. The edge counts
- * requests, and features count their events.
+ * Serves GET /metrics: the counters of this process. Without SVC_METRICS_BEARER_TOKEN the path does
+ * not exist. The edge counts requests, and features count their events.
  */
 @Module({})
 export class MetricsModule {

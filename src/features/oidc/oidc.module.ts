@@ -45,7 +45,10 @@ import { UserinfoController } from './token/userinfo.controller.js';
 /** The rules of unmatched requests below the endpoints that browsers navigate to. */
 const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } as const;
 
-/** OAuth 2.0, OpenID Connect and FAPI 2.0 on `oidc-provider`. README.md lists the folders, one for each endpoint. */
+/**
+ * OAuth 2.0, OpenID Connect and FAPI 2.0 on `oidc-provider`. README.md lists the folders, one for
+ * each endpoint.
+ */
 @UnmatchedPaths({
   '/oauth/*': { errors: 'oauth' },
   '/oauth/authorize/*': NAVIGATION,

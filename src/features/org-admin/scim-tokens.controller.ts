@@ -29,7 +29,10 @@ interface TokensJson {
   readonly refused_writes: ScimRefusalJson[];
 }
 
-/** `/api/v1/org/scim-tokens`: the SCIM tokens of the organization. The creation alone returns the secret. */
+/**
+ * `/api/v1/org/scim-tokens`: the SCIM tokens of the organization. The creation alone returns the
+ * secret.
+ */
 @Controller('api/v1/org/scim-tokens')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class ScimTokensController {

@@ -14,7 +14,10 @@ const DAYS = { usual: 90, most: 365 } as const;
 export const CREATE_TOKEN = z.strictObject({
   description: LINE_OF_TEXT,
   expires_in_days: z.int().min(1).max(DAYS.most).default(DAYS.usual),
-  /** The id of the token that the new one replaces: both are valid until an admin ends the earlier one. */
+  /**
+   * The id of the token that the new one replaces: both are valid until an admin ends the earlier
+   * one.
+   */
   replaces: z.string().max(64, 'must have at most 64 characters').exactOptional(),
 });
 /** The result of {@link CREATE_TOKEN}. */

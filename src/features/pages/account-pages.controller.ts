@@ -51,7 +51,7 @@ export class AccountPagesController {
   }
 
   /**
-   * Has a field for the pass where one is demanded of the user.
+   * Has a field for the pass if one is demanded of the user.
    *
    * @throws DomainError already_enrolled (403) for a user who has a key
    */
@@ -76,7 +76,10 @@ export class AccountPagesController {
     });
   }
 
-  /** Ends the session of every received cookie, so that a cookie set by another host cannot keep a session alive. */
+  /**
+   * Ends the session of every received cookie, so that a cookie set by another host cannot keep a
+   * session alive.
+   */
   @Post('logout')
   @Route({ summary: 'Ends the session of the browser' })
   async logOut(

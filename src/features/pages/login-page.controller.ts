@@ -30,7 +30,10 @@ const QUERY = z.object({
 /** Matches the page of a pending authorization request, with its id. */
 const INTERACTION = /^\/interaction\/([\w-]{1,64})$/;
 
-/** Serves `GET /login`: a button for each identity provider and one for the key. `?provider=` redirects upstream at once. */
+/**
+ * Serves `GET /login`: a button for each identity provider and one for the key. `?provider=`
+ * redirects upstream at once.
+ */
 @Controller('login')
 @Route({
   tier: 'general',
@@ -99,7 +102,10 @@ export class LoginPageController {
   }
 }
 
-/** Returns true if a page of another site opened this page (Fetch Metadata); `none` means the address bar or a bookmark. */
+/**
+ * Returns true if a page of another site opened this page (Fetch Metadata); `none` means the
+ * address bar or a bookmark.
+ */
 function isCrossSite(request: Request): boolean {
   const site = request.headers['sec-fetch-site'];
   return site !== undefined && site !== 'same-origin' && site !== 'none';

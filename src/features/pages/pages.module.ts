@@ -20,8 +20,9 @@ import { LoginPageController } from './login-page.controller.js';
 import { StaticController } from './static.controller.js';
 
 /**
- * Serves /, /login, /enroll, /account, /logout and /static: pages rendered by the server, escaped by the template engine,
- * without inline script or style. The ceremonies that they start are in the feature webauthn.
+ * Serves /, /login, /enroll, /account, /logout and /static: pages rendered by the server, escaped
+ * by the template engine, without inline script or style. The ceremonies that they start are in the
+ * feature webauthn.
  */
 @UnmatchedPaths({
   '/account/*': { tier: 'general', audience: 'ui' },

@@ -14,7 +14,10 @@ import { TokensPageController } from './admin/tokens/tokens-page.controller.js';
 /** The folders of the templates. */
 const VIEWS = ['admin/tokens/views/', 'admin/settings/views/', 'admin/applications/views/'];
 
-/** Serves the pages below /admin on which admins set up their organization: tokens, settings and applications. */
+/**
+ * Serves the pages below /admin on which admins set up their organization: tokens, settings and
+ * applications.
+ */
 @Module({
   imports: [OAuthModule, GitHubModule, HttpModule, AdminModule],
   controllers: [

@@ -15,7 +15,10 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 };
 
-/** Reads every file of a folder and its subfolders into a map by file name. A name that is not in the map does not exist. */
+/**
+ * Reads every file of a folder and its subfolders into a map by file name. A name that is not in
+ * the map does not exist.
+ */
 export function readStaticFiles(folder: URL): ReadonlyMap<string, StaticFile> {
   const path = fileURLToPath(folder);
   return new Map(

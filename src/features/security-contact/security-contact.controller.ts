@@ -16,7 +16,7 @@ export class SecurityContactController {
     private readonly clock: Clock,
   ) {}
 
-  /** @throws DomainError not_found where the operator names no contact */
+  /** @throws DomainError not_found if the operator names no contact */
   @Get()
   @Route({
     summary: 'Where to report a vulnerability (RFC 9116)',

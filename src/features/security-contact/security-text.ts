@@ -10,7 +10,10 @@ export interface SecurityFacts {
   readonly baseUrl: string;
 }
 
-/** Writes the security.txt of a service (RFC 9116 §2.5). The time of its end is that of a day, so that it changes once a day. */
+/**
+ * Writes the security.txt of a service (RFC 9116 §2.5). The time of its end is that of a day, so
+ * that it changes once a day.
+ */
 export function securityText({ contact, baseUrl }: SecurityFacts, now: Date): string {
   const today = Math.floor(now.getTime() / DAY) * DAY;
   const expires = new Date(today + GOOD_FOR * DAY).toISOString().replace('.000Z', 'Z');

@@ -43,7 +43,10 @@ export class SessionsController {
     return { sessions: sessions.map((own) => sessionJson(own, session.id)) };
   }
 
-  /** Ends every session of the user but that of the request. A request without another session ends nothing. */
+  /**
+   * Ends every session of the user but that of the request. A request without another session ends
+   * nothing.
+   */
   @Post('end-others')
   @HttpCode(200)
   @Route({ summary: 'Ends every other session of the user', answers: { 200: ENDED_OTHERS } })

@@ -25,7 +25,10 @@ interface Written {
   readonly tag: string;
 }
 
-/** `GET /v1/credentials/ssh/krl`: the file that sshd's `RevokedKeys` reads, or JSON when asked for; and one serial of it. */
+/**
+ * `GET /v1/credentials/ssh/krl`: the file that sshd's `RevokedKeys` reads, or JSON when asked for;
+ * and one serial of it.
+ */
 @Controller('v1/credentials/ssh/krl')
 @Route({
   tier: 'general',

@@ -50,7 +50,9 @@ export const AUTHORITY_KEY_JSON = z
 /** The JSON of {@link AUTHORITY_KEY_JSON}. */
 export type AuthorityKeyJson = z.output<typeof AUTHORITY_KEY_JSON>;
 
-/** The answer of `GET /v1/credentials/ssh/ca` in JSON: the key that signs, and every published key. */
+/**
+ * The answer of `GET /v1/credentials/ssh/ca` in JSON: the key that signs, and every published key.
+ */
 export const AUTHORITY_JSON = z
   .object({
     public_key: z.string(),

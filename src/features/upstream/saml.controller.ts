@@ -18,12 +18,17 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { KIB, Route } from '#platform/http/routing/route.js';
 import { goOn } from './signed-in.js';
 
-/** The form of the provider. Its RelayState has no meaning here: the id of the request leads to the sign-in. */
+/**
+ * The form of the provider. Its RelayState has no meaning here: the id of the request leads to the
+ * sign-in.
+ */
 const RESPONSE = z.object({ SAMLResponse: z.string().min(1) });
 const PROVIDER = z.object({ provider: z.string().max(32).optional() });
 const COMPLETE = z.object({ request: z.string().max(64), response: z.string().max(64) });
 
-/** Serves /saml/*: the metadata of this service, and the return of a browser from a SAML provider. */
+/**
+ * Serves /saml/*: the metadata of this service, and the return of a browser from a SAML provider.
+ */
 @Controller('saml')
 @Route({ tier: 'unlimited', audience: 'api', errors: 'html', auth: PUBLIC })
 export class SamlController {
@@ -45,7 +50,10 @@ export class SamlController {
     return this.providers.serviceMetadata(provider, `${this.#baseUrl}/saml/metadata`);
   }
 
-  /** The post of another site carries no cookie. The page it leads to demands the cookies of the browser that began the sign-in. */
+  /**
+   * The post of another site carries no cookie. The page it leads to demands the cookies of the
+   * browser that began the sign-in.
+   */
   @Post('acs')
   @Route({
     body: { kind: 'form', max: 64 * KIB },
@@ -84,7 +92,8 @@ export class SamlController {
   ): Promise<void> {
     const returned = await this.providers.resume({
       url: new URL(request.originalUrl, this.#baseUrl),
-      // Without both cookies no state matches: the response is of a sign-in that another browser began.
+      // Without both cookies no state matches: the response is of a sign-in that another browser
+      // began.
       kept: this.#takeKept(request, response, query.request) ?? '',
       browser: this.cookies.browserSecret(request) ?? '',
     });

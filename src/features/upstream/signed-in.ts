@@ -2,7 +2,10 @@ import type { Response } from 'express';
 import type { SignedIn } from '#domain/sign-in/upstream-login/upstream-login.service.js';
 import type { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 
-/** Sets the bootstrap session of a sign-in, and sends the browser on to enroll a key or to use its key. */
+/**
+ * Sets the bootstrap session of a sign-in, and sends the browser on to enroll a key or to use its
+ * key.
+ */
 export function goOn(
   response: Response,
   cookies: SessionCookies,

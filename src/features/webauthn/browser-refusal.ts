@@ -1,6 +1,9 @@
 import type { RefusedEnrollment } from '#domain/keys/enrollment/enrollment.service.js';
 
-/** The meanings of the errors of `navigator.credentials.create()` (WebAuthn §5.1.3, step 21 and following). */
+/**
+ * The meanings of the errors of `navigator.credentials.create()` (WebAuthn §5.1.3, step 21 and
+ * following).
+ */
 const MEANINGS: ReadonlyMap<string, RefusedEnrollment> = new Map([
   [
     'NotAllowedError',
@@ -22,7 +25,10 @@ const MEANINGS: ReadonlyMap<string, RefusedEnrollment> = new Map([
   ],
 ]);
 
-/** Explains an error of the browser by its name. The text of the error is not used: a client can write any text. */
+/**
+ * Explains an error of the browser by its name. The text of the error is not used: a client can
+ * write any text.
+ */
 export function browserRefusal(errorName: string): RefusedEnrollment {
   const meaning = MEANINGS.get(errorName);
   return meaning ?? { code: 'browser_failed', reason: 'The browser could not use the key.' };

@@ -46,7 +46,10 @@ export class EnrollController {
     return this.ceremony.start(session, body, origin);
   }
 
-  /** Records that the browser created no credential. The response has the reference for questions to an admin. */
+  /**
+   * Records that the browser created no credential. The response has the reference for questions to
+   * an admin.
+   */
   @Post('failed')
   @Route({ summary: 'Reports that the browser created no credential' })
   @HttpCode(200)
@@ -59,7 +62,10 @@ export class EnrollController {
     return { reference: origin.requestId };
   }
 
-  /** Without a session every state is invalid: one request of several that carry it has won, and ended the session. */
+  /**
+   * Without a session every state is invalid: one request of several that carry it has won, and
+   * ended the session.
+   */
   @Post('complete')
   @Route({
     failureStatus: 400,

@@ -41,7 +41,8 @@ export function userEntity(
 }
 
 /**
- * Verifies a registration by the policy of enrollment, and names the key: by the user, else by its model.
+ * Verifies a registration by the policy of enrollment, and names the key: by the user, else by its
+ * model.
  *
  * @throws DomainError attestation_rejected and the other causes of a refused key
  */
@@ -79,8 +80,8 @@ export class EnrollmentCeremony {
   /**
    * Begins a ceremony. A re-enrollment pass is compared here, and consumed by the completion.
    *
-   * @throws DomainError already_enrolled, enrollment_refused, enrollment_pass_required or enrollment_pass_invalid, each with an
-   *   audit event
+   * @throws DomainError already_enrolled, enrollment_refused, enrollment_pass_required or
+   *   enrollment_pass_invalid, each with an audit event
    */
   start(
     session: LiveSession,
@@ -119,8 +120,8 @@ export class EnrollmentCeremony {
   /**
    * Completes a ceremony: verifies the registration and enrolls the key.
    *
-   * @throws DomainError invalid_state; with an audit event attestation_rejected, the other causes of a refused key, and the
-   *   errors of Enrollment.enroll
+   * @throws DomainError invalid_state; with an audit event attestation_rejected, the other causes
+   *   of a refused key, and the errors of Enrollment.enroll
    */
   async complete(
     session: LiveSession,
@@ -163,8 +164,8 @@ export class EnrollmentCeremony {
   }
 
   /**
-   * Returns the address after enrollment: the target with user verification, else the login page. A user whom no page or application
-   * sent goes on to the page about a second key.
+   * Returns the address after enrollment: the target with user verification, else the login page. A
+   * user whom no page or application sent goes on to the page about a second key.
    */
   #whereNext(level: Enrolled['level'], redirectTo: string): string {
     const { baseUrl } = this.config.http;

@@ -22,7 +22,10 @@ interface State {
   readonly redirectTo: string;
 }
 
-/** Runs the registration ceremony of a further key, in a verified session (WebAuthn §7.1). The session stays as it is. */
+/**
+ * Runs the registration ceremony of a further key, in a verified session (WebAuthn §7.1). The
+ * session stays as it is.
+ */
 @Injectable()
 export class KeyRegistrationCeremony {
   constructor(
@@ -73,8 +76,8 @@ export class KeyRegistrationCeremony {
   /**
    * Completes a ceremony: verifies the registration by the policy of enrollment, and adds the key.
    *
-   * @throws DomainError invalid_state; with an audit event attestation_rejected, the other causes of a refused key, and the
-   *   errors of Enrollment.addKey
+   * @throws DomainError invalid_state; with an audit event attestation_rejected, the other causes
+   *   of a refused key, and the errors of Enrollment.addKey
    */
   async complete(
     session: VerifiedSession,

@@ -12,7 +12,10 @@ import { Route } from '#platform/http/routing/route.js';
 import { KEY_JSON, keyJson, type KeyJson } from './key-json.js';
 import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
 
-/** Lists, renames and removes the security keys of the user. A key of another user does not exist here: 404. */
+/**
+ * Lists, renames and removes the security keys of the user. A key of another user does not exist
+ * here: 404.
+ */
 @Controller('v1/keys')
 @Route({
   tier: 'general',
@@ -48,7 +51,10 @@ export class KeysController {
     return keyJson(key, session.authenticatorId);
   }
 
-  /** Removes a key with everything that it opened. A browser whose own session ends with the key loses the cookie too. */
+  /**
+   * Removes a key with everything that it opened. A browser whose own session ends with the key
+   * loses the cookie too.
+   */
   @Delete(':id')
   @Route({
     summary: 'Removes a security key and ends what it opened',

@@ -47,8 +47,9 @@ export class LoginCeremony {
   ) {}
 
   /**
-   * Begins a ceremony. Without a session, the key identifies the user: it must be a discoverable credential that verifies its user.
-   * In a session, the keys of the user are listed, and a key that cannot verify its user may assert presence.
+   * Begins a ceremony. Without a session, the key identifies the user: it must be a discoverable
+   * credential that verifies its user. In a session, the keys of the user are listed, and a key
+   * that cannot verify its user may assert presence.
    */
   async start(
     requester: LoginRequester,
@@ -77,7 +78,8 @@ export class LoginCeremony {
   /**
    * Completes a ceremony.
    *
-   * @returns the new session, or undefined when the present session stays (a step-up), and the next address
+   * @returns the new session, or undefined when the present session stays (a step-up), and the next
+   *   address
    * @throws DomainError invalid_state, and the errors of KeyAuthentication.logIn
    */
   async complete(

@@ -10,7 +10,10 @@ import { KIB, Route } from '#platform/http/routing/route.js';
 import { LoginCeremony } from './login-ceremony.service.js';
 import { COMPLETE_LOGIN, START, type CompleteLogin, type Start } from './webauthn.schemas.js';
 
-/** Logs users in with a security key: without a session, in a bootstrap session, or again in a verified session (step-up). */
+/**
+ * Logs users in with a security key: without a session, in a bootstrap session, or again in a
+ * verified session (step-up).
+ */
 @Controller('login/webauthn')
 @Route({
   tier: 'authentication',

@@ -42,7 +42,10 @@ export type CompleteLogin = z.output<typeof COMPLETE_LOGIN>;
 export const COMPLETE_ENROLLMENT = z.object({ ...completion, name: keyName.optional() });
 export type CompleteEnrollment = z.output<typeof COMPLETE_ENROLLMENT>;
 
-/** `POST /enroll/webauthn/failed`: the name of the error that `navigator.credentials.create()` threw. */
+/**
+ * `POST /enroll/webauthn/failed`: the name of the error that `navigator.credentials.create()`
+ * threw.
+ */
 export const FAILED_ENROLLMENT = z.object({ state: completion.state, error: z.string().max(64) });
 export type FailedEnrollment = z.output<typeof FAILED_ENROLLMENT>;
 

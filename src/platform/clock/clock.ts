@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * Time: the wall clock, a monotonic clock, and waiting. Nest injects it by this class; a test passes one that advances by
- * command.
+ * Time: the wall clock, a monotonic clock, and waiting. Nest injects it by this class; a test
+ * passes one that advances by command.
  */
 export abstract class Clock {
   /** The time of day in milliseconds since 1970. An operator or NTP may set it back. */
@@ -11,7 +11,10 @@ export abstract class Clock {
   /** Milliseconds since an arbitrary moment, with fractions. This clock never goes backwards. */
   abstract monotonic(): number;
 
-  /** Waits for a number of milliseconds. It rejects with an `AbortError` when the signal is aborted before. */
+  /**
+   * Waits for a number of milliseconds. It rejects with an `AbortError` when the signal is aborted
+   * before.
+   */
   abstract sleep(milliseconds: number, options?: { readonly signal?: AbortSignal }): Promise<void>;
 
   /** The time of day. */

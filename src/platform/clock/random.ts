@@ -18,7 +18,10 @@ class SystemRandom extends Random {
   }
 }
 
-/** The random generator of the system. Code that Nest does not build takes it as a parameter's default. */
+/**
+ * The random generator of the system. Code that Nest does not build takes it as a parameter's
+ * default.
+ */
 export const systemRandom: Random = new SystemRandom();
 
 /** Bytes for nonces are drawn from the system 4,096 at a time: a call costs more than its bytes. */
@@ -26,8 +29,8 @@ const pool = Buffer.alloc(4096);
 let used = pool.length;
 
 /**
- * Random bytes for public values: ids and nonces. No byte is used twice. Secrets come from {@link Random} instead, which
- * keeps no pool.
+ * Random bytes for public values: ids and nonces. No byte is used twice. Secrets come from
+ * {@link Random} instead, which keeps no pool.
  */
 export function nonceBytes(length: number): Buffer {
   if (length > pool.length) return randomFillSync(Buffer.alloc(length));
@@ -41,8 +44,9 @@ export function nonceBytes(length: number): Buffer {
 }
 
 /**
- * Makes a source of UUIDv7 (RFC 9562 §5.7): the time, a counter, and the random bits of a version 4. The ids of one source
- * ascend, even when its clock is set back: the twelve bits behind the milliseconds are the counter (§6.2, method 1).
+ * Makes a source of UUIDv7 (RFC 9562 §5.7): the time, a counter, and the random bits of a version
+ * 4. The ids of one source ascend, even when its clock is set back: the twelve bits behind the
+ * milliseconds are the counter (§6.2, method 1).
  *
  * @param clock returns milliseconds since 1970
  */
@@ -64,7 +68,7 @@ export function uuidsBy(clock: () => number): () => string {
 }
 
 /**
- * Returns a new UUIDv7. Ids that ascend with time keep the indexes of large tables dense, and lists are sorted by them: of
- * two ids of this process, the later one is the greater.
+ * Returns a new UUIDv7. Ids that ascend with time keep the indexes of large tables dense, and lists
+ * are sorted by them: of two ids of this process, the later one is the greater.
  */
 export const newUuid = uuidsBy(() => systemClock.milliseconds());

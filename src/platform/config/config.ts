@@ -6,7 +6,10 @@ import type { KmsKeyUse, Values } from './table/variable.js';
 /** The values of the table as an operator gave them, or their defaults. */
 export type Settings = Values<typeof TABLE>;
 
-/** The settings of one upstream provider (SVC_IDP_<SLUG>_*), with its slug and the label of its button. */
+/**
+ * The settings of one upstream provider (SVC_IDP_<SLUG>_*), with its slug and the label of its
+ * button.
+ */
 type ProviderOf<Type extends keyof typeof PROVIDERS> = Omit<
   Values<(typeof PROVIDERS)[Type]>,
   'type' | 'name'
@@ -65,7 +68,10 @@ export interface ValidConfig extends Omit<
 
 /** The operator's settings, validated and frozen. A provider takes the part that it needs. */
 export interface Config extends Omit<ValidConfig, 'secrets'> {
-  /** The root secret, from which each purpose derives a key, and the one before it, which still opens data. */
+  /**
+   * The root secret, from which each purpose derives a key, and the one before it, which still
+   * opens data.
+   */
   readonly secrets: { readonly root: string; readonly previousRoot: string | undefined };
 }
 

@@ -14,7 +14,9 @@ export function readProcessEnvironment(): Environment {
   return withoutEmpty(process.env);
 }
 
-/** Decides for a library that listens to nothing but a variable, which no operator is meant to set. */
+/**
+ * Decides for a library that listens to nothing but a variable, which no operator is meant to set.
+ */
 export function setProcessVariable(name: string, value: string): void {
   process.env[name] = value;
 }

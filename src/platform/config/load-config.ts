@@ -7,7 +7,9 @@ import { TABLE } from './table/table.js';
 import { readTable, type Table, type Values } from './table/variable.js';
 import { unknownNames } from './unknown-variables.js';
 
-/** The problems of a configuration: one line for each, with the variable's name and never its value. */
+/**
+ * The problems of a configuration: one line for each, with the variable's name and never its value.
+ */
 export class ConfigProblems extends Error {
   override readonly name = 'ConfigProblems';
 

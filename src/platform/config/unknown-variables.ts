@@ -6,7 +6,10 @@ import { VARIABLES } from './table/table.js';
 const KNOWN = [...VARIABLES.keys(), 'SVC_HOME'];
 const OF_PROVIDERS = [...PROVIDER_VARIABLES.keys()];
 
-/** The names that are no setting of this service: a problem if the name is probably mistyped, otherwise a warning. */
+/**
+ * The names that are no setting of this service: a problem if the name is probably mistyped,
+ * otherwise a warning.
+ */
 export interface UnknownNames {
   readonly problems: readonly string[];
   readonly warnings: readonly string[];
@@ -18,8 +21,8 @@ const MISTYPED = 2;
 const PROVIDER = 'SVC_IDP_';
 
 /**
- * Finds the `SVC_` variables that are no setting. A name within two letters of a known name is fatal: `SVC_ALLOWED_DOMAIN`
- * would open enrollment to every domain.
+ * Finds the `SVC_` variables that are no setting. A name within two letters of a known name is
+ * fatal: `SVC_ALLOWED_DOMAIN` would open enrollment to every domain.
  */
 export function unknownNames(environment: Environment): UnknownNames {
   const problems: string[] = [];
@@ -66,8 +69,8 @@ function unknownOfProvider(name: string, prefixes: readonly string[]): Finding |
 }
 
 /**
- * Recognizes the variables that Kubernetes injects for a Service whose name begins with `svc`: SVC_SERVICE_HOST,
- * SVC_PORT_443_TCP_ADDR and the like.
+ * Recognizes the variables that Kubernetes injects for a Service whose name begins with `svc`:
+ * SVC_SERVICE_HOST, SVC_PORT_443_TCP_ADDR and the like.
  */
 function isOfKubernetes(name: string, value: string): boolean {
   if (/_PORT_\d+_(?:TCP|UDP|SCTP)_(?:PROTO|PORT|ADDR)$/.test(name)) return true;
@@ -84,7 +87,10 @@ function nearestOf(name: string, candidates: readonly string[]) {
   return first ?? { nearest: '', distance: Infinity };
 }
 
-/** Counts the letters to insert, delete, replace or swap with their neighbour (optimal string alignment). */
+/**
+ * Counts the letters to insert, delete, replace or swap with their neighbour (optimal string
+ * alignment).
+ */
 export function editDistance(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, j) => j)];
   const at = (i: number, j: number) => rows[i]?.[j] ?? Infinity;

@@ -15,12 +15,18 @@ export function mintOpaqueToken(): OpaqueToken {
   return { token, hash: hashOpaqueToken(token) };
 }
 
-/** Returns the stored form of a bearer secret. A random secret needs no slow hash, since it cannot be guessed. */
+/**
+ * Returns the stored form of a bearer secret. A random secret needs no slow hash, since it cannot
+ * be guessed.
+ */
 export function hashOpaqueToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 
-/** Compares two secrets by their hashes, in a time that depends on neither their content nor their lengths. */
+/**
+ * Compares two secrets by their hashes, in a time that depends on neither their content nor their
+ * lengths.
+ */
 export function equalInConstantTime(one: string, other: string): boolean {
   return timingSafeEqual(hashOpaqueToken(one), hashOpaqueToken(other));
 }

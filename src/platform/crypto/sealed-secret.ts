@@ -7,13 +7,16 @@ const ALGORITHMS = { alg: 'dir', enc: 'A256GCM' } as const;
 /** An opened secret. */
 export interface OpenedSecret {
   readonly text: string;
-  /** True if the previous root secret opened it. The caller seals it again while that root secret is still configured. */
+  /**
+   * True if the previous root secret opened it. The caller seals it again while that root secret is
+   * still configured.
+   */
   readonly isOutdated: boolean;
 }
 
 /**
- * Seals a secret for storage: a JWE (RFC 7516, `dir` with A256GCM) under the key that is derived from the root secret for this
- * purpose. Unlike a sealed token it never expires.
+ * Seals a secret for storage: a JWE (RFC 7516, `dir` with A256GCM) under the key that is derived
+ * from the root secret for this purpose. Unlike a sealed token it never expires.
  */
 export function sealSecret(
   { root }: Config['secrets'],
@@ -25,7 +28,10 @@ export function sealSecret(
     .encrypt(keyOf(root, purpose));
 }
 
-/** Opens a secret that was sealed for this purpose under the current or previous root secret; undefined for anything else. */
+/**
+ * Opens a secret that was sealed for this purpose under the current or previous root secret;
+ * undefined for anything else.
+ */
 export async function openSecret(
   { root, previousRoot }: Config['secrets'],
   purpose: string,
@@ -51,7 +57,8 @@ function keyOf(secret: string, purpose: string): Buffer {
 }
 
 /**
- * Derives the key of one purpose from a root secret by HKDF-SHA256 (RFC 5869). One key reveals nothing about another key.
+ * Derives the key of one purpose from a root secret by HKDF-SHA256 (RFC 5869). One key reveals
+ * nothing about another key.
  *
  * @param length in bytes
  */

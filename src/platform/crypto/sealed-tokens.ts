@@ -6,8 +6,9 @@ import { deriveKey } from './sealed-secret.js';
 const HEADER = { alg: 'dir', enc: 'A256GCM' } as const;
 
 /**
- * Makes and reads opaque tokens of this deployment: JWEs (RFC 7516, `dir` with A256GCM) under keys derived
- * from the root secret by HKDF (RFC 5869), one per purpose, so that a token of one purpose opens nothing else.
+ * Makes and reads opaque tokens of this deployment: JWEs (RFC 7516, `dir` with A256GCM) under keys
+ * derived from the root secret by HKDF (RFC 5869), one per purpose, so that a token of one purpose
+ * opens nothing else.
  */
 export class SealedTokens {
   readonly #keys = new Map<string, Promise<webcrypto.CryptoKey[]>>();

@@ -7,7 +7,9 @@ import {
 } from 'node:crypto';
 import { promisify } from 'node:util';
 
-/** The algorithm of a signature: ECDSA with P-256 and SHA-256, PKCS#1 v1.5 with SHA-256, or Ed25519. */
+/**
+ * The algorithm of a signature: ECDSA with P-256 and SHA-256, PKCS#1 v1.5 with SHA-256, or Ed25519.
+ */
 export type SignerAlgorithm = 'ES256' | 'RS256' | 'Ed25519';
 
 /** A private key that signs. The key itself may be in this process or in a key service. */
@@ -15,13 +17,15 @@ export interface Signer {
   readonly alg: SignerAlgorithm;
   readonly publicKey: KeyObject;
   /**
-   * Signs a message. The signature is raw: `r || s` of 64 bytes for ES256 (RFC 7518 §3.4), PKCS#1 v1.5 for RS256, 64 bytes for
-   * Ed25519.
+   * Signs a message. The signature is raw: `r || s` of 64 bytes for ES256 (RFC 7518 §3.4), PKCS#1
+   * v1.5 for RS256, 64 bytes for Ed25519.
    */
   sign(message: Buffer): Promise<Buffer>;
 }
 
-/** Signs in a thread of libuv: an RSA signature would hold up every other request for a millisecond. */
+/**
+ * Signs in a thread of libuv: an RSA signature would hold up every other request for a millisecond.
+ */
 const signInThread = promisify<string | null, Buffer, SignKeyObjectInput, Buffer>(sign);
 
 /** Signs with a private key of this process. @throws Error when no algorithm fits the key */
@@ -59,7 +63,8 @@ export function algorithmOf(key: KeyObject): SignerAlgorithm | undefined {
 const HALF = 32;
 
 /**
- * Converts a P-256 signature from DER (`SEQUENCE { r INTEGER, s INTEGER }`, RFC 3279 §2.2.3) to `r || s`.
+ * Converts a P-256 signature from DER (`SEQUENCE { r INTEGER, s INTEGER }`, RFC 3279 §2.2.3) to
+ * `r || s`.
  *
  * @throws RangeError for any other bytes
  */

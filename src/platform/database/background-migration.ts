@@ -9,10 +9,11 @@ const FIRST_PAUSE = 60_000;
 const LONGEST_PAUSE = 3_600_000;
 
 /**
- * Builds the indexes of this version while the process serves, until they are there. A failure is logged and tried again later:
- * without an index the service works and is slower.
+ * Builds the indexes of this version while the process serves, until they are there. A failure is
+ * logged and tried again later: without an index the service works and is slower.
  *
- * @returns a function that ends the work. PostgreSQL then completes the index that it is building, or a later process does.
+ * @returns a function that ends the work. PostgreSQL then completes the index that it is building,
+ *   or a later process does.
  */
 export function startBackgroundMigration(
   address: DatabaseAddress,

@@ -4,15 +4,16 @@ import { reasonOf } from '#platform/database/statements/faults.js';
 import { sql } from '#platform/database/statements/sql.js';
 
 /**
- * Switches off the compilation of statements (JIT) for a session. No statement of this service runs so long that compiling it,
- * which takes 0.3 s, saves time.
+ * Switches off the compilation of statements (JIT) for a session. No statement of this service runs
+ * so long that compiling it, which takes 0.3 s, saves time.
  */
 export const NO_COMPILATION = 'SET jit = off';
 
 /**
- * Switches off the compilation of statements for the role of the service in its database, if the server compiles. A pooler in
- * transaction mode hands out connections that no session of this process has prepared, and those read the settings of the role.
- * The caller holds the lock of the migrations, because PostgreSQL refuses two changes of one role at once. A role that may not
+ * Switches off the compilation of statements for the role of the service in its database, if the
+ * server compiles. A pooler in transaction mode hands out connections that no session of this
+ * process has prepared, and those read the settings of the role. The caller holds the lock of the
+ * migrations, because PostgreSQL refuses two changes of one role at once. A role that may not
  * change its own settings is no fault: its sessions switch compilation off by themselves.
  */
 export async function switchOffCompilation(manager: EntityManager, log: Logger): Promise<void> {
@@ -29,8 +30,8 @@ export async function switchOffCompilation(manager: EntityManager, log: Logger):
 }
 
 /**
- * Warns if a connection that was opened after {@link switchOffCompilation} still compiles statements, as the connections of a
- * pooler do that are older than the setting.
+ * Warns if a connection that was opened after {@link switchOffCompilation} still compiles
+ * statements, as the connections of a pooler do that are older than the setting.
  */
 export async function warnOfCompilation(manager: EntityManager, log: Logger): Promise<void> {
   if (!(await compilesStatements(manager))) return;

@@ -5,8 +5,9 @@ import { sql } from '#platform/database/statements/sql.js';
 export type Composition = 'production' | 'demo' | 'test';
 
 /**
- * Claims a new database for this composition, or checks that it belongs to it. The first start decides, by one conditional
- * insert, so that no software key of the demo is in a database that production trusts.
+ * Claims a new database for this composition, or checks that it belongs to it. The first start
+ * decides, by one conditional insert, so that no software key of the demo is in a database that
+ * production trusts.
  *
  * @throws Error naming both when another composition made the database
  */
@@ -20,8 +21,8 @@ export async function claimDatabase(
 }
 
 /**
- * Refuses a database of another composition; a new database passes. The check also runs before the migrations, so that a
- * refused start changes nothing in the other database.
+ * Refuses a database of another composition; a new database passes. The check also runs before the
+ * migrations, so that a refused start changes nothing in the other database.
  *
  * @throws Error naming both
  */

@@ -12,7 +12,9 @@ import type { ConfirmationGate } from '#platform/database/identity/confirmation-
 export type DatabaseAddress =
   UrlAddress | Readonly<Record<'host' | 'user' | 'database', string> & { port: number }>;
 
-/** Time limits in milliseconds, so that no request waits without limit for a database that hangs. */
+/**
+ * Time limits in milliseconds, so that no request waits without limit for a database that hangs.
+ */
 export const TIMEOUTS = {
   connectionTimeoutMillis: 5_000,
   lock_timeout: 5_000,
@@ -33,7 +35,9 @@ export interface PoolOptions {
   readonly timeouts?: Timeouts;
   /** Further settings of each connection, as statements. */
   readonly limits?: string;
-  /** Refuses connections to a server that is not confirmed; by default every connection is taken. */
+  /**
+   * Refuses connections to a server that is not confirmed; by default every connection is taken.
+   */
   readonly gate?: ConfirmationGate | undefined;
 }
 
@@ -62,8 +66,9 @@ export async function openPool(
 }
 
 /**
- * Opens the pool of the costly work. Its limits are set by statements and not by the start of the connection, since PgBouncer
- * passes no start-up parameters on. A statement uses one process of the database.
+ * Opens the pool of the costly work. Its limits are set by statements and not by the start of the
+ * connection, since PgBouncer passes no start-up parameters on. A statement uses one process of the
+ * database.
  *
  * @param statementTimeout in milliseconds
  * @throws the fault of the driver when the database cannot be reached
@@ -80,8 +85,8 @@ export async function openCostlyPool(
 }
 
 /**
- * The longest wait of a confirmation for an answer, in milliseconds. A server that vanished without a word must not keep the service
- * from the next one.
+ * The longest wait of a confirmation for an answer, in milliseconds. A server that vanished without
+ * a word must not keep the service from the next one.
  */
 const ANSWER_OF_CONFIRMATION = 60_000;
 
@@ -125,10 +130,15 @@ function poolOf({ driver }: DataSource): Pool | undefined {
   return 'master' in driver && driver.master instanceof Pool ? driver.master : undefined;
 }
 
-/** The connections whose server refused a write, because it is a standby now or was made read-only. */
+/**
+ * The connections whose server refused a write, because it is a standby now or was made read-only.
+ */
 const readOnly = new WeakSet<PoolClient>();
 
-/** Notes a connection whose server takes no writes. The pool prepares every connection once, by this function. */
+/**
+ * Notes a connection whose server takes no writes. The pool prepares every connection once, by this
+ * function.
+ */
 function noteReadOnly(client: PoolClient): void {
   if (!('connection' in client) || !(client.connection instanceof EventEmitter)) {
     throw new TypeError('The client has no messages of the pg that this project locks');
@@ -139,9 +149,10 @@ function noteReadOnly(client: PoolClient): void {
 }
 
 /**
- * Ends a connection that is returned to the pool with a running statement or an open transaction. That happens when the server
- * freezes and the ROLLBACK times out. The next borrower would commit the abandoned work. A connection to a read-only server ends
- * too, so that the next one reaches the server that takes writes. The pool drops an ending connection.
+ * Ends a connection that is returned to the pool with a running statement or an open transaction.
+ * That happens when the server freezes and the ROLLBACK times out. The next borrower would commit
+ * the abandoned work. A connection to a read-only server ends too, so that the next one reaches the
+ * server that takes writes. The pool drops an ending connection.
  */
 function discardUnlessUseful(client: PoolClient): void {
   const answered = 'readyForQuery' in client && client.readyForQuery === true;

@@ -6,8 +6,9 @@ import { Database, openDatabase, type ConfirmAtStart } from './open-database.js'
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 
 /**
- * Provides the database to every module: TypeORM's `DataSource` and `EntityManager`, connected to SVC_DATABASE_URL or to the
- * embedded PostgreSQL. It is migrated and claimed before any provider that needs it is built.
+ * Provides the database to every module: TypeORM's `DataSource` and `EntityManager`, connected to
+ * SVC_DATABASE_URL or to the embedded PostgreSQL. It is migrated and claimed before any provider
+ * that needs it is built.
  *
  * It registers no entities: repositories read and write rows by SQL.
  */
@@ -16,7 +17,8 @@ export class DatabaseModule implements OnApplicationShutdown {
   constructor(private readonly database: Database) {}
 
   /**
-   * @param composition the composition root that starts; it refuses a database of another composition
+   * @param composition the composition root that starts; it refuses a database of another
+   *   composition
    * @param confirm makes the step of a start that confirms the server
    */
   static forRoot(

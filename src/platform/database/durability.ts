@@ -5,8 +5,9 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * Makes the commits of a session durable if `synchronous_commit` is off. A crash of one backend would lose such commits and give
- * serials twice, and the start time of PostgreSQL, which tells a crash of the server, stays the same then.
+ * Makes the commits of a session durable if `synchronous_commit` is off. A crash of one backend
+ * would lose such commits and give serials twice, and the start time of PostgreSQL, which tells a
+ * crash of the server, stays the same then.
  */
 export const DURABLE_COMMITS =
   "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
@@ -49,9 +50,10 @@ export async function readDurability(manager: EntityManager): Promise<Durability
 }
 
 /**
- * Returns a warning for each setting with which PostgreSQL may lose commits that it has acknowledged. The loss of one server
- * concerns every installation. That of a failover concerns one whose operator has not said `asynchronous`, because then
- * a failover ends all access, lost commits or not.
+ * Returns a warning for each setting with which PostgreSQL may lose commits that it has
+ * acknowledged. The loss of one server concerns every installation. That of a failover concerns one
+ * whose operator has not said `asynchronous`, because then a failover ends all access, lost commits
+ * or not.
  */
 export function durabilityWarnings(
   settings: DurabilitySettings,
@@ -78,7 +80,10 @@ export function durabilityWarnings(
   return warnings.map((warning) => `SVC_DATABASE_URL: ${warning} (${DATABASE_PAGE})`);
 }
 
-/** Warns of a promotion that may lose commits. Nothing is asked of a server without standbys, unless the operator says so. */
+/**
+ * Warns of a promotion that may lose commits. Nothing is asked of a server without standbys, unless
+ * the operator says so.
+ */
 function replicationWarnings(
   { synchronousCommit, synchronousStandbyNames, standbys }: DurabilitySettings,
   failover: Failover,

@@ -29,9 +29,11 @@ export interface InstalledDatabase {
 }
 
 /**
- * Opens the database of an installed service for a command beside it. It starts the embedded server where the service is down.
+ * Opens the database of an installed service for a command beside it. It starts the embedded server
+ * if the service is down.
  *
- * @throws Error for a database out of reach, in use, of another composition, without a service, or with other migrations
+ * @throws Error for a database out of reach, in use, of another composition, without a service, or
+ *   with other migrations
  */
 export async function openInstalledDatabase(
   config: Config['database'],
@@ -49,7 +51,10 @@ export async function openInstalledDatabase(
   }
 }
 
-/** Connects to the database of an installed service, without a look at what is in it. @throws Error for a database out of reach */
+/**
+ * Connects to the database of an installed service, without a look at what is in it. @throws Error
+ * for a database out of reach
+ */
 export async function connectToInstalled(config: Config['database']): Promise<InstalledDatabase> {
   await assertEmbeddedExists(config);
   const log = new Logger('database');
@@ -69,7 +74,8 @@ export async function connectToInstalled(config: Config['database']): Promise<In
 /**
  * Checks that a service of this version can use a database.
  *
- * @returns why a command must not change it all the same: a later version may have kinds of access that this one would not end
+ * @returns why a command must not change it all the same: a later version may have kinds of access
+ *   that this one would not end
  * @throws Error for a server that is too old, a database without a service, and missing migrations
  */
 export async function assertInstalled(manager: EntityManager): Promise<string | undefined> {
@@ -106,7 +112,7 @@ async function closeBoth(dataSource: DataSource, server: LocatedServer): Promise
   }
 }
 
-/** A command must not make an empty database where the operator named the wrong folder. */
+/** A command must not make an empty database if the operator named the wrong folder. */
 async function assertEmbeddedExists({ url, dataDir }: Config['database']): Promise<void> {
   if (url !== undefined) return;
   const directory = join(dataDir, 'postgres');

@@ -30,12 +30,15 @@ const BACKGROUND: Turn = {
 };
 
 /**
- * Applies the missing migrations that a start waits for, in the order of their names: forward only, under an advisory lock so
- * that replicas that start together do not collide. It also switches off the compilation of statements. Migrations that only
- * the database knows are ignored: during a rolling deployment the newer replica may migrate first.
+ * Applies the missing migrations that a start waits for, in the order of their names: forward only,
+ * under an advisory lock so that replicas that start together do not collide. It also switches off
+ * the compilation of statements. Migrations that only the database knows are ignored: during a
+ * rolling deployment the newer replica may migrate first.
  *
- * @param dataSource a data source without a client-side query timeout, since another process's migration may take long
- * @returns true if indexes are missing, which {@link migrateInBackground} builds; a new database has them all
+ * @param dataSource a data source without a client-side query timeout, since another process's
+ *   migration may take long
+ * @returns true if indexes are missing, which {@link migrateInBackground} builds; a new database
+ *   has them all
  * @throws Error when an applied file was changed, or a file fails; earlier files stay applied
  */
 export async function migrate(
@@ -57,7 +60,8 @@ export async function migrate(
 }
 
 /**
- * Builds the indexes that no start waits for. One process builds them, and others wait until nothing is left for them.
+ * Builds the indexes that no start waits for. One process builds them, and others wait until
+ * nothing is left for them.
  *
  * @throws Error when a file fails; what an earlier file built stays
  */
@@ -91,7 +95,10 @@ export interface MigrationDifference {
   readonly later: readonly string[];
 }
 
-/** Compares the migrations of a database with those of this version. It changes nothing. @throws Error for one that was changed */
+/**
+ * Compares the migrations of a database with those of this version. It changes nothing. @throws
+ * Error for one that was changed
+ */
 export async function compareMigrations(
   manager: EntityManager,
   directory: URL = MIGRATIONS,
@@ -111,7 +118,10 @@ export async function compareMigrations(
   };
 }
 
-/** Returns the applied migrations. It creates their table only if it is missing, so that a role without that right can start. */
+/**
+ * Returns the applied migrations. It creates their table only if it is missing, so that a role
+ * without that right can start.
+ */
 async function appliedMigrations(manager: EntityManager): Promise<Map<string, string>> {
   const [table] = await sql<{ known: boolean }>(manager)`
     SELECT to_regclass('schema_migrations') IS NOT NULL AS known`;

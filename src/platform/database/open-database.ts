@@ -23,7 +23,10 @@ import { migrate } from './migrations.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenants/tenant-work.js';
 
-/** The longest wait at start for a database that is away, and the interval of attempts, in milliseconds. */
+/**
+ * The longest wait at start for a database that is away, and the interval of attempts, in
+ * milliseconds.
+ */
 const PATIENCE = 30_000;
 const RETRY_EVERY = 1_000;
 
@@ -31,7 +34,10 @@ const RETRY_EVERY = 1_000;
 export interface UncheckedDatabase {
   /** True if only one process at a time can use the database. */
   readonly isEmbedded: boolean;
-  /** Opens one connection to a server that may be unconfirmed. Each answer may take a minute. The caller destroys it. */
+  /**
+   * Opens one connection to a server that may be unconfirmed. Each answer may take a minute. The
+   * caller destroys it.
+   */
   open(): Promise<DataSource>;
 }
 
@@ -64,7 +70,9 @@ export class Database {
     return this.pools.tenantWork;
   }
 
-  /** Sets the function that learns the ids of audit rows whose commit through a pool has returned. */
+  /**
+   * Sets the function that learns the ids of audit rows whose commit through a pool has returned.
+   */
   onRecorded(listener: (ids: readonly string[]) => void): void {
     onRecorded(this.pools.main, listener);
     onRecorded(this.pools.costly, listener);
@@ -85,10 +93,12 @@ async function closed(pool: DataSource): Promise<void> {
 }
 
 /**
- * Opens the configured database, or starts the embedded one; migrates it; claims it for this composition.
+ * Opens the configured database, or starts the embedded one; migrates it; claims it for this
+ * composition.
  *
  * @param confirm confirms the server; without it no connection is checked, as for a migration
- * @throws Error when it stays out of reach for 30 s, is too old, cannot be migrated, or is another composition's
+ * @throws Error when it stays out of reach for 30 s, is too old, cannot be migrated, or is another
+ *   composition's
  */
 export async function openDatabase(
   config: Config['database'],
@@ -138,8 +148,8 @@ export function uncheckedDatabase(
 }
 
 /**
- * Migrates the configured database, or the embedded one, and claims it for this composition. It waits for the indexes too, which
- * a start of the service does not.
+ * Migrates the configured database, or the embedded one, and claims it for this composition. It
+ * waits for the indexes too, which a start of the service does not.
  *
  * @throws Error as {@link openDatabase}, and when an index cannot be built
  */
@@ -159,7 +169,7 @@ export async function migrateDatabase(
   }
 }
 
-/** The address of a database, and the end of the embedded server where this process runs one. */
+/** The address of a database, and the end of the embedded server if this process runs one. */
 export interface LocatedServer {
   readonly address: DatabaseAddress;
   stop(): Promise<void>;
@@ -215,7 +225,10 @@ async function checkNewConnection(address: DatabaseAddress, log: Logger): Promis
   }
 }
 
-/** Connects, and retries while the database is away: it may start later than this process. Other errors are final. */
+/**
+ * Connects, and retries while the database is away: it may start later than this process. Other
+ * errors are final.
+ */
 async function connectPatiently(address: DatabaseAddress, log: Logger): Promise<DataSource> {
   const deadline = systemClock.monotonic() + PATIENCE;
   for (;;) {
@@ -230,7 +243,9 @@ async function connectPatiently(address: DatabaseAddress, log: Logger): Promise<
   }
 }
 
-/** Returns the error of a start that cannot connect, with the name of the variable of the address. */
+/**
+ * Returns the error of a start that cannot connect, with the name of the variable of the address.
+ */
 export function unreachable(address: DatabaseAddress, cause: unknown): unknown {
   if (!('connectionString' in address)) return cause;
   return databaseProblem('the database cannot be reached', cause);

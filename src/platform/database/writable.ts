@@ -3,8 +3,8 @@ import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { sql } from '#platform/database/statements/sql.js';
 
 /**
- * Asks the database if it takes writes now. A standby and a server that was made read-only answer every look-up, and this
- * service can do nothing without a write.
+ * Asks the database if it takes writes now. A standby and a server that was made read-only answer
+ * every look-up, and this service can do nothing without a write.
  *
  * @throws Error if it takes none or is not confirmed, or the driver's error if it is away
  */

@@ -10,8 +10,8 @@ interface Row {
 }
 
 /**
- * Every error of the service, one row for each code. The union of codes is closed, so that a renderer can switch
- * over it exhaustively.
+ * Every error of the service, one row for each code. The union of codes is closed, so that a
+ * renderer can switch over it exhaustively.
  */
 export const CATALOGUE = {
   // The request itself.

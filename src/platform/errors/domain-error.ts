@@ -12,7 +12,10 @@ export interface Challenge {
   readonly algs?: readonly string[];
 }
 
-/** Additions to an error: the cause is only logged; the client gets `retryAfter` (seconds) and the challenge. */
+/**
+ * Additions to an error: the cause is only logged; the client gets `retryAfter` (seconds) and the
+ * challenge.
+ */
 export interface DomainErrorOptions {
   readonly cause?: unknown;
   readonly retryAfter?: number;
@@ -20,8 +23,8 @@ export interface DomainErrorOptions {
 }
 
 /**
- * The only error that services and the domain throw. `detail` is for the client: it states the problem and the
- * remedy, and contains no secret and nothing internal. `cause` is only logged.
+ * The only error that services and the domain throw. `detail` is for the client: it states the
+ * problem and the remedy, and contains no secret and nothing internal. `cause` is only logged.
  */
 export class DomainError extends Error {
   override readonly name = 'DomainError';

@@ -3,7 +3,10 @@ import { GRACE, longestDebt, type Rate, type Decision } from './gcra.js';
 /** An unused booking lapses so many intervals after its slot. */
 export const LAPSE_INTERVALS = 2;
 
-/** A slot that is reserved for a refused client: the moment at which the response told it to return. It lapses if unused. */
+/**
+ * A slot that is reserved for a refused client: the moment at which the response told it to return.
+ * It lapses if unused.
+ */
 export interface Booking {
   /** The credential, method and path that booked, as {@link holderText} writes them. */
   readonly holder: string;
@@ -28,12 +31,16 @@ export function holderText(credential: string, request: string, goesFirst: boole
 /** Tells whether the holder goes first. */
 export const goesFirst = (holder: string): boolean => holder.startsWith(FIRST);
 
-/** The credential of a holder; the mark of one that goes first is a part of it, so that its bookings are counted apart. */
+/**
+ * The credential of a holder; the mark of one that goes first is a part of it, so that its bookings
+ * are counted apart.
+ */
 const credentialOf = (holder: string): string => holder.split('.', 1)[0] ?? '';
 
 /**
- * The intervals by which the booking of a credential comes later, because the credential has others: one for each two. They are
- * the room into which a holder that goes first can book, and no booking moves.
+ * The intervals by which the booking of a credential comes later, because the credential has
+ * others: one for each two. They are the room into which a holder that goes first can book, and no
+ * booking moves.
  */
 function roomLeftBy(holder: string, others: readonly Booking[]): number {
   if (goesFirst(holder)) return 0;
@@ -43,8 +50,8 @@ function roomLeftBy(holder: string, others: readonly Booking[]): number {
 }
 
 /**
- * Tells whether a refused client can book. A bucket has at most as many bookings as its burst. Those of one credential leave
- * room within it for holders that go first.
+ * Tells whether a refused client can book. A bucket has at most as many bookings as its burst.
+ * Those of one credential leave room within it for holders that go first.
  */
 export function canBook(
   others: readonly Booking[],
@@ -56,8 +63,8 @@ export function canBook(
 }
 
 /**
- * Finds the slot of a new booking. A holder that goes first gets the earliest one at which no other booking has to move; any
- * other holder gets one after all others.
+ * Finds the slot of a new booking. A holder that goes first gets the earliest one at which no other
+ * booking has to move; any other holder gets one after all others.
  */
 function slotAfter(
   others: readonly Booking[],
@@ -95,13 +102,15 @@ export interface BookingFacts extends Bucket {
 export interface BookedDecision extends Decision, Bucket {}
 
 /**
- * Decides by GCRA with bookings. A refused request books the moment at which it will conform even if each earlier booking is
- * used. A booking never lets more requests through, since its holder must conform too. It only reserves room: a request
- * without a due booking must conform and leave room for the bookings of other clients. A request that goes first may use the
- * room that other bookings do not need.
+ * Decides by GCRA with bookings. A refused request books the moment at which it will conform even
+ * if each earlier booking is used. A booking never lets more requests through, since its holder
+ * must conform too. It only reserves room: a request without a due booking must conform and leave
+ * room for the bookings of other clients. A request that goes first may use the room that other
+ * bookings do not need.
  *
- * Therefore no booking moves after the client learned of it. With `due = max(slot, now)` this holds for the i-th booking by
- * its slot, before and after each decision: `max(tat, due) + i × interval ≤ due + burst × interval`.
+ * Therefore no booking moves after the client learned of it. With `due = max(slot, now)` this holds
+ * for the i-th booking by its slot, before and after each decision:
+ * `max(tat, due) + i × interval ≤ due + burst × interval`.
  *
  * @param now in milliseconds of the clock of `tat` and the slots
  */
@@ -120,7 +129,7 @@ export function takeOrBook(
   const slot = slotAfter(others, holder, { start, now, rate });
   const isDue = own !== undefined && own.slot <= now + GRACE;
   const next = goesFirst(holder) ? slot : start + (others.length + 1 - burst) * interval;
-  // No grace where a booking would have to wait for it.
+  // No grace if a booking would have to wait for it.
   const leavesRoom = next <= now + (others.length === 0 ? GRACE : 0);
   const allowed = start + interval <= latest && (isDue || leavesRoom);
   const after = allowed
@@ -134,8 +143,8 @@ export function takeOrBook(
 }
 
 /**
- * Returns the decision for the client, from the bucket after it. A client without a booking gets the end of the queue as its
- * wait: a lower bound, since other clients may come before it.
+ * Returns the decision for the client, from the bucket after it. A client without a booking gets
+ * the end of the queue as its wait: a lower bound, since other clients may come before it.
  */
 export function decisionAfter(
   allowed: boolean,

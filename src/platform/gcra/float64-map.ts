@@ -4,10 +4,12 @@ const FIRST_SLOTS = 2 ** 11;
 const GROWTH = 4;
 
 /**
- * A map from numbers to numbers in typed arrays, 16 bytes a slot. A million entries take 32 MB, a fifth of a `Map` of strings,
- * and the garbage collector has no entries to visit. The map only grows; no entry is removed.
+ * A map from numbers to numbers in typed arrays, 16 bytes a slot. A million entries take 32 MB, a
+ * fifth of a `Map` of strings, and the garbage collector has no entries to visit. The map only
+ * grows; no entry is removed.
  *
- * Open addressing with linear probing; a key is its own hash, so its low bits must be evenly spread.
+ * Open addressing with linear probing; a key is its own hash, so its low bits must be evenly
+ * spread.
  */
 export class Float64Map {
   #keys = new Float64Array(FIRST_SLOTS); // 0 is an empty slot

@@ -19,26 +19,30 @@ export interface BucketDecision extends Decision {
 }
 
 /**
- * Milliseconds by which a request may come early and still conform: timers fire a little early, and two clocks differ. A
- * request that comes early moves the bucket as far as any other request.
+ * Milliseconds by which a request may come early and still conform: timers fire a little early, and
+ * two clocks differ. A request that comes early moves the bucket as far as any other request.
  */
 export const GRACE = 5;
 
-/** Returns the longest debt of a bucket in milliseconds. A bucket that is not used for as long equals a new one. */
+/**
+ * Returns the longest debt of a bucket in milliseconds. A bucket that is not used for as long
+ * equals a new one.
+ */
 export function longestDebt({ burst, interval }: Rate): number {
   return burst * interval + GRACE;
 }
 
 /**
- * The generic cell rate algorithm (ITU-T I.371): a leaky bucket whose state is one number, the theoretical arrival
- * time (TAT) of the next request of a client at exactly the sustained rate.
+ * The generic cell rate algorithm (ITU-T I.371): a leaky bucket whose state is one number, the
+ * theoretical arrival time (TAT) of the next request of a client at exactly the sustained rate.
  *
  *     debt     = max(tat - now, 0)                      the remaining debt
  *     allowed  ⇔ debt + interval ≤ burst × interval     one request more fits in
- *     tat'     = now + debt + interval                  where allowed; else tat' = tat
- *     wait     = debt + interval - burst × interval     until it fits, where it does not
+ *     tat'     = now + debt + interval                  if allowed; else tat' = tat
+ *     wait     = debt + interval - burst × interval     until it fits, if it does not
  *
- * In any time t at most `burst + t / interval` requests are let through. A refused request costs its client nothing.
+ * In any time t at most `burst + t / interval` requests are let through. A refused request costs
+ * its client nothing.
  *
  * @param tat the bucket's state; a value not after `now` is an unused bucket
  * @param now of the same clock, both in whole milliseconds so that the sums are exact

@@ -6,10 +6,11 @@ interface Generation<Key, Value> {
 }
 
 /**
- * A map whose entries expire: an entry is kept for at least `lifetime` after it was set, and for less than twice that time.
+ * A map whose entries expire: an entry is kept for at least `lifetime` after it was set, and for
+ * less than twice that time.
  *
- * It has two generations and drops the older one as a whole. So expiry needs no timer, and its cost does not depend on the
- * number of entries.
+ * It has two generations and drops the older one as a whole. So expiry needs no timer, and its cost
+ * does not depend on the number of entries.
  */
 export class GenerationalMap<Key, Value> {
   #young: Generation<Key, Value>;
@@ -26,8 +27,9 @@ export class GenerationalMap<Key, Value> {
   }
 
   /**
-   * The number of entries; an entry in both generations counts twice. If the caller adds new keys only while this is below a
-   * limit, neither generation exceeds the limit: the young one then only takes over keys of the old one.
+   * The number of entries; an entry in both generations counts twice. If the caller adds new keys
+   * only while this is below a limit, neither generation exceeds the limit: the young one then only
+   * takes over keys of the old one.
    */
   get size(): number {
     return this.#young.size + this.#old.size;

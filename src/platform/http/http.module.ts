@@ -8,7 +8,10 @@ import { RequestsInFlight } from '#platform/http/server/requests-in-flight.servi
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { Views } from '#platform/http/views/views.service.js';
 
-/** The parts of HTTP that features and the edge share: cookies, views, errors, and the table of routes. */
+/**
+ * The parts of HTTP that features and the edge share: cookies, views, errors, and the table of
+ * routes.
+ */
 @Module({
   providers: [
     RequestsInFlight,

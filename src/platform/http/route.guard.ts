@@ -14,12 +14,16 @@ import { allowedMethods } from '#platform/http/routing/allowed-methods.js';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
 
-/** The header in which our pages state the session for which they were made, so that a page of an earlier session changes nothing. */
+/**
+ * The header in which our pages state the session for which they were made, so that a page of an
+ * earlier session changes nothing.
+ */
 const PAGE_SESSION = 'svc-session';
 
 /**
- * Applies the rules of a route to every request, after the rate limit: the declared size of the body, the origin of a write, the
- * caller, and then the body itself. A refused request costs neither a later look-up nor memory for its body.
+ * Applies the rules of a route to every request, after the rate limit: the declared size of the
+ * body, the origin of a write, the caller, and then the body itself. A refused request costs
+ * neither a later look-up nor memory for its body.
  *
  * A guard reads the body, and not an interceptor, since interceptors wrap every request in streams.
  */
@@ -73,7 +77,10 @@ export class RouteGuard implements CanActivate {
   }
 }
 
-/** Nest calls the handler of GET for HEAD too, where a link preview would use up what a GET gives once. */
+/**
+ * Nest calls the handler of GET for HEAD too, where a link preview would use up what a GET gives
+ * once.
+ */
 function headRefused(request: AdmittedRequest, response: Response): DomainError {
   const methods = allowedMethods(request.app, request.path, false);
   response.setHeader('Allow', [...methods, 'OPTIONS'].join(', '));

@@ -1,7 +1,8 @@
 /**
- * This file alone imports `@aws-sdk/client-kms`. The service uses its six calls, its signatures (SigV4) and its chain of
- * credentials. Its retries are off, because one policy with an injected clock decides them (`kms-calls.ts`); its errors are
- * turned into `KmsFault`. The library is loaded only where a key of KMS is configured: it costs start-up time and memory.
+ * This file alone imports `@aws-sdk/client-kms`. The service uses its six calls, its signatures
+ * (SigV4) and its chain of credentials. Its retries are off, because one policy with an injected
+ * clock decides them (`kms-calls.ts`); its errors are turned into `KmsFault`. The library is loaded
+ * only if a key of KMS is configured: it costs start-up time and memory.
  */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -29,7 +30,10 @@ export interface KmsConnection {
   readonly extraCaCerts: readonly string[];
 }
 
-/** The connections to one region at a time; more requests wait for a free one, within their time-out. */
+/**
+ * The connections to one region at a time; more requests wait for a free one, within their
+ * time-out.
+ */
 const MOST_SOCKETS = 50;
 
 const ALGORITHMS: Readonly<Record<SignerAlgorithm, SigningAlgorithmSpec>> = {
@@ -54,7 +58,7 @@ export class AwsKms {
     return new AwsKms(await import('@aws-sdk/client-kms'), connection);
   }
 
-  /** Describes a key. The result names the key by its ARN, also where the id is an alias. */
+  /** Describes a key. The result names the key by its ARN, also if the id is an alias. */
   async describe(keyId: string, abortSignal: AbortSignal): Promise<KeyFacts> {
     const command = new this.library.DescribeKeyCommand({ KeyId: keyId });
     const { KeyMetadata: key } = await this.#client(keyId).send(command, { abortSignal });
@@ -129,7 +133,9 @@ export class AwsKms {
     return bytes((await this.#client(keyId).send(command, { abortSignal })).Plaintext);
   }
 
-  /** Returns the client for the region of an ARN; any other id uses the region of the SDK's chain. */
+  /**
+   * Returns the client for the region of an ARN; any other id uses the region of the SDK's chain.
+   */
   #client(keyId: string): KMSClient {
     const region = /^arn:[^:]+:kms:([^:]+):/.exec(keyId)?.[1];
     const known = this.#clients.get(region);
@@ -157,8 +163,8 @@ export class AwsKms {
 }
 
 /**
- * Refuses requests in cleartext, loopback apart. The SDK may take an address from its own files, which the configuration of
- * this service never sees.
+ * Refuses requests in cleartext, loopback apart. The SDK may take an address from its own files,
+ * which the configuration of this service never sees.
  */
 function refuseCleartext(client: KMSClient): void {
   client.middlewareStack.add(
@@ -173,7 +179,7 @@ function refuseCleartext(client: KMSClient): void {
   );
 }
 
-/** @throws Error where KMS left a field out */
+/** @throws Error if KMS left a field out */
 function bytes(field: Uint8Array | undefined): Buffer {
   if (field === undefined || field.length === 0) throw new Error('KMS left out a field');
   return Buffer.from(field);

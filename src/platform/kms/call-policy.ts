@@ -37,8 +37,9 @@ export interface FailedAttempt {
 }
 
 /**
- * Returns the milliseconds to wait before the next attempt; undefined ends the call. The pause has full jitter: any length
- * from zero to a limit that doubles, so that many callers do not come back at the same moment.
+ * Returns the milliseconds to wait before the next attempt; undefined ends the call. The pause has
+ * full jitter: any length from zero to a limit that doubles, so that many callers do not come back
+ * at the same moment.
  */
 export function pauseBeforeRetry(
   { attempts, elapsed, fault, chance }: FailedAttempt,

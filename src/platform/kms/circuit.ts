@@ -7,7 +7,10 @@ export interface CircuitLimits {
   readonly longestOpening: number;
 }
 
-/** The circuit of one key: closed lets calls through, open refuses them, and probing lets one call through. */
+/**
+ * The circuit of one key: closed lets calls through, open refuses them, and probing lets one call
+ * through.
+ */
 export type Circuit =
   | { readonly state: 'closed'; readonly failures: number }
   | { readonly state: 'open'; readonly until: number; readonly opening: number }
@@ -25,7 +28,10 @@ export interface Admission {
   readonly isProbe: boolean;
 }
 
-/** Decides whether a call is sent. The first call after an opening is the probe; calls beside it are refused. */
+/**
+ * Decides whether a call is sent. The first call after an opening is the probe; calls beside it are
+ * refused.
+ */
 export function admit(circuit: Circuit, now: number, { firstOpening }: CircuitLimits): Admission {
   if (circuit.state === 'closed') return { circuit, wait: undefined, isProbe: false };
   if (circuit.state === 'probing') return { circuit, wait: firstOpening, isProbe: false };
@@ -36,8 +42,8 @@ export function admit(circuit: Circuit, now: number, { firstOpening }: CircuitLi
 }
 
 /**
- * Returns the circuit after a call failed. A call that was sent before the circuit opened no longer counts: only the probe
- * opens it again, for twice the time.
+ * Returns the circuit after a call failed. A call that was sent before the circuit opened no longer
+ * counts: only the probe opens it again, for twice the time.
  */
 export function afterFailure(
   circuit: Circuit,

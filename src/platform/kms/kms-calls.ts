@@ -53,7 +53,7 @@ export class KmsCalls {
     }
   }
 
-  /** Runs one attempt. It ends with its time, even where the SDK still waits for credentials. */
+  /** Runs one attempt. It ends with its time, even if the SDK still waits for credentials. */
   async #timed<T>(attempt: KmsAttempt<T>, milliseconds: number): Promise<T> {
     const ended = new AbortController();
     const { signal } = ended;
@@ -67,7 +67,10 @@ export class KmsCalls {
     }
   }
 
-  /** Another call has opened the circuit meanwhile: this one stops, so that no burst of retries reaches KMS. */
+  /**
+   * Another call has opened the circuit meanwhile: this one stops, so that no burst of retries
+   * reaches KMS.
+   */
   #isOpen(keyId: string): boolean {
     return this.#of(keyId).state === 'open';
   }
@@ -77,7 +80,9 @@ export class KmsCalls {
   }
 }
 
-/** Returns the whole seconds after which a client may repeat a request that failed by this fault. */
+/**
+ * Returns the whole seconds after which a client may repeat a request that failed by this fault.
+ */
 export function secondsToWait({ wait }: KmsFault): number {
   return Math.max(1, Math.ceil(wait / 1000));
 }

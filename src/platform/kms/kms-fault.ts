@@ -13,11 +13,14 @@ export type KmsFaultKind =
   | 'refused'
   | 'suspended';
 
-/** A failed call of KMS. Its message is for the log and for the operator at start-up, never for a client. */
+/**
+ * A failed call of KMS. Its message is for the log and for the operator at start-up, never for a
+ * client.
+ */
 export class KmsFault extends Error {
   override readonly name = 'KmsFault';
 
-  /** @param wait milliseconds until the next call makes sense, where that is known */
+  /** @param wait milliseconds until the next call makes sense, if that is known */
   constructor(
     readonly kind: KmsFaultKind,
     message: string,
@@ -27,7 +30,10 @@ export class KmsFault extends Error {
   }
 }
 
-/** The kinds that may pass by themselves within a second. Another attempt after a refusal would only be refused again. */
+/**
+ * The kinds that may pass by themselves within a second. Another attempt after a refusal would only
+ * be refused again.
+ */
 const PASSING: ReadonlySet<KmsFaultKind> = new Set([
   'throttled',
   'failing',
@@ -122,7 +128,8 @@ export function suspended(wait: number): KmsFault {
 
 function kindOf(error: SdkError, name: string, code: string | undefined): KmsFaultKind {
   const { httpStatusCode: status = 0, clockSkewCorrected } = error.$metadata ?? {};
-  if (clockSkewCorrected === true) return 'failing'; // the SDK signs the next request by the clock of AWS
+  // the SDK signs the next request by the clock of AWS
+  if (clockSkewCorrected === true) return 'failing';
   const known = Object.hasOwn(KIND_OF_NAME, name) ? KIND_OF_NAME[name] : undefined;
   if (known !== undefined) return known;
   if (String(error.message).startsWith('Region is missing')) return 'region';

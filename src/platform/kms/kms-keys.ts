@@ -39,8 +39,9 @@ export interface KmsOptions {
 }
 
 /**
- * The keys in AWS KMS that the configuration names. Each key is checked once at start-up. At run time, a failure of KMS is
- * `kms_unavailable`: 503 with the seconds after which a client may try again.
+ * The keys in AWS KMS that the configuration names. Each key is checked once at start-up. At run
+ * time, a failure of KMS is `kms_unavailable`: 503 with the seconds after which a client may try
+ * again.
  */
 export class KmsKeys {
   readonly #keys = new Map<string, CheckedKey>();
@@ -54,7 +55,8 @@ export class KmsKeys {
   }
 
   /**
-   * Checks that each configured key exists, is enabled and fits its use. Without a configured key nothing is loaded.
+   * Checks that each configured key exists, is enabled and fits its use. Without a configured key
+   * nothing is loaded.
    *
    * @throws ConfigProblems with one line for each variable whose key does not fit
    */
@@ -70,7 +72,8 @@ export class KmsKeys {
   }
 
   /**
-   * Returns the signer of a configured key. It verifies each signature by the public key of the start.
+   * Returns the signer of a configured key. It verifies each signature by the public key of the
+   * start.
    *
    * @param algs the algorithms that the caller can use
    */
@@ -85,7 +88,8 @@ export class KmsKeys {
       return this.#call(arn, async (aws, signal) => {
         const encoded = await aws.sign(arn, alg, payload, signal);
         const signature = alg === 'ES256' ? rawEcdsaSignature(encoded) : encoded;
-        // Anything else answers as KMS in its place, or by another key: it must not leave as a credential.
+        // Anything else answers as KMS in its place, or by another key: it must not leave as a
+        // credential.
         if (!isSignatureOf({ alg, publicKey }, message, signature)) throw wrongSignature();
         return signature;
       });
@@ -93,7 +97,10 @@ export class KmsKeys {
     return { alg, publicKey, sign };
   }
 
-  /** Computes the HMAC-SHA-256 of a text under a configured key. @throws DomainError `kms_unavailable` */
+  /**
+   * Computes the HMAC-SHA-256 of a text under a configured key. @throws DomainError
+   * `kms_unavailable`
+   */
   generateMac(keyId: string, text: string): Promise<Buffer> {
     const { arn } = this.#checked(keyId);
     return this.#call(arn, (aws, signal) => aws.mac(arn, text, signal));
@@ -113,7 +120,7 @@ export class KmsKeys {
    * Decrypts a data key that was made under the same key and the same context.
    *
    * @throws DomainError `kms_unavailable`
-   * @throws KmsFault of the kind `input` where the blob is not of this key and context
+   * @throws KmsFault of the kind `input` if the blob is not of this key and context
    */
   decryptDataKey(keyId: string, blob: Buffer, context: EncryptionContext): Promise<Buffer> {
     const { arn } = this.#checked(keyId);
@@ -149,7 +156,8 @@ export class KmsKeys {
   /**
    * Calls KMS for a request of a client.
    *
-   * @param takesBlob true for a call about bytes that KMS encrypted: only that one can be at fault itself
+   * @param takesBlob true for a call about bytes that KMS encrypted: only that one can be at fault
+   *   itself
    */
   async #call<T>(
     arn: string,

@@ -6,8 +6,8 @@ import type { KmsKeys } from './kms-keys.js';
 const TEXT = 'svc root secret v1';
 
 /**
- * Completes a configuration whose root secret is in KMS. The secret is the HMAC-SHA-256 of a fixed text in base64url; it is asked
- * once, and neither stored nor logged.
+ * Completes a configuration whose root secret is in KMS. The secret is the HMAC-SHA-256 of a fixed
+ * text in base64url; it is asked once, and neither stored nor logged.
  *
  * @throws ConfigProblems when KMS does not answer
  */

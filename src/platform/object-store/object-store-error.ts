@@ -33,7 +33,10 @@ interface SdkError {
 const NO_OBJECT: ReadonlySet<unknown> = new Set(['NoSuchKey', 'NotFound']);
 const ABORTED: ReadonlySet<unknown> = new Set(['AbortError', 'TimeoutError']);
 
-/** Turns an error of the AWS SDK into one line. The text of a response is left out: its author is not this service. */
+/**
+ * Turns an error of the AWS SDK into one line. The text of a response is left out: its author is
+ * not this service.
+ */
 export function asObjectStoreError(error: unknown): ObjectStoreError {
   if (error instanceof ObjectStoreError) return error;
   const { name, code, $metadata } = (error ?? {}) as SdkError;

@@ -23,7 +23,7 @@ export interface StoredObject {
 
 /** One object of an object store. Each method rejects with an {@link ObjectStoreError}. */
 export interface ObjectReader {
-  /** Asks for the tag alone (HEAD); undefined where the store has none. */
+  /** Asks for the tag alone (HEAD); undefined if the store has none. */
   etag(signal?: AbortSignal): Promise<string | undefined>;
   /** Reads the object (GET). */
   read(signal?: AbortSignal): Promise<StoredObject>;
@@ -36,9 +36,10 @@ const MAX_BYTES = 1024 * 1024;
 const TIME_LIMIT = 10_000;
 
 /**
- * Prepares the reads of one object by the AWS SDK, which is loaded here and in no other file. The service uses HEAD and GET of
- * one object. Credentials come from the SDK's own chain: variables, web identity (IRSA), containers, EC2. The limits of size and
- * time are this file's, because the SDK has none, and so is the rule that each request goes over https, loopback apart.
+ * Prepares the reads of one object by the AWS SDK, which is loaded here and in no other file. The
+ * service uses HEAD and GET of one object. Credentials come from the SDK's own chain: variables,
+ * web identity (IRSA), containers, EC2. The limits of size and time are this file's, because the
+ * SDK has none, and so is the rule that each request goes over https, loopback apart.
  */
 export async function openS3Object(
   { bucket, key, region, endpoint, extraCaCerts }: ObjectLocation,
@@ -100,7 +101,8 @@ async function withinLimit<T>(
   const onAbort = () => reject(signal.reason);
   signal.addEventListener('abort', onAbort);
   try {
-    // The SDK does not notice the signal while it waits between two attempts, or looks for credentials.
+    // The SDK does not notice the signal while it waits between two attempts, or looks for
+    // credentials.
     return await Promise.race([read(signal), aborted]);
   } catch (error) {
     throw asObjectStoreError(error);

@@ -24,8 +24,9 @@ const SPECIAL_IPV4: readonly (readonly [string, number])[] = [
 ];
 
 /**
- * Networks in 2000::/3 that are not global. Outside of 2000::/3 no address is global: loopback, unique-local, link-local,
- * multicast, and the forms with an IPv4 address inside (mapped, compatible, NAT64).
+ * Networks in 2000::/3 that are not global. Outside of 2000::/3 no address is global: loopback,
+ * unique-local, link-local, multicast, and the forms with an IPv4 address inside (mapped,
+ * compatible, NAT64).
  */
 const SPECIAL_IPV6: readonly (readonly [string, number])[] = [
   ['2001::', 23], // protocol assignments, Teredo, benchmarking, ORCHID
@@ -42,7 +43,8 @@ const NOT_GLOBAL = blockList(SPECIAL_IPV4, SPECIAL_IPV6);
 const GLOBAL_UNICAST = blockList([], [['2000::', 3]]);
 
 /**
- * Returns true if an address is global: not of this machine, a private network or a cloud's metadata.
+ * Returns true if an address is global: not of this machine, a private network or a cloud's
+ * metadata.
  *
  * @param address IPv4, or IPv6 with or without a zone
  */
@@ -57,14 +59,19 @@ export function isGlobalAddress(address: string): boolean {
   );
 }
 
-/** Returns true if an address is in 127.0.0.0/8 or is ::1. An IPv6 form of an IPv4 address is not. */
+/**
+ * Returns true if an address is in 127.0.0.0/8 or is ::1. An IPv6 form of an IPv4 address is not.
+ */
 export function isLoopbackAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return LOOPBACK.check(address, 'ipv4');
   return address === '::1';
 }
 
-/** Returns true if the last half is `0:5efe` or `200:5efe` and an IPv4 address (ISATAP, RFC 5214 §6.1). */
+/**
+ * Returns true if the last half is `0:5efe` or `200:5efe` and an IPv4 address (ISATAP, RFC 5214
+ * §6.1).
+ */
 function isIsatap(ipv6: string): boolean {
   const canonical = new SocketAddress({ address: ipv6, family: 'ipv6' }).address;
   const [head = [], tail = []] = canonical

@@ -18,14 +18,20 @@ export interface OutboundRequest {
 export interface OutboundOptions {
   /** Resolves a name; the default asks the DNS. */
   readonly resolve?: (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
-  /** Trusted authorities (PEM) in place of Node's. SVC_EXTRA_CA_CERTS do not apply to addresses of clients. */
+  /**
+   * Trusted authorities (PEM) in place of Node's. SVC_EXTRA_CA_CERTS do not apply to addresses of
+   * clients.
+   */
   readonly ca?: readonly string[];
 }
 
 /** The injection token of {@link OutboundOptions}. */
 export const OUTBOUND_OPTIONS = Symbol('OutboundOptions');
 
-/** An address must not be fetched. Only the log has the reason, so that a client learns nothing about internal networks. */
+/**
+ * An address must not be fetched. Only the log has the reason, so that a client learns nothing
+ * about internal networks.
+ */
 export class OutboundRefused extends Error {
   override readonly name = 'OutboundRefused';
 }
@@ -42,8 +48,9 @@ const DEADLINE = 2500;
 const MOST_BYTES = 64 * 1024;
 
 /**
- * Fetches addresses that clients choose (`jwks_uri`, `request_uri`): over https, to global addresses, to exactly the addresses
- * that were checked, without redirects, and with limits of time and size.
+ * Fetches addresses that clients choose (`jwks_uri`, `request_uri`): over https, to global
+ * addresses, to exactly the addresses that were checked, without redirects, and with limits of time
+ * and size.
  */
 @Injectable()
 export class OutboundHttp {
@@ -72,7 +79,8 @@ export class OutboundHttp {
   /**
    * Fetches an address and reads the body.
    *
-   * @throws OutboundRefused, or OutboundFailed: no connection, a redirect, the deadline, a response that is too large
+   * @throws OutboundRefused, or OutboundFailed: no connection, a redirect, the deadline, a response
+   *   that is too large
    */
   async fetch(
     address: string,
@@ -108,7 +116,10 @@ export class OutboundHttp {
     }
   }
 
-  /** Creates an agent for one request, which connects only to the checked addresses and ends with the signal. */
+  /**
+   * Creates an agent for one request, which connects only to the checked addresses and ends with
+   * the signal.
+   */
   #agentTo(checked: readonly string[], signal: AbortSignal): Agent {
     return new Agent({
       connect: {
@@ -156,7 +167,10 @@ export class OutboundHttp {
   }
 }
 
-/** Returns the checked addresses for every name, so that a second DNS response cannot change them (DNS rebinding). */
+/**
+ * Returns the checked addresses for every name, so that a second DNS response cannot change them
+ * (DNS rebinding).
+ */
 function pinnedLookup(checked: readonly string[]): LookupFunction {
   const answers = checked.map((address) => ({ address, family: isIP(address) }));
   return (_hostname, options, callback) => {

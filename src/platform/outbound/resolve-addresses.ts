@@ -4,8 +4,9 @@ import { Resolver } from 'node:dns/promises';
 const NO_ADDRESS: ReadonlySet<unknown> = new Set(['ENODATA', 'ENOTFOUND']);
 
 /**
- * Returns every IPv4 and IPv6 address of a name in the DNS; for `localhost`, loopback (RFC 6761 §6.3). Unlike `dns.lookup` it
- * does not wait in one of Node's four worker threads, where a client's slow name server would delay all other work.
+ * Returns every IPv4 and IPv6 address of a name in the DNS; for `localhost`, loopback (RFC 6761
+ * §6.3). Unlike `dns.lookup` it does not wait in one of Node's four worker threads, where a
+ * client's slow name server would delay all other work.
  *
  * @param signal ends the look-up
  * @param servers name servers as `address:port`; the default is those of the system

@@ -16,12 +16,18 @@ export class DnsFault extends Error {
   override readonly name = 'DnsFault';
 }
 
-/** The error codes for a name that does not exist or has no record of the type, which are valid responses. */
+/**
+ * The error codes for a name that does not exist or has no record of the type, which are valid
+ * responses.
+ */
 const NO_RECORDS: ReadonlySet<unknown> = new Set(['ENODATA', 'ENOTFOUND']);
 
 const DEADLINE = 5000;
 
-/** Looks up TXT records in the DNS. It follows aliases, and asks over TCP where a response is truncated. */
+/**
+ * Looks up TXT records in the DNS. It follows aliases, and asks over TCP if a response is
+ * truncated.
+ */
 export class TxtRecords {
   readonly #servers: readonly string[] | undefined;
   readonly #deadline: number;
@@ -32,7 +38,8 @@ export class TxtRecords {
   }
 
   /**
-   * Returns the text of every TXT record of a name, each with its pieces joined (RFC 7208 §3.3); none for a name without records.
+   * Returns the text of every TXT record of a name, each with its pieces joined (RFC 7208 §3.3);
+   * none for a name without records.
    *
    * @param signal ends the look-up early
    * @throws DnsFault without a usable response: a server that is silent, fails or refuses

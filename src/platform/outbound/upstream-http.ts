@@ -18,9 +18,9 @@ export interface UpstreamRequest {
 }
 
 /**
- * Sends HTTP requests to addresses that the operator configured: identity providers, GitHub. It trusts the authorities of Node.js
- * and of SVC_EXTRA_CA_CERTS, and reads
- * at most 1 MiB. Unlike `fetch`, it follows no redirect and decompresses nothing, so that the limit holds in memory, too.
+ * Sends HTTP requests to addresses that the operator configured: identity providers, GitHub. It
+ * trusts the authorities of Node.js and of SVC_EXTRA_CA_CERTS, and reads at most 1 MiB. Unlike
+ * `fetch`, it follows no redirect and decompresses nothing, so that the limit holds in memory, too.
  */
 export class UpstreamHttp {
   readonly #agent: Agent;
@@ -67,7 +67,9 @@ export class UpstreamHttp {
   }
 }
 
-/** The trust of this process by its extra authorities: it is parsed once, because that takes 20 ms. */
+/**
+ * The trust of this process by its extra authorities: it is parsed once, because that takes 20 ms.
+ */
 const trusts = new Map<string, SecureContext>();
 
 function trustOf(extraCaCerts: readonly string[]): SecureContext {

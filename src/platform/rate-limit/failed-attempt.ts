@@ -5,7 +5,10 @@ export interface RequestOutcome {
   readonly error: string | undefined;
 }
 
-/** Errors of status 401 that a valid credential meets: an older assertion (RFC 9470), and DPoP's first request (RFC 9449 §8). */
+/**
+ * Errors of status 401 that a valid credential meets: an older assertion (RFC 9470), and DPoP's
+ * first request (RFC 9449 §8).
+ */
 const OF_VALID_CREDENTIALS: ReadonlySet<string | undefined> = new Set([
   'insufficient_user_authentication',
   'use_dpop_nonce',
@@ -15,8 +18,9 @@ const OF_VALID_CREDENTIALS: ReadonlySet<string | undefined> = new Set([
 const WRONG_SECRETS: ReadonlySet<string | undefined> = new Set(['invalid_client', 'invalid_grant']);
 
 /**
- * Decides whether a response counts against the network of its client: a failed authentication, or a status that its route counts
- * as well. A device that polls (`authorization_pending`, RFC 8628 §3.5) has not failed.
+ * Decides whether a response counts against the network of its client: a failed authentication, or
+ * a status that its route counts as well. A device that polls (`authorization_pending`, RFC 8628
+ * §3.5) has not failed.
  *
  * @param failureStatus see {@link RoutePolicy.failureStatus}
  */

@@ -6,8 +6,8 @@ import type { TierName } from '#platform/http/routing/route-policy.js';
 import { TIERS } from './buckets/tiers.js';
 
 /**
- * Returns the hit of a client's request, by its address. An IPv6 client is its /64, which one subscriber has. Clients whose
- * connection and address are gone share one bucket.
+ * Returns the hit of a client's request, by its address. An IPv6 client is its /64, which one
+ * subscriber has. Clients whose connection and address are gone share one bucket.
  *
  * @param holder returns the holder of the request's booking
  */
@@ -22,7 +22,9 @@ export function hitOf(
 
 /** A request, as far as its booking belongs to it. */
 export interface BookingRequest {
-  /** The token or session; undefined for a request without either. All of those are one credential. */
+  /**
+   * The token or session; undefined for a request without either. All of those are one credential.
+   */
   readonly credential: string | undefined;
   readonly method: string;
   readonly path: string;
@@ -31,8 +33,9 @@ export interface BookingRequest {
 }
 
 /**
- * Returns the holder of a booking: hashes of the credential, and of the method and the path. All requests without a credential
- * are one holder: otherwise one program could book every place of its address by asking for many paths.
+ * Returns the holder of a booking: hashes of the credential, and of the method and the path. All
+ * requests without a credential are one holder: otherwise one program could book every place of its
+ * address by asking for many paths.
  */
 export function holderOf({ credential, method, path, goesFirst }: BookingRequest): string {
   if (credential === undefined) return holderText(NO_CREDENTIAL, '', false);

@@ -24,8 +24,8 @@ export function noteLimit(response: ServerResponse, limit: StatedLimit): void {
 }
 
 /**
- * Sets the headers about limits on every response. A response without a limit states the General tier's bucket, from what this
- * process knows: nothing is counted, and no statement is sent.
+ * Sets the headers about limits on every response. A response without a limit states the General
+ * tier's bucket, from what this process knows: nothing is counted, and no statement is sent.
  */
 export class LimitHeaders {
   constructor(
@@ -44,7 +44,10 @@ export class LimitHeaders {
     response.setHeader('x-ratelimit-after', after);
   };
 
-  /** Returns the headers of a response to bytes that are not a request. @param address of the connection */
+  /**
+   * Returns the headers of a response to bytes that are not a request. @param address of the
+   * connection
+   */
   lines(address: string | undefined): readonly HeaderLine[] {
     const { tier, remaining } = this.#general(address);
     return [

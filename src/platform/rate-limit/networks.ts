@@ -16,12 +16,16 @@ export const SITE_RATE: Rate = {
   interval: TIERS.authentication.interval / FACTOR,
 };
 
-/** The outcomes that count for a site, each in a bucket of its own: failed attempts, and rows of requests without a caller. */
+/**
+ * The outcomes that count for a site, each in a bucket of its own: failed attempts, and rows of
+ * requests without a caller.
+ */
 export type SiteCount = 'failures' | 'rows';
 
 /**
- * Counts one kind of outcomes of each IPv6 /48 in a bucket. A request is counted when its outcome is known; another outcome costs
- * nothing. Requests under way reserve a place in this process, so that of many at once no more are counted than the bucket allows.
+ * Counts one kind of outcomes of each IPv6 /48 in a bucket. A request is counted when its outcome
+ * is known; another outcome costs nothing. Requests under way reserve a place in this process, so
+ * that of many at once no more are counted than the bucket allows.
  */
 export class Networks {
   readonly #underWay = new Map<string, number>();

@@ -9,8 +9,9 @@ import { RateLimitsRepository } from './buckets/rate-limits.repository.js';
 import { TIERS } from './buckets/tiers.js';
 
 /**
- * Provides the rate limits for TierGuard, on `@nestjs/throttler`: its options and its storage. Replicas share their buckets in
- * the operator's database; the embedded database serves one process, whose buckets are in its memory.
+ * Provides the rate limits for TierGuard, on `@nestjs/throttler`: its options and its storage.
+ * Replicas share their buckets in the operator's database; the embedded database serves one
+ * process, whose buckets are in its memory.
  *
  * Certification test mode turns all limits off.
  */

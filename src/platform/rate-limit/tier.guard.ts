@@ -22,11 +22,13 @@ import { noteLimit } from './limit-headers.js';
 import { Networks } from './networks.js';
 
 /**
- * Global, and the first guard: holds every route to its tier, before anything is looked up or read. A client is its address;
- * an IPv6 client is its /64, which one subscriber has. Clients of one /48 share a bucket of failed attempts, and one of the rows
- * that they write without a user or an authenticated client.
+ * Global, and the first guard: holds every route to its tier, before anything is looked up or read.
+ * A client is its address; an IPv6 client is its /64, which one subscriber has. Clients of one /48
+ * share a bucket of failed attempts, and one of the rows that they write without a user or an
+ * authenticated client.
  *
- * `@nestjs/throttler` would count in every tier it knows, one after the other; here one tier holds for a route.
+ * `@nestjs/throttler` would count in every tier it knows, one after the other; here one tier holds
+ * for a route.
  */
 @Injectable()
 export class TierGuard extends ThrottlerGuard {
@@ -75,14 +77,18 @@ export class TierGuard extends ThrottlerGuard {
     const refusal = () =>
       address === undefined ? undefined : this.#refusalOfNetwork(address, counts, hit);
     const taken = refusal() ?? (await this.buckets.take(hit));
-    // Checked again: other requests of the network may have begun meanwhile. No `await` follows before the reservation.
+    // Checked again: other requests of the network may have begun meanwhile. No `await` follows
+    // before the reservation.
     const { allowed, remaining, retryAfter } = (taken.allowed ? refusal() : undefined) ?? taken;
     noteLimit(response, { tier, remaining });
     if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
     if (address !== undefined) countOutcome(address, counts, response);
   }
 
-  /** Returns what counts for the network of a request: failures in the Authentication tier, and anonymous rows. */
+  /**
+   * Returns what counts for the network of a request: failures in the Authentication tier, and
+   * anonymous rows.
+   */
   #countsOf(
     { tier, failureStatus, anonymousRows }: RoutePolicy,
     request: Request,
@@ -100,7 +106,10 @@ export class TierGuard extends ThrottlerGuard {
     ];
   }
 
-  /** Returns the denial for a network at one of its limits; its wait also covers the client's own bucket. */
+  /**
+   * Returns the denial for a network at one of its limits; its wait also covers the client's own
+   * bucket.
+   */
   #refusalOfNetwork(address: string, counts: readonly Count[], hit: Hit): Decision | undefined {
     const wait = Math.max(0, ...counts.map(({ networks }) => networks.wait(address)));
     if (wait === 0) return undefined;
@@ -109,7 +118,10 @@ export class TierGuard extends ThrottlerGuard {
   }
 }
 
-/** A kind of outcomes that counts for the network of a request, and whether this request's outcome is one. */
+/**
+ * A kind of outcomes that counts for the network of a request, and whether this request's outcome
+ * is one.
+ */
 interface Count {
   readonly networks: Networks;
   readonly isCounted: () => boolean;

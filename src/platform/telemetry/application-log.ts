@@ -29,10 +29,16 @@ class ApplicationLogger extends NestPinoLogger {
   }
 }
 
-/** The log of an application: the service behind each Nest `Logger`, and the edge step that logs requests. */
+/**
+ * The log of an application: the service behind each Nest `Logger`, and the edge step that logs
+ * requests.
+ */
 export interface ApplicationLog {
   readonly nest: LoggerService;
-  /** Writes one line per request, and adds the interaction id to each line that is written during the request. */
+  /**
+   * Writes one line per request, and adds the interaction id to each line that is written during
+   * the request.
+   */
   readonly requestLog: EdgeStep;
 }
 
@@ -42,7 +48,8 @@ export function applicationLog(logger: Logger, addressOf: ClientAddressResolver)
   const root = new PinoLogger(params);
   const requestLog: EdgeStep = (request, response, next) => {
     const start = systemClock.monotonic();
-    const client = addressOf(request); // read now: the address is gone once the connection is closed
+    // read now: the address is gone once the connection is closed
+    const client = addressOf(request);
     response.once('close', () => {
       const ms = Math.round(systemClock.monotonic() - start);
       const facts = { ...factsOf(request, response), ms, client };
@@ -75,8 +82,8 @@ function factsOf(request: IncomingMessage, response: ServerResponse): object {
 }
 
 /**
- * Returns the message of a request's line: method, path and status. Headers, cookies, bodies and queries are never logged: they
- * contain the secrets.
+ * Returns the message of a request's line: method, path and status. Headers, cookies, bodies and
+ * queries are never logged: they contain the secrets.
  */
 function requestLine(request: IncomingMessage, response: ServerResponse): string {
   const outcome = response.writableFinished ? response.statusCode : 'aborted';
@@ -87,8 +94,8 @@ function requestLine(request: IncomingMessage, response: ServerResponse): string
 const LONGEST_PATH = 200;
 
 /**
- * Returns the start of a path up to the first unusual character. The rest may be a query that was encoded twice, or control a
- * terminal.
+ * Returns the start of a path up to the first unusual character. The rest may be a query that was
+ * encoded twice, or control a terminal.
  */
 function plainPath(path: string): string {
   const [plain = ''] = /^[\w/.~-]*/.exec(path.slice(0, LONGEST_PATH)) ?? [];

@@ -4,8 +4,9 @@ import { isSingleLine, withoutControls } from '#platform/text/single-line.js';
 const DEEPEST = 6;
 
 /**
- * Cleans the arguments of a log call. No message, key or value of a line keeps a line break, a control character or a change of
- * text direction, so that a client cannot forge a line. The serializer cleans errors.
+ * Cleans the arguments of a log call. No message, key or value of a line keeps a line break, a
+ * control character or a change of text direction, so that a client cannot forge a line. The
+ * serializer cleans errors.
  *
  * @param args the arguments of a pino call: an object or an error first, or the message
  */

@@ -19,12 +19,18 @@ import { UNMATCHED, routeTemplateOf } from '#platform/http/routing/route-templat
 import { CleanSpanExporter } from './clean-span-exporter.js';
 import { INTERACTION_ATTRIBUTE } from './clean-span.js';
 
-/** The instrumentations: incoming requests, queries, outgoing requests. The package reads them from a variable only. */
+/**
+ * The instrumentations: incoming requests, queries, outgoing requests. The package reads them from
+ * a variable only.
+ */
 const INSTRUMENTATIONS = 'http,pg,undici';
 /** Milliseconds for the delivery of the last spans when the application stops. */
 const LAST_DELIVERY_MS = 3000;
 
-/** Tracing that has started. Nest calls its hook when the application stops, so that the last spans are delivered. */
+/**
+ * Tracing that has started. Nest calls its hook when the application stops, so that the last spans
+ * are delivered.
+ */
 export interface Tracing {
   /** Sets the logger that reports when spans cannot be delivered, and when they can again. */
   reportTo(logger: Logger): void;
@@ -44,7 +50,8 @@ class InteractionIdProcessor extends NoopSpanProcessor {
 }
 
 /**
- * Loads OpenTelemetry and starts tracing. Only traces are sent: metrics are scraped, and logs go to standard output.
+ * Loads OpenTelemetry and starts tracing. Only traces are sent: metrics are scraped, and logs go to
+ * standard output.
  *
  * @throws Error naming OTEL_EXPORTER_OTLP_ENDPOINT when the exporter cannot be built
  */
@@ -103,7 +110,10 @@ function nameByRoute(span: Span, request: IncomingMessage | ClientRequest): void
   span.updateName(`${request.method} ${route}`);
 }
 
-/** Names the span of a query by its first word instead of the hash that names the prepared statement. */
+/**
+ * Names the span of a query by its first word instead of the hash that names the prepared
+ * statement.
+ */
 function nameByVerb(span: Span, statement: string): void {
   const [verb = ''] = statement.trim().split(/\W/, 1);
   span.setAttribute('db.operation.name', verb);

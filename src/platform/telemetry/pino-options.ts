@@ -77,8 +77,9 @@ function isoTime(): string {
 const CAUSES = 3;
 
 /**
- * Returns the logged part of an error: its type, message, code, stack and causes. Other properties are dropped, since libraries
- * attach secrets such as the parameters of a failed query. Values of a client are cleaned, so that they forge no line.
+ * Returns the logged part of an error: its type, message, code, stack and causes. Other properties
+ * are dropped, since libraries attach secrets such as the parameters of a failed query. Values of a
+ * client are cleaned, so that they forge no line.
  */
 export function describeError(error: unknown, causes = CAUSES): unknown {
   if (!(error instanceof Error)) return typeof error;
@@ -105,7 +106,10 @@ function framesOf(stack: string): string {
     .join('\n');
 }
 
-/** Returns the parameters by which nestjs-pino writes through the logger of the process and describes errors as it does. */
+/**
+ * Returns the parameters by which nestjs-pino writes through the logger of the process and
+ * describes errors as it does.
+ */
 export function nestPinoParams(logger: Logger) {
   return {
     pinoHttp: {

@@ -4,8 +4,8 @@ import { UNMATCHED, routeTemplateOf } from '#platform/http/routing/route-templat
 import type { ServiceMetrics } from './service-metrics.service.js';
 
 /**
- * Counts every request once, at its end. A request whose client closed the connection before the response was sent is counted
- * with the status `aborted`, as in the log.
+ * Counts every request once, at its end. A request whose client closed the connection before the
+ * response was sent is counted with the status `aborted`, as in the log.
  */
 export function requestMetrics(metrics: ServiceMetrics): EdgeStep {
   return (request, response, next) => {

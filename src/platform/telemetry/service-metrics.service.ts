@@ -16,7 +16,9 @@ export type AuthEvent = (typeof AUTH_EVENTS)[number];
 const CREDENTIALS = ['ssh', 'aws', 'github', 'oidc'] as const;
 export type CredentialType = (typeof CREDENTIALS)[number];
 
-/** The methods that are counted by name (RFC 9110 §9, RFC 5789). A client may send any other token. */
+/**
+ * The methods that are counted by name (RFC 9110 §9, RFC 5789). A client may send any other token.
+ */
 const METHODS = new Set([
   'GET',
   'HEAD',
@@ -90,7 +92,10 @@ export class ServiceMetrics {
     this.#authEvents.inc({ event_type });
   }
 
-  /** Counts a browser's login by its outcome. An internal error counts as neither success nor failure. */
+  /**
+   * Counts a browser's login by its outcome. An internal error counts as neither success nor
+   * failure.
+   */
   async countLogin<Login>(attempt: Promise<Login>): Promise<Login> {
     try {
       const login = await attempt;

@@ -6,8 +6,8 @@ import type { Tracing } from './open-telemetry.js';
 import { ServiceMetrics } from './service-metrics.service.js';
 
 /**
- * Provides structured logs by nestjs-pino, and the metrics. The steps of application-log.ts and request-metrics.ts see every
- * request before routing.
+ * Provides structured logs by nestjs-pino, and the metrics. The steps of application-log.ts and
+ * request-metrics.ts see every request before routing.
  */
 @Module({})
 export class TelemetryModule {
@@ -22,7 +22,10 @@ export class TelemetryModule {
   }
 }
 
-/** Ends tracing when the application stops: Nest calls `onApplicationShutdown` of {@link Tracing}. Only production uses it. */
+/**
+ * Ends tracing when the application stops: Nest calls `onApplicationShutdown` of {@link Tracing}.
+ * Only production uses it.
+ */
 @Module({})
 export class TracingModule {
   static forRoot(tracing: Tracing): DynamicModule {

@@ -25,15 +25,19 @@ interface LogLine {
 const REPEATED = new Set(['level', 'time', 'msg', 'context', 'err', 'method', 'route', 'status']);
 
 /**
- * Makes a stream that turns pino's JSON into lines for readers. It writes them at once in this process, so that a crash loses
- * none. It is our own code, because `pino-pretty` is a tool of development with eleven packages of its own.
+ * Makes a stream that turns pino's JSON into lines for readers. It writes them at once in this
+ * process, so that a crash loses none. It is our own code, because `pino-pretty` is a tool of
+ * development with eleven packages of its own.
  */
 export function textLines(fd: 1 | 2, isColored: boolean): DestinationStream {
   const out = pino.destination({ dest: fd, sync: true });
   return { write: (json) => void out.write(textOf(JSON.parse(json), isColored)) };
 }
 
-/** Formats a line: the local time, the level, the message, the other fields; then an error, with its stack and causes. */
+/**
+ * Formats a line: the local time, the level, the message, the other fields; then an error, with its
+ * stack and causes.
+ */
 export function textOf(line: LogLine, isColored: boolean): string {
   const paint = (color: Parameters<typeof styleText>[0], text: string) =>
     isColored ? styleText(color, text, { validateStream: false }) : text;

@@ -4,11 +4,14 @@ import { toSingleLine } from './single-line.js';
 export interface Device {
   /** `Firefox on Windows`, or `svc on Linux`. */
   readonly name: string;
-  /** The whole `User-Agent` of the request; undefined where the name says as much. */
+  /** The whole `User-Agent` of the request; undefined if the name says as much. */
   readonly whole: string | undefined;
 }
 
-/** The programs by their words in a `User-Agent`, the most special first: Edge calls itself Chrome, and Chrome Safari. */
+/**
+ * The programs by their words in a `User-Agent`, the most special first: Edge calls itself Chrome,
+ * and Chrome Safari.
+ */
 const PROGRAMS: readonly (readonly [words: RegExp, name: string])[] = [
   [/^svc\//, 'svc'],
   [/^curl\//, 'curl'],
@@ -35,7 +38,10 @@ const SYSTEMS: readonly (readonly [words: RegExp, name: string])[] = [
 /** The most characters of an unknown program's name. */
 const LONGEST_NAME = 40;
 
-/** Names the device of a request by its `User-Agent`, which the device chose: it is a hint, and proves nothing. */
+/**
+ * Names the device of a request by its `User-Agent`, which the device chose: it is a hint, and
+ * proves nothing.
+ */
 export function deviceOf(userAgent: string | null): Device {
   if (userAgent === null || userAgent.trim() === '') return { name: 'Unknown', whole: undefined };
   const program = named(PROGRAMS, userAgent) ?? firstProduct(userAgent);
@@ -44,7 +50,10 @@ export function deviceOf(userAgent: string | null): Device {
   return { name, whole: name === userAgent ? undefined : userAgent };
 }
 
-/** Names the device of an event; undefined for one without a `User-Agent`, of which a page says nothing. */
+/**
+ * Names the device of an event; undefined for one without a `User-Agent`, of which a page says
+ * nothing.
+ */
 export function deviceOfEvent(userAgent: string | null): Device | undefined {
   return userAgent === null ? undefined : deviceOf(userAgent);
 }

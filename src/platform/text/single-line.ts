@@ -1,20 +1,29 @@
-/** Matches characters that a line must not contain: controls, halves of surrogate pairs, and changes of text direction. */
+/**
+ * Matches characters that a line must not contain: controls, halves of surrogate pairs, and changes
+ * of text direction.
+ */
 const NOT_IN_A_LINE = /[\p{Cc}\p{Cs}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
-/** Returns true if a text is one line that PostgreSQL can store, and that logs and pages show unchanged. */
+/**
+ * Returns true if a text is one line that PostgreSQL can store, and that logs and pages show
+ * unchanged.
+ */
 export function isSingleLine(text: string): boolean {
   return text.search(NOT_IN_A_LINE) < 0;
 }
 
-/** Matches format characters: no one sees them, and two names with and without them look the same (UTS #39 §3.1). */
+/**
+ * Matches format characters: no one sees them, and two names with and without them look the same
+ * (UTS #39 §3.1).
+ */
 const INVISIBLE = /\p{Cf}/u;
 
 /** The rule of {@link isVisibleLine}, for a refusal. */
 export const VISIBLE_LINE = 'must be one line of text, without invisible characters';
 
 /**
- * Returns true if a text is one clean line without invisible characters, as the name of a thing must be. The names of people need
- * some of them: the joiners of Persian and of Indic scripts.
+ * Returns true if a text is one clean line without invisible characters, as the name of a thing
+ * must be. The names of people need some of them: the joiners of Persian and of Indic scripts.
  */
 export function isVisibleLine(text: string): boolean {
   return isSingleLine(text) && !INVISIBLE.test(text);
@@ -32,7 +41,8 @@ export function toSingleLine(text: string, limit: number): string | null {
 }
 
 /**
- * Lower-cases A to Z only. Unicode lower-casing would turn the Kelvin sign into `k`, and so one name into another.
+ * Lower-cases A to Z only. Unicode lower-casing would turn the Kelvin sign into `k`, and so one
+ * name into another.
  */
 export function asciiLowerCase(text: string): string {
   return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());

@@ -44,7 +44,8 @@ export function holdsPrivateKey(source: string): boolean {
 }
 
 /**
- * Returns the PEM text of a source: the source itself, its base64 decoding, or the contents of the file.
+ * Returns the PEM text of a source: the source itself, its base64 decoding, or the contents of the
+ * file.
  *
  * @throws the system's error when there is no such file
  */
@@ -64,7 +65,10 @@ function succeeds(attempt: () => unknown): boolean {
   }
 }
 
-/** Runs an attempt, and replaces its error by a description with the error's code: the message may quote the value. */
+/**
+ * Runs an attempt, and replaces its error by a description with the error's code: the message may
+ * quote the value.
+ */
 function explain<T>(what: string, attempt: () => T): T {
   try {
     return attempt();

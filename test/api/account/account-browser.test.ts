@@ -46,7 +46,10 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
     page.locator('[data-page-notice]').filter({ hasText: text });
   let people = 0;
 
-  /** A user whose session is in the browser, with a certificate, a second session and an application. */
+  /**
+   * A user whose session is in the browser, with a certificate, a second session and an
+   * application.
+   */
   async function newUser(email = `ada-${(people += 1)}@account-pages.example`) {
     const { client, key } = await app.enrolled(email);
     await visitor.plugIn(key);

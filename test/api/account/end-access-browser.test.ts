@@ -39,7 +39,10 @@ requires('chromium').describe('a user who ends the access of an application in C
     return { client_id, client_secret };
   }
 
-  /** Walks the authorization-code flow, with the consent of the user. @returns the response of the token endpoint */
+  /**
+   * Walks the authorization-code flow, with the consent of the user. @returns the response of the
+   * token endpoint
+   */
   async function signInTo(application: Registered): Promise<Answer> {
     const fields = await newCodeFields(ada.client, application.client_id);
     return postForm(app, '/oauth/token', { ...fields, ...application });

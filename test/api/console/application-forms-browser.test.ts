@@ -8,7 +8,10 @@ import { assigned } from '../../support/domains.js';
 import { checkPage } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';
 
-/** The fields that each kind needs beside its name, and what the API then says about the application. */
+/**
+ * The fields that each kind needs beside its name, and what the API then says about the
+ * application.
+ */
 const KINDS: Readonly<Record<string, { fields: Record<string, string>; becomes: object }>> = {
   web: {
     fields: { redirect_uris: 'https://a.example/back\nhttps://b.example/back' },

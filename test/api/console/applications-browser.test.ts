@@ -105,7 +105,8 @@ requires('chromium').describe('the pages of applications in Chromium', () => {
     expect(json).toMatchObject({
       approved_redirect_uris: ['https://grafana.example/callback'],
     });
-    expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]); // the demand for a touch
+    // the demand for a touch
+    expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]);
     await admin.profile.leave();
   });
 

@@ -28,7 +28,10 @@ describe('the words for what an act ended', () => {
   });
 });
 
-/** Collects the names of the members of every object that is called `ended`, anywhere in the document. */
+/**
+ * Collects the names of the members of every object that is called `ended`, anywhere in the
+ * document.
+ */
 function endedKinds(node: unknown, document: unknown): string[] {
   if (typeof node !== 'object' || node === null) return [];
   const below = Object.values(node).flatMap((child) => endedKinds(child, document));

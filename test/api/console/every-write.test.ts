@@ -18,7 +18,10 @@ const MEMBER = 'grace@every-write.example';
 const ABSENT = '00000000-0000-7000-8000-000000000000';
 const WRITES = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
-/** The writes outside SCIM that any origin may send, since no cookie decides them, and what decides each. */
+/**
+ * The writes outside SCIM that any origin may send, since no cookie decides them, and what decides
+ * each.
+ */
 const WITHOUT_COOKIE: Readonly<Record<string, string>> = {
   'POST /saml/acs': 'the signed response, in the browser that the service sent to the provider',
   'POST /api/webhooks/github': 'the signature of GitHub',
@@ -42,7 +45,10 @@ describe('every write of the service', () => {
   let browser: Client;
   let written: readonly CompiledRoute[];
   let routes: readonly CompiledRoute[];
-  /** The parameters of the templates with things that exist, so that a write that is let through changes one. */
+  /**
+   * The parameters of the templates with things that exist, so that a write that is let through
+   * changes one.
+   */
   let places: Readonly<Record<string, string>>;
   beforeAll(async () => {
     app = await startTestApp();
@@ -142,13 +148,18 @@ describe('every write of the service', () => {
 
   const database = () => databaseDigest(app.dataSource);
 
-  /** The path of a route with things that exist; a parameter without one is an id that nothing has. */
+  /**
+   * The path of a route with things that exist; a parameter without one is an id that nothing has.
+   */
   const pathOf = ({ template }: CompiledRoute) =>
     Object.entries(places)
       .reduce((path, [part, real]) => path.replace(part, real), template)
       .replaceAll(/:\w+/g, ABSENT);
 
-  /** Sends a write to each route with the same headers, and returns each status with the code of the problem. */
+  /**
+   * Sends a write to each route with the same headers, and returns each status with the code of the
+   * problem.
+   */
   async function sendAll(
     to: readonly CompiledRoute[],
     headers: Record<string, string>,

@@ -12,7 +12,10 @@ import { requires } from '../../support/programs.js';
 import { count, rows } from '../../support/rows.js';
 
 const PAGE = '/admin/github';
-/** The longest login that the service takes from GitHub: markup, a change of text direction, no place for a line break. */
+/**
+ * The longest login that the service takes from GitHub: markup, a change of text direction, no
+ * place for a line break.
+ */
 const HOSTILE_LOGIN = HOSTILE.slice(0, 100);
 
 requires('chromium').describe('the page of GitHub in Chromium', () => {
@@ -31,7 +34,9 @@ requires('chromium').describe('the page of GitHub in Chromium', () => {
   });
 
   let organizations = 0;
-  /** Founds an organization, and installs the App at an account of its admin, who owns it at GitHub. */
+  /**
+   * Founds an organization, and installs the App at an account of its admin, who owns it at GitHub.
+   */
   async function newAdmin(
     login = `engines-${organizations + 1}`,
   ): Promise<EnrolledUser & { email: string; installation: StandInInstallation }> {
@@ -80,7 +85,8 @@ requires('chromium').describe('the page of GitHub in Chromium', () => {
     expect(await row.count()).toBe(0);
     expect(await isLinked(installation)).toBe(false);
     await expect.poll(() => github.state.liveToken(token)).toBeUndefined();
-    expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]); // the demand for a touch
+    // the demand for a touch
+    expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]);
     await profile.leave();
   });
 
@@ -111,7 +117,8 @@ requires('chromium').describe('the page of GitHub in Chromium', () => {
     await page.locator('[data-all-repositories="false"]').waitFor();
     await expect.poll(() => github.state.liveToken(token)).toBeUndefined();
     expect((await askToken(other)).status).toBe(400);
-    expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]); // the demand for a touch
+    // the demand for a touch
+    expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]);
     await profile.leave();
   });
 

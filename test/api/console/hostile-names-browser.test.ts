@@ -24,23 +24,32 @@ const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 const MARK = '<img src=x';
 /** The part of it that fits the texts of SCIM. */
 const SHORT = HOSTILE.slice(0, 500);
-/** The longest address without a place for a line break. Its form allows neither markup nor a change of text direction. */
+/**
+ * The longest address without a place for a line break. Its form allows neither markup nor a change
+ * of text direction.
+ */
 const LONG_DOMAIN = `${'d'.repeat(60)}.${'e'.repeat(60)}.example`;
 const LONG_ADDRESS = `${'w'.repeat(64)}@${LONG_DOMAIN}`;
 
 type Statement = readonly [sql: string, ...parameters: string[]];
 
 /**
- * A name that a user, an application or a provider chooses. Further ones are in the files of their pages: the owner at GitHub
- * (`github-browser`), the issuer and tenant of a provider (`settings-browser`), the label of an issuer (`issuer-browser`), each
- * column of the audit log (`audit-browser`), and the targets of credentials (`account-browser`).
+ * A name that a user, an application or a provider chooses. Further ones are in the files of their
+ * pages: the owner at GitHub (`github-browser`), the issuer and tenant of a provider
+ * (`settings-browser`), the label of an issuer (`issuer-browser`), each column of the audit log
+ * (`audit-browser`), and the targets of credentials (`account-browser`).
  */
 interface Name {
   /** Sends a text through the entrance of the name. @returns the status of the response */
   readonly enter?: (text: string) => Promise<number>;
-  /** The status for the hostile text, and for its first characters where the length alone is refused. */
+  /**
+   * The status for the hostile text, and for its first characters where the length alone is
+   * refused.
+   */
   readonly answers?: readonly [hostile: number, short?: number];
-  /** Stores a text that the entrance refuses or cuts: an earlier version may have let it through. */
+  /**
+   * Stores a text that the entrance refuses or cuts: an earlier version may have let it through.
+   */
   readonly store?: Statement;
   /** The pages that show it: paths, or the steps to a page. */
   readonly pages: readonly (string | ((page: Page) => Promise<unknown>))[];
@@ -399,7 +408,10 @@ requires('chromium').describe('a hostile name in Chromium', () => {
     return profile;
   }
 
-  /** The page shows a name as text, each time in an element of its own that isolates its direction, and stays in its width. */
+  /**
+   * The page shows a name as text, each time in an element of its own that isolates its direction,
+   * and stays in its width.
+   */
   async function expectText(page: Page, name: string, where: string): Promise<void> {
     expect(await page.locator('img[src="x"], img[onerror]').count(), where).toBe(0);
     expect(await overflowing(page), where).toEqual([]);
@@ -411,7 +423,10 @@ requires('chromium').describe('a hostile name in Chromium', () => {
   }
 });
 
-/** Runs in the page: counts the places of a name, and returns those that stand beside other words without isolation. */
+/**
+ * Runs in the page: counts the places of a name, and returns those that stand beside other words
+ * without isolation.
+ */
 const FIND_NAME = `(name) => {
   const mixed = [];
   let count = 0;

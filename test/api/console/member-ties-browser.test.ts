@@ -95,7 +95,8 @@ requires('chromium').describe('the accounts of one person in the console', () =>
     expect(await page.locator('tr', { hasText: at('carol') }).textContent()).toContain(
       'Taken over',
     );
-    // The record that waits for its address, the one of the twin, and the two of the shared mailbox.
+    // The record that waits for its address, the one of the twin, and the two of the shared
+    // mailbox.
     expect(await found('no_address')).toBeGreaterThanOrEqual(3);
     const states = await page.locator('td[data-label="State"]').allTextContents();
     expect(states.filter((state) => state.includes('Shared address'))).toHaveLength(2);

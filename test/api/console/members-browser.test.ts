@@ -67,7 +67,10 @@ requires('chromium').describe('the pages of the members in Chromium', () => {
     return pressed + 1;
   }
 
-  /** Finds a member from the start page, by the keyboard alone. Returns the steps and the pressed keys. */
+  /**
+   * Finds a member from the start page, by the keyboard alone. Returns the steps and the pressed
+   * keys.
+   */
   async function findMember({ id, email }: { id: string; email: string }) {
     await page.setViewportSize(PHONE);
     await page.goto('/');

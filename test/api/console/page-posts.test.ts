@@ -12,8 +12,8 @@ interface PagePost {
   readonly path: string;
   readonly body: object;
   /**
-   * The cookie that another browser lacks, where the route reads no session: the consent is that of one user, and the refusal,
-   * which gives nothing, that of the browser that the request began in.
+   * The cookie that another browser lacks, where the route reads no session: the consent is that of
+   * one user, and the refusal, which gives nothing, that of the browser that the request began in.
    */
   readonly boundTo?: 'user' | 'browser';
 }
@@ -111,7 +111,8 @@ describe('a write of a page with a real state', () => {
         expect(await send({}, changed)).toBe(404);
       } else expect(await send({ 'svc-session': ABSENT })).toBe(409);
       expect(await databaseDigest(app.dataSource)).toEqual(before);
-      expect(await send({})).toBeLessThan(304); // it was refused for no other reason, and is not used up
+      // it was refused for no other reason, and is not used up
+      expect(await send({})).toBeLessThan(304);
       expect(await databaseDigest(app.dataSource)).not.toEqual(before);
     },
   );

@@ -56,7 +56,8 @@ requires('chromium').describe('the pages of SCIM tokens in Chromium', () => {
     expect(await page.locator('[data-first-token]').count()).toBe(0);
     expect(page.url()).toBe(`${pages.app.baseUrl}/admin/scim-tokens`);
     await expectNowhere(admin, token);
-    expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]); // the demand for a touch
+    // the demand for a touch
+    expect(pageErrors.filter((error) => !error.includes(' 401 '))).toEqual([]);
     await admin.profile.leave();
   });
 

@@ -29,7 +29,10 @@ const SERVICE = { name: 'Nightly', type: 'service', scopes: ['orders:read', 'ord
 const RESOURCE = 'https://orders.example';
 
 let app: TestApp;
-/** Ada founded her organization and is its admin; bob is a member; eve belongs to another; nina has none. */
+/**
+ * Ada founded her organization and is its admin; bob is a member; eve belongs to another; nina has
+ * none.
+ */
 let ada: Client;
 let bob: Client;
 let eve: Client;

@@ -245,7 +245,8 @@ describe('a session that is only signed in upstream', () => {
       { owner: 'boot@attacks.example' },
     );
     const browser = app.client();
-    await browser.signIn('boot@attacks.example'); // a bootstrap session: the user has a key, and has not used it
+    // a bootstrap session: the user has a key, and has not used it
+    await browser.signIn('boot@attacks.example');
     const parameters = {
       client_id: clientId,
       response_type: 'code',

@@ -262,7 +262,8 @@ describe('statements that requests share', () => {
         'ada consumes false',
         'ada is granted undefined',
         'ada is issued false',
-        'ada writes undefined', // its tokens are refused, because the current state of the resource owner decides
+        // its tokens are refused, because the current state of the resource owner decides
+        'ada writes undefined',
       ]);
       expect(await rowsOf(grants[0], 'AccessToken')).toBe(0);
       await app.dataSource.query('UPDATE users SET active = true');

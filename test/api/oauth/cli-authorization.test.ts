@@ -37,7 +37,10 @@ describe('the authorization code of svc-cli', () => {
     );
   }
 
-  /** Follows a redirect, from an address of its own: the file sends more requests than one address may. */
+  /**
+   * Follows a redirect, from an address of its own: the file sends more requests than one address
+   * may.
+   */
   const visit = (browser: Client, from: Answer) =>
     browser.get(locationOf(from), { address: newAddress() });
 
@@ -153,7 +156,8 @@ describe('the authorization code of svc-cli', () => {
     const guest = app.client();
     const begun = await ask({ ...ada, client: guest }, { code_challenge: newPkce().challenge });
     await guest.logIn(ada.key, { address: newAddress() });
-    await age('ada@cli-code.example', 60); // as a session that came into the browser from another one
+    // as a session that came into the browser from another one
+    await age('ada@cli-code.example', 60);
     expect(locationOf(await visit(guest, begun))).toMatch(/\/login\?/);
   });
 

@@ -311,7 +311,8 @@ describe('a device that requests access for a user', () => {
           'unauthenticated',
         ]);
       }
-      expect((await decide(ada, decision, user_code)).status).toBe(200); // the device was not approved
+      // the device was not approved
+      expect((await decide(ada, decision, user_code)).status).toBe(200);
     },
   );
 

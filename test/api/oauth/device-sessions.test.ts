@@ -229,7 +229,8 @@ describe('the session of a device', () => {
       if (!isRefused) answers.push(`${route.method} ${route.template} ${status} ${code}`);
     }
     expect(answers).toEqual([]);
-    expect((await call(device, 'GET', '/v1/keys')).status).toBe(200); // it works where no touch is demanded
+    // it works where no touch is demanded
+    expect((await call(device, 'GET', '/v1/keys')).status).toBe(200);
   });
 
   it('meets none with a token of every scope, of before the upgrade', async () => {

@@ -8,7 +8,9 @@ import { postForm } from '../../support/oauth-flow.js';
 import { requires } from '../../support/programs.js';
 import { auditOf } from '../../support/rows.js';
 
-/** A page on the relying party's domain with another port than the service; no server listens there. */
+/**
+ * A page on the relying party's domain with another port than the service; no server listens there.
+ */
 const PARENT = 'https://localhost';
 const VICTIM = 'admin@parent-domain.example';
 
@@ -43,7 +45,10 @@ requires('chromium').describe('a page on the domain of the relying party, in Chr
   });
   afterEach(() => visitor.leave());
 
-  /** Simulates such a page with its own server: it gets a challenge, one touch, and sends the token request. */
+  /**
+   * Simulates such a page with its own server: it gets a challenge, one touch, and sends the token
+   * request.
+   */
   async function attack(tamper: (clientData: ClientData) => ClientData): Promise<Answer> {
     const asked = await postForm(app, '/oauth/fido2/challenge', { client_id: 'svc-cli' });
     const credential = await page.evaluate<Credential>(`(async () => {

@@ -132,7 +132,9 @@ describe('the current state of a token decides each response', () => {
     expect([answer.status, location?.searchParams.get('error')]).toEqual([303, 'access_denied']);
   });
 
-  /** Deletes rows in a transaction, commits once the request waits for it, and returns the response. */
+  /**
+   * Deletes rows in a transaction, commits once the request waits for it, and returns the response.
+   */
   async function whileDeleting<Result>(
     fromWhere: string,
     parameter: string,

@@ -51,7 +51,10 @@ describe('a request for a certain user, or for a certain way of logging in', () 
     expect(new URL(answer).searchParams.get('error')).toBe('invalid_request');
   });
 
-  /** Returns the error of an authorization, or notes a code; it logs in again if the service requires that. */
+  /**
+   * Returns the error of an authorization, or notes a code; it logs in again if the service
+   * requires that.
+   */
   async function after(
     person: EnrolledUser,
     parameters: Readonly<Record<string, string>>,

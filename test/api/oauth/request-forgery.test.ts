@@ -258,7 +258,8 @@ describe('a request object by reference, where loopback may be fetched', () => {
   });
 
   /**
-   * Requests an authorization by a request object, whose address is registered and requested with a fragment each.
+   * Requests an authorization by a request object, whose address is registered and requested with a
+   * fragment each.
    */
   async function ask(
     path: string,

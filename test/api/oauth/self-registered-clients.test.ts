@@ -286,7 +286,8 @@ describe('the number of clients that register themselves', () => {
           origin,
         }),
       );
-      await untilWaiting(app.dataSource, 2); // one from each replica: the others wait without a connection
+      // one from each replica: the others wait without a connection
+      await untilWaiting(app.dataSource, 2);
       await runner.query('SELECT pg_advisory_unlock(7301601)');
       outcomes = await Promise.allSettled(registering);
     } finally {

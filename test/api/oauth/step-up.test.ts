@@ -31,7 +31,10 @@ async function newUser(): Promise<EnrolledUser & { readonly email: string }> {
   return { ...(await app.enrolled(email)), email };
 }
 
-/** Follows an authorization request in the browser of a user, who touches the key on each login page; returns those pages. */
+/**
+ * Follows an authorization request in the browser of a user, who touches the key on each login
+ * page; returns those pages.
+ */
 async function follow(
   { client, key }: EnrolledUser,
   parameters: Readonly<Record<string, string>>,
@@ -55,7 +58,10 @@ async function follow(
   throw new Error('too many redirects');
 }
 
-/** Authorizes a client with parameters of a step-up, and redeems the code; the answer has the claims of the ID token. */
+/**
+ * Authorizes a client with parameters of a step-up, and redeems the code; the answer has the claims
+ * of the ID token.
+ */
 async function stepUp(
   person: EnrolledUser,
   parameters: Readonly<Record<string, string>>,

@@ -316,7 +316,8 @@ describe('token exchange (RFC 8693)', () => {
 
   it('a user who consented to one client of another organization has not consented to the next', async () => {
     const { client: browser } = await app.enrolled('guest@outside.example');
-    const subject = await subjectToken('openid', undefined, { browser }); // a user of the consent page, who consented to this client
+    // a user of the consent page, who consented to this client
+    const subject = await subjectToken('openid', undefined, { browser });
     expect(outcomeOf(await exchange({ subject_token: subject }))).toEqual(refusal);
   });
 

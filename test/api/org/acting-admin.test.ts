@@ -77,7 +77,8 @@ describe('an admin whose address left the domains of the organization', () => {
 
 describe('an admin who is demoted between the admission of a request and its execution', () => {
   /**
-   * Starts a request that waits for the row of the admin, and releases it once the user is not an admin any more.
+   * Starts a request that waits for the row of the admin, and releases it once the user is not an
+   * admin any more.
    */
   async function overtaken(
     { adminId, end }: { readonly adminId: string; readonly end: string },

@@ -302,7 +302,9 @@ describe('as lines (NDJSON)', () => {
   });
 });
 
-/** Waits as long as a server that reads ahead needs for several batches, on a machine of any speed. */
+/**
+ * Waits as long as a server that reads ahead needs for several batches, on a machine of any speed.
+ */
 async function settled(): Promise<void> {
   const batch = 'SELECT id, details FROM audit_events ORDER BY id LIMIT 500';
   for (let turn = 0; turn < 10; turn += 1) await rows(app.dataSource, batch);

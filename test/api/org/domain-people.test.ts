@@ -61,7 +61,10 @@ const awsToken = (browser: Client) =>
   browser.post('/v1/credentials/aws/token', {}, { address: newAddress() });
 const outcome = ({ status, json }: Answer) => [status, json?.code];
 
-/** Signs a user in and tries to enroll a key; returns the first refusal, or the response to the enrollment. */
+/**
+ * Signs a user in and tries to enroll a key; returns the first refusal, or the response to the
+ * enrollment.
+ */
 async function comesToEnroll(email: string): Promise<Answer> {
   const browser = running.app.client();
   const page = await browser.signIn(email);
@@ -109,7 +112,9 @@ async function holdingAll(domain: string): Promise<Held> {
   return { user, email, serial, accessToken, serviceToken, isRevokedAtGitHub, client, service };
 }
 
-/** Checks that everything of a user has ended, and that nothing is issued, with a new login either. */
+/**
+ * Checks that everything of a user has ended, and that nothing is issued, with a new login either.
+ */
 async function expectNothing(held: Held): Promise<void> {
   const { user, email, serial, accessToken, serviceToken, client, service } = held;
   const { app } = running;

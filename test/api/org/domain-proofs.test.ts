@@ -66,7 +66,10 @@ const orgOf = async (email: string) =>
     ])
   )[0]?.org_id ?? '';
 
-/** Signs a user in through a provider and tries to enroll; returns the refusal, or the response to the enrollment. */
+/**
+ * Signs a user in through a provider and tries to enroll; returns the refusal, or the response to
+ * the enrollment.
+ */
 async function comes(email: string, provider = 'demo'): Promise<Answer> {
   const browser = app.client();
   const page = await browser.signIn(email, '/', provider);
@@ -139,7 +142,8 @@ describe('a primary domain that a sign-in only asserted', () => {
       },
     ]);
     expect(JSON.stringify(losses)).not.toContain('prover');
-    // The next sign-in of the same identity leads to the owner of the domain, without any rights of before.
+    // The next sign-in of the same identity leads to the owner of the domain, without any rights of
+    // before.
     const { client: again } = await app.enrolled('first@asserted.example');
     expect((await certificate(again)).status).toBe(200);
     expect(outcome(await orgApi(again, 'GET', '/members'))).toEqual([403, 'admin_required']);

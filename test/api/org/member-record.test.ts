@@ -109,7 +109,8 @@ describe('the acts of an admin', () => {
       expect(event?.details).toEqual({ email: `bob@${the.domain}`, ...answer.json.ended });
       if (act === 'remove') return;
       const after = await orgApi(the.ada, 'GET', `/members/${the.id}`);
-      const { github_tokens: _, ...left } = ended(after.json.ending[name]); // queued until GitHub answers
+      // queued until GitHub answers
+      const { github_tokens: _, ...left } = ended(after.json.ending[name]);
       expect(left).toEqual({});
     },
   );

@@ -31,7 +31,10 @@ const changesBy = (email: string) =>
     [email],
   );
 
-/** Signs a user in and tries to enroll a key; returns the first refusal, or the response to the enrollment. */
+/**
+ * Signs a user in and tries to enroll a key; returns the first refusal, or the response to the
+ * enrollment.
+ */
 async function comesToEnroll(email: string): Promise<Answer> {
   const browser = app.client();
   const page = await browser.signIn(email);

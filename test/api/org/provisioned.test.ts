@@ -18,7 +18,10 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-/** Founds the organization of a domain, creates its first SCIM token, and returns its founder's browser. */
+/**
+ * Founds the organization of a domain, creates its first SCIM token, and returns its founder's
+ * browser.
+ */
 async function provisioned(domain: string): Promise<Client> {
   const { client } = await app.enrolled(`founder@${domain}`);
   const answer = await orgApi(client, 'POST', '/scim-tokens', { description: 'Okta' });
@@ -45,7 +48,10 @@ async function orgOf(domain: string): Promise<string> {
 
 const people = (domain: string) => count(app.dataSource, `users WHERE email LIKE '%@${domain}'`);
 
-/** Signs a user in and tries to enroll a key; returns the first refusal, or the response to the enrollment. */
+/**
+ * Signs a user in and tries to enroll a key; returns the first refusal, or the response to the
+ * enrollment.
+ */
 async function comesToEnroll(email: string): Promise<Answer> {
   const browser = app.client();
   const page = await browser.signIn(email);

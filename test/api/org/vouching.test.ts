@@ -32,7 +32,10 @@ afterAll(async () => {
   await dns.close();
 });
 
-/** Signs a user in through a provider and tries to enroll; returns the refusal, or the response to the enrollment. */
+/**
+ * Signs a user in through a provider and tries to enroll; returns the refusal, or the response to
+ * the enrollment.
+ */
 async function comes(email: string, provider = 'demo'): Promise<Answer> {
   const browser = app.client();
   const page = await browser.signIn(email, '/', provider);

@@ -65,7 +65,8 @@ describe('a lost key', () => {
     expect(await isRevoked(serial)).toBe(true);
     expect((await thief.logIn(bobKey)).status).toBe(400);
 
-    const upstream = await signedIn(app, `bob@${domain}`); // with the password, and a key of the thief
+    // with the password, and a key of the thief
+    const upstream = await signedIn(app, `bob@${domain}`);
     expect((await enrollWith(app, upstream, app.newKey())).json.code).toBe(
       'enrollment_pass_required',
     );
@@ -118,7 +119,8 @@ describe('a lost key', () => {
     try {
       await renameProvider(after);
       const going = after.client();
-      expect((await going.logIn(bobKey)).status).toBe(200); // requirements: the policy is for enrollment
+      // requirements: the policy is for enrollment
+      expect((await going.logIn(bobKey)).status).toBe(200);
       expect((await sshCertificate(going)).status).toBe(200);
 
       const admin = after.client();
@@ -140,7 +142,8 @@ describe('a lost key', () => {
         json: { code: 'model_not_allowed' },
       });
       const right = after.newKey({ aaguid: FIPS });
-      expect((await enrollWith(after, back, right, pass)).status).toBe(200); // the refusal did not use it up
+      // the refusal did not use it up
+      expect((await enrollWith(after, back, right, pass)).status).toBe(200);
       expect((await sshCertificate(back)).status).toBe(200);
     } finally {
       await after.close();

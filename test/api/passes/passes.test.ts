@@ -492,7 +492,8 @@ describe('the demand for a pass', () => {
       const browser = await signedIn(app, `bob@${each.domain}`);
       await enrollWith(app, browser, app.newKey(), pass);
     }
-    // One used the pass, and lost the key by an act without a pass; the events of enrollments are deleted by age.
+    // One used the pass, and lost the key by an act without a pass; the events of enrollments are
+    // deleted by age.
     await orgApi(renewed.ada, 'POST', `/members/${renewed.ids.bob}/revoke-credentials`);
     await orgApi(revoked.ada, 'POST', `/members/${revoked.ids.bob}/revoke-credentials`);
     const ids = places.map((each) => each.ids.bob);

@@ -233,7 +233,8 @@ describe('a SAML assertion that the provider signed', () => {
     );
   });
 
-  // exclusive canonicalization drops comments and turns CDATA into text, so the provider's signature stays valid
+  // exclusive canonicalization drops comments and turns CDATA into text, so the provider's
+  // signature stays valid
   const hidden = (nameId: string): Attack['forged'] => {
     return (asked, provider) => {
       const plain = nameId.replaceAll('<!---->', '').replaceAll(/<!\[CDATA\[|\]\]>/g, '');

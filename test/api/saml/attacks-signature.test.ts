@@ -25,7 +25,10 @@ import { ALG, NS } from '../../support/saml/saml-names.js';
 
 const foreign = makeSigningCertificate('foreign');
 
-/** Signs an assertion about the attacker, and puts the signature over one about the victim with the same ID. */
+/**
+ * Signs an assertion about the attacker, and puts the signature over one about the victim with the
+ * same ID.
+ */
 function moved(change: (signature: string, evilDigest: string) => string): Forge {
   return (asked, { entityId, signer }) => {
     const fields = assertionFields(asked, entityId, MALLORY);

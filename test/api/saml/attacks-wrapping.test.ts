@@ -57,7 +57,10 @@ function inside(element: string, xml: string): string {
   return element.slice(0, end) + xml + element.slice(end);
 }
 
-/** Wraps a response whose assertion and whole are signed: a response about the victim around the signed one. */
+/**
+ * Wraps a response whose assertion and whole are signed: a response about the victim around the
+ * signed one.
+ */
 function wrapResponse(wrap: (evil: string, original: string, signature: string) => string): Forge {
   return (asked, provider) => {
     const { signed, evil, around } = partsOf(asked, provider);
@@ -79,7 +82,8 @@ const honestResponse = wrapResponse((_evil, original, signature) =>
   afterIssuer(original, signature),
 );
 
-// The eight forms of "On Breaking SAML: Be Whoever You Want to Be" (Somorovsky and others, 2012), by their usual numbers.
+// The eight forms of "On Breaking SAML: Be Whoever You Want to Be" (Somorovsky and others, 2012),
+// by their usual numbers.
 const FORMS: readonly (readonly [form: string, honest: Forge, forged: Forge, reason: RegExp])[] = [
   [
     'XSW1: the signed response stands inside the signature of a forged response',

@@ -9,10 +9,16 @@ import type { FailoverService } from './failover-service.js';
 
 const run = promisify(execFile);
 
-/** The certificates that `ssh` offers in one connection: it takes 100 files, and the plain key comes beside them. */
+/**
+ * The certificates that `ssh` offers in one connection: it takes 100 files, and the plain key comes
+ * beside them.
+ */
 const OFFERED = 90;
 
-/** A real `sshd` that trusts the authority of the service, and reads the key revocation list of the service. */
+/**
+ * A real `sshd` that trusts the authority of the service, and reads the key revocation list of the
+ * service.
+ */
 export class CertificateProof {
   #files = 0;
 
@@ -56,8 +62,8 @@ export class CertificateProof {
   }
 
   /**
-   * Tells whether `sshd` lets in a client that offers these certificates one after the other. If not, each of them was refused
-   * because the list revokes it.
+   * Tells whether `sshd` lets in a client that offers these certificates one after the other. If
+   * not, each of them was refused because the list revokes it.
    */
   async acceptsAny(certificates: readonly string[]): Promise<boolean> {
     for (let at = 0; at < certificates.length; at += OFFERED) {

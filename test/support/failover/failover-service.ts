@@ -19,7 +19,10 @@ interface Replica extends FrontTarget {
   readonly logFile: string;
 }
 
-/** Replicas of the built service, each in a process of its own, behind one address, with an identity provider. */
+/**
+ * Replicas of the built service, each in a process of its own, behind one address, with an identity
+ * provider.
+ */
 export class FailoverService {
   readonly #vendor = new SoftwareKey();
   readonly #running: Replica[] = [];

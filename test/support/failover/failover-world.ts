@@ -29,8 +29,8 @@ export interface WorldOptions extends ClusterOptions {
 }
 
 /**
- * A replicated PostgreSQL, two replicas of the service, an organization with SCIM, an application, people who request SSH
- * certificates, and a real `sshd`.
+ * A replicated PostgreSQL, two replicas of the service, an organization with SCIM, an application,
+ * people who request SSH certificates, and a real `sshd`.
  */
 export class FailoverWorld {
   readonly ledger = new Ledger();
@@ -109,7 +109,10 @@ export class FailoverWorld {
     await this.#parts.disposeAsync();
   }
 
-  /** Founds the organization, its SCIM token, which makes it take members from SCIM alone, and its application. */
+  /**
+   * Founds the organization, its SCIM token, which makes it take members from SCIM alone, and its
+   * application.
+   */
   async #found(): Promise<void> {
     const application = {
       name: 'Orders',

@@ -1,11 +1,16 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Person } from './person.js';
 
-/** People who request certificates without a pause, and log in again whenever their session has ended. */
+/**
+ * People who request certificates without a pause, and log in again whenever their session has
+ * ended.
+ */
 export class IssuanceLoad {
   /** How many answers had another status than 200, by status and code. */
   readonly refusals = new Map<string, number>();
-  /** How often a session had ended, and its person logged in with the identity provider and the key. */
+  /**
+   * How often a session had ended, and its person logged in with the identity provider and the key.
+   */
   logins = 0;
   readonly #got = new Map<string, number>();
   #isStopped = true;

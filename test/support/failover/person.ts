@@ -87,7 +87,10 @@ export class Person {
     return answer;
   }
 
-  /** Signs in at the identity provider and touches the key, from an address of its own, which no earlier try has used up. */
+  /**
+   * Signs in at the identity provider and touches the key, from an address of its own, which no
+   * earlier try has used up.
+   */
   async logIn(): Promise<Answer> {
     const browser = this.around.service.client();
     await browser.signIn(this.email);
@@ -97,8 +100,8 @@ export class Person {
   }
 
   /**
-   * Tries every way, and returns those that are open. It asks again after 429 and 503, which decide nothing. The certificate is
-   * tried with the list that was downloaded last.
+   * Tries every way, and returns those that are open. It asks again after 429 and 503, which decide
+   * nothing. The certificate is tried with the list that was downloaded last.
    */
   async openWays(): Promise<Way[]> {
     const { service, application, proof } = this.around;

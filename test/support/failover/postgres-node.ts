@@ -70,7 +70,10 @@ export class PostgresNode {
     await this.#run('pg_basebackup', `${source} -c fast -X stream --no-sync`);
   }
 
-  /** Starts the server as a primary, or as a standby of an upstream, and returns when it takes connections. */
+  /**
+   * Starts the server as a primary, or as a standby of an upstream, and returns when it takes
+   * connections.
+   */
   async start({ upstream, settings = {}, environment = {} }: NodeStart = {}): Promise<void> {
     const standby: Record<string, string> = {};
     if (upstream !== undefined) {
@@ -188,7 +191,10 @@ function killIfRunning(pid: number): void {
   }
 }
 
-/** Tells whether a process runs; one that has ended counts as gone before its parent has asked for its status. */
+/**
+ * Tells whether a process runs; one that has ended counts as gone before its parent has asked for
+ * its status.
+ */
 function isRunning(pid: number): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));

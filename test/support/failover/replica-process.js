@@ -1,5 +1,5 @@
-// Run by runScript: one replica of the built service, which also trusts the root of the software keys.
-// It writes its log to a file, and ends when standard input does.
+// Run by runScript: one replica of the built service, which also trusts the root of the software
+// keys. It writes its log to a file, and ends when standard input does.
 import { appendFileSync } from 'node:fs';
 import {
   PINNED_ROOTS,

@@ -63,7 +63,9 @@ async function lostOf(
   return answered.filter(({ serial }) => !kept.has(serial));
 }
 
-/** Tries the certificates at `sshd`: the lost ones, the others of the same seconds, and new ones. */
+/**
+ * Tries the certificates at `sshd`: the lost ones, the others of the same seconds, and new ones.
+ */
 async function certificatesTold(
   { proof, ledger }: FailoverWorld,
   { scenario, changed }: Happened,
@@ -93,7 +95,10 @@ async function leaversTold(leavers: readonly Leaver[]): Promise<string[]> {
   return violations;
 }
 
-/** After a loss a person gets nothing by what is older, and all of it after a login with the provider and the key. */
+/**
+ * After a loss a person gets nothing by what is older, and all of it after a login with the
+ * provider and the key.
+ */
 async function newLoginIsDue(world: FailoverWorld, { stays }: Happened): Promise<string[]> {
   const violations: string[] = [];
   const before = await stays.openWays();
@@ -139,9 +144,13 @@ async function comesBack(person: Person): Promise<boolean> {
   return status === 200;
 }
 
-/** While the database is away, a request is answered 503, or asks for a login; a proxy answers 502 for a replica that died. */
+/**
+ * While the database is away, a request is answered 503, or asks for a login; a proxy answers 502
+ * for a replica that died.
+ */
 function unexpectedAnswers({ load }: FailoverWorld, { scenario }: Happened): string[] {
-  // A login that begins before a confirmation and ends after it is refused, too: the next one succeeds, as later checks show.
+  // A login that begins before a confirmation and ends after it is refused, too: the next one
+  // succeeds, as later checks show.
   const expected =
     scenario.losesMemory === true
       ? /^(?:login )?(?:401|403|502|503)\b/

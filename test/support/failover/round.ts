@@ -15,7 +15,9 @@ export interface Scenario {
   readonly lag?: number;
   /** True if a replica dies as well: what it remembers of leavers is gone. */
   readonly losesMemory?: boolean;
-  /** During the lag the oldest replica serves alone, so that no other one remembers what was lost. */
+  /**
+   * During the lag the oldest replica serves alone, so that no other one remembers what was lost.
+   */
   readonly isByOldest?: boolean;
   /** The load pauses during the change, so that a killed primary loses nothing. */
   readonly isQuiet?: boolean;
@@ -32,7 +34,10 @@ export interface Leaver {
 /** What happened in a round, for the checks. */
 export interface Happened {
   readonly scenario: Scenario;
-  /** The time from which commits were held back, and that when a primary took writes again, of `performance.now()`. */
+  /**
+   * The time from which commits were held back, and that when a primary took writes again, of
+   * `performance.now()`.
+   */
   readonly began: number;
   readonly changed: number;
   readonly leavers: readonly Leaver[];
@@ -52,18 +57,26 @@ export interface RoundReport {
   /** Those of them without a row afterwards. */
   readonly lost: number;
   readonly equalSerials: number;
-  /** The leavers whose answered act the standby did not have, and those of them that are in effect afterwards. */
+  /**
+   * The leavers whose answered act the standby did not have, and those of them that are in effect
+   * afterwards.
+   */
   readonly undone: number;
   readonly endedAgain: number;
   /** The longest time without a certificate, in milliseconds. */
   readonly pause: number;
-  /** The answers other than certificates to the people of the load, and how many there were of each. */
+  /**
+   * The answers other than certificates to the people of the load, and how many there were of each.
+   */
   readonly refusals: string;
   /** Sentences, one for each violation. */
   readonly violations: readonly string[];
 }
 
-/** Runs one round: people leave, the database changes, and everything that was answered before is tried. */
+/**
+ * Runs one round: people leave, the database changes, and everything that was answered before is
+ * tried.
+ */
 export async function runRound(world: FailoverWorld, scenario: Scenario): Promise<RoundReport> {
   const { load, ledger, cluster, service } = world;
   const equalSerials = ledger.equalSerials.length;

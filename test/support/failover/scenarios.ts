@@ -72,7 +72,10 @@ export const RESTART: Scenario = {
   change: ({ cluster }) => cluster.restart(),
 };
 
-/** The primary crashes and recovers: with `synchronous_commit=on` it has everything that it answered. */
+/**
+ * The primary crashes and recovers: with `synchronous_commit=on` it has everything that it
+ * answered.
+ */
 export const CRASH: Scenario = {
   name: 'crash and recovery',
   isLossy: false,

@@ -3,12 +3,15 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { freePort } from '../free-port.js';
 
 /**
- * A TCP relay on loopback whose target a test changes, and whose bytes from the target can be held back. It stands for
- * HAProxy in front of a database, and for the network between two databases.
+ * A TCP relay on loopback whose target a test changes, and whose bytes from the target can be held
+ * back. It stands for HAProxy in front of a database, and for the network between two databases.
  */
 export class TcpRelay {
   readonly #open = new Set<Socket>();
-  /** The bytes that are held back, with the sockets that would get them; undefined while the relay forwards. */
+  /**
+   * The bytes that are held back, with the sockets that would get them; undefined while the relay
+   * forwards.
+   */
   #held: { readonly to: Socket; readonly bytes: Buffer }[] | undefined;
   #target: number | undefined;
 

@@ -9,13 +9,19 @@ import { expectEqual, Human, type Claims, type PeopleHost, type Reach } from './
 
 export type Mode = 'open' | 'scim_only';
 
-/** The end of a row for a person: every way gives this principal, none does, or each way by its name. */
+/**
+ * The end of a row for a person: every way gives this principal, none does, or each way by its
+ * name.
+ */
 export type End = readonly [human: Human, reach: string | null | Reach];
 
 /** A service of a test file, whose people choose their claims. */
 export interface PeopleService {
   readonly app: TestApp;
-  /** Founds an organization. Its membership becomes the mode with the first request of the directory. */
+  /**
+   * Founds an organization. Its membership becomes the mode with the first request of the
+   * directory.
+   */
   found(mode: Mode): Promise<Ground>;
   close(): Promise<void>;
 }
@@ -33,7 +39,9 @@ export async function startPeopleService(
   };
 }
 
-/** An organization with an admin, a directory that sends SCIM, and the people of one row of a table. */
+/**
+ * An organization with an admin, a directory that sends SCIM, and the people of one row of a table.
+ */
 export class Ground {
   readonly #domain = `${randomUUID().slice(0, 13)}.example`;
   readonly humans: Human[] = [];
@@ -153,8 +161,9 @@ export class Ground {
   }
 
   /**
-   * Checks the ends of a row, and what holds at the end of every row: no certificate of a leaver stays valid, no certificate names
-   * the address of another person, no account serves two people, and no other subject gets in by a person's address.
+   * Checks the ends of a row, and what holds at the end of every row: no certificate of a leaver
+   * stays valid, no certificate names the address of another person, no account serves two people,
+   * and no other subject gets in by a person's address.
    */
   async check(ends: readonly End[], strangers: 'refused' | 'unchecked' = 'refused'): Promise<void> {
     for (const [human, reach] of ends) {
@@ -211,7 +220,10 @@ function succeeded(answer: Answer): Answer {
   return answer;
 }
 
-/** Returns the value of `emails` for a primary address of type `work`, and further ones by their type. */
+/**
+ * Returns the value of `emails` for a primary address of type `work`, and further ones by their
+ * type.
+ */
 export function emails(primary: string, more: Readonly<Record<string, string>> = {}): object[] {
   const others = Object.entries(more).map(([type, value]) => ({ value, type }));
   return [{ value: primary, type: 'work', primary: true }, ...others];

@@ -6,7 +6,10 @@ import { newAddress, type Answer, type Client } from '../client.js';
 import { rows } from '../rows.js';
 import { newPublicKeyLine } from '../ssh-public-keys.js';
 
-/** The claims of the people of a test file, by the login hint that selects the person at the provider. */
+/**
+ * The claims of the people of a test file, by the login hint that selects the person at the
+ * provider.
+ */
 export type Claims = Map<string, object>;
 
 /** The service of the people: one application, or replicas behind one address. */
@@ -36,7 +39,10 @@ export function expectEqual(actual: unknown, expected: unknown, about?: string):
 
 const PUBLIC_KEY = newPublicKeyLine();
 
-/** A person at the identity provider: one subject, whose e-mail claim may change, with a browser and a security key. */
+/**
+ * A person at the identity provider: one subject, whose e-mail claim may change, with a browser and
+ * a security key.
+ */
 export class Human {
   readonly #hint: string;
   readonly #own: Set<string>;
@@ -46,7 +52,8 @@ export class Human {
   key: SoftwareKey | undefined;
 
   /**
-   * @param claims where the provider finds the claim; without it the provider says the login hint, and the address is the subject
+   * @param claims where the provider finds the claim; without it the provider says the login hint,
+   *   and the address is the subject
    * @param claim the e-mail claim of the provider
    * @param own the addresses that may be principals of this person, beside each claim
    */
@@ -82,7 +89,10 @@ export class Human {
     this.claims?.set(this.#hint, { email, name: 'A Person' });
   }
 
-  /** Creates another subject with the same e-mail claim: a stranger, or a person whom the provider created again. */
+  /**
+   * Creates another subject with the same e-mail claim: a stranger, or a person whom the provider
+   * created again.
+   */
   double(): Human {
     return new Human(this.app, this.claims, this.#claim, this.#own);
   }
@@ -155,7 +165,9 @@ export class Human {
     return status === 200 ? this.certificate(browser) : null;
   }
 
-  /** Signs in anew, then logs in with the own key, or enrolls a new one where the account has none. */
+  /**
+   * Signs in anew, then logs in with the own key, or enrolls a new one where the account has none.
+   */
   async bySignIn(): Promise<string | null> {
     const browser = this.app.client();
     if ((await browser.signIn(this.#hint)).status !== 200) return null;

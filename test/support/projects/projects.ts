@@ -1,10 +1,15 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The projects of the tests: what needs neither a server nor a program, what needs PostgreSQL alone, and the rest. */
+/**
+ * The projects of the tests: what needs neither a server nor a program, what needs PostgreSQL
+ * alone, and the rest.
+ */
 export type ProjectName = (typeof PROJECTS)[number];
 
-/** The projects of `npm test`. Long files come first, so that no worker is left with one at the end. */
+/**
+ * The projects of `npm test`. Long files come first, so that no worker is left with one at the end.
+ */
 export const PROJECTS = ['systems', 'api', 'unit'] as const;
 
 /** A module that starts other programs: a test file that reaches one belongs to `systems`. */

@@ -1,7 +1,10 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { PROJECTS, type ProjectName } from './projects.js';
 
-/** Runs the projects in their order, and in each of them the longest files first, as far as an earlier run knows them. */
+/**
+ * Runs the projects in their order, and in each of them the longest files first, as far as an
+ * earlier run knows them.
+ */
 export class ProjectSequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     // oxlint-disable-next-line unicorn/no-array-sort -- a method of vitest, which is no array's

@@ -34,7 +34,9 @@ export interface Attack {
   /** The response without the attack, which must sign the user in. */
   readonly honest?: Forge;
   readonly forged: Forge;
-  /** Matches the reason in the audit event or the page, so that no other fault refuses the response. */
+  /**
+   * Matches the reason in the audit event or the page, so that no other fault refuses the response.
+   */
   readonly reason: RegExp;
   /** The slug of the provider; by default the one whose NameID is the e-mail address. */
   readonly slug?: 'corp' | 'attr';
@@ -96,7 +98,10 @@ export async function expectAccepted(
   expect(await lastSignedIn(suite.app)).toBe(email);
 }
 
-/** Proves that the honest response passes, and that the forged one is refused and leaves nothing behind. */
+/**
+ * Proves that the honest response passes, and that the forged one is refused and leaves nothing
+ * behind.
+ */
 export async function expectAttackRefused(
   suite: AttackSuite,
   { honest = honestly(), forged, reason, slug = 'corp' }: Attack,
@@ -106,7 +111,10 @@ export async function expectAttackRefused(
   return expectRefused(suite, client, () => submit(suite, client, forged, slug), reason);
 }
 
-/** Expects that a submission is refused for a reason, and leaves no session, user or identity behind. */
+/**
+ * Expects that a submission is refused for a reason, and leaves no session, user or identity
+ * behind.
+ */
 export async function expectRefused(
   { app }: Pick<AttackSuite, 'app'>,
   client: Client,

@@ -2,8 +2,9 @@ import { createHash, createHmac, createSign, randomUUID } from 'node:crypto';
 import { ALG, NAME_ID, NS } from './saml-names.js';
 
 /**
- * Writes SAML responses as text in canonical form (Exclusive XML Canonicalization), so that the digest of an element
- * is the digest of its text. No XML library takes part: the tests decide every byte.
+ * Writes SAML responses as text in canonical form (Exclusive XML Canonicalization), so that the
+ * digest of an element is the digest of its text. No XML library takes part: the tests decide every
+ * byte.
  */
 
 /** The request that a response answers. */
@@ -15,7 +16,9 @@ export interface Asked {
   readonly relayState: string;
 }
 
-/** The content of an assertion. Texts are XML already, so that a test can write markup into them. */
+/**
+ * The content of an assertion. Texts are XML already, so that a test can write markup into them.
+ */
 export interface AssertionFields {
   readonly id: string;
   readonly issuer: string;

@@ -106,7 +106,9 @@ export async function startNodeSamlProvider(
   return provider;
 }
 
-/** samlify's template with the statement of an authentication, which SAML Profiles §4.1.4.2 demands. */
+/**
+ * samlify's template with the statement of an authentication, which SAML Profiles §4.1.4.2 demands.
+ */
 const TEMPLATE = samlify.SamlLib.defaultLoginResponseTemplate.context.replace(
   '{AuthnStatement}',
   '<saml:AuthnStatement AuthnInstant="{IssueInstant}"><saml:AuthnContext><saml:AuthnContextClassRef>' +

@@ -35,7 +35,8 @@ export async function metadataOf(app: Pick<TestApp, 'client'>, slug: string): Pr
 }
 
 /**
- * Goes the whole way of a user: signs in, enrolls a key, logs out, logs in by the key, and signs in once more.
+ * Goes the whole way of a user: signs in, enrolls a key, logs out, logs in by the key, and signs in
+ * once more.
  *
  * @param signIn takes the browser to the provider and back, and returns the last page
  */

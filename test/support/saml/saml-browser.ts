@@ -46,7 +46,10 @@ export interface AcsForm {
   readonly relayState: string;
 }
 
-/** Posts a form to the assertion consumer service as a browser does from another site: without Lax cookies. */
+/**
+ * Posts a form to the assertion consumer service as a browser does from another site: without Lax
+ * cookies.
+ */
 export function postToAcs(
   client: Pick<Client, 'baseUrl' | 'address'>,
   { samlResponse, relayState }: AcsForm,

@@ -1,6 +1,9 @@
 import { createRequire } from 'node:module';
 
-/** The parts of samlify that the tests use. Its own types would bring the types of browsers into the program. */
+/**
+ * The parts of samlify that the tests use. Its own types would bring the types of browsers into the
+ * program.
+ */
 interface Samlify {
   IdentityProvider(settings: object): SamlifyProvider;
   ServiceProvider(settings: object): SamlifyServiceProvider;

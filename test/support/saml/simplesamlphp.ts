@@ -163,7 +163,10 @@ $config = [
 `;
 }
 
-/** PHP's own server takes `/module.php/core/x.php` for a file; this hands the rest of the path to the script. */
+/**
+ * PHP's own server takes `/module.php/core/x.php` for a file; this hands the rest of the path to
+ * the script.
+ */
 const ROUTER = `<?php
 $path = rawurldecode(parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH));
 $root = $_SERVER['DOCUMENT_ROOT'];
@@ -179,7 +182,10 @@ require $root . $parts[1];
 return true;
 `;
 
-/** Converts the metadata of a service provider with SimpleSAMLphp's own parser, as its administrator does. */
+/**
+ * Converts the metadata of a service provider with SimpleSAMLphp's own parser, as its administrator
+ * does.
+ */
 async function trust(directory: string, metadata: string, nameIdFormat: string): Promise<void> {
   const script = `
 require '${INSTALLED}/lib/_autoload.php';
@@ -205,7 +211,10 @@ async function answers(url: string): Promise<boolean> {
   }
 }
 
-/** Signs the user in as a browser does: follows redirects, fills in the form, and posts the response. */
+/**
+ * Signs the user in as a browser does: follows redirects, fills in the form, and posts the
+ * response.
+ */
 export async function signInAtSimpleSamlPhp(client: Client, slug: string): Promise<Landed> {
   const asked = await client.follow(`/login?provider=${slug}&redirect_to=%2Faccount%2Fkeys`);
   let page: Answer = asked;

@@ -12,7 +12,10 @@ export interface Renaming {
 
 /** The result of a comparison. */
 export interface Comparison {
-  /** The number of tests that stayed, went to another file, went to another suite, or got another title. */
+  /**
+   * The number of tests that stayed, went to another file, went to another suite, or got another
+   * title.
+   */
   readonly counts: Readonly<Record<'same' | 'moved' | 'regrouped' | 'renamed', number>>;
   readonly lost: readonly Title[];
   readonly added: readonly Title[];
@@ -31,8 +34,9 @@ const PAIRINGS = [
 /**
  * Compares the titles of two lists of tests.
  *
- * Several renamings of one old title say that a test was split, and several with one new title that tests were merged. A
- * test is lost if it has no pair and no renaming, or if a new title of its renaming is not there.
+ * Several renamings of one old title say that a test was split, and several with one new title that
+ * tests were merged. A test is lost if it has no pair and no renaming, or if a new title of its
+ * renaming is not there.
  */
 export function compareTitles(
   before: readonly Title[],

@@ -1,7 +1,7 @@
 // Compares the tests of two commits by title, and ends with status 1 if a test was lost:
 // npm run -s test:titles -- BASE HEAD [RENAMED]
-// RENAMED is a file of lines `old title -> new title`. Each commit is checked out and installed in a
-// temporary folder. No test runs.
+// RENAMED is a file of lines `old title -> new title`. Each commit is checked out and installed in
+// a temporary folder. No test runs.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -89,7 +89,10 @@ export function readDocument(folder: string): Described | undefined {
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Described) : undefined;
 }
 
-/** Another method than those of a path, and HEAD where a GET spends something: the document says it once for all. */
+/**
+ * Another method than those of a path, and HEAD where a GET spends something: the document says it
+ * once for all.
+ */
 function isOfMethod({ status, head }: Met): boolean {
   return status === 405 || (head && status === 404);
 }
@@ -99,7 +102,10 @@ interface Place {
   readonly responses: Readonly<Record<string, Response>>;
 }
 
-/** Finds the operation of a response; undefined for a path or a method that the document does not have. */
+/**
+ * Finds the operation of a response; undefined for a path or a method that the document does not
+ * have.
+ */
 function placeOf(one: Met, { paths }: Described): Place | undefined {
   const path =
     one.template === null

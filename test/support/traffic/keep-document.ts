@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import type { NestExpressApplication } from '@nestjs/platform-express';
 import { ApiDocument } from '../../../src/platform/http/openapi/api-document.service.js';
 
-/** Writes the OpenAPI document of an application beside the traffic of the run, once, for the comparison at its end. */
+/**
+ * Writes the OpenAPI document of an application beside the traffic of the run, once, for the
+ * comparison at its end.
+ */
 export function keepDocument(nest: NestExpressApplication): void {
   const folder = process.env['TEST_TRAFFIC'];
   if (folder === undefined) return;

@@ -1,5 +1,6 @@
-// Writes every kind of response of our server into the folder TEST_TRAFFIC: method, route, status, media type and error code.
-// vitest loads it in every worker, and the tests load it in every server process by --import.
+// Writes every kind of response of our server into the folder TEST_TRAFFIC: method, route, status,
+// media type and error code. vitest loads it in every worker, and the tests load it in every server
+// process by --import.
 import { subscribe } from 'node:diagnostics_channel';
 import { appendFileSync } from 'node:fs';
 import { threadId } from 'node:worker_threads';
@@ -26,7 +27,10 @@ if (folder !== undefined && globalThis[STARTED] === undefined) {
   });
 }
 
-/** The document describes the service's own origin: neither the host of a tenant, nor the plain listener that redirects to https. */
+/**
+ * The document describes the service's own origin: neither the host of a tenant, nor the plain
+ * listener that redirects to https.
+ */
 function isElsewhere(request, response) {
   const host = /^https?:\/\/([^/?]*)/i.exec(request.url)?.[1] ?? request.headers.host ?? '';
   return response.statusCode === 308 || /\.localhost(?::\d*)?$/i.test(host);

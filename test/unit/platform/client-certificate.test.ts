@@ -28,7 +28,10 @@ function identity(issuer?: typeof authority): { cert: string; key: string } {
   return { cert: issued.pem, key };
 }
 
-/** The certificate that the connection of a request reports, and whether the TLS session was resumed. */
+/**
+ * The certificate that the connection of a request reports, and whether the TLS session was
+ * resumed.
+ */
 interface Seen {
   readonly certificate?: string | undefined;
   readonly presentedBehind?: number | undefined;

@@ -148,8 +148,9 @@ describe('a configuration document', () => {
   it('is refused in another encoding than UTF-8, and may begin with a byte order mark', () => {
     const text = JSON.stringify({ version: 1, ...DOCUMENT });
     const utf16 = Buffer.from(text, 'utf16le');
-    expect(() => validated({ bytes: Buffer.concat([Buffer.from([0xff]), utf16]), etag: '1' }, {})) //
-      .toThrow('must be UTF-8');
+    expect(() =>
+      validated({ bytes: Buffer.concat([Buffer.from([0xff]), utf16]), etag: '1' }, {}),
+    ).toThrow('must be UTF-8');
     expect(load(`\ufeff${text}`).config.secrets.root).toBe(DOCUMENT.jwt_secret);
   });
 
@@ -261,7 +262,8 @@ describe('a configuration document', () => {
   it('knows the form of each variable that is no plain text', () => {
     const forms = [...VARIABLES.values()].map(({ name, shape }) => [name, jsonFormOf(shape)]);
     const textual = forms.filter(([, form]) => form === undefined).map(([name]) => name);
-    // A variable with several values, a number or a flag must not be here: register its shape in JSON_FORMS.
+    // A variable with several values, a number or a flag must not be here: register its shape in
+    // JSON_FORMS.
     for (const name of textual) {
       expect(name).toMatch(
         /URL|_ID$|_NAME$|_HOST$|_ADDR$|SECRET|TOKEN|_KEY|TLS_|DATA_DIR|AUDIENCE|S3_|FORMAT|FAILOVER|RUST_LOG|OTEL|AWS_|PRINCIPALS_DOMAIN|SECURITY_CONTACT/,

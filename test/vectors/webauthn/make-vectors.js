@@ -1,5 +1,6 @@
-// Makes the golden ceremonies beside this file, with the software key: `npm run build && node test/vectors/webauthn/make-vectors.js`.
-// Keys and signatures are new each time; the clock, the challenges and the model stand still.
+// Makes the golden ceremonies beside this file, with the software key:
+// `npm run build && node test/vectors/webauthn/make-vectors.js`. Keys and signatures are new each
+// time; the clock, the challenges and the model stand still.
 import { writeFileSync } from 'node:fs';
 import { SoftwareKey } from '@svc/stand-ins/software-key';
 

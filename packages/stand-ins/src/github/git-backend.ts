@@ -18,7 +18,10 @@ export function createRepository(folder: string, owner: string, name: string): v
   execFileSync('git', ['-C', path, 'config', 'http.receivepack', 'true'], { env: { PATH } });
 }
 
-/** Serves a request of Git, if it is one: only a live token opens a repository, as the password of `x-access-token`. */
+/**
+ * Serves a request of Git, if it is one: only a live token opens a repository, as the password of
+ * `x-access-token`.
+ */
 export function serveGit(
   state: StandInState,
   folder: string,

@@ -59,7 +59,10 @@ function exchange(state: StandInState, form: URLSearchParams): StandInAnswer {
   return { status: 200, json: { access_token: token, token_type: 'bearer', scope: '' } };
 }
 
-/** Answers the API requests of a user's token, and the revocation of such a token; undefined for another path. */
+/**
+ * Answers the API requests of a user's token, and the revocation of such a token; undefined for
+ * another path.
+ */
 export function userApi(
   state: StandInState,
   request: StandInRequest,

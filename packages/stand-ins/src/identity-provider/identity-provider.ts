@@ -36,9 +36,9 @@ export interface DemoIdentityProvider {
 }
 
 /**
- * Starts the identity provider of the demo and the tests, on loopback. It checks no password: it signs in the e-mail in
- * `login_hint`, or else the e-mail that the user types on a page. It stores no session, so that the next sign-in can be
- * another user's.
+ * Starts the identity provider of the demo and the tests, on loopback. It checks no password: it
+ * signs in the e-mail in `login_hint`, or else the e-mail that the user types on a page. It stores
+ * no session, so that the next sign-in can be another user's.
  */
 export async function startDemoIdentityProvider(
   options: DemoIdentityProviderOptions,
@@ -114,7 +114,9 @@ function clientOf(options: DemoIdentityProviderOptions): ClientMetadata {
   };
 }
 
-/** Grants every scope without a consent page: the sign-in of the demo's provider implies consent. */
+/**
+ * Grants every scope without a consent page: the sign-in of the demo's provider implies consent.
+ */
 async function loadExistingGrant({ oidc }: KoaContextWithOIDC): Promise<Grant | undefined> {
   if (!oidc.client || !oidc.session?.accountId) return undefined;
   const grant = new oidc.provider.Grant({
@@ -131,7 +133,10 @@ async function signingKey(): Promise<JWK> {
   return { ...(await exportJWK(privateKey)), alg: 'ES256', use: 'sig', kid: 'demo' };
 }
 
-/** Returns a subject that survives a restart of the demo, and differs from the address so that code cannot confuse them. */
+/**
+ * Returns a subject that survives a restart of the demo, and differs from the address so that code
+ * cannot confuse them.
+ */
 function subjectOf(email: string): string {
   return createHash('sha256').update(email).digest('hex').slice(0, 32);
 }
@@ -149,7 +154,10 @@ function claimsOf(email: string) {
   };
 }
 
-/** Returns a typed address with its letters in lower case; undefined for a text that is not an address. */
+/**
+ * Returns a typed address with its letters in lower case; undefined for a text that is not an
+ * address.
+ */
 function addressIn(typed: string): string | undefined {
   return z.email({ pattern: z.regexes.html5Email }).safeParse(typed.trim().toLowerCase()).data;
 }

@@ -10,7 +10,10 @@ export interface OfferedPerson {
 
 const TITLE = 'Demo identity provider';
 
-/** Builds the page that asks for an e-mail address, and offers people by buttons. @param problem empty at the first try */
+/**
+ * Builds the page that asks for an e-mail address, and offers people by buttons. @param problem
+ * empty at the first try
+ */
 export function signInPage(people: readonly OfferedPerson[], problem: string): PlainPage {
   return {
     title: TITLE,

@@ -40,7 +40,10 @@ export interface PlainPage {
   readonly script?: string;
 }
 
-/** Sends a page. Its headers allow only the own style and scripts of the same server, and forbid caching. */
+/**
+ * Sends a page. Its headers allow only the own style and scripts of the same server, and forbid
+ * caching.
+ */
 export function sendPlainPage(
   response: ServerResponse,
   status: number,

@@ -22,7 +22,9 @@ export interface NewCredential {
   readonly publicKey: KeyObject;
 }
 
-/** Encodes CBOR by the rules of CTAP2: definite lengths and shortest forms. A `Map` keeps its order. */
+/**
+ * Encodes CBOR by the rules of CTAP2: definite lengths and shortest forms. A `Map` keeps its order.
+ */
 export function encodeCbor(value: unknown): Buffer {
   return cbor.encode(value);
 }
@@ -54,7 +56,10 @@ export function authenticatorData(
   return Buffer.concat([fixed, aaguid, length, credentialId, encodeCbor(coseKey(publicKey))]);
 }
 
-/** Returns the COSE_Key of a P-256 public key for ES256 (RFC 9053 §7.1.1), in CTAP2's canonical order. */
+/**
+ * Returns the COSE_Key of a P-256 public key for ES256 (RFC 9053 §7.1.1), in CTAP2's canonical
+ * order.
+ */
 export function coseKey(publicKey: KeyObject): Map<number, number | Buffer> {
   const { x, y } = coordinates(publicKey);
   return new Map<number, number | Buffer>([
@@ -66,7 +71,10 @@ export function coseKey(publicKey: KeyObject): Map<number, number | Buffer> {
   ]);
 }
 
-/** Signs an attestation statement (WebAuthn §8.2, §8.6) over the authenticator data and the client data. */
+/**
+ * Signs an attestation statement (WebAuthn §8.2, §8.6) over the authenticator data and the client
+ * data.
+ */
 export function attestationStatement(
   format: SimulatedFormat,
   attestationKey: KeyObject,

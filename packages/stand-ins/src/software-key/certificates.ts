@@ -104,7 +104,9 @@ export function basicConstraints(ca: boolean, pathLength?: number): Extension {
   return extension('2.5.29.19', constraints.toSchema().toBER(), true);
 }
 
-/** Returns Key Usage (RFC 5280 §4.2.1.3), critical: keyCertSign and cRLSign, or digitalSignature. */
+/**
+ * Returns Key Usage (RFC 5280 §4.2.1.3), critical: keyCertSign and cRLSign, or digitalSignature.
+ */
 export function keyUsage(usage: 'sign-certificates' | 'sign-data'): Extension {
   const [bits, unusedBits] = usage === 'sign-certificates' ? [0x06, 1] : [0x80, 7];
   return extension(

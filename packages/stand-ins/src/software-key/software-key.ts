@@ -27,7 +27,9 @@ const SOFTWARE_AAGUID = 'c0ffee00-5f70-4a7e-8e1d-50f7a4e0ce01';
 
 /** The options of a new software key. */
 export interface SoftwareKeyOptions {
-  /** `fido-u2f` makes an older key: no PIN, no discoverable credentials, and no model in its data. */
+  /**
+   * `fido-u2f` makes an older key: no PIN, no discoverable credentials, and no model in its data.
+   */
   readonly format?: SimulatedFormat;
   /** A UUID. */
   readonly aaguid?: string;
@@ -39,7 +41,10 @@ export interface SoftwareKeyOptions {
   readonly state?: SoftwareKeyState;
 }
 
-/** The state that makes a later key the same key. Its attestation root is not included: it is new in each run. */
+/**
+ * The state that makes a later key the same key. Its attestation root is not included: it is new in
+ * each run.
+ */
 export interface SoftwareKeyState {
   readonly signCount: number;
   /** The oldest first; `id` base64url, `privateKey` PKCS#8 PEM. */
@@ -47,13 +52,13 @@ export interface SoftwareKeyState {
     readonly id: string;
     readonly rpId: string;
     readonly userHandle: string;
-    /** The name of the account, which a key shows where it holds several. */
+    /** The name of the account, which a key shows if it holds several. */
     readonly userName?: string | undefined;
     readonly privateKey: string;
   }[];
 }
 
-/** An account of a key, as the browser shows it where the user chooses one. */
+/** An account of a key, as the browser shows it if the user chooses one. */
 export interface KeyAccount {
   /** base64url. */
   readonly userHandle: string;
@@ -70,9 +75,10 @@ interface Credential {
 }
 
 /**
- * A security key in software, for the demo and the tests. It returns the responses of `navigator.credentials`, including
- * the browser's part. It has its own attestation root, which exists only in this process: only a composition root with
- * {@link rootPem} as a trust anchor accepts the key.
+ * A security key in software, for the demo and the tests. It returns the responses of
+ * `navigator.credentials`, including the browser's part. It has its own attestation root, which
+ * exists only in this process: only a composition root with {@link rootPem} as a trust anchor
+ * accepts the key.
  */
 export class SoftwareKey {
   readonly #format: SimulatedFormat;
@@ -115,7 +121,10 @@ export class SoftwareKey {
     return { signCount: this.signCount, credentials };
   }
 
-  /** The accounts of its credentials, the newest first: one of each name, since an account may have been deleted and made again. */
+  /**
+   * The accounts of its credentials, the newest first: one of each name, since an account may have
+   * been deleted and made again.
+   */
   get accounts(): KeyAccount[] {
     const named = this.#credentials.toReversed().flatMap(({ userHandle, userName }) => {
       return userName === undefined ? [] : [{ userHandle, name: userName }];
@@ -173,8 +182,8 @@ export class SoftwareKey {
   }
 
   /**
-   * Signs a challenge, as `navigator.credentials.get()` does in a page of `origin`. It uses the newest allowed credential,
-   * or the newest discoverable one when the options name none.
+   * Signs a challenge, as `navigator.credentials.get()` does in a page of `origin`. It uses the
+   * newest allowed credential, or the newest discoverable one when the options name none.
    *
    * @throws Error when the key has no such credential
    */
@@ -203,7 +212,10 @@ export class SoftwareKey {
     };
   }
 
-  /** Sets user presence always, and user verification when the key has a PIN and the options allow it. */
+  /**
+   * Sets user presence always, and user verification when the key has a PIN and the options allow
+   * it.
+   */
   #flags(userVerification: PinDemand): number {
     const verifies = this.#format === 'packed' && userVerification !== 'discouraged';
     return FLAG.userPresent | (verifies ? FLAG.userVerified : 0);

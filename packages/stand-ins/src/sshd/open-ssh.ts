@@ -8,7 +8,10 @@ export interface OpenSsh {
   readonly keygen: string;
 }
 
-/** OpenSSH is looked up in these folders, because `sshd` needs its absolute path. `PATH` is not used, since this package reads no environment. */
+/**
+ * OpenSSH is looked up in these folders, because `sshd` needs its absolute path. `PATH` is not
+ * used, since this package reads no environment.
+ */
 const SYSTEM_FOLDERS = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/bin'];
 
 /** Finds the programs of OpenSSH, or returns the names of those that this machine lacks. */

@@ -6,7 +6,10 @@ export interface SshLogin {
   readonly certificate: string;
 }
 
-/** Returns the options of a login with one certificate, without the configuration and the agent of the user. */
+/**
+ * Returns the options of a login with one certificate, without the configuration and the agent of
+ * the user.
+ */
 export function sshArguments({ port, identity, certificate }: SshLogin): string[] {
   const options = [
     'IdentitiesOnly=yes',

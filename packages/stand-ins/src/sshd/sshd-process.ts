@@ -12,8 +12,9 @@ export interface SshdProcess {
 }
 
 /**
- * Runs sshd until it ends or standard input ends: the pipe ends with the demo, also when it is killed. The shell is in a
- * process group of its own, so that Ctrl-C in the terminal reaches the demo alone.
+ * Runs sshd until it ends or standard input ends: the pipe ends with the demo, also when it is
+ * killed. The shell is in a process group of its own, so that Ctrl-C in the terminal reaches the
+ * demo alone.
  */
 const UNTIL_INPUT_ENDS = [
   'exec 3<&0',
@@ -29,7 +30,8 @@ const UNTIL_INPUT_ENDS = [
  */
 export async function startSshd(program: string, settings: SshdSettings): Promise<SshdProcess> {
   await endOrphan(settings.folder);
-  if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true }); // sshd started by root requires its chroot folder
+  // sshd started by root requires its chroot folder
+  if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true });
   const config = await writeConfiguration(settings);
   const args = ['-c', UNTIL_INPUT_ENDS, 'svc-demo-sshd', program, '-D', '-e', '-f', config];
   const child = spawn('/bin/sh', args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'] });
@@ -57,7 +59,10 @@ async function listening(child: ChildProcess): Promise<void> {
   throw new Error(`sshd did not start: ${lines.join('; ')}`);
 }
 
-/** Ends the sshd of an earlier run whose shell was killed with it. Another process that has the number now is left alone. */
+/**
+ * Ends the sshd of an earlier run whose shell was killed with it. Another process that has the
+ * number now is left alone.
+ */
 export async function endOrphan(folder: string): Promise<void> {
   const file = pidFileOf(folder);
   const pid = existsSync(file) ? Number(readFileSync(file, 'utf8')) : 0;

@@ -24,7 +24,8 @@ const QUARTER_OF_AN_HOUR = 900_000;
  *
  * @param find the credentials of an access key id
  * @returns the credentials that signed the request
- * @throws AwsError MissingAuthenticationToken, InvalidClientTokenId, ExpiredToken or SignatureDoesNotMatch
+ * @throws AwsError MissingAuthenticationToken, InvalidClientTokenId, ExpiredToken or
+ *   SignatureDoesNotMatch
  */
 export function verifySignature<Credentials extends SigningCredentials>(
   request: SignedRequest,

@@ -7,7 +7,10 @@ export interface TrustingRole {
   readonly arn: string;
   /** The condition on `sub`. */
   readonly trusts: (subject: string) => boolean;
-  /** The actions that the trust policy allows; all three that a token of the service needs by default. */
+  /**
+   * The actions that the trust policy allows; all three that a token of the service needs by
+   * default.
+   */
   readonly actions?: readonly string[];
   /** The `MaxSessionDuration` in seconds; an hour by default. */
   readonly maxDuration?: number;

@@ -139,7 +139,9 @@ class Sts {
   }
 }
 
-/** Makes the credentials of a role session. The ARN of a session leaves the path of the role out. */
+/**
+ * Makes the credentials of a role session. The ARN of a session leaves the path of the role out.
+ */
 function newRoleSession(
   roleArn: string,
   sessionName: string,

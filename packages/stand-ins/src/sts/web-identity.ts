@@ -2,7 +2,9 @@ import { createPublicKey, verify } from 'node:crypto';
 import { z } from 'zod';
 import { AwsError } from './xml.js';
 
-/** An OpenID Connect provider as IAM has it: its address, and the audiences that it may sign for. */
+/**
+ * An OpenID Connect provider as IAM has it: its address, and the audiences that it may sign for.
+ */
 export interface IamProvider {
   readonly issuer: string;
   readonly audiences: readonly string[];
@@ -30,8 +32,9 @@ const LONGEST_TOKEN = 20_000;
 const PUBLISHED_IN_TIME = 5000;
 
 /**
- * Verifies a token as STS does for an OpenID Connect provider of IAM: the issuer, the algorithm, the key that the issuer publishes
- * under this `kid`, the signature, the audience and the times. No thumbprint takes part.
+ * Verifies a token as STS does for an OpenID Connect provider of IAM: the issuer, the algorithm,
+ * the key that the issuer publishes under this `kid`, the signature, the audience and the times. No
+ * thumbprint takes part.
  *
  * @param now seconds since 1970
  * @throws AwsError InvalidIdentityToken, ExpiredTokenException or IDPCommunicationError
@@ -62,7 +65,10 @@ export async function verifyWebIdentity(
   return { ...claims, audience: checked(claims, provider, now) };
 }
 
-/** Checks the audience and the times of a token, and returns the audience. An `azp` is the audience, where there is one. */
+/**
+ * Checks the audience and the times of a token, and returns the audience. An `azp` is the audience,
+ * if there is one.
+ */
 function checked(
   { aud, azp, exp, iat, nbf }: z.output<typeof CLAIMS>,
   { audiences }: IamProvider,
@@ -84,7 +90,7 @@ function checked(
   return audience;
 }
 
-/** Reads a part of a JWT; undefined where it is not the base64url of such an object. */
+/** Reads a part of a JWT; undefined if it is not the base64url of such an object. */
 function partOf<Schema extends z.ZodType>(schema: Schema, part: string) {
   try {
     return schema.safeParse(JSON.parse(Buffer.from(part, 'base64url').toString())).data;

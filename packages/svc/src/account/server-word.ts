@@ -10,7 +10,10 @@ const TIMEOUT = 5_000;
 export type ServerWord =
   { readonly says: 'accepted' | 'refused' } | { readonly says: 'unknown'; readonly reason: string };
 
-/** Asks the server whether it still accepts a token (RFC 7662). Without an answer the word is unknown, and nothing fails. */
+/**
+ * Asks the server whether it still accepts a token (RFC 7662). Without an answer the word is
+ * unknown, and nothing fails.
+ */
 export async function askServer(
   server: string,
   { access_token: token }: StoredToken,

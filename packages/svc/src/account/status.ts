@@ -8,8 +8,8 @@ import { askServer } from './server-word.js';
 const USAGE = 'svc status';
 
 /**
- * `svc status`: shows the login of this machine from its own files, and asks the server whether it still accepts it. Without a network
- * it shows the files and says so.
+ * `svc status`: shows the login of this machine from its own files, and asks the server whether it
+ * still accepts it. Without a network it shows the files and says so.
  */
 export const command: Command = {
   usage: USAGE,

@@ -83,7 +83,10 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
 /** The longest error text that is shown. */
 const LONGEST_MESSAGE = 300;
 
-/** Returns the failure for an error of STS. A stand-in may repeat the token in its message: it is never shown. */
+/**
+ * Returns the failure for an error of STS. A stand-in may repeat the token in its message: it is
+ * never shown.
+ */
 function refusalOf({ status, text }: PlainAnswer, token: string, host: string): CliFailure {
   const code = printable(elementOf(text, 'Code')).slice(0, 64);
   const said = elementOf(text, 'Message')
@@ -100,7 +103,7 @@ function refusalOf({ status, text }: PlainAnswer, token: string, host: string): 
   );
 }
 
-/** Returns the text of an element; empty where there is none. */
+/** Returns the text of an element; empty if there is none. */
 function elementOf(xml: string, name: string): string {
   const [, text = ''] = new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml) ?? [];
   return text.replaceAll(/&(?:#(\d+)|#x([0-9a-f]+)|(\w+));/gi, (whole, decimal, hex, named) => {

@@ -7,7 +7,10 @@ import { roleCredentials } from './role-cache.js';
 const USAGE =
   'svc aws credential-process --role ARN [--duration SECONDS] [--session-name NAME] [--region REGION]';
 
-/** `svc aws` prints the credentials of an AWS role. The AWS CLI and SDKs run it as `credential_process`. */
+/**
+ * `svc aws` prints the credentials of an AWS role. The AWS CLI and SDKs run it as
+ * `credential_process`.
+ */
 export const command: Command = {
   usage: USAGE,
   help: [

@@ -42,7 +42,10 @@ export function profilesBlock(program: string, note: AwsNote): MarkedBlock {
   return { name: AWS_BLOCK, lines, position: 'bottom' };
 }
 
-/** Says whether a text outside the block has a profile of this name. Two sections of one name break the file. */
+/**
+ * Says whether a text outside the block has a profile of this name. Two sections of one name break
+ * the file.
+ */
 export function hasProfile(text: string, name: string): boolean {
   const wanted = sectionOf(name);
   return text.split('\n').some((line) => line.trim().replaceAll(/\s+/g, ' ') === wanted);

@@ -23,8 +23,8 @@ interface CachedRole {
 }
 
 /**
- * Returns the credentials of a role: cached ones that last 10 minutes more, otherwise new ones. Of two processes one renews.
- * Where the network fails, cached ones are good for as long as they last.
+ * Returns the credentials of a role: cached ones that last 10 minutes more, otherwise new ones. Of
+ * two processes one renews. If the network fails, cached ones are good for as long as they last.
  *
  * @throws CliFailure when the login has ended, or the server or STS refuses
  */

@@ -20,7 +20,8 @@ const FIRST_REGIONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the address of STS: AWS_ENDPOINT_URL_STS, then AWS_ENDPOINT_URL, then that of the region, then the global one.
+ * Returns the address of STS: AWS_ENDPOINT_URL_STS, then AWS_ENDPOINT_URL, then that of the region,
+ * then the global one.
  *
  * @throws CliFailure with status 2 for an address or a region that cannot be used
  */

@@ -1,6 +1,6 @@
 /**
- * Describes the change of a text as a unified difference without context: surrounding lines may hold secrets of the
- * user.
+ * Describes the change of a text as a unified difference without context: surrounding lines may
+ * hold secrets of the user.
  *
  * @param name the file as the user knows it
  */

@@ -7,7 +7,10 @@ export interface MarkedBlock {
   readonly position: 'top' | 'bottom';
 }
 
-/** A text that {@link withBlock} and {@link withoutBlock} refuse to change, with the line to look at. */
+/**
+ * A text that {@link withBlock} and {@link withoutBlock} refuse to change, with the line to look
+ * at.
+ */
 export class BrokenMarkers extends Error {
   constructor(
     readonly line: number,
@@ -18,8 +21,8 @@ export class BrokenMarkers extends Error {
 }
 
 /**
- * What a block changed beside its own lines, written in its first marker, so that its removal restores every byte:
- * the file, its folder, or the line break before the block.
+ * What a block changed beside its own lines, written in its first marker, so that its removal
+ * restores every byte: the file, its folder, or the line break before the block.
  */
 type Origin = 'new file' | 'new folder' | 'new line' | undefined;
 

@@ -10,7 +10,8 @@ export function setupNote(context: CommandContext, name: string): object | undef
 }
 
 /**
- * Returns the change that stores what `svc setup` notes about one tool in `config.json`. The list is empty if nothing changes.
+ * Returns the change that stores what `svc setup` notes about one tool in `config.json`. The list
+ * is empty if nothing changes.
  *
  * @param note undefined removes the note
  */

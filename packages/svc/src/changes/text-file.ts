@@ -61,7 +61,8 @@ export interface NewContent {
 }
 
 /**
- * Replaces the content of a file in one step, with its mode and behind its links, or removes the file.
+ * Replaces the content of a file in one step, with its mode and behind its links, or removes the
+ * file.
  *
  * @throws CliFailure when the file changed since it was read, or cannot be written
  */

@@ -53,7 +53,8 @@ export class CommandContext {
   }
 
   /**
-   * Returns a client that sends the stored token and asks for a fresh touch where the server demands one.
+   * Returns a client that sends the stored token and asks for a fresh touch if the server demands
+   * one.
    *
    * @param kind `admin-token` sends the token of `svc login --admin`
    */

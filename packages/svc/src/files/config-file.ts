@@ -38,7 +38,8 @@ export function useServer(folder: PrivateFolder, server: string): Promise<void> 
 }
 
 /**
- * Reads the address of a server: an origin with https, or with http on this machine. An address without a scheme is https.
+ * Reads the address of a server: an origin with https, or with http on this machine. An address
+ * without a scheme is https.
  *
  * @throws CliFailure with status 2
  */
@@ -50,7 +51,10 @@ export function serverAddress(text: string): string {
   throw new CliFailure(`${text} ${problem ?? 'is not an address'}.`, example, STATUS.usage);
 }
 
-/** Names and addresses of hosts. Others become a path of ours (`..`) or a command of a shell (`;`) in the files of a setup. */
+/**
+ * Names and addresses of hosts. Others become a path of ours (`..`) or a command of a shell (`;`)
+ * in the files of a setup.
+ */
 const HOST = /^(?:\[[\da-f:.]+\]|[\da-z_-]+(?:\.[\da-z_-]+)*\.?)$/;
 
 function addressProblem(url: URL | null): string | undefined {
@@ -65,7 +69,7 @@ function addressProblem(url: URL | null): string | undefined {
   return 'must begin with https://';
 }
 
-/** Reads an address where `URL.parse` does not exist: before Node 22.1. */
+/** Reads an address if `URL.parse` does not exist: before Node 22.1. */
 function parse(text: string): URL | null {
   try {
     return new URL(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`);

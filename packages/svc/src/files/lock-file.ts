@@ -5,14 +5,22 @@ import { now, randomId, sleep } from '../program/clock.js';
 
 /** A waiting process looks at the lock again after this many milliseconds. */
 const POLL = 25;
-/** An owner renews the time of its lock in this interval, so that a lock without an owner is noticed. */
+/**
+ * An owner renews the time of its lock in this interval, so that a lock without an owner is
+ * noticed.
+ */
 const RENEWAL = 5_000;
-/** A lock whose time is older than this has no owner: the machine stopped, or another machine's process died. */
+/**
+ * A lock whose time is older than this has no owner: the machine stopped, or another machine's
+ * process died.
+ */
 const ABANDONED = 30_000;
 /** A process waits at most this many milliseconds for a lock that another process holds. */
 const LONGEST_WAIT = 120_000;
 
-/** Runs an act while this process owns a lock file. The lock of a process that died is taken over. */
+/**
+ * Runs an act while this process owns a lock file. The lock of a process that died is taken over.
+ */
 export async function withLockFile<T>(path: string, act: () => Promise<T>): Promise<T> {
   const own = `${process.pid} ${randomId()}\n`;
   await acquire(path, own);

@@ -3,7 +3,9 @@ import { homeFolder, variable } from '../program/environment.js';
 import { CliFailure } from '../program/failure.js';
 import { PrivateFolder } from './private-folder.js';
 
-/** The folders of the command: `SVC_HOME` moves both, otherwise XDG's variables and defaults decide. */
+/**
+ * The folders of the command: `SVC_HOME` moves both, otherwise XDG's variables and defaults decide.
+ */
 export interface Places {
   /** The folder of `config.json`. */
   readonly config: PrivateFolder;

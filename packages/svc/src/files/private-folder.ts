@@ -15,7 +15,9 @@ import { CliFailure, errorCode } from '../program/failure.js';
 import { randomId } from '../program/clock.js';
 import { withLockFile } from './lock-file.js';
 
-/** A folder that only its owner may read (0700), with files of mode 0600 that are replaced whole. */
+/**
+ * A folder that only its owner may read (0700), with files of mode 0600 that are replaced whole.
+ */
 export class PrivateFolder {
   constructor(readonly path: string) {}
 
@@ -41,13 +43,18 @@ export class PrivateFolder {
     }
   }
 
-  /** Returns a JSON object that the caller casts; a damaged one is a failure that names the file. */
+  /**
+   * Returns a JSON object that the caller casts; a damaged one is a failure that names the file.
+   */
   readJson(name: string): object | undefined {
     const text = this.read(name);
     return text === undefined ? undefined : parseJson(text, this.file(name));
   }
 
-  /** Writes a file with mode 0600 beside the old one, then renames it: a reader sees one or the other. */
+  /**
+   * Writes a file with mode 0600 beside the old one, then renames it: a reader sees one or the
+   * other.
+   */
   write(name: string, content: string | Uint8Array): void {
     const path = this.file(name);
     try {

@@ -33,7 +33,9 @@ export function isFor(webUrl: string, { protocol, host }: CredentialRequest): bo
 
 const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 
-/** Reads owner and repository from the path of git; undefined for a path that names no repository. */
+/**
+ * Reads owner and repository from the path of git; undefined for a path that names no repository.
+ */
 export function targetOf(path: string): GitTarget | undefined {
   const [owner = '', name = '', ...more] = path.replace(/\/+$/, '').split('/');
   // Git LFS and other tools append their own path to that of the repository.

@@ -47,7 +47,10 @@ async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   };
 }
 
-/** Asks the server for the address of its GitHub. @throws CliFailure without a login, or without a GitHub App */
+/**
+ * Asks the server for the address of its GitHub. @throws CliFailure without a login, or without a
+ * GitHub App
+ */
 async function gitHubOf({ context }: SetupRequest): Promise<string> {
   const { web_url: url } = await gitStatus(context);
   if (url !== null) return url;
@@ -64,8 +67,8 @@ function tokenRemoval(state: Parameters<typeof folderOf>[0], server: string): Ch
 }
 
 /**
- * Writes the lines for `~/.gitconfig`. The empty helper drops those that would keep a token on disk; `useHttpPath` lets git name the
- * repository, so that a token opens no other one.
+ * Writes the lines for `~/.gitconfig`. The empty helper drops those that would keep a token on
+ * disk; `useHttpPath` lets git name the repository, so that a token opens no other one.
  */
 function gitBlock(program: string, note: GitNote): MarkedBlock {
   const lines = Object.entries(note).flatMap(([server, { web_url: url }]) => [

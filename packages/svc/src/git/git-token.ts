@@ -51,7 +51,8 @@ export async function gitStatus(context: CommandContext): Promise<GitStatus> {
 }
 
 /**
- * Returns a token for a repository: the cached one, or a new one from the server. Of two processes one asks.
+ * Returns a token for a repository: the cached one, or a new one from the server. Of two processes
+ * one asks.
  *
  * @throws CliFailure when the server refuses
  */

@@ -35,7 +35,8 @@ async function get(context: CommandContext): Promise<number> {
     const target = targetOf(request.path);
     const isUnreadable = !target && request.path !== '';
     if (isUnreadable || !isFor(await webUrlOf(context), request)) return 0;
-    // Without `credential.useHttpPath` git names no repository, and a token would have to open all of them.
+    // Without `credential.useHttpPath` git names no repository, and a token would have to open all
+    // of them.
     if (!target) throw new CliFailure('git did not name the repository.', 'Run: svc setup git');
     const { token, expires_at: expiresAt } = await tokenFor(context, target);
     terminal.raw(credentialLines(token, expiresAt));

@@ -23,7 +23,7 @@ export interface HostScriptEnd {
 /**
  * Fetches the script by which a host joins this server.
  *
- * @throws CliFailure where the server cannot be reached, or answers with something else
+ * @throws CliFailure if the server cannot be reached, or answers with something else
  */
 export async function fetchHostScript(server: string, terminal: Terminal): Promise<HostScript> {
   const url = new URL('/install-host.sh', server).href;

@@ -15,7 +15,10 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   remove: ['--remove'],
 };
 
-/** `svc host`: makes sshd of this host accept the certificates of the server, by the script of the server. */
+/**
+ * `svc host`: makes sshd of this host accept the certificates of the server, by the script of the
+ * server.
+ */
 export const command: Command = {
   usage: USAGE,
   help: [

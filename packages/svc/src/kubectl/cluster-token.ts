@@ -22,7 +22,8 @@ export interface ClusterToken {
 }
 
 /**
- * Returns a token for the cluster of a resource: the stored one, or a new one. Of two processes one asks the server.
+ * Returns a token for the cluster of a resource: the stored one, or a new one. Of two processes one
+ * asks the server.
  *
  * @throws CliFailure without a login, and when the server refuses
  */
@@ -71,7 +72,10 @@ function freshToken(
   }
 }
 
-/** Exchanges the login for a token of the cluster (RFC 8693), with a proof of the key of this machine. */
+/**
+ * Exchanges the login for a token of the cluster (RFC 8693), with a proof of the key of this
+ * machine.
+ */
 async function exchange(
   context: CommandContext,
   request: { readonly server: string; readonly accessToken: string; readonly resource: string },

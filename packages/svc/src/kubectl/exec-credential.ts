@@ -9,8 +9,8 @@ export const API_VERSIONS = {
 const KNOWN: readonly string[] = Object.values(API_VERSIONS);
 
 /**
- * Reads the version in which `kubectl` expects the answer from its variable KUBERNETES_EXEC_INFO. Without the variable it
- * is v1: a user runs the command by hand.
+ * Reads the version in which `kubectl` expects the answer from its variable KUBERNETES_EXEC_INFO.
+ * Without the variable it is v1: a user runs the command by hand.
  *
  * @throws CliFailure for a version that the command does not speak
  */

@@ -23,7 +23,10 @@ export interface Kubeconfig {
   readonly currentContext: string;
 }
 
-/** Returns the file that `kubectl config` changes: the first existing one of KUBECONFIG, or that of the home folder. */
+/**
+ * Returns the file that `kubectl config` changes: the first existing one of KUBECONFIG, or that of
+ * the home folder.
+ */
 export function kubeconfigFile(home: string): string {
   const files = (variable('KUBECONFIG') ?? '').split(delimiter).filter((path) => path !== '');
   return files.find((path) => existsSync(path)) ?? files.at(-1) ?? join(home, '.kube', 'config');
@@ -37,7 +40,10 @@ export function hasKubectl(): boolean {
   );
 }
 
-/** Returns the version of the plugin interface to configure: v1 from kubectl 1.22 on, which the oldest do not know. */
+/**
+ * Returns the version of the plugin interface to configure: v1 from kubectl 1.22 on, which the
+ * oldest do not know.
+ */
 export function supportedApiVersion(): string {
   const version = JSON.parse(kubectl(['version', '--client', '-o', 'json'])) as {
     readonly clientVersion?: { readonly major?: string; readonly minor?: string };
@@ -64,7 +70,7 @@ export function readKubeconfig(file?: string): Kubeconfig {
   };
 }
 
-/** A user entry to write, with a context of the same name where the cluster is known. */
+/** A user entry to write, with a context of the same name if the cluster is known. */
 export interface NewEntry {
   readonly name: string;
   readonly exec: ExecEntry;
@@ -114,9 +120,10 @@ function others<Named extends { readonly name: string }>(
 }
 
 /**
- * Replaces a kubeconfig: `kubectl` reads it and writes the new one in its own form, so that the removal of an entry restores a file
- * that `kubectl` wrote, byte for byte. `kubectl config set-credentials` does not serve: it splits arguments at commas, and ends
- * with a panic in Debian's kubectl 1.20.
+ * Replaces a kubeconfig: `kubectl` reads it and writes the new one in its own form, so that the
+ * removal of an entry restores a file that `kubectl` wrote, byte for byte.
+ * `kubectl config set-credentials` does not serve: it splits arguments at commas, and ends with a
+ * panic in Debian's kubectl 1.20.
  */
 function rewrite(path: string, edit: (config: RawKubeconfig) => object): void {
   const file = readTextFile(path);

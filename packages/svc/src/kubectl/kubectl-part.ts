@@ -125,7 +125,10 @@ function wantedUser(
   return { name, user };
 }
 
-/** @throws CliFailure for a cluster that `kubectl` does not know, and for a user or context of another maker */
+/**
+ * @throws CliFailure for a cluster that `kubectl` does not know, and for a user or context of
+ * another maker
+ */
 function assertFree(name: string, { cluster }: ClusterUser, before: KubectlNote): void {
   const { clusters, users, contexts } = readKubeconfig();
   if (cluster !== undefined && !clusters.includes(cluster)) {
@@ -180,7 +183,10 @@ function isInPlace(
   );
 }
 
-/** Returns the change that removes an entry, and the file if nothing else is in it and the setup made it. */
+/**
+ * Returns the change that removes an entry, and the file if nothing else is in it and the setup
+ * made it.
+ */
 function entryRemoval(name: string, { kubeconfig, isNewFile }: ClusterUser): Change[] {
   if (!existsSync(kubeconfig)) return [];
   return [

@@ -8,7 +8,10 @@ import { apiVersionOf, execCredential } from './exec-credential.js';
 
 const USAGE = 'svc kubectl token --resource URI';
 
-/** `svc kubectl`: the exec plugin that `kubectl` runs before a request. It asks nothing and reads no input. */
+/**
+ * `svc kubectl`: the exec plugin that `kubectl` runs before a request. It asks nothing and reads no
+ * input.
+ */
 export const command: Command = {
   usage: USAGE,
   help: [
@@ -30,7 +33,10 @@ export const command: Command = {
   },
 };
 
-/** Runs an act inside of `kubectl`, which adds lines of its own: a failure is one line on standard error. */
+/**
+ * Runs an act inside of `kubectl`, which adds lines of its own: a failure is one line on standard
+ * error.
+ */
 async function inOneLine(
   { terminal }: CommandContext,
   act: () => Promise<void>,

@@ -1,14 +1,17 @@
 import { spawn } from 'node:child_process';
 import type { Terminal } from '../terminal/terminal.js';
 
-/** Opens the page of a login in the user's browser, and prints its address: on a machine without one the user opens it. */
+/**
+ * Opens the page of a login in the user's browser, and prints its address: on a machine without one
+ * the user opens it.
+ */
 export function openLoginPage(url: string, terminal: Terminal): void {
   terminal.warn('Log in with your security key in the browser. If none opens, open this address:');
   terminal.warn(`  ${url}`);
   openAddress(url);
 }
 
-/** Opens an address in the user's browser, where there is one. */
+/** Opens an address in the user's browser, if there is one. */
 export function openAddress(url: string): void {
   const [program, ...args] = opener();
   try {

@@ -14,7 +14,10 @@ export interface Connection {
   readonly kind: TokenKind;
 }
 
-/** Returns a client of a server that sends the stored token, and logs in again in the browser for a fresh touch. */
+/**
+ * Returns a client of a server that sends the stored token, and logs in again in the browser for a
+ * fresh touch.
+ */
 export async function connect(connection: Connection): Promise<ServerClient> {
   const { folder, kind, terminal } = connection;
   const stored = readToken(folder, kind);
@@ -43,7 +46,10 @@ function stepUpOf(connection: Connection) {
   };
 }
 
-/** Returns the parts of a login: the DPoP key, which the first login makes, and a client without a token. */
+/**
+ * Returns the parts of a login: the DPoP key, which the first login makes, and a client without a
+ * token.
+ */
 export async function loginParts(connection: Connection): Promise<LoginParts> {
   const dpopKey = await DpopKey.of(connection.folder);
   const client = new ServerClient({ ...connection, dpopKey, accessToken: () => undefined });

@@ -68,7 +68,10 @@ export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
   return stored;
 }
 
-/** Refuses a name that is not the server's: a foreign server could pass on a challenge of the real one. */
+/**
+ * Refuses a name that is not the server's: a foreign server could pass on a challenge of the real
+ * one.
+ */
 function assertOwnName(rpId: unknown, server: string): void {
   const { hostname } = new URL(server);
   const isOwn =
@@ -96,7 +99,10 @@ async function findDevice(): Promise<string> {
   return device;
 }
 
-/** A credential of the key: its id, and the handle of its user, which the server needs to find the user. */
+/**
+ * A credential of the key: its id, and the handle of its user, which the server needs to find the
+ * user.
+ */
 interface Credential {
   readonly id: Buffer;
   readonly userHandle: Buffer;
@@ -111,7 +117,10 @@ interface StoredCredential {
 
 const bytes = (text: string) => Buffer.from(text, 'base64url');
 
-/** Returns the credential for the server: the remembered one, otherwise the only one that the key lists. */
+/**
+ * Returns the credential for the server: the remembered one, otherwise the only one that the key
+ * lists.
+ */
 async function credentialOf(
   folder: PrivateFolder,
   rpId: string,
@@ -123,7 +132,8 @@ async function credentialOf(
     return { id: bytes(id), userHandle: bytes(userHandle) };
   }
   const listed = await run('fido2-token', ['-L', '-k', rpId, device]);
-  // Each line: number, id, display name (which may have spaces), handle of the user, type, protection.
+  // Each line: number, id, display name (which may have spaces), handle of the user, type,
+  // protection.
   const rows = [...listed.matchAll(/^\d+: (\S+) .*?(\S+) \S+ \S+$/gm)];
   const [row] = rows;
   if (row && rows.length === 1) {

@@ -83,7 +83,10 @@ function listen(server: Server): Promise<number> {
   });
 }
 
-/** Reads the target of a request. A name other than 127.0.0.1 is refused: a foreign page may resolve its own name to it. */
+/**
+ * Reads the target of a request. A name other than 127.0.0.1 is refused: a foreign page may resolve
+ * its own name to it.
+ */
 function targetOf({ url = '', headers }: IncomingMessage, server: Server): URL | undefined {
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo | null)?.port}`;
   if (`http://${headers.host}` !== origin || !url.startsWith('/')) return undefined;

@@ -95,7 +95,10 @@ interface Userinfo {
   readonly hardware_aaguid?: string;
 }
 
-/** Asks the server whose token it is, and of which key. The model is missing where the server does not tell it. */
+/**
+ * Asks the server whose token it is, and of which key. The model is missing if the server does not
+ * tell it.
+ */
 async function readOwner(
   { server, terminal, dpopKey }: LoginParts,
   token: string,
@@ -119,7 +122,10 @@ async function readOwner(
   };
 }
 
-/** Asks for the e-mail address of a token without the scope `email`, such as that of a device (RFC 7662). */
+/**
+ * Asks for the e-mail address of a token without the scope `email`, such as that of a device (RFC
+ * 7662).
+ */
 async function emailOf(client: ServerClient, token: string): Promise<string | undefined> {
   const answer = await client.form('/oauth/introspect', { client_id: CLIENT_ID, token });
   const { email } = read(answer);

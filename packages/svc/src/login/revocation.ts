@@ -19,8 +19,8 @@ interface SessionRow {
 }
 
 /**
- * Ends a login: the session, where it belongs to the command alone, otherwise the token. The session of the browser stays.
- * A login that has ended already is no failure.
+ * Ends a login: the session, if it belongs to the command alone, otherwise the token. The session
+ * of the browser stays. A login that has ended already is no failure.
  */
 export async function endLogin(parts: LoginParts, token: StoredToken): Promise<void> {
   const client = new ServerClient({ ...parts, accessToken: () => token.access_token });

@@ -20,7 +20,10 @@ export interface Finding {
 /** The oldest version of Node that the command runs on. */
 const OLDEST_NODE = 20;
 
-/** The check reports a greater difference of the clocks, in seconds. The server itself accepts 300 in a proof. */
+/**
+ * The check reports a greater difference of the clocks, in seconds. The server itself accepts 300
+ * in a proof.
+ */
 const GREATEST_SKEW = 60;
 
 const ok = (name: string, text: string): Finding => ({ name, state: 'ok', text });
@@ -123,7 +126,9 @@ function clockFinding(date: string | null): Finding {
 /** The tools of `svc setup`. */
 const TOOLS = ['ssh', 'aws', 'git', 'kubectl'] as const;
 
-/** Checks which tools are installed, and which `svc setup` has set up. A missing tool is no problem. */
+/**
+ * Checks which tools are installed, and which `svc setup` has set up. A missing tool is no problem.
+ */
 export function checkTools(context: CommandContext): Finding[] {
   const setup = setupOf(context);
   return TOOLS.map((name): Finding => {

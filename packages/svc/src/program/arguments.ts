@@ -4,7 +4,10 @@ import { usageFailure } from './failure.js';
 export interface OptionNames {
   /** Options without a value, such as `remove` for `--remove`. */
   readonly flags?: readonly string[];
-  /** Options with a value, such as `host` for `--host NAME` or `--host=NAME`; each may come several times. */
+  /**
+   * Options with a value, such as `host` for `--host NAME` or `--host=NAME`; each may come several
+   * times.
+   */
   readonly values?: readonly string[];
   /** The greatest number of arguments that are not options; 0 by default. */
   readonly positionals?: number;

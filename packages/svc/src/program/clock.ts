@@ -1,4 +1,7 @@
-/** Returns the time in milliseconds since 1970. This file alone reads time and chance in the command. */
+/**
+ * Returns the time in milliseconds since 1970. This file alone reads time and chance in the
+ * command.
+ */
 export function now(): number {
   return Date.now();
 }

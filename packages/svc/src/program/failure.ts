@@ -4,7 +4,9 @@ export const STATUS = { failed: 1, usage: 2, notLoggedIn: 3, refused: 4 } as con
 /** An exit status other than 0. */
 export type FailureStatus = (typeof STATUS)[keyof typeof STATUS];
 
-/** A failure that the user can act on. The command prints both sentences and ends with the status. */
+/**
+ * A failure that the user can act on. The command prints both sentences and ends with the status.
+ */
 export class CliFailure extends Error {
   /**
    * @param message states the fact in one line

@@ -6,7 +6,10 @@ import type { PrivateFolder } from '../files/private-folder.js';
 const NAME = 'dpop-key.json';
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 
-/** The ES256 key of this machine that the server binds tokens to (RFC 9449). It never leaves the machine. */
+/**
+ * The ES256 key of this machine that the server binds tokens to (RFC 9449). It never leaves the
+ * machine.
+ */
 export class DpopKey {
   private constructor(
     private readonly privateKey: webcrypto.CryptoKey,

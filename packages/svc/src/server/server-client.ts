@@ -28,13 +28,16 @@ export interface ClientParts {
   readonly dpopKey: DpopKey;
   /** Returns the access token; undefined before a login. */
   readonly accessToken: () => string | undefined;
-  /** Lets the user touch the key again, and stores the new token. Without it a challenge is a failure. */
+  /**
+   * Lets the user touch the key again, and stores the new token. Without it a challenge is a
+   * failure.
+   */
   readonly stepUp?: (challenge: StepUpChallenge) => Promise<void>;
 }
 
 /**
- * Sends requests to one server, each with a DPoP proof. It waits on 429 as told, answers `use_dpop_nonce` and a
- * challenge for a fresh touch, and turns every refusal into a CliFailure.
+ * Sends requests to one server, each with a DPoP proof. It waits on 429 as told, answers
+ * `use_dpop_nonce` and a challenge for a fresh touch, and turns every refusal into a CliFailure.
  */
 export class ServerClient {
   #nonce: string | undefined;
@@ -82,7 +85,10 @@ export class ServerClient {
     return accepted(answer);
   }
 
-  /** Sends a form without an access token, with a proof: to the endpoints of OAuth. Any status is returned. */
+  /**
+   * Sends a form without an access token, with a proof: to the endpoints of OAuth. Any status is
+   * returned.
+   */
   form(path: string, fields: NonNullable<RequestContent['form']>): Promise<PlainAnswer> {
     return this.#send('POST', path, { form: fields }, () => undefined);
   }

@@ -2,7 +2,10 @@ import { readdirSync } from 'node:fs';
 import { isMissing, type PrivateFolder } from '../files/private-folder.js';
 import { now } from '../program/clock.js';
 
-/** The token of a login, as `token.json` holds it. Without the DPoP key of the same folder it opens nothing. */
+/**
+ * The token of a login, as `token.json` holds it. Without the DPoP key of the same folder it opens
+ * nothing.
+ */
 export interface StoredToken {
   readonly access_token: string;
   readonly scope: string;
@@ -29,10 +32,15 @@ export function readAnyToken(folder: PrivateFolder, kind: TokenKind): StoredToke
   return folder.readJson(`${kind}.json`) as StoredToken | undefined;
 }
 
-/** The credentials that do not name their login. The server may have revoked them: a new login fetches its own. */
+/**
+ * The credentials that do not name their login. The server may have revoked them: a new login
+ * fetches its own.
+ */
 const WITHOUT_LOGIN = ['ssh/certificate.pub', 'git'];
 
-/** Stores a token. Where another user was logged in, everything that came from that login goes first. */
+/**
+ * Stores a token. If another user was logged in, everything that came from that login goes first.
+ */
 export function writeToken(folder: PrivateFolder, kind: TokenKind, token: StoredToken): void {
   const isOfAnother = (one: TokenKind) => {
     const earlier = readAnyToken(folder, one);
@@ -48,7 +56,10 @@ export function isOfSameUser(one: Partial<StoredToken>, other: StoredToken): boo
   return one.user?.id === other.user.id;
 }
 
-/** The file that is no credential of a user: the key of the machine, which the token of a new login needs. */
+/**
+ * The file that is no credential of a user: the key of the machine, which the token of a new login
+ * needs.
+ */
 const KEY_OF_MACHINE = 'dpop-key.json';
 
 /**

@@ -23,10 +23,11 @@ const TIMEOUT = 30_000;
 const LONGEST_QUEUE = 10;
 
 /**
- * Sends a request. Where the server answers 429 it waits exactly as long as `retry-after` states, and sends a new one.
+ * Sends a request. If the server answers 429 it waits exactly as long as `retry-after` states, and
+ * sends a new one.
  *
  * @param request builds the request again for every attempt: a proof may be used once
- * @throws CliFailure with status 1 where the server cannot be reached
+ * @throws CliFailure with status 1 if the server cannot be reached
  */
 export async function send(
   request: () => Promise<PlainRequest>,
@@ -56,7 +57,7 @@ export function fetchPlain(url: string, timeout = TIMEOUT): Promise<PlainAnswer>
  * Sends a form without a proof, and without waiting for a place.
  *
  * @param timeout the longest wait in milliseconds
- * @throws CliFailure with status 1 where the server cannot be reached
+ * @throws CliFailure with status 1 if the server cannot be reached
  */
 export function sendForm(
   url: string,

@@ -7,7 +7,7 @@ import { localTime, tableLines } from '../terminal/table.js';
 import { ensureCertificate, renew, storedCertificate } from './renewal.js';
 import { recheck } from './revocation-check.js';
 
-/** Runs `svc ssh` where more is needed than a look at the stored certificate. */
+/** Runs `svc ssh` if more is needed than a look at the stored certificate. */
 export async function runSsh(
   args: readonly string[],
   context: CommandContext,
@@ -22,7 +22,9 @@ export async function runSsh(
   throw usageFailure('The command is missing or unknown.', usage);
 }
 
-/** Runs inside of `ssh`: silent when a certificate is there, otherwise one line on standard error. */
+/**
+ * Runs inside of `ssh`: silent when a certificate is there, otherwise one line on standard error.
+ */
 async function check(context: CommandContext): Promise<number> {
   try {
     await ensureCertificate(context, context.server());

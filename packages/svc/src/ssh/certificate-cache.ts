@@ -13,7 +13,9 @@ export const SSH_FILES = {
 /** A certificate is renewed on use when it has less than this many milliseconds left. */
 const RENEWAL_MARGIN = 10 * 60_000;
 
-/** Reads a line in the format of `id-cert.pub`. A line that holds no certificate gives undefined. */
+/**
+ * Reads a line in the format of `id-cert.pub`. A line that holds no certificate gives undefined.
+ */
 export function certificateIn(line: string): SshCertificate | undefined {
   try {
     return readCertificate(line);
@@ -26,7 +28,8 @@ export function certificateIn(line: string): SshCertificate | undefined {
 const RECHECK_INTERVAL = 5_000;
 
 /**
- * Tells if the server should be asked whether the stored certificate is revoked, and records the time: many logins at once ask once.
+ * Tells if the server should be asked whether the stored certificate is revoked, and records the
+ * time: many logins at once ask once.
  *
  * @param folder the folder of the server's secrets
  */
@@ -40,13 +43,14 @@ export function takeRecheck(folder: string, now: number): boolean {
     writeFileSync(file, '', { mode: 0o600, flag: 'wx' });
     return true;
   } catch {
-    return false; // Another login asks, or the folder cannot be written: this login goes on without the question.
+    // Another login asks, or the folder cannot be written: this login goes on without the question.
+    return false;
   }
 }
 
 /**
- * Tells if a login can use the stored certificate without a renewal. Every `ssh` waits for this answer: it reads two
- * files and loads nothing else.
+ * Tells if a login can use the stored certificate without a renewal. Every `ssh` waits for this
+ * answer: it reads two files and loads nothing else.
  *
  * @param folder the folder of the server's secrets
  */

@@ -14,8 +14,9 @@ export interface SshHosts {
 export const SSH_BLOCK = 'ssh';
 
 /**
- * A pattern that a host name with a single quote matches. The shell gets the host name between single quotes, so that
- * only this character could end the argument; older versions of `ssh` accept it in a host name (CVE-2023-51385).
+ * A pattern that a host name with a single quote matches. The shell gets the host name between
+ * single quotes, so that only this character could end the argument; older versions of `ssh` accept
+ * it in a host name (CVE-2023-51385).
  */
 const HOSTILE = "!*'*";
 
@@ -25,8 +26,9 @@ const UNQUOTABLE = /["'\\$\p{Cc}]/u;
 /**
  * Returns the block that makes `ssh` fetch a certificate before it logs in to one of the hosts.
  *
- * It stands at the end: a `HostName` of the user's own entries applies before the block is read. The first section
- * is for a host as the user typed it, the second for a host whose name a `HostName` line gives.
+ * It stands at the end: a `HostName` of the user's own entries applies before the block is read.
+ * The first section is for a host as the user typed it, the second for a host whose name a
+ * `HostName` line gives.
  */
 export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedBlock {
   const lines = servers.flatMap(({ server, hosts, identityFile, certificateFile }) => {

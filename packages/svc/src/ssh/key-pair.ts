@@ -5,7 +5,10 @@ import type { PrivateFolder } from '../files/private-folder.js';
 import { CliFailure, errorCode, STATUS } from '../program/failure.js';
 import { SSH_FILES } from './certificate-cache.js';
 
-/** Returns the public key of this machine for a server; the first use makes the pair. The caller has the lock. */
+/**
+ * Returns the public key of this machine for a server; the first use makes the pair. The caller has
+ * the lock.
+ */
 export async function publicKeyOf(
   folder: PrivateFolder,
   isInSecurityKey: boolean,
@@ -26,10 +29,10 @@ export function storedPublicKey(folder: PrivateFolder): string | undefined {
 }
 
 /**
- * Makes a key pair with `ssh-keygen`, and puts it in the place of the old one when it is accepted. A certificate of
- * the old pair is removed. The files have mode 0600.
+ * Makes a key pair with `ssh-keygen`, and puts it in the place of the old one when it is accepted.
+ * A certificate of the old pair is removed. The files have mode 0600.
  *
- * @param options the kind of key; `ssh-keygen` asks on the terminal where it must
+ * @param options the kind of key; `ssh-keygen` asks on the terminal if it must
  * @param accept throws when the pair in this folder, `id` and `id.pub`, is of no use
  */
 export async function makeKeyPair(

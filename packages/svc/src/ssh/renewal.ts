@@ -35,8 +35,8 @@ export function storedCertificate(folder: PrivateFolder): SshCertificate | undef
 }
 
 /**
- * Makes sure that a valid certificate is stored: renews one that has less than 10 minutes left, and goes on with it
- * where the server cannot be reached. Of two processes one renews.
+ * Makes sure that a valid certificate is stored: renews one that has less than 10 minutes left, and
+ * goes on with it if the server cannot be reached. Of two processes one renews.
  *
  * @throws CliFailure when no valid certificate can be had
  */
@@ -86,7 +86,10 @@ export async function renew(
   }
 }
 
-/** Tells if a new certificate could outlive the old one: a certificate ends with the login at the latest. */
+/**
+ * Tells if a new certificate could outlive the old one: a certificate ends with the login at the
+ * latest.
+ */
 function canLiveLonger(folder: PrivateFolder, old: SshCertificate): boolean {
   const token = readAnyToken(folder, 'token');
   return token === undefined || Date.parse(token.expires_at) - old.validBefore > 60_000;

@@ -5,12 +5,16 @@ import { fetchPlain } from '../server/transport.js';
 import { SSH_FILES } from './certificate-cache.js';
 import { storedCertificate } from './renewal.js';
 
-/** The longest wait for the answer in milliseconds. A program that reads the messages of `ssh` waits for this process, too. */
+/**
+ * The longest wait for the answer in milliseconds. A program that reads the messages of `ssh` waits
+ * for this process, too.
+ */
 const PATIENCE = 1_000;
 
 /**
- * Starts a process that asks the server about the stored certificate, and does not wait for it: a login never waits for the network.
- * The process writes its one line to the standard error of `ssh`.
+ * Starts a process that asks the server about the stored certificate, and does not wait for it: a
+ * login never waits for the network. The process writes its one line to the standard error of
+ * `ssh`.
  */
 export function startRevocationCheck(server: string): void {
   const [node = '', file = ''] = process.argv;
@@ -22,7 +26,10 @@ export function startRevocationCheck(server: string): void {
   child.unref();
 }
 
-/** Removes the stored certificate when the server has revoked it, and says so in one line. Without an answer it does nothing. */
+/**
+ * Removes the stored certificate when the server has revoked it, and says so in one line. Without
+ * an answer it does nothing.
+ */
 export async function recheck(context: CommandContext): Promise<void> {
   const server = context.server();
   const folder = context.folder(server);

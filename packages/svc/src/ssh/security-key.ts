@@ -11,8 +11,8 @@ export function isSecurityKey(publicKey: string | undefined): boolean {
 }
 
 /**
- * Makes an SSH key inside a security key, and proves to the server that it is there: `ssh-keygen` writes the
- * attestation over a challenge of the server, which answers with the first certificate.
+ * Makes an SSH key inside a security key, and proves to the server that it is there: `ssh-keygen`
+ * writes the attestation over a challenge of the server, which answers with the first certificate.
  */
 export async function makeSecurityKey(
   context: CommandContext,

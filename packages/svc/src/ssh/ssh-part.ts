@@ -86,7 +86,10 @@ function keyRemoval(state: Parameters<typeof folderOf>[0], server: string): Chan
   ];
 }
 
-/** Returns the choices of the options, of the last setup, or of the user's answer; undefined without hosts. */
+/**
+ * Returns the choices of the options, of the last setup, or of the user's answer; undefined without
+ * hosts.
+ */
 async function choicesOf(
   { context, options, isNamed }: SetupRequest,
   server: string,

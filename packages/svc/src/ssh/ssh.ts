@@ -29,7 +29,10 @@ export const command: Command = {
   },
 };
 
-/** Answers the check of a login with a stored certificate: it loads no more than the reading of two files. */
+/**
+ * Answers the check of a login with a stored certificate: it loads no more than the reading of two
+ * files.
+ */
 function isFresh(context: CommandContext): boolean {
   try {
     return hasFreshCertificate(context.folder().path, now());

@@ -1,4 +1,7 @@
-/** Returns the rows as lines whose columns align. Control characters are removed: names come from the server. */
+/**
+ * Returns the rows as lines whose columns align. Control characters are removed: names come from
+ * the server.
+ */
 export function tableLines(rows: readonly (readonly string[])[]): string[] {
   const clean = rows.map((row) => row.map(printable));
   const widths = (clean[0] ?? []).map((_cell, column) =>

@@ -33,7 +33,7 @@ export class Terminal {
     write(2, withEnd(line));
   }
 
-  /** Prints a line on standard error, only where a person watches. */
+  /** Prints a line on standard error, only if a person watches. */
   progress(line: string): void {
     if (process.stderr.isTTY) write(2, withEnd(line));
   }
@@ -41,7 +41,7 @@ export class Terminal {
   /**
    * Asks for a line.
    *
-   * @throws CliFailure where no terminal can answer
+   * @throws CliFailure if no terminal can answer
    */
   async ask(question: string): Promise<string> {
     if (!this.isInteractive) {
@@ -64,12 +64,17 @@ export class Terminal {
 
 const withEnd = (line: string) => `${harmless(line)}\n`;
 
-/** Removes the characters that control a terminal or turn the direction of a text: names may come from the server. */
+/**
+ * Removes the characters that control a terminal or turn the direction of a text: names may come
+ * from the server.
+ */
 function harmless(text: string): string {
   return text.replaceAll(/(?![\n\t])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/gu, '');
 }
 
-/** Writes a text whole: a reader that is slow, or gone, does not end the command by an exception. */
+/**
+ * Writes a text whole: a reader that is slow, or gone, does not end the command by an exception.
+ */
 function write(descriptor: 1 | 2, text: string): void {
   const bytes = Buffer.from(text);
   for (let sent = 0; sent < bytes.length;) {

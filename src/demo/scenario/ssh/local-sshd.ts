@@ -13,7 +13,10 @@ const run = promisify(execFile);
 /** A real sshd on loopback, and the key pair of a user who logs in there. */
 export interface LocalSshd {
   readonly publicKeyLine: string;
-  /** Writes the certificate, the principal, the trusted authority and the revocation list, and starts sshd. */
+  /**
+   * Writes the certificate, the principal, the trusted authority and the revocation list, and
+   * starts sshd.
+   */
   start(trust: {
     readonly authority: string;
     readonly principal: string;

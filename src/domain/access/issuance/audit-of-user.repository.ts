@@ -23,7 +23,8 @@ export function auditValues({ auditId, origin }: RequestOfUser) {
 }
 
 /**
- * Writes an audit event for each issued row of a kind that a user requests for themselves: the user is actor and subject.
+ * Writes an audit event for each issued row of a kind that a user requests for themselves: the user
+ * is actor and subject.
  *
  * @param type the type of the event, as an SQL string
  * @param details a jsonb expression over the decided request `i`

@@ -8,17 +8,25 @@ import {
   type RowLocks,
 } from './lock-order.repository.js';
 
-/** The reasons why nothing is issued. `gone`: a row that the credential hangs on is missing, over, or of another user. */
+/**
+ * The reasons why nothing is issued. `gone`: a row that the credential hangs on is missing, over,
+ * or of another user.
+ */
 export type Denial = 'gone' | 'account_inactive' | 'domain_not_owned' | 'withheld';
 
 /**
- * The SQL of a kind of credential, of constants alone. `k` is a request with its columns, `a` its user, `s` its session, `g` its grant.
- * `i` is a decided request: its columns, `of_user`, `org_id` and `user_email`, and of the rows that the kind requires `client_name`,
- * `client_org_id`, `of_session`, `session_ends`, `session_key` (the security key that opened the session) and `grant_ends`.
+ * The SQL of a kind of credential, of constants alone. `k` is a request with its columns, `a` its
+ * user, `s` its session, `g` its grant. `i` is a decided request: its columns, `of_user`, `org_id`
+ * and `user_email`, and of the rows that the kind requires `client_name`, `client_org_id`,
+ * `of_session`, `session_ends`, `session_key` (the security key that opened the session) and
+ * `grant_ends`.
  */
 export interface IssuanceSql {
   readonly requires: Requirements;
-  /** The columns of a request in PostgreSQL. `user_id`, `client_id`, `session_id` and `grant_id` are always there. */
+  /**
+   * The columns of a request in PostgreSQL. `user_id`, `client_id`, `session_id` and `grant_id` are
+   * always there.
+   */
   readonly columns: SqlFragment;
   /** A condition on `k`, `a`, `s` and `g` under which the denial is `gone`. */
   readonly goneIf?: SqlFragment;
@@ -39,9 +47,9 @@ export interface IssuanceSql {
 const NOTHING = fragment``;
 
 /**
- * Writes the statement of a kind: it locks the rows behind the requests, decides about each request, and writes what is issued with
- * its audit rows. The same text serves one request and many; only `SKIP LOCKED` differs. `OFFSET 0` makes PostgreSQL compute each
- * column once.
+ * Writes the statement of a kind: it locks the rows behind the requests, decides about each
+ * request, and writes what is issued with its audit rows. The same text serves one request and
+ * many; only `SKIP LOCKED` differs. `OFFSET 0` makes PostgreSQL compute each column once.
  */
 export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragment {
   const { requires, columns, computed, drawn, written, audited, returned } = kind;
@@ -77,7 +85,10 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
     FROM decided i`;
 }
 
-/** Returns the reason of a denial, or NULL: the only rule of activity, ownership of the e-mail domain, and end. */
+/**
+ * Returns the reason of a denial, or NULL: the only rule of activity, ownership of the e-mail
+ * domain, and end.
+ */
 function denialOf({ goneIf, requires }: IssuanceSql, behind: readonly RowBehind[]): SqlFragment {
   const isGone = joined([...behind.map((row) => row.isGone), ...(goneIf ? [goneIf] : [])], ' OR ');
   return fragment`CASE WHEN ${isGone} THEN 'gone' WHEN NOT a.active THEN 'account_inactive'
@@ -85,8 +96,9 @@ function denialOf({ goneIf, requires }: IssuanceSql, behind: readonly RowBehind[
 }
 
 /**
- * Returns the rule of ownership. The loss of a domain deletes the sessions of its users, so that a statement that began before the loss
- * finds its session gone. Without a session the owner of the domain is read again, after the lock on the user.
+ * Returns the rule of ownership. The loss of a domain deletes the sessions of its users, so that a
+ * statement that began before the loss finds its session gone. Without a session the owner of the
+ * domain is read again, after the lock on the user.
  */
 function isOwn({ session }: Requirements): SqlFragment {
   return session ? fragment`a.is_own` : fragment`is_own_address_now(a.org_id, a.email)`;

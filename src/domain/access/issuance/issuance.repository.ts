@@ -19,7 +19,10 @@ export interface OutcomeRow {
   readonly denial: Denial | null;
 }
 
-/** The columns of a request that its audit rows have as their ids. The statement writes them for what it issues. */
+/**
+ * The columns of a request that its audit rows have as their ids. The statement writes them for
+ * what it issues.
+ */
 interface AskedColumns {
   readonly n: number;
   readonly audit_id?: string;
@@ -43,8 +46,9 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
   }
 
   /**
-   * Issues what it may of some requests, and waits for no lock: a request whose rows another transaction has locked is denied here, and
-   * may be issued by {@link issue}. The results are in the order of the requests.
+   * Issues what it may of some requests, and waits for no lock: a request whose rows another
+   * transaction has locked is denied here, and may be issued by {@link issue}. The results are in
+   * the order of the requests.
    */
   issueUnlocked(tx: EntityManager, requests: readonly Request[]): Promise<Outcome<Issued>[]> {
     return this.#run(tx, requests, 'skip');
@@ -81,7 +85,10 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
 
 const GONE = { denial: 'gone' } as const;
 
-/** Issues credentials of every kind. Requests that come at the same time share a statement and a commit. */
+/**
+ * Issues credentials of every kind. Requests that come at the same time share a statement and a
+ * commit.
+ */
 @Injectable()
 export class Issuance {
   readonly #batchers = new Map<unknown, unknown>();
@@ -89,8 +96,9 @@ export class Issuance {
   constructor(private readonly manager: EntityManager) {}
 
   /**
-   * Issues one credential, or says why not. A batch waits for no lock and refuses nothing: a request that it did not issue is
-   * repeated alone, waits for the locks, and is decided then. So no request waits for the user of another one.
+   * Issues one credential, or says why not. A batch waits for no lock and refuses nothing: a
+   * request that it did not issue is repeated alone, waits for the locks, and is decided then. So
+   * no request waits for the user of another one.
    */
   async issue<Request, Issued, Row extends OutcomeRow>(
     kind: IssuanceKind<Request, Issued, Row>,

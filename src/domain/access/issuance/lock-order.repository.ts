@@ -2,21 +2,33 @@ import { fragment, joined, sql, type SqlFragment } from '#platform/database/stat
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The treatment of a row that another transaction has locked. `wait`: the statement waits and then decides. `skip`: the statement does
- * not issue the request.
+ * The treatment of a row that another transaction has locked. `wait`: the statement waits and then
+ * decides. `skip`: the statement does not issue the request.
  */
 export type RowLocks = 'wait' | 'skip';
 
-/** The rows that a credential hangs on: the statement locks them, and they must be live and of one user. */
+/**
+ * The rows that a credential hangs on: the statement locks them, and they must be live and of one
+ * user.
+ */
 export interface Requirements {
-  /** The user: named by the request, or the owner of its client, where the client has an owner. An owner has a key. */
+  /**
+   * The user: named by the request, or the owner of its client, if the client has an owner. An
+   * owner has a key.
+   */
   readonly user: 'of the request' | 'owner of the client';
   readonly client?: boolean;
-  /** The application of kind `kubernetes` that the request names: of the organization that the user has now. */
+  /**
+   * The application of kind `kubernetes` that the request names: of the organization that the user
+   * has now.
+   */
   readonly cluster?: boolean;
   /** The session: named by the request, or that of its grant; with a condition on the row `s`. */
   readonly session?: { readonly of: 'request' | 'grant'; readonly where: SqlFragment };
-  /** The grant: the one that the credential hangs on, or the parent of a new grant, where it has a parent. */
+  /**
+   * The grant: the one that the credential hangs on, or the parent of a new grant, if it has a
+   * parent.
+   */
   readonly grant?: 'required' | 'parent';
 }
 
@@ -35,16 +47,18 @@ export interface RowBehind {
 }
 
 /**
- * Returns the rows behind a request in the order of locks of the whole service: the user, the client, the cluster, the session, the
- * grant, the keys of the owner. The end of an account takes the same order (`domain/access-revocation`), so that no two transactions wait for one another.
+ * Returns the rows behind a request in the order of locks of the whole service: the user, the
+ * client, the cluster, the session, the grant, the keys of the owner. The end of an account takes
+ * the same order (`domain/access-revocation`), so that no two transactions wait for one another.
  */
 export function rowsBehind({ user, client, cluster, session, grant }: Requirements): RowBehind[] {
   return [
     {
       name: fragment`account`,
+      // Without a session the owner of the domain is read after the lock.
       selected: session
         ? fragment`u.id, u.org_id, u.email, u.active, o.is_own`
-        : fragment`u.id, u.org_id, u.email, u.active`, // the owner of the domain is read after the lock
+        : fragment`u.id, u.org_id, u.email, u.active`,
       from: session
         ? fragment`users u CROSS JOIN LATERAL address_ownership(u.org_id, u.email) o`
         : fragment`users u`,
@@ -88,8 +102,8 @@ const CLUSTER: RowBehind = {
 };
 
 /**
- * No credential without hardware: after the end of all keys of its owner, a client gets nothing until the owner has enrolled a key. The
- * locks see the end of a key that began earlier.
+ * No credential without hardware: after the end of all keys of its owner, a client gets nothing
+ * until the owner has enrolled a key. The locks see the end of a key that began earlier.
  */
 const KEY_OF_OWNER: RowBehind = {
   name: fragment`owner_key`,
@@ -115,7 +129,10 @@ function sessionBehind(where: SqlFragment): RowBehind {
   };
 }
 
-/** Returns the row of the grant. A parent is also locked against a change of its end: the later transaction sees the earlier one. */
+/**
+ * Returns the row of the grant. A parent is also locked against a change of its end: the later
+ * transaction sees the earlier one.
+ */
 function grantBehind(isParent: boolean): RowBehind {
   return {
     name: fragment`granted`,
@@ -130,9 +147,11 @@ function grantBehind(isParent: boolean): RowBehind {
 }
 
 /**
- * Locks the rows and reads them as they are then. The end of an account and the end of a client take rows in the same order, so that
- * no two wait for one another, and the transaction that comes second sees what the first one did. A count of the rows before makes
- * PostgreSQL lock those first. Only the statement of one request waits, so that two requests never wait for one another in a circle.
+ * Locks the rows and reads them as they are then. The end of an account and the end of a client
+ * take rows in the same order, so that no two wait for one another, and the transaction that comes
+ * second sees what the first one did. A count of the rows before makes PostgreSQL lock those first.
+ * Only the statement of one request waits, so that two requests never wait for one another in a
+ * circle.
  */
 export function lockInOrder(behind: readonly RowBehind[], locks: RowLocks): SqlFragment {
   const skip = locks === 'skip' ? fragment`SKIP LOCKED` : NOTHING;
@@ -146,7 +165,10 @@ export function lockInOrder(behind: readonly RowBehind[], locks: RowLocks): SqlF
   );
 }
 
-/** Locks the rows of users until the transaction ends, in the order of their ids, before anything that belongs to the users. */
+/**
+ * Locks the rows of users until the transaction ends, in the order of their ids, before anything
+ * that belongs to the users.
+ */
 export async function lockUsers(tx: EntityManager, ids: readonly (string | null)[]): Promise<void> {
   const known = [...new Set(ids.filter((id) => id !== null))];
   if (known.length === 0) return;

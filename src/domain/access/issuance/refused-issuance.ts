@@ -14,7 +14,7 @@ const REFUSALS: Readonly<Record<Exclude<Denial, 'withheld'>, readonly [ErrorCode
 /**
  * Returns the error for a user whose credential was not issued.
  *
- * @param withheld the error where the condition of the kind of credential does not hold
+ * @param withheld the error if the condition of the kind of credential does not hold
  */
 export function refusedIssuance(
   denial: Denial,

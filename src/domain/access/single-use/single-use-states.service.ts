@@ -13,8 +13,9 @@ export interface StateBinding {
 }
 
 /**
- * Seals and redeems the `state` of a ceremony: an opaque token that is valid once, for a few minutes, for one purpose and one
- * session or browser. Sealing writes no row, so that many requests for a state cost no storage.
+ * Seals and redeems the `state` of a ceremony: an opaque token that is valid once, for a few
+ * minutes, for one purpose and one session or browser. Sealing writes no row, so that many requests
+ * for a state cost no storage.
  */
 @Injectable()
 export class SingleUseStates {
@@ -40,15 +41,17 @@ export class SingleUseStates {
   /**
    * Spends a state and returns its payload.
    *
-   * @throws DomainError invalid_state for a state that is forged, expired, for another purpose, bound to another session or
-   *   browser, or spent. The error is the same for all causes: the difference only helps an attacker
+   * @throws DomainError invalid_state for a state that is forged, expired, for another purpose,
+   *   bound to another session or browser, or spent. The error is the same for all causes: the
+   *   difference only helps an attacker
    */
   async redeem<T>(purpose: string, token: string, { binding }: StateBinding): Promise<T> {
     const claims = await this.#sealedTokens.open(purpose, token);
     const { jti, exp } = claims ?? {};
     const fits = claims?.['for'] === fingerprint(binding);
     if (!claims || !fits || jti === undefined || exp === undefined) throw invalidState();
-    // Spent before the caller reads the payload: a failed ceremony must start again with a new challenge.
+    // Spent before the caller reads the payload: a failed ceremony must start again with a new
+    // challenge.
     if (!(await spendToken(this.manager, jti, new Date(exp * 1000)))) throw invalidState();
     return claims['payload'] as T;
   }

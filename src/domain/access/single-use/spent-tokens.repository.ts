@@ -2,9 +2,11 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
 /**
- * Spends a single-use token: true for exactly one caller. The primary key decides, so that of two replicas one succeeds.
+ * Spends a single-use token: true for exactly one caller. The primary key decides, so that of two
+ * replicas one succeeds.
  *
- * The token stays spent when the use of it fails afterwards: a failed ceremony starts again with a new challenge.
+ * The token stays spent when the use of it fails afterwards: a failed ceremony starts again with a
+ * new challenge.
  *
  * @param id the `jti` of the token
  * @param expiresAt the expiry of the token; the clean-up deletes the row afterwards

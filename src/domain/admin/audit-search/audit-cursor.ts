@@ -14,7 +14,10 @@ export function readCursor(cursor: string): AuditPlace | undefined {
   return at !== undefined && isTime(at) && id !== undefined ? { at, id } : undefined;
 }
 
-/** Checks that PostgreSQL accepts the time: Date reads February 30 as March 1, and PostgreSQL has no year 0. */
+/**
+ * Checks that PostgreSQL accepts the time: Date reads February 30 as March 1, and PostgreSQL has no
+ * year 0.
+ */
 function isTime(at: string): boolean {
   const time = new Date(at);
   const toMillisecond = at.length - '000Z'.length;

@@ -43,7 +43,10 @@ export interface AuditQuery {
 export interface AuditPage {
   readonly events: readonly AuditRow[];
   readonly next: string | null;
-  /** The time to which the log was searched, where the search stopped before a full page and before the end. */
+  /**
+   * The time to which the log was searched, where the search stopped before a full page and before
+   * the end.
+   */
   readonly searchedTo: Date | undefined;
 }
 
@@ -79,7 +82,10 @@ export class AuditEvents {
     });
   }
 
-  /** Counts the newest matching events by kind and time. @throws DomainError admin_required, too_many */
+  /**
+   * Counts the newest matching events by kind and time. @throws DomainError admin_required,
+   * too_many
+   */
   async timeline(admin: Admin, search: AuditSearch): Promise<Timeline | undefined> {
     const size = { ...TIMELINE, now: this.clock.now() };
     const counts = await this.#read(admin, async (tx) => {
@@ -89,7 +95,10 @@ export class AuditEvents {
     return timelineOf(counts, TIMELINE.sections);
   }
 
-  /** Returns one event of the organization with what is around it. @throws DomainError admin_required, not_found */
+  /**
+   * Returns one event of the organization with what is around it. @throws DomainError
+   * admin_required, not_found
+   */
   async describe(admin: Admin, id: string): Promise<DescribedEvent> {
     const { orgId } = admin;
     return this.#read(admin, async (tx) => {
@@ -108,8 +117,8 @@ export class AuditEvents {
   }
 
   /**
-   * Reads all matching events in batches. A batch is read after the client has taken the previous batch, so that one batch at
-   * most is in memory.
+   * Reads all matching events in batches. A batch is read after the client has taken the previous
+   * batch, so that one batch at most is in memory.
    *
    * @returns the batches; the first is read already, so that its error still gets a status code
    */
@@ -174,7 +183,9 @@ function pageOf({ rows, end }: AuditFound, limit: number): AuditPage {
   return { events, next: last ? writeCursor(last) : null, searchedTo };
 }
 
-/** Finds the users of a search. @throws DomainError too_many for a beginning of more than 10 names */
+/**
+ * Finds the users of a search. @throws DomainError too_many for a beginning of more than 10 names
+ */
 async function filterOf(
   tx: EntityManager,
   orgId: string,

@@ -6,7 +6,10 @@ import { isSingleLine, isUuid } from '#platform/text/single-line.js';
 import { parseNetwork } from './network.js';
 import { daysOf, endOfDay, parseDay, PERIODS, type Period } from './periods.js';
 
-/** The fields of a question to the audit log, as a form has them: texts, of which an absent one filters nothing. */
+/**
+ * The fields of a question to the audit log, as a form has them: texts, of which an absent one
+ * filters nothing.
+ */
 export const QUESTION_FIELDS = [
   'type',
   'person',

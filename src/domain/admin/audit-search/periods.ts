@@ -38,8 +38,8 @@ export interface Days {
 }
 
 /**
- * Returns the days of a period. `last_tuesday` is the latest Tuesday before today, also where today is a Tuesday. A week begins on
- * Monday.
+ * Returns the days of a period. `last_tuesday` is the latest Tuesday before today, also if today is
+ * a Tuesday. A week begins on Monday.
  */
 export function daysOf(period: Period, now: Date): Days {
   const today = Math.floor(now.getTime() / DAY) * DAY;
@@ -65,7 +65,10 @@ export function dayOf(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
 
-/** Reads a day as its first moment in UTC; undefined for a text that is no day of the years 1970 to 9998. */
+/**
+ * Reads a day as its first moment in UTC; undefined for a text that is no day of the years 1970 to
+ * 9998.
+ */
 export function parseDay(text: string): Date | undefined {
   if (!/^\d{4}-\d{2}-\d{2}$/.test(text)) return undefined;
   const time = Date.parse(`${text}T00:00:00Z`);

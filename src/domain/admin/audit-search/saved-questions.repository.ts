@@ -26,7 +26,9 @@ export function listQuestions(tx: EntityManager, orgId: string): Promise<SavedQu
     WHERE org_id = ${orgId} ORDER BY created_at, id`;
 }
 
-/** Locks the questions of an organization, so that of concurrent additions each counts the others. */
+/**
+ * Locks the questions of an organization, so that of concurrent additions each counts the others.
+ */
 export async function lockQuestions(tx: EntityManager, orgId: string): Promise<number> {
   await sql(tx)`SELECT FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
   const [row] = await sql<{ n: number }>(tx)`
@@ -47,7 +49,7 @@ export async function insertQuestion(
   return row;
 }
 
-/** Deletes a question. @returns its name; undefined where the organization has no such question */
+/** Deletes a question. @returns its name; undefined if the organization has no such question */
 export async function deleteQuestion(
   tx: EntityManager,
   orgId: string,

@@ -54,7 +54,10 @@ export class SavedQuestions {
     });
   }
 
-  /** Removes a question. Of several requests for one question, one succeeds. @throws DomainError admin_required, not_found */
+  /**
+   * Removes a question. Of several requests for one question, one succeeds. @throws DomainError
+   * admin_required, not_found
+   */
   async remove(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
     await this.dataSource.transaction(async (tx) => {
       await this.members.holdAdmin(tx, admin);

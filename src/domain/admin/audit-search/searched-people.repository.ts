@@ -17,7 +17,10 @@ export async function withPresentUsers(
   return { ids: [...ids, ...found.map(({ id }) => id)], addresses };
 }
 
-/** Finds members by the beginning of a name, of its last word or of an address: one more than {@link MOST_PEOPLE} at most. */
+/**
+ * Finds members by the beginning of a name, of its last word or of an address: one more than
+ * {@link MOST_PEOPLE} at most.
+ */
 export async function peopleNamed(
   tx: EntityManager,
   orgId: string,

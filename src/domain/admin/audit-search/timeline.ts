@@ -15,11 +15,11 @@ export interface Timeline {
   /** The kinds that have an event, in the order of the console. */
   readonly kinds: readonly AuditKind[];
   readonly total: number;
-  /** True where the log has earlier events that match. */
+  /** True if the log has earlier events that match. */
   readonly isCut: boolean;
 }
 
-/** Adds up the counts of a search by kind; undefined where no event matches. */
+/** Adds up the counts of a search by kind; undefined if no event matches. */
 export function timelineOf(
   counts: readonly TimelineCount[],
   sections: number,

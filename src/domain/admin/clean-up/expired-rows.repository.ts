@@ -4,7 +4,10 @@ import { LOCK_MINUTES } from '#domain/oauth/grants/device-codes.repository.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { fixedSql, sql } from '#platform/database/statements/sql.js';
 
-/** The days for which audit events of a class are kept. Events of the class `admin` are kept forever. */
+/**
+ * The days for which audit events of a class are kept. Events of the class `admin` are kept
+ * forever.
+ */
 export interface Retention {
   readonly auth: number;
   readonly oauth: number;
@@ -14,7 +17,9 @@ export interface Retention {
 interface ExpiredRows {
   readonly table: string;
   readonly key: readonly string[];
-  /** The condition of an expired row. For audit events, `$2` is the number of days they are kept. */
+  /**
+   * The condition of an expired row. For audit events, `$2` is the number of days they are kept.
+   */
   readonly where: string;
   /** The column of an index that gives the order of deletion. */
   readonly by?: string;
@@ -47,14 +52,19 @@ const EXPIRED = {
     where: `last_at < now() - make_interval(mins => ${LOCK_MINUTES})`,
   },
   clientSecrets: { table: 'oauth_client_secrets', key: ['id'], where: PAST.where },
-  /** Clients that registered themselves and were unused for so long that they may not act any more. */
+  /**
+   * Clients that registered themselves and were unused for so long that they may not act any more.
+   */
   dynamicClients: {
     table: 'oauth_clients',
     key: ['id'],
     where: `kind = 'dynamic' AND last_used_at < now() - make_interval(days => ${DYNAMIC_CLIENT_DAYS})`,
     by: 'last_used_at',
   },
-  /** Tokens that have expired. Queued ones end with an audit event, unless no worker has run for a day. */
+  /**
+   * Tokens that have expired. Queued ones end with an audit event, unless no worker has run for a
+   * day.
+   */
   githubTokens: {
     table: 'github_tokens',
     key: ['id'],
@@ -73,7 +83,10 @@ const EXPIRED = {
   spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
   /** Assertions that answer requests which no replica accepts any more. */
   samlAssertions: { table: 'saml_assertions', key: ['id'], ...PAST },
-  /** Buckets that are full again: their bookings lapse within seconds, and then the bucket equals a new one. */
+  /**
+   * Buckets that are full again: their bookings lapse within seconds, and then the bucket equals a
+   * new one.
+   */
   rateLimits: {
     table: 'rate_limits',
     key: ['bucket'],
@@ -97,7 +110,8 @@ export type ExpiredKind = keyof typeof EXPIRED;
 export const EXPIRED_KINDS = Object.keys(EXPIRED) as readonly ExpiredKind[];
 
 /**
- * Takes the lock of the clean-up, unless another process holds it. The lock belongs to the connection.
+ * Takes the lock of the clean-up, unless another process holds it. The lock belongs to the
+ * connection.
  *
  * @param tx the manager of one connection, which releases the lock, too
  */
@@ -113,7 +127,8 @@ export async function unlockCleanUp(tx: EntityManager): Promise<void> {
 }
 
 /**
- * Deletes a batch of expired rows of a kind. It skips rows that another transaction has locked: the next clean-up deletes them.
+ * Deletes a batch of expired rows of a kind. It skips rows that another transaction has locked: the
+ * next clean-up deletes them.
  *
  * @returns the number of deleted rows
  */

@@ -16,8 +16,8 @@ import { AnotherServer, forgetReplicas } from './replicas.repository.js';
 const PATIENCE = 150_000;
 
 /**
- * Makes the step of a start that confirms the server. A process that starts remembers nothing, so that it waits for the reports of the
- * running processes, and is no witness itself.
+ * Makes the step of a start that confirms the server. A process that starts remembers nothing, so
+ * that it waits for the reports of the running processes, and is no witness itself.
  */
 export function confirmAtStart(
   config: Pick<Config, 'database' | 'session'>,

@@ -42,15 +42,18 @@ export interface ConfirmationParts {
   readonly signal?: AbortSignal;
   /** Ends everything on record that gives access. */
   endEverything(dataSource: DataSource): Promise<object>;
-  /** Lists the tokens and secrets that an admin confirms, in the transaction that confirms the server. */
+  /**
+   * Lists the tokens and secrets that an admin confirms, in the transaction that confirms the
+   * server.
+   */
   listSecrets(tx: EntityManager): Promise<number>;
   /** Does the ends of access again that this process remembers. */
   redo(dataSource: DataSource): Promise<void>;
 }
 
 /**
- * Confirms a start of PostgreSQL: each running process reports what it misses there. Then one of them decides, ends what must end, and
- * records the identity. Until then nothing is issued.
+ * Confirms a start of PostgreSQL: each running process reports what it misses there. Then one of
+ * them decides, ends what must end, and records the identity. Until then nothing is issued.
  */
 export class Confirmation {
   constructor(
@@ -59,9 +62,11 @@ export class Confirmation {
   ) {}
 
   /**
-   * Returns once the server is confirmed and lacks nothing that this process remembers, or all access has ended.
+   * Returns once the server is confirmed and lacks nothing that this process remembers, or all
+   * access has ended.
    *
-   * @throws the driver's error if the database goes away, and an Error if another server answers: begin again then
+   * @throws the driver's error if the database goes away, and an Error if another server answers:
+   *   begin again then
    */
   async run(): Promise<void> {
     const dataSource = await this.parts.database.open();
@@ -82,7 +87,8 @@ export class Confirmation {
   }
 
   /**
-   * Compares the memory with the server, and reports the result unless the server is confirmed and lacks nothing.
+   * Compares the memory with the server, and reports the result unless the server is confirmed and
+   * lacks nothing.
    *
    * @returns whether it lacks something
    */
@@ -109,9 +115,11 @@ export class Confirmation {
     const isProof = comparison.loss !== undefined;
     const isConfirmed = confirmed !== undefined && isSameServer(confirmed, identity);
     if (isConfirmed && !isProof) return comparison;
-    // Other processes may have confirmed the server before this one found the loss. A copy of a database has the same start time.
+    // Other processes may have confirmed the server before this one found the loss. A copy of a
+    // database has the same start time.
     if (confirmed?.startedAt === identity.startedAt) await withdrawConfirmation(tx);
-    // The proof has an id of its own, so that it stays while this process has not reported, or if it ends before.
+    // The proof has an id of its own, so that it stays while this process has not reported, or if
+    // it ends before.
     await this.#recordReport(tx, isProof ? newUuid() : this.memory.id, comparison);
     return comparison;
   }
@@ -127,7 +135,10 @@ export class Confirmation {
     return recordReport(tx, { replicaId, ...found });
   }
 
-  /** Does the remembered ends again. A fault of one must not hide the proof, which ends all access in any case. */
+  /**
+   * Does the remembered ends again. A fault of one must not hide the proof, which ends all access
+   * in any case.
+   */
   async #redo(identity: DatabaseIdentity): Promise<void> {
     try {
       await this.#workOn(identity, (dataSource) => this.parts.redo(dataSource));
@@ -143,7 +154,8 @@ export class Confirmation {
   /**
    * Waits until this process or another one has confirmed the server.
    *
-   * @returns undefined if another process has taken a confirmation back, which deleted all reports: the one of this process is awaited
+   * @returns undefined if another process has taken a confirmation back, which deleted all reports:
+   *   the one of this process is awaited
    */
   async #confirmed(
     manager: EntityManager,
@@ -184,8 +196,8 @@ export class Confirmation {
   }
 
   /**
-   * Works on a connection of its own. Several hosts, a proxy or a second promotion may lead it to another server: this one must not be
-   * confirmed then, because nothing has ended here.
+   * Works on a connection of its own. Several hosts, a proxy or a second promotion may lead it to
+   * another server: this one must not be confirmed then, because nothing has ended here.
    *
    * @throws AnotherServer before or after the work
    */
@@ -214,7 +226,10 @@ export class Confirmation {
     await moveSerials(tx, { kind: 'another', revokeFrom, highestSeen, clock, sessionHours });
   }
 
-  /** Goes on with a confirmed server. @returns false if it lacks what was committed on another server meanwhile */
+  /**
+   * Goes on with a confirmed server. @returns false if it lacks what was committed on another
+   * server meanwhile
+   */
   async #adopt(manager: EntityManager, known: KnownStart, wasLost: boolean): Promise<boolean> {
     const { memory } = this;
     memory.noteSerial(await highestSerial(manager));

@@ -31,8 +31,9 @@ const DAY = 86_400_000;
 const HOUR = 3_600_000;
 
 /**
- * Says twice a second that this process runs, remembers what it commits, and takes part in the confirmation of every server that
- * its connections reach. One loop does both, so that at most one confirmation runs.
+ * Says twice a second that this process runs, remembers what it commits, and takes part in the
+ * confirmation of every server that its connections reach. One loop does both, so that at most one
+ * confirmation runs.
  */
 @Injectable()
 export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -42,9 +43,14 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   readonly #stop = new AbortController();
   /** Ends the rest between two turns. */
   #wake = new AbortController();
-  /** True if a connection was refused since the last turn: an older connection may reach another server, so that its answer says nothing. */
+  /**
+   * True if a connection was refused since the last turn: an older connection may reach another
+   * server, so that its answer says nothing.
+   */
   #isRefused = false;
-  /** The last reset of the statistics of PostgreSQL, which a crash of one of its processes causes. */
+  /**
+   * The last reset of the statistics of PostgreSQL, which a crash of one of its processes causes.
+   */
   #statisticsOf: string | undefined;
   #loop: Promise<void> | undefined;
 
@@ -111,7 +117,10 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
     return isFine ? this.limits.heartbeat : this.limits.poll;
   }
 
-  /** Pauses. A refused connection ends the pause after a heartbeat, but not the pause after a fault, which would be none. */
+  /**
+   * Pauses. A refused connection ends the pause after a heartbeat, but not the pause after a fault,
+   * which would be none.
+   */
   async #rest(milliseconds: number): Promise<void> {
     this.#wake = new AbortController();
     const mayWake = milliseconds === this.limits.heartbeat ? [this.#wake.signal] : [];
@@ -119,7 +128,10 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
     await this.clock.sleep(milliseconds, { signal }).catch(() => undefined);
   }
 
-  /** Says that this process runs, or takes part in the confirmation of another server. @returns false if it has to try again soon */
+  /**
+   * Says that this process runs, or takes part in the confirmation of another server. @returns
+   * false if it has to try again soon
+   */
   async #turn(): Promise<boolean> {
     let mustCompare = false;
     try {
@@ -139,7 +151,10 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
     }
   }
 
-  /** @returns false if the connection reaches a start of PostgreSQL that this process does not know, or one that has crashed since */
+  /**
+   * @returns false if the connection reaches a start of PostgreSQL that this process does not know,
+   * or one that has crashed since
+   */
   async #beat(): Promise<boolean> {
     const memory = this.#memory;
     try {
@@ -159,8 +174,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
 }
 
 /**
- * The time in milliseconds for which every audit row is kept at least. A missing row that is older proves nothing. An hour is left for
- * clocks that differ.
+ * The time in milliseconds for which every audit row is kept at least. A missing row that is older
+ * proves nothing. An hour is left for clocks that differ.
  */
 function keptFor({ auth, oauth }: Config['cleanUp']['retentionDays']): number {
   return Math.max(0, Math.min(auth, oauth) * DAY - HOUR);

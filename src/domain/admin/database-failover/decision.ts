@@ -10,7 +10,10 @@ export interface ReplicaReport {
   readonly isWitness: boolean;
   /** True if something that the process had committed is missing. */
   readonly isLost: boolean;
-  /** True if the last word of the process is missing, so that commits of others at that time are missing, too. */
+  /**
+   * True if the last word of the process is missing, so that commits of others at that time are
+   * missing, too.
+   */
   readonly lacksHeartbeat: boolean;
   /** The highest serial of an SSH certificate that the process issued. */
   readonly highestSerial: bigint | undefined;
@@ -22,11 +25,17 @@ export interface FailoverDecision {
   readonly isAnother: boolean;
   /** True if a process proved that commits were lost. */
   readonly isProved: boolean;
-  /** True if the processes that ran before the change compared what may be missing of their memory with the server. */
+  /**
+   * True if the processes that ran before the change compared what may be missing of their memory
+   * with the server.
+   */
   readonly hasWitness: boolean;
   /** True if all access on record ends. */
   readonly endsEverything: boolean;
-  /** The serials of SSH certificates that are revoked: `first`: all so far, `unrecorded`: those without a record, `same`: none. */
+  /**
+   * The serials of SSH certificates that are revoked: `first`: all so far, `unrecorded`: those
+   * without a record, `same`: none.
+   */
   readonly serials: 'same' | 'first' | 'unrecorded';
   readonly highestSerial: bigint | undefined;
 }
@@ -34,14 +43,18 @@ export interface FailoverDecision {
 /** The reports about a server. */
 export interface Reports {
   readonly all: readonly ReplicaReport[];
-  /** False if a process that ran shortly before the change has not reported, because it died or reaches no server. */
+  /**
+   * False if a process that ran shortly before the change has not reported, because it died or
+   * reaches no server.
+   */
   readonly isComplete: boolean;
 }
 
 /**
- * Decides what a change of the server means. Without a witness on another server, no process can prove that commits were lost. This
- * counts as a loss, unless the operator says that the standbys replicate synchronously. The same holds if the newest moment is missing
- * and a process that may have committed then is silent: it took the proof along.
+ * Decides what a change of the server means. Without a witness on another server, no process can
+ * prove that commits were lost. This counts as a loss, unless the operator says that the standbys
+ * replicate synchronously. The same holds if the newest moment is missing and a process that may
+ * have committed then is silent: it took the proof along.
  *
  * @param confirmed the identity on record
  * @param now the identity of the server
@@ -68,7 +81,10 @@ export function decide(
   };
 }
 
-/** Serials move on another server. All of them are revoked if commits may be lost that no process remembers. */
+/**
+ * Serials move on another server. All of them are revoked if commits may be lost that no process
+ * remembers.
+ */
 function serialsOf(
   isAnother: boolean,
   mayBeLost: boolean,
@@ -83,7 +99,10 @@ export function isSameServer(confirmed: DatabaseIdentity, now: DatabaseIdentity)
   return confirmed.startedAt === now.startedAt && !differs(confirmed, now);
 }
 
-/** Compares what only a promotion or a restore changes. A value that one of the servers did not show is not compared. */
+/**
+ * Compares what only a promotion or a restore changes. A value that one of the servers did not show
+ * is not compared.
+ */
 function differs(confirmed: DatabaseIdentity, now: DatabaseIdentity): boolean {
   const fields = ['systemIdentifier', 'databaseOid', 'timeline'] as const;
   return fields.some((field) => {

@@ -2,7 +2,9 @@
 export interface FailoverLimits {
   /** The interval at which each process says that it runs. */
   readonly heartbeat: number;
-  /** A process counts as running if it said so within this time before the last word of any process. */
+  /**
+   * A process counts as running if it said so within this time before the last word of any process.
+   */
   readonly recent: number;
   /** The longest wait for the reports of running processes, from the first report on. */
   readonly patience: number;

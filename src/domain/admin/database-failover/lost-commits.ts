@@ -9,7 +9,10 @@ const BATCH = 10_000;
 export interface MarkComparison {
   /** What is missing, for the operator; undefined if all is there. */
   readonly loss: string | undefined;
-  /** True if the newest heartbeat is missing: commits of other processes at that time are missing, too. */
+  /**
+   * True if the newest heartbeat is missing: commits of other processes at that time are missing,
+   * too.
+   */
   readonly lacksHeartbeat: boolean;
 }
 
@@ -26,15 +29,16 @@ export async function compareMemory(
 }
 
 /**
- * Finds something that a process knows to be on record and that a server lacks. PostgreSQL loses only the newest commits, so that one
- * missing row proves a loss.
+ * Finds something that a process knows to be on record and that a server lacks. PostgreSQL loses
+ * only the newest commits, so that one missing row proves a loss.
  *
  * @returns what is missing, for the operator; undefined if all is there
  */
 async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<string | undefined> {
   const { known, settledHeartbeat } = memory;
   if (known === undefined) return undefined;
-  // All marks are taken before the first proof, because one that is left would prove the same loss once more after it.
+  // All marks are taken before the first proof, because one that is left would prove the same loss
+  // once more after it.
   const ids = memory.takeForComparison();
   const confirmation = await lastConfirmation(tx);
   if (BigInt(confirmation?.confirmedAt ?? 0) < BigInt(known.confirmedAt)) {

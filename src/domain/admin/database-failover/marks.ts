@@ -15,15 +15,16 @@ export interface MarkPart {
 }
 
 /**
- * Remembers the ids of audit rows whose commit has returned: those of the last minute, and the newest before. Each takes 16 bytes, so
- * that 3,000 a second take 3 MB.
+ * Remembers the ids of audit rows whose commit has returned: those of the last minute, and the
+ * newest before. Each takes 16 bytes, so that 3,000 a second take 3 MB.
  */
 export class Marks {
   #parts: MarkPart[] = [];
 
   /**
    * @param span how long every id is remembered, in milliseconds
-   * @param provable how long an id proves something, in milliseconds: then its row may have been deleted, as it has expired
+   * @param provable how long an id proves something, in milliseconds: then its row may have been
+   *   deleted, as it has expired
    */
   constructor(
     private readonly span: number,
@@ -72,8 +73,9 @@ export class Marks {
   }
 
   /**
-   * Forgets the parts that are older than the span, but for the newest id of them. The span ends with the newest mark and not now:
-   * PostgreSQL may be away for longer, and two commits at one time may be noted in the other order than they were written.
+   * Forgets the parts that are older than the span, but for the newest id of them. The span ends
+   * with the newest mark and not now: PostgreSQL may be away for longer, and two commits at one
+   * time may be noted in the other order than they were written.
    */
   #forget(newestAt: number): void {
     const kept = this.#parts.findIndex(({ until }) => newestAt - until < this.span);

@@ -7,7 +7,10 @@ import type { FailoverDecision } from './decision.js';
 
 const PAGE = 'See docs/operations/failover.md.';
 
-/** Tells the operator what a change of the server meant. A plain restart needs no line of `security`. */
+/**
+ * Tells the operator what a change of the server meant. A plain restart needs no line of
+ * `security`.
+ */
 export function announce(security: Logger, decision: FailoverDecision): void {
   const { isAnother, isProved, hasWitness, endsEverything } = decision;
   if (endsEverything) {

@@ -3,21 +3,26 @@ import type { Clock } from '#platform/clock/clock.js';
 import type { FailoverLimits } from './failover-limits.js';
 import { Marks, type MarkPart } from './marks.js';
 
-/** An answered heartbeat: the time on record, in microseconds of the epoch, and when it was answered by the monotonic clock. */
+/**
+ * An answered heartbeat: the time on record, in microseconds of the epoch, and when it was answered
+ * by the monotonic clock.
+ */
 interface Heartbeat {
   readonly seenAt: bigint;
   readonly at: number;
 }
 
-/** The confirmed start of PostgreSQL that a process works on. Times are microseconds of the epoch. */
+/**
+ * The confirmed start of PostgreSQL that a process works on. Times are microseconds of the epoch.
+ */
 export interface KnownStart {
   readonly startedAt: string;
   readonly confirmedAt: string;
 }
 
 /**
- * The memory of a process: the audit rows of its commits, its heartbeats, and the confirmation of the server. A server that lacks one
- * of them lost commits.
+ * The memory of a process: the audit rows of its commits, its heartbeats, and the confirmation of
+ * the server. A server that lacks one of them lost commits.
  */
 export class ReplicaMemory {
   readonly id = newUuid();
@@ -70,20 +75,26 @@ export class ReplicaMemory {
   }
 
   /**
-   * A heartbeat that was a minute old at the newest one, so that a small lag of a standby has not lost it. A restored backup lacks it, also if the process
-   * committed nothing else.
+   * A heartbeat that was a minute old at the newest one, so that a small lag of a standby has not
+   * lost it. A restored backup lacks it, also if the process committed nothing else.
    */
   get settledHeartbeat(): bigint | undefined {
     const newest = this.#heartbeats.at(-1);
     return newest && this.#heartbeats.findLast((one) => this.#isOld(one, newest.at))?.seenAt;
   }
 
-  /** The newest answered heartbeat. A server that lacks it lost commits, if only those of the last moment. */
+  /**
+   * The newest answered heartbeat. A server that lacks it lost commits, if only those of the last
+   * moment.
+   */
   get newestHeartbeat(): bigint | undefined {
     return this.#heartbeats.at(-1)?.seenAt;
   }
 
-  /** Takes the remembered ids for a comparison. They stay known until {@link adopt}, so that a repeated comparison has all. */
+  /**
+   * Takes the remembered ids for a comparison. They stay known until {@link adopt}, so that a
+   * repeated comparison has all.
+   */
   takeForComparison(): readonly string[] {
     this.#compared = [...this.#compared, ...this.#marks.take()];
     return this.#marks.provableIds(this.#compared);
@@ -96,7 +107,10 @@ export class ReplicaMemory {
     return this.#marks.provableIds(noted);
   }
 
-  /** Goes on with a confirmed start. What was lost proves nothing again; what was found stays remembered. */
+  /**
+   * Goes on with a confirmed start. What was lost proves nothing again; what was found stays
+   * remembered.
+   */
   adopt(known: KnownStart, wasLost: boolean): void {
     this.#known = known;
     if (wasLost) this.#heartbeats = [];

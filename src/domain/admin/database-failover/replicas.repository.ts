@@ -14,17 +14,22 @@ export interface OwnReport extends ReplicaReport {
 
 /** An answered heartbeat. */
 export interface RecordedHeartbeat extends KnownStart {
-  /** The time on record, in microseconds of the epoch. It ascends, also when a clock is set back. */
+  /**
+   * The time on record, in microseconds of the epoch. It ascends, also when a clock is set back.
+   */
   readonly seenAt: bigint;
-  /** The time of the last reset of statistics. A crash of one process of PostgreSQL resets them, and keeps the start time. */
+  /**
+   * The time of the last reset of statistics. A crash of one process of PostgreSQL resets them, and
+   * keeps the start time.
+   */
   readonly statisticsOf: string;
 }
 
 const THIS_START = fragment`pg_postmaster_start_time()`;
 
 /**
- * Says that a process runs, if the server is confirmed and is the one that the process knows. It also deletes the rows of processes
- * that ended a day ago without a word.
+ * Says that a process runs, if the server is confirmed and is the one that the process knows. It
+ * also deletes the rows of processes that ended a day ago without a word.
  *
  * @param known undefined for the first heartbeat of a process
  * @returns undefined if the process has to compare its memory with the server first
@@ -72,12 +77,18 @@ export async function forgetReplica(tx: EntityManager, id: string): Promise<void
   await sql(tx)`DELETE FROM replicas WHERE id = ${id}`;
 }
 
-/** Deletes the rows of all processes, for a database that only one process can use: that process starts now. */
+/**
+ * Deletes the rows of all processes, for a database that only one process can use: that process
+ * starts now.
+ */
 export async function forgetReplicas(tx: EntityManager): Promise<void> {
   await sql(tx)`DELETE FROM replicas`;
 }
 
-/** Reads the time of the last confirmation, in microseconds of the epoch, and whether it is of this start. */
+/**
+ * Reads the time of the last confirmation, in microseconds of the epoch, and whether it is of this
+ * start.
+ */
 export async function lastConfirmation(
   tx: EntityManager,
 ): Promise<(KnownStart & { readonly isOfThisStart: boolean }) | undefined> {
@@ -109,8 +120,8 @@ export async function countMissing(tx: EntityManager, ids: readonly string[]): P
 }
 
 /**
- * Tells whether a heartbeat of a process is on the server, or a later one. Other processes delete the row of one that they have not
- * seen for a day, so that an old heartbeat proves nothing.
+ * Tells whether a heartbeat of a process is on the server, or a later one. Other processes delete
+ * the row of one that they have not seen for a day, so that an old heartbeat proves nothing.
  */
 export async function hasHeartbeat(
   tx: EntityManager,
@@ -138,7 +149,10 @@ export async function recordReport(tx: EntityManager, report: OwnReport): Promis
       highest_serial = greatest(r.highest_serial, excluded.highest_serial)`;
 }
 
-/** Tells whether this start is not confirmed and lacks the report of a process, so that the others wait for that process. */
+/**
+ * Tells whether this start is not confirmed and lacks the report of a process, so that the others
+ * wait for that process.
+ */
 export async function isReportDue(tx: EntityManager, replicaId: string): Promise<boolean> {
   const [row] = await sql<{ is_due: boolean }>(tx)`
     SELECT NOT EXISTS (SELECT FROM replica_reports WHERE replica_id = ${replicaId} AND started_at = ${THIS_START})
@@ -183,7 +197,10 @@ export async function deleteReports(tx: EntityManager): Promise<void> {
   await sql(tx)`DELETE FROM replica_reports`;
 }
 
-/** Takes the lock of the confirmation until the end of the transaction. @returns false if another process has it */
+/**
+ * Takes the lock of the confirmation until the end of the transaction. @returns false if another
+ * process has it
+ */
 export async function tryConfirmationLock(tx: EntityManager): Promise<boolean> {
   const [row] = await sql<{ taken: boolean }>(tx)`
     SELECT pg_try_advisory_xact_lock(${ADVISORY_LOCKS.confirmation}) AS taken`;
@@ -200,7 +217,9 @@ export async function liftTimeLimits(tx: EntityManager): Promise<void> {
 /** The fault of a transaction that reaches another PostgreSQL than the one before it. */
 export class AnotherServer extends Error {}
 
-/** @throws AnotherServer if the transaction reaches another start of PostgreSQL than the given one */
+/**
+ * @throws AnotherServer if the transaction reaches another start of PostgreSQL than the given one
+ */
 export async function assertStart(tx: EntityManager, startedAt: string): Promise<void> {
   const [row] = await sql<{ started_at: string }>(tx)`
     SELECT (extract(epoch FROM ${THIS_START}) * 1000000)::bigint::text AS started_at`;

@@ -24,9 +24,11 @@ export class MemberAccess {
   ) {}
 
   /**
-   * Ends one session of a member with every grant, code and token on it. Of several requests for one session, one ends it.
+   * Ends one session of a member with every grant, code and token on it. Of several requests for
+   * one session, one ends it.
    *
-   * @throws DomainError admin_required, own_account; not_found for no such member, and for no live session of the member
+   * @throws DomainError admin_required, own_account; not_found for no such member, and for no live
+   *   session of the member
    */
   async endSession(act: MemberAct, sessionId: string): Promise<RevokedCounts> {
     return this.work.transact(act.admin.orgId, async (tx) => {
@@ -56,7 +58,8 @@ export class MemberAccess {
   /**
    * Removes one key of a member with everything that it opened.
    *
-   * @throws DomainError admin_required, own_account; not_found for no such member or key; last_key for the only key
+   * @throws DomainError admin_required, own_account; not_found for no such member or key; last_key
+   *   for the only key
    */
   async removeKey(act: MemberAct, keyId: string): Promise<RevokedCounts> {
     return this.work.transact(act.admin.orgId, async (tx) => {

@@ -10,7 +10,7 @@ const NOTICE_DAYS = 30;
 
 /** The figures of the overview. */
 export interface MemberFigures {
-  /** One more than {@link MOST_COUNTED_MEMBERS} where there are more. */
+  /** One more than {@link MOST_COUNTED_MEMBERS} if there are more. */
   readonly members: number;
   /** The members without a key, counted in the same way. */
   readonly withoutKey: number;

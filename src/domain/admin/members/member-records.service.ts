@@ -25,18 +25,21 @@ export interface MemberPage extends FoundMembers {
   readonly next: string | null;
 }
 
-/** The counts of what each act of an admin would end now: of a member, and of the accounts that end with the member. */
+/**
+ * The counts of what each act of an admin would end now: of a member, and of the accounts that end
+ * with the member.
+ */
 export type EndingAccess = Readonly<Record<keyof typeof SCOPE_OF_ACT, RevokedCounts>>;
 
 /** The counts of what the acts on the ties of a member would end now. */
 export interface EndingOfTies {
-  /** Of the member that the parting moves to a new id. Empty where the member was not taken over. */
+  /** Of the member that the parting moves to a new id. Empty if the member was not taken over. */
   readonly part: RevokedCounts;
   /** Of the user who signs in with the address that the member would get. */
   readonly giveAddress: RevokedCounts;
 }
 
-/** The scope of the end of the person's access where the account stays. */
+/** The scope of the end of the person's access if the account stays. */
 const MOVED = 'provider-withdrawn';
 
 /** A member with everything that an admin sees. */

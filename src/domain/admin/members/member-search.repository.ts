@@ -14,7 +14,10 @@ import { composedSql, constantText } from '#platform/database/statements/sql.js'
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { UNKNOWN_MODEL, type MemberPlace, type MemberQuery } from './member-search.js';
 
-/** The members that a search finds by each of its three ways. More are not looked at: a longer text finds fewer. */
+/**
+ * The members that a search finds by each of its three ways. More are not looked at: a longer text
+ * finds fewer.
+ */
 export const MOST_FOUND = 1000;
 
 /** A member in a list. */
@@ -79,10 +82,15 @@ const ORDERS = {
   },
 } as const;
 
-/** The greatest character: a text with it at its end is behind every text with the same beginning. */
+/**
+ * The greatest character: a text with it at its end is behind every text with the same beginning.
+ */
 const LAST = '\u{10FFFF}';
 
-/** Lists the members of an organization that match a query, in its order, from its place on: one statement. */
+/**
+ * Lists the members of an organization that match a query, in its order, from its place on: one
+ * statement.
+ */
 export async function searchMembers(
   tx: EntityManager,
   orgId: string,
@@ -106,7 +114,8 @@ function searchText(query: MemberQuery, bind: Bind): string {
   const order = ORDERS[sort];
   const filters = filtersOf(query, bind);
   if (q !== undefined) filters.push('u.id IN (SELECT f.id FROM found f)');
-  // A range has the order of the index of the organization, whichever plan is chosen: an equality would leave that of the ids.
+  // A range has the order of the index of the organization, whichever plan is chosen: an equality
+  // would leave that of the ids.
   const isPlain = filters.length === 0 && sort === 'added';
   const conditions = [isPlain ? 'u.org_id BETWEEN $1 AND $1' : 'u.org_id = $1', ...filters];
   if (after) {
@@ -132,7 +141,10 @@ function searchText(query: MemberQuery, bind: Bind): string {
     ORDER BY ${order.by}`;
 }
 
-/** Writes the conditions of the filters. Constants are in the text, so that the partial indexes serve them. */
+/**
+ * Writes the conditions of the filters. Constants are in the text, so that the partial indexes
+ * serve them.
+ */
 function filtersOf(query: MemberQuery, bind: Bind): string[] {
   const { role, status, tie, keys, last_use: lastUse, model, fips } = query;
   const conditions: string[] = [];
@@ -173,7 +185,10 @@ const TIED = {
 } as const;
 
 const isOf = (models: string) => `k.aaguid = ANY (${models}::uuid[])`;
-/** Not `<> ALL`: the planner adds up the shares of equal values, and would multiply those of unequal ones, as if a key had many models. */
+/**
+ * Not `<> ALL`: the planner adds up the shares of equal values, and would multiply those of unequal
+ * ones, as if a key had many models.
+ */
 const isNotOf = (models: string) => `(k.aaguid = ANY (${models}::uuid[])) IS NOT TRUE`;
 
 function hasKey(condition: string): string {

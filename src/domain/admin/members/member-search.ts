@@ -4,7 +4,10 @@ import { MODEL_NAMES } from '#domain/keys/authenticators/attestation/model-polic
 /** The number of members on a page. */
 const PAGE_SIZE = { usual: 100, most: 200 } as const;
 
-/** The orders of a list: by the time of the account, by the address, and by the last use of a key, the longest ago first. */
+/**
+ * The orders of a list: by the time of the account, by the address, and by the last use of a key,
+ * the longest ago first.
+ */
 export const MEMBER_ORDERS = ['added', 'address', 'last_use'] as const;
 
 /** The value of the filter `model` for keys whose model is in no table. */
@@ -35,7 +38,10 @@ export function readMemberCursor(cursor: string): MemberPlace | undefined {
   }
 }
 
-/** Checks that PostgreSQL accepts the day: `Date` reads February 30 as March 2, and PostgreSQL has no year 0. */
+/**
+ * Checks that PostgreSQL accepts the day: `Date` reads February 30 as March 2, and PostgreSQL has
+ * no year 0.
+ */
 function isDay(value: string): boolean {
   if (value === '-infinity') return true;
   if (!/^\d{4}-\d{2}-\d{2}$/.test(value) || value.startsWith('0000')) return false;
@@ -61,8 +67,8 @@ const days = z
 const truth = z.enum(['true', 'false']).transform((text) => text === 'true');
 
 /**
- * The query of a list of members, in the API and on the page. An unknown parameter is an error: ignored, it would look like a
- * filter without effect.
+ * The query of a list of members, in the API and on the page. An unknown parameter is an error:
+ * ignored, it would look like a filter without effect.
  */
 export const MEMBER_QUERY = z
   .strictObject({
@@ -83,7 +89,10 @@ export const MEMBER_QUERY = z
     last_use: z.union([z.literal('never'), days]).optional(),
     role: z.enum(['admin', 'member']).optional(),
     status: z.enum(['active', 'inactive']).optional(),
-    /** `twin`: twins and the records that have twins. `no_address`: people without an address of their own to sign in with. */
+    /**
+     * `twin`: twins and the records that have twins. `no_address`: people without an address of
+     * their own to sign in with.
+     */
     tie: z.enum(['twin', 'linked', 'taken_over', 'no_address']).optional(),
     sort: z.enum(MEMBER_ORDERS).optional(),
     /** The `next` of the previous page. */

@@ -24,7 +24,10 @@ export function operatorDomains(dataSource: DataSource): OperatorDomains {
   return new OperatorDomains({ dataSource, organizations, ownership });
 }
 
-/** Puts the acts of the operator on people together on a database, without KMS, identity providers or any key of the service. */
+/**
+ * Puts the acts of the operator on people together on a database, without KMS, identity providers
+ * or any key of the service.
+ */
 export function operatorAccess(dataSource: DataSource): OperatorAccess {
   const revocation = everyRevocation();
   const users = new UsersRepository();

@@ -44,7 +44,10 @@ export interface OperatorParts {
   readonly audit: AuditLog;
 }
 
-/** The acts of the operator of the service on accounts. Each change is one transaction with its audit row. */
+/**
+ * The acts of the operator of the service on accounts. Each change is one transaction with its
+ * audit row.
+ */
 export class OperatorAccess {
   constructor(private readonly parts: OperatorParts) {}
 
@@ -56,14 +59,18 @@ export class OperatorAccess {
   /**
    * Performs an act.
    *
-   * @throws DomainError not_found for a user who is gone, account_inactive, admin_required for a user without an organization,
-   *   domain_not_proven for an address that the organization does not own
+   * @throws DomainError not_found for a user who is gone, account_inactive, admin_required for a
+   *   user without an organization, domain_not_proven for an address that the organization does not
+   *   own
    */
   perform(act: OperatorAct): Promise<ActOutcome> {
     return this.parts.dataSource.transaction((tx) => this.#perform(tx, act));
   }
 
-  /** Returns the outcome of an act without the act: its transaction is rolled back. @throws DomainError as the act does */
+  /**
+   * Returns the outcome of an act without the act: its transaction is rolled back. @throws
+   * DomainError as the act does
+   */
   async rehearse(act: OperatorAct): Promise<ActOutcome> {
     const performs = (tx: EntityManager) => this.#perform(tx, act);
     const { changed, ended } = await rehearsed(this.parts.dataSource, performs);
@@ -89,7 +96,10 @@ export class OperatorAccess {
     return { changed: true, ended, pass };
   }
 
-  /** An admin needs an organization, an active account, and an address that the organization owns: the service checks the same. */
+  /**
+   * An admin needs an organization, an active account, and an address that the organization owns:
+   * the service checks the same.
+   */
   async #makeAdmin(tx: EntityManager, user: User, act: OperatorAct): Promise<ActOutcome> {
     const { id, orgId, email, active } = user;
     if (orgId === null) {
@@ -112,7 +122,10 @@ export class OperatorAccess {
   }
 }
 
-/** The event has no actor: the operator of the service is no user. The address is kept, since it outlives the account. */
+/**
+ * The event has no actor: the operator of the service is no user. The address is kept, since it
+ * outlives the account.
+ */
 function auditOf<Type extends AccountAudit['type'] | 'admin_promote'>(
   { operator }: OperatorAct,
   { email }: User,

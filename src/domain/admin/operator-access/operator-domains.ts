@@ -39,11 +39,14 @@ export interface OperatorDomainParts {
   readonly ownership: DomainOwnership;
 }
 
-/** The acts of the operator of the service on domains. Each change is one transaction with its audit row. */
+/**
+ * The acts of the operator of the service on domains. Each change is one transaction with its audit
+ * row.
+ */
 export class OperatorDomains {
   constructor(private readonly parts: OperatorDomainParts) {}
 
-  /** Lists domains: of every organization or of one, and only one domain where it is named. */
+  /** Lists domains: of every organization or of one, and only one domain if it is named. */
   list(query: { readonly org?: string | undefined; readonly domain?: string }) {
     return listDomains(this.parts.dataSource.manager, query);
   }
@@ -56,8 +59,9 @@ export class OperatorDomains {
   /**
    * Performs an act.
    *
-   * @throws DomainError not_found for a domain that no organization owns, or an organization that is gone; invalid_request for a domain
-   *   that strangers share; domain_taken for one that another organization has proven
+   * @throws DomainError not_found for a domain that no organization owns, or an organization that
+   *   is gone; invalid_request for a domain that strangers share; domain_taken for one that another
+   *   organization has proven
    */
   perform(act: OperatorDomainAct): Promise<DomainOutcome> {
     return this.parts.dataSource.transaction((tx) => this.#perform(tx, act));

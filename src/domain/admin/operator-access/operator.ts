@@ -3,9 +3,14 @@ export interface MachineOperator {
   readonly name: string;
   /** The real user id of the process: the kernel says it, no variable. */
   readonly uid: number;
-  /** The user id of the login, which `sudo` and `su` leave as it is; undefined where the kernel does not say it. */
+  /**
+   * The user id of the login, which `sudo` and `su` leave as it is; undefined if the kernel does
+   * not say it.
+   */
   readonly loginUid: number | undefined;
-  /** The name in `SUDO_USER`: a claim, since every user can set the variable; undefined without it. */
+  /**
+   * The name in `SUDO_USER`: a claim, since every user can set the variable; undefined without it.
+   */
   readonly claimedUser: string | undefined;
   readonly host: string;
 }

@@ -8,7 +8,9 @@ export interface KnownPerson {
   readonly name: string | null;
   readonly active: boolean;
   readonly isOrgAdmin: boolean;
-  /** True for an admin who may act: active, with an address in a domain that the organization owns. */
+  /**
+   * True for an admin who may act: active, with an address in a domain that the organization owns.
+   */
   readonly isActingAdmin: boolean;
   readonly scimManaged: boolean;
   readonly keys: number;

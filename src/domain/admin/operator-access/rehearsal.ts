@@ -7,7 +7,10 @@ class Rehearsed<Outcome> extends Error {
   }
 }
 
-/** Returns the outcome of an act without the act: its transaction is rolled back. It throws as the act does. */
+/**
+ * Returns the outcome of an act without the act: its transaction is rolled back. It throws as the
+ * act does.
+ */
 export async function rehearsed<Outcome>(
   dataSource: DataSource,
   act: (tx: EntityManager) => Promise<Outcome>,

@@ -6,14 +6,19 @@ import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 /** The most users whose sessions and credentials are counted for a page. */
 const MOST_COUNTED = 1000;
 
-/** A forecast of an act that ends the access of users, for the page that asks for a confirmation. */
+/**
+ * A forecast of an act that ends the access of users, for the page that asks for a confirmation.
+ */
 export interface EndPreview {
   readonly users: number;
   /** Null for more users than a page counts for. */
   readonly counts: RevokedCounts | null;
 }
 
-/** Counts what some users hold, by the conditions by which the end of their access counts: nothing that has expired. */
+/**
+ * Counts what some users hold, by the conditions by which the end of their access counts: nothing
+ * that has expired.
+ */
 export async function previewEnd(
   tx: EntityManager,
   userIds: readonly string[],

@@ -23,12 +23,16 @@ import { OrganizationsRepository } from '#domain/organizations/organizations.rep
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The most labels that an organization ever has: each stays reserved for it, and no other organization gets it. */
+/**
+ * The most labels that an organization ever has: each stays reserved for it, and no other
+ * organization gets it.
+ */
 const MOST_LABELS = 3;
 
 /**
- * The issuer of an organization, as its admins read and change it. Each change first locks the admin, then the organization: changes
- * of one organization come one after another. A key is generated before the transaction, since that takes a second.
+ * The issuer of an organization, as its admins read and change it. Each change first locks the
+ * admin, then the organization: changes of one organization come one after another. A key is
+ * generated before the transaction, since that takes a second.
  */
 @Injectable()
 export class IssuerAdmin {
@@ -40,7 +44,7 @@ export class IssuerAdmin {
     private readonly audit: AuditLog,
   ) {}
 
-  /** True where the operator has configured the key under which the keys of issuers are sealed. */
+  /** True if the operator has configured the key under which the keys of issuers are sealed. */
   get isConfigured(): boolean {
     try {
       this.issuerKeys.assertConfigured();
@@ -57,9 +61,11 @@ export class IssuerAdmin {
   }
 
   /**
-   * Claims a label with a first key. The answer does not say which organization has a label that is taken.
+   * Claims a label with a first key. The answer does not say which organization has a label that is
+   * taken.
    *
-   * @throws DomainError issuers_not_configured, label_reserved, label_taken, issuer_exists, limit_reached, admin_required
+   * @throws DomainError issuers_not_configured, label_reserved, label_taken, issuer_exists,
+   *   limit_reached, admin_required
    */
   async claim(
     admin: Admin,
@@ -97,7 +103,8 @@ export class IssuerAdmin {
   }
 
   /**
-   * Releases the label: its host and its keys end with the commit, and AWS tokens come from the service's own issuer.
+   * Releases the label: its host and its keys end with the commit, and AWS tokens come from the
+   * service's own issuer.
    *
    * @throws DomainError not_found, admin_required
    */
@@ -110,8 +117,8 @@ export class IssuerAdmin {
   }
 
   /**
-   * Replaces the signing key. A planned rotation publishes the next key first. An emergency withdraws every key, and a new one
-   * signs at once.
+   * Replaces the signing key. A planned rotation publishes the next key first. An emergency
+   * withdraws every key, and a new one signs at once.
    *
    * @throws DomainError issuers_not_configured, not_found, rotation_pending, admin_required
    */
@@ -121,7 +128,8 @@ export class IssuerAdmin {
     const key = await this.issuerKeys.newKey(admin.orgId, label);
     return this.#change(admin, async (tx) => {
       const current = await this.#found(tx, admin);
-      if (current.label !== label) throw noIssuer(); // it was released, and another one claimed, meanwhile
+      // it was released, and another one claimed, meanwhile
+      if (current.label !== label) throw noIssuer();
       const withdrawn = await (emergency ? this.#replace(tx, key) : this.#addNext(tx, key));
       const details = { label, kid: key.kid, emergency, withdrawn };
       await this.#record(tx, 'org_issuer_key_rotated', admin, origin, details);
@@ -143,7 +151,10 @@ export class IssuerAdmin {
     );
   }
 
-  /** Refuses a claim that cannot succeed, before a key is generated and again under the lock of the organization. */
+  /**
+   * Refuses a claim that cannot succeed, before a key is generated and again under the lock of the
+   * organization.
+   */
   async #checkClaim(tx: EntityManager, { orgId }: Admin, label: string): Promise<void> {
     if (await findIssuer(tx, orgId)) {
       throw new DomainError('issuer_exists', 'Your organization has an issuer. Release it first.');

@@ -77,8 +77,9 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Changes settings. The audit event has the old and the new value of each; without a change there is no event. Switching the device
-   * grant off ends the sessions of devices, and the codes that wait.
+   * Changes settings. The audit event has the old and the new value of each; without a change there
+   * is no event. Switching the device grant off ends the sessions of devices, and the codes that
+   * wait.
    *
    * @param check refuses the settings as they are under the lock by an error
    * @throws DomainError admin_required
@@ -118,7 +119,10 @@ export class OrganizationAdmin {
     return listRefusals(this.dataSource.manager, orgId, MOST_REFUSALS);
   }
 
-  /** Returns true when the next SCIM token is the first one, which sets the membership to `scim_only`. */
+  /**
+   * Returns true when the next SCIM token is the first one, which sets the membership to
+   * `scim_only`.
+   */
   async isFirstToken({ orgId }: Admin): Promise<boolean> {
     return !(await hadScimToken(this.dataSource.manager, orgId));
   }
@@ -126,7 +130,8 @@ export class OrganizationAdmin {
   /**
    * Returns the rotation of a SCIM token.
    *
-   * @throws DomainError not_found for a token of another organization, and for an ended token that no valid one replaces
+   * @throws DomainError not_found for a token of another organization, and for an ended token that
+   *   no valid one replaces
    */
   async findRotation({ orgId }: Admin, id: string): Promise<TokenRotation> {
     const { manager } = this.dataSource;
@@ -136,10 +141,12 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Creates a SCIM token. The first token of an organization sets its membership to `scim_only`: until an admin changes the
-   * setting, no sign-in creates a member. A valid token has at most one valid replacement.
+   * Creates a SCIM token. The first token of an organization sets its membership to `scim_only`:
+   * until an admin changes the setting, no sign-in creates a member. A valid token has at most one
+   * valid replacement.
    *
-   * @throws DomainError admin_required, limit_reached; not_found and rotation_pending for the token to replace
+   * @throws DomainError admin_required, limit_reached; not_found and rotation_pending for the token
+   *   to replace
    */
   async createToken(admin: Admin, wanted: WantedToken, origin: AuditOrigin): Promise<NewToken> {
     const { token: secret, hash } = mintScimToken();
@@ -172,7 +179,8 @@ export class OrganizationAdmin {
   /**
    * Revokes a SCIM token at once. Of several requests for one token, one succeeds.
    *
-   * @throws DomainError admin_required; not_found for a token that is not, or no longer, a token of the organization
+   * @throws DomainError admin_required; not_found for a token that is not, or no longer, a token of
+   *   the organization
    */
   async revokeToken(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
     await this.dataSource.transaction(async (tx) => {

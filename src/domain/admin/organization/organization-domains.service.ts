@@ -43,8 +43,9 @@ export interface DomainPreview {
 }
 
 /**
- * The acts of admins on the domains of their organization. A change locks the domain first, then the users with the admin among them: an
- * enrollment takes the lock of the domain before it creates a user, and so waits for the change or is seen by it.
+ * The acts of admins on the domains of their organization. A change locks the domain first, then
+ * the users with the admin among them: an enrollment takes the lock of the domain before it creates
+ * a user, and so waits for the change or is seen by it.
  */
 @Injectable()
 export class OrganizationDomains {
@@ -86,8 +87,9 @@ export class OrganizationDomains {
   }
 
   /**
-   * Looks for the record of a domain now, outside of any transaction, and gives the domain to the organization when it is there. Without
-   * the record nothing changes: only the daily check counts failures.
+   * Looks for the record of a domain now, outside of any transaction, and gives the domain to the
+   * organization when it is there. Without the record nothing changes: only the daily check counts
+   * failures.
    *
    * @throws DomainError not_found, domain_not_proven, domain_taken, dns_unavailable, admin_required
    */
@@ -117,7 +119,10 @@ export class OrganizationDomains {
     return this.#change(act, domain, (tx) => this.ownership.remove(tx, { ...act, domain }));
   }
 
-  /** Makes a token for a domain that has none: a primary one of an earlier version, or one that was assigned. */
+  /**
+   * Makes a token for a domain that has none: a primary one of an earlier version, or one that was
+   * assigned.
+   */
   async #tokenOf({ admin }: DomainAct, domain: string): Promise<string> {
     const own = { orgId: admin.orgId, domain };
     const token = await this.work.transact(admin.orgId, async (tx) => {

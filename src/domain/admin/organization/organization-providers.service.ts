@@ -35,7 +35,10 @@ import { assertMayWithdraw } from '#domain/providers/accepted/withdrawal-rule.js
 /** The most providers that an organization accepts. */
 const MOST_PROVIDERS = 50;
 
-/** A provider of an organization, with the configured provider that serves it; undefined when none is configured. */
+/**
+ * A provider of an organization, with the configured provider that serves it; undefined when none
+ * is configured.
+ */
 export interface OrganizationProvider extends AcceptedProvider {
   readonly configured: ListedProvider | undefined;
   /** The members who are bound through it. */
@@ -116,7 +119,8 @@ export class OrganizationProviders {
    * Allows members of the organization to sign in through a configured provider.
    *
    * @param tenant the tenant, of a provider that serves many
-   * @throws DomainError unknown_provider, invalid_request, already_allowed, limit_reached, admin_required
+   * @throws DomainError unknown_provider, invalid_request, already_allowed, limit_reached,
+   *   admin_required
    */
   async allow(
     { admin, origin }: ProviderAct,
@@ -141,8 +145,9 @@ export class OrganizationProviders {
   }
 
   /**
-   * Withdraws a provider. The sessions, grants and tokens of the users who are bound through it alone end, and their certificates
-   * are revoked. Nothing more is issued to them until they sign in through a provider that the organization accepts.
+   * Withdraws a provider. The sessions, grants and tokens of the users who are bound through it
+   * alone end, and their certificates are revoked. Nothing more is issued to them until they sign
+   * in through a provider that the organization accepts.
    *
    * @throws DomainError not_found, last_provider, own_provider, admin_required
    */
@@ -158,7 +163,8 @@ export class OrganizationProviders {
       const members = await listBoundUsers(tx, orgId, provider);
       await this.users.lockMembers(tx, orgId, [admin.id, ...members]);
       await this.members.holdAdmin(tx, admin);
-      // Read again under the locks: a user may be gone, or bound through another provider in the meantime.
+      // Read again under the locks: a user may be gone, or bound through another provider in the
+      // meantime.
       const bound = await listBoundUsers(tx, orgId, provider);
       const alone = await withoutOtherProvider(tx, orgId, provider, bound);
       await this.#assertMayWithdraw(tx, admin, provider, alone);

@@ -10,7 +10,10 @@ import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { CertificateRevocation } from '#domain/ssh/certificate-revocation.repository.js';
 import { AttestedKeyRevocation } from '#domain/ssh/hardware-keys/attested-keys.repository.js';
 
-/** The worker that tells GitHub about queued tokens runs in the service: here a token is queued, and nothing is woken. */
+/**
+ * The worker that tells GitHub about queued tokens runs in the service: here a token is queued, and
+ * nothing is woken.
+ */
 const ASLEEP = { wakeAfter: () => undefined };
 
 /** Every kind of access. A test compares the list with the classes that implement `Revocable`. */

@@ -1,6 +1,9 @@
 import { hash } from 'node:crypto';
 
-/** The URN of the enterprise extension (RFC 7643 §4.3), the key of its attributes in `users.attributes`. */
+/**
+ * The URN of the enterprise extension (RFC 7643 §4.3), the key of its attributes in
+ * `users.attributes`.
+ */
 export const ENTERPRISE_URN = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
 /** A user as an identity provider sees it. */
@@ -10,15 +13,18 @@ export interface DirectoryUser {
   readonly externalId: string | null;
   readonly active: boolean;
   readonly email: string | null;
-  /** All other attributes as the text of a JSON object. `$ref` is computed on reading, as `../Users/{id}`. */
+  /**
+   * All other attributes as the text of a JSON object. `$ref` is computed on reading, as
+   * `../Users/{id}`.
+   */
   readonly attributes: string;
   /** The version of the row. */
   readonly version: string;
-  /** The version of all that clients see of the user; undefined where a part was not read. */
+  /** The version of all that clients see of the user; undefined if a part was not read. */
   readonly tag: string | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
-  /** The groups of the user as the text of a JSON array; undefined where they were not read. */
+  /** The groups of the user as the text of a JSON array; undefined if they were not read. */
   readonly groups: string | undefined;
 }
 
@@ -36,7 +42,10 @@ export interface UserRow {
   groups?: string | null;
 }
 
-/** The attributes of a user. A user that SCIM does not manage has the name and e-mail address of the upstream sign-in. */
+/**
+ * The attributes of a user. A user that SCIM does not manage has the name and e-mail address of the
+ * upstream sign-in.
+ */
 export const OWN_ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE jsonb_strip_nulls(jsonb_build_object(
   'displayName', u.name,
   'name', CASE WHEN coalesce(u.name, u.given_name, u.family_name) IS NOT NULL
@@ -44,31 +53,43 @@ export const OWN_ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE j
   'emails', CASE WHEN u.email IS NOT NULL THEN jsonb_build_array(
     jsonb_build_object('value', u.email, 'type', 'work', 'primary', true)) END
 )) END`;
-/** The display name of a user where other resources refer to it. */
+/** The display name of a user if other resources refer to it. */
 const NAME = `coalesce(m.name, m.user_name, m.email, m.id::text)`;
 const MANAGER = `{${ENTERPRISE_URN},manager}`;
 const MANAGER_VALUE = `u.attributes #>> '{${ENTERPRISE_URN},manager,value}'`;
-/** Finds the manager among the users of the organization. A manager id of another service matches no user. */
+/**
+ * Finds the manager among the users of the organization. A manager id of another service matches no
+ * user.
+ */
 const THEIR_MANAGER = `FROM users m WHERE m.org_id = u.org_id
   AND m.id = CASE WHEN ${MANAGER_VALUE} ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN (${MANAGER_VALUE})::uuid END`;
-/** The name of the manager; NULL where the manager is not a user of the organization. */
+/** The name of the manager; NULL if the manager is not a user of the organization. */
 const MANAGER_NAME = `(SELECT ${NAME} ${THEIR_MANAGER})`;
 /** The attributes with the address and name of the manager (RFC 7643 §4.3). */
 export const SHOWN_ATTRIBUTES = `CASE WHEN ${MANAGER_VALUE} IS NULL THEN ${OWN_ATTRIBUTES} ELSE jsonb_set(
   u.attributes, '${MANAGER}', (u.attributes #> '${MANAGER}') - '$ref' || coalesce(
     (SELECT jsonb_build_object('$ref', '../Users/' || m.id, 'displayName', ${NAME}) ${THEIR_MANAGER}), '{}')
 ) END`;
-/** The userName, as its unique index has it. A twin has its id there, because a record may have its address as userName. */
+/**
+ * The userName, as its unique index has it. A twin has its id there, because a record may have its
+ * address as userName.
+ */
 export const UNIQUE_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
 /** The userName. A user that SCIM does not manage has the e-mail address instead. */
 const USER_NAME = `CASE WHEN u.scim_managed THEN ${UNIQUE_NAME} ELSE coalesce(u.email, u.id::text) END`;
-/** The condition of users that lists and filters show: no twins of records. The subquery is computed once for each statement. */
+/**
+ * The condition of users that lists and filters show: no twins of records. The subquery is computed
+ * once for each statement.
+ */
 export const LISTED_USERS = `u.id NOT IN (SELECT t.user_id FROM record_ties t WHERE t.org_id = $1 AND t.kind = 'twin')`;
 /** The groups of a user in the form of {@link DirectoryUser}. */
 export const GROUPS = `(SELECT json_agg(json_build_object('value', g.id, '$ref', '../Groups/' || g.id, 'display', g.display_name,
     'type', 'direct') ORDER BY g.id)::text
   FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.user_id = u.id)`;
-/** The tag of {@link DirectoryUser} as SQL, for filters: the version of the row, and a digest of groups and manager. */
+/**
+ * The tag of {@link DirectoryUser} as SQL, for filters: the version of the row, and a digest of
+ * groups and manager.
+ */
 export const TAG = `(u.version || coalesce('-' || left(encode(sha256(convert_to(nullif(concat(
   ${GROUPS}, CASE WHEN ${MANAGER_NAME} IS NOT NULL THEN (${SHOWN_ATTRIBUTES})::text END), ''), 'UTF8')), 'hex'), 16), ''))`;
 /** The columns of a user `u` that are never long; {@link COLUMNS} has all columns. */
@@ -92,10 +113,15 @@ export function directoryUser(row: UserRow, withGroups: boolean): DirectoryUser 
   };
 }
 
-/** The beginning of a manager's address. No other text contains it, because quotes within a text are escaped. */
+/**
+ * The beginning of a manager's address. No other text contains it, because quotes within a text are
+ * escaped.
+ */
 const MANAGER_ADDRESS = '"$ref": "../Users/';
 
-/** Derives the tag. The names of groups and of the manager change without a new version of the row. */
+/**
+ * Derives the tag. The names of groups and of the manager change without a new version of the row.
+ */
 function tagOf({ version, groups, attributes }: UserRow): string {
   const others = (groups ?? '') + (attributes.includes(MANAGER_ADDRESS) ? attributes : '');
   return others === '' ? version : `${version}-${hash('sha256', others).slice(0, 16)}`;

@@ -53,7 +53,10 @@ interface KnownRow extends UserRow {
 
 const KNOWN = `${COLUMNS}, ${GROUPS} AS groups, u.is_org_admin, u.scim_managed, u.taken_over_at IS NOT NULL AS is_taken_over`;
 
-/** A part of the text of attributes with a manager, whose name and address are found by reading the user again. */
+/**
+ * A part of the text of attributes with a manager, whose name and address are found by reading the
+ * user again.
+ */
 const MANAGER_KEY = '"manager": ';
 
 /** Finds a user with all attributes and groups. */
@@ -93,12 +96,13 @@ export async function lockKnownUser(
 }
 
 /**
- * Adds a user with the audit row in one statement, which locks the directory itself, if no other user is concerned: none signs in
- * with an address that the new one names, none has the userName, and nothing of a removed user is lifted.
+ * Adds a user with the audit row in one statement, which locks the directory itself, if no other
+ * user is concerned: none signs in with an address that the new one names, none has the userName,
+ * and nothing of a removed user is lifted.
  *
  * @param manager the data source's own: the statement stands alone
  * @param named the addresses that the new user names
- * @returns undefined where another user is concerned: nothing has changed
+ * @returns undefined if another user is concerned: nothing has changed
  */
 export async function insertUnclaimedUser(
   manager: EntityManager,
@@ -129,8 +133,9 @@ export async function insertUnclaimedUser(
 }
 
 /**
- * Adds a user with the audit row, in one statement, under the lock of the directory. It lifts the tombstones of the addresses of the
- * user, and those of identities that were removed with the same userName or externalId.
+ * Adds a user with the audit row, in one statement, under the lock of the directory. It lifts the
+ * tombstones of the addresses of the user, and those of identities that were removed with the same
+ * userName or externalId.
  *
  * @param addresses the addresses that the user has
  * @throws DomainError uniqueness when another user of the organization has the userName
@@ -172,10 +177,10 @@ export async function insertDirectoryUser(
 }
 
 /**
- * Changes a user that is still of the version that was read, with the audit row, in one statement. SCIM manages the user from
- * then on: of a member who signed in before, the change is a take-over.
+ * Changes a user that is still of the version that was read, with the audit row, in one statement.
+ * SCIM manages the user from then on: of a member who signed in before, the change is a take-over.
  *
- * @param audited more details of the audit row; false where the caller writes the row
+ * @param audited more details of the audit row; false if the caller writes the row
  * @returns undefined when the user is of another version, or gone
  * @throws DomainError uniqueness for the userName
  */

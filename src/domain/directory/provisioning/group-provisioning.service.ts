@@ -26,9 +26,9 @@ export type MembershipChange =
 /** The state of a group after a write, and the changes of its members in their order. */
 export interface NextGroup extends GroupState {
   readonly members: readonly MembershipChange[];
-  /** True where the write asks for more than to add members: then unknown members fail nothing. */
+  /** True if the write asks for more than to add members: then unknown members fail nothing. */
   readonly asksMore?: boolean;
-  /** True where the write removes members: then no member that cannot be added fails it. */
+  /** True if the write removes members: then no member that cannot be added fails it. */
   readonly endsAccess?: boolean;
   /** The error of the write unless it ends a membership. */
   readonly unlessEnded?: DomainError;
@@ -36,8 +36,8 @@ export interface NextGroup extends GroupState {
 }
 
 /**
- * Changes the groups of an organization for its identity provider. Each change runs in one transaction under the lock of the
- * group. No change loads the members of a group.
+ * Changes the groups of an organization for its identity provider. Each change runs in one
+ * transaction under the lock of the group. No change loads the members of a group.
  */
 @Injectable()
 export class GroupProvisioning {
@@ -46,7 +46,10 @@ export class GroupProvisioning {
     private readonly memberships: MembershipsRepository,
   ) {}
 
-  /** @throws DomainError uniqueness; invalid_value where no member is a user of the organization, or one is a group */
+  /**
+   * @throws DomainError uniqueness; invalid_value if no member is a user of the organization, or
+   * one is a group
+   */
   create(actor: ScimActor, next: NextGroup): Promise<DirectoryGroup> {
     return this.tenantWork.transact(actor.orgId, async (tx) => {
       const made = await insertGroup(tx, actor, next);
@@ -112,7 +115,10 @@ export class GroupProvisioning {
     return group;
   }
 
-  /** Applies changes of members in their order. @returns the number of memberships that began or ended, and what was left out */
+  /**
+   * Applies changes of members in their order. @returns the number of memberships that began or
+   * ended, and what was left out
+   */
   async #apply(
     tx: EntityManager,
     orgId: string,
@@ -141,7 +147,10 @@ export class GroupProvisioning {
     return { moved, leftOut };
   }
 
-  /** Removes all members of a group except some users, batch by batch. @returns the number of removed members */
+  /**
+   * Removes all members of a group except some users, batch by batch. @returns the number of
+   * removed members
+   */
   async #removeAll(
     tx: EntityManager,
     groupId: string,
@@ -158,10 +167,11 @@ export class GroupProvisioning {
   }
 
   /**
-   * Locks the users that the changes add to the group against removal. Identity providers name users who were deleted meanwhile:
-   * the rest of the write is done all the same.
+   * Locks the users that the changes add to the group against removal. Identity providers name
+   * users who were deleted meanwhile: the rest of the write is done all the same.
    *
-   * @throws DomainError invalid_value where a write names no user of the organization and asks for nothing else, or names a group
+   * @throws DomainError invalid_value if a write names no user of the organization and asks for
+   *   nothing else, or names a group
    */
   async #knownUsers(tx: EntityManager, orgId: string, next: NextGroup): Promise<KnownUsers> {
     const { members, asksMore = false, endsAccess = false } = next;

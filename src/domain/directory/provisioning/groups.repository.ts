@@ -34,11 +34,17 @@ export interface GroupRow {
   updated_at: Date;
 }
 
-/** Counts changes of members without a write of the group `g`: a member was deleted or got another name. */
+/**
+ * Counts changes of members without a write of the group `g`: a member was deleted or got another
+ * name.
+ */
 export const MEMBER_VERSION =
   '(SELECT v.version FROM group_member_versions v WHERE v.group_id = g.id)';
 
-/** The time of the last change of the group `g`, also of a change of members without a write of the group. */
+/**
+ * The time of the last change of the group `g`, also of a change of members without a write of the
+ * group.
+ */
 export const LAST_MODIFIED = `greatest(g.updated_at,
   (SELECT v.changed_at FROM group_member_versions v WHERE v.group_id = g.id))`;
 
@@ -103,7 +109,8 @@ export async function insertGroup(
 }
 
 /**
- * Changes a group, whose row the caller has locked, and writes the audit row. A change of members alone counts as a change.
+ * Changes a group, whose row the caller has locked, and writes the audit row. A change of members
+ * alone counts as a change.
  *
  * @param audited more details of the audit row
  * @throws DomainError uniqueness

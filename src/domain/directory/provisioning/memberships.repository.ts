@@ -18,8 +18,8 @@ const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 @Injectable()
 export class MembershipsRepository {
   /**
-   * Locks users of the organization against removal until the transaction ends, before a change touches a membership. Every
-   * caller that locks several users does so in the order of their ids.
+   * Locks users of the organization against removal until the transaction ends, before a change
+   * touches a membership. Every caller that locks several users does so in the order of their ids.
    *
    * @returns the ids that belong to users of the organization
    */
@@ -35,7 +35,8 @@ export class MembershipsRepository {
   }
 
   /**
-   * Adds users of the organization to a group; members stay members. The caller has locked the users.
+   * Adds users of the organization to a group; members stay members. The caller has locked the
+   * users.
    *
    * @returns the number of users that were no members
    */
@@ -56,7 +57,10 @@ export class MembershipsRepository {
     return Number(row?.n);
   }
 
-  /** Removes users from a group and ignores users that are no members. @returns the number of removed members */
+  /**
+   * Removes users from a group and ignores users that are no members. @returns the number of
+   * removed members
+   */
   async remove(tx: EntityManager, groupId: string, userIds: readonly string[]): Promise<number> {
     const [row] = await sql<{ n: string }>(tx)`
       WITH gone AS (
@@ -67,11 +71,13 @@ export class MembershipsRepository {
   }
 
   /**
-   * Removes at most {@link MOST_TAKEN} members of a group, except some users: no statement grows with the size of a group. The
-   * caller has locked the group, so that no member is added between two calls.
+   * Removes at most {@link MOST_TAKEN} members of a group, except some users: no statement grows
+   * with the size of a group. The caller has locked the group, so that no member is added between
+   * two calls.
    *
    * @param after the `last` of the previous call
-   * @returns the number of removed members, and the last member of the batch; undefined when no member follows
+   * @returns the number of removed members, and the last member of the batch; undefined when no
+   *   member follows
    */
   async removeBatch(
     tx: EntityManager,
@@ -101,7 +107,8 @@ export class MembershipsRepository {
   }
 
   /**
-   * Lists members of a group in the order of their ids, one batch at a time: no process holds 100,000 members.
+   * Lists members of a group in the order of their ids, one batch at a time: no process holds
+   * 100,000 members.
    *
    * @param after the id of the last member of the previous batch
    */

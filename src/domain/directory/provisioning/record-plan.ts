@@ -19,16 +19,19 @@ export interface CreationPlan<Holder extends Other> {
   readonly takesOver: Holder | undefined;
   /** The members who become twins of the record. */
   readonly twins: readonly Holder[];
-  /** The record that loses the address, because it has it by mail alone, and no binding and no key. */
+  /**
+   * The record that loses the address, because it has it by mail alone, and no binding and no key.
+   */
   readonly moves: Holder | undefined;
   /** The record that keeps the address: the new one is linked to it. */
   readonly links: Holder | undefined;
 }
 
 /**
- * Decides what a POST does to the users who sign in with its addresses. A member who signed in is taken over, the first fit in the order
- * of the addresses; a twin only by the userName. Every other such member becomes a twin. Another record that signs in with the userName
- * loses it, or is linked.
+ * Decides what a POST does to the users who sign in with its addresses. A member who signed in is
+ * taken over, the first fit in the order of the addresses; a twin only by the userName. Every other
+ * such member becomes a twin. Another record that signs in with the userName loses it, or is
+ * linked.
  *
  * @param has the addresses of the new record
  */
@@ -61,7 +64,9 @@ export function addressesBeyond(
   return has.flatMap(({ address }) => (known.has(address) ? [] : address));
 }
 
-/** Tells whether a state names an address anywhere: in its userName, or in an e-mail of any type. */
+/**
+ * Tells whether a state names an address anywhere: in its userName, or in an e-mail of any type.
+ */
 export function namesAddress(
   state: Pick<UserState, 'userName' | 'attributes'>,
   address: string,

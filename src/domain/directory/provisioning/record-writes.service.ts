@@ -42,8 +42,9 @@ import { leftOutDetails, scimOperation, type ScimActor } from './scim-operation.
 type Details = Readonly<Record<string, unknown>>;
 
 /**
- * The writes of an identity provider that change who a record is: its addresses, its `active`, and its ties to members who signed in
- * first. Each method runs in a transaction that has locked the directory of the organization.
+ * The writes of an identity provider that change who a record is: its addresses, its `active`, and
+ * its ties to members who signed in first. Each method runs in a transaction that has locked the
+ * directory of the organization.
  */
 @Injectable()
 export class RecordWrites {
@@ -99,7 +100,8 @@ export class RecordWrites {
   ): Promise<DirectoryUser | undefined> {
     const seen = await findKnownUser(tx, actor.orgId, id);
     if (!seen) return undefined;
-    // Addresses and `active` do not change under the lock of the directory: what they reach is final, and is locked at once.
+    // Addresses and `active` do not change under the lock of the directory: what they reach is
+    // final, and is locked at once.
     const planned = compute(seen);
     const twins = await this.#newTwins(tx, actor, seen, planned);
     const reached = await this.#reachedBy(tx, seen, planned);
@@ -148,7 +150,10 @@ export class RecordWrites {
     return (await this.ends.reach(tx, id, 'deactivate')).map((each) => each.id);
   }
 
-  /** Finds the users that a change of `active` reaches, and the twins of a record that stays inactive. */
+  /**
+   * Finds the users that a change of `active` reaches, and the twins of a record that stays
+   * inactive.
+   */
   async #reachedBy(tx: EntityManager, seen: KnownUser, planned: NextUser): Promise<string[]> {
     if (planned.active && !seen.active) return this.ends.revived(tx, seen.id);
     return planned.active ? [] : this.#reached(tx, seen.id);
@@ -170,7 +175,10 @@ export class RecordWrites {
     return holders.filter((holder) => !holder.scimManaged && holder.id !== seen.id);
   }
 
-  /** Inserts a record that takes no member over. Where another user signs in with its address, it has none. */
+  /**
+   * Inserts a record that takes no member over. If another user signs in with its address, it has
+   * none.
+   */
   #insert(
     tx: EntityManager,
     actor: ScimActor,
@@ -198,7 +206,10 @@ export class RecordWrites {
     this.#security.warn({ userId: id, orgId, email }, 'an address moved to another record');
   }
 
-  /** Takes a member over: the record gets the id, keys, sessions and address of the member. It never activates. */
+  /**
+   * Takes a member over: the record gets the id, keys, sessions and address of the member. It never
+   * activates.
+   */
   async #takeOver(
     tx: EntityManager,
     actor: ScimActor,
@@ -225,7 +236,10 @@ export class RecordWrites {
     );
   }
 
-  /** Changes a locked user. A new address ends the access under the old one; `active` ends or restores access. */
+  /**
+   * Changes a locked user. A new address ends the access under the old one; `active` ends or
+   * restores access.
+   */
   async #changeTo(
     tx: EntityManager,
     actor: ScimActor,
@@ -263,8 +277,9 @@ export class RecordWrites {
   }
 
   /**
-   * Decides the address and `active` of the next state. A member who was taken over keeps the address while the record names it
-   * anywhere. An address of another user, or one that is withheld or parted, becomes none of this user. A take-over never activates.
+   * Decides the address and `active` of the next state. A member who was taken over keeps the
+   * address while the record names it anywhere. An address of another user, or one that is withheld
+   * or parted, becomes none of this user. A take-over never activates.
    */
   async #settled(tx: EntityManager, current: KnownUser, asked: NextUser): Promise<NextUser> {
     const { id, orgId, email, scimManaged, isTakenOver } = current;
@@ -329,7 +344,8 @@ export class RecordWrites {
   }
 
   /**
-   * Lifts the tombstones of the addresses that the user newly has, and bars all addresses of an inactive user who loses one.
+   * Lifts the tombstones of the addresses that the user newly has, and bars all addresses of an
+   * inactive user who loses one.
    *
    * @returns details of the audit row
    */
@@ -361,7 +377,7 @@ export class RecordWrites {
     };
   }
 
-  /** Ends or restores access, also that of twins. @returns false where nothing changed */
+  /** Ends or restores access, also that of twins. @returns false if nothing changed */
   async #applyActive(
     tx: EntityManager,
     actor: ScimActor,

@@ -18,15 +18,21 @@ import { addressesIn, isSame } from './record-plan.js';
 import { RecordWrites } from './record-writes.service.js';
 import { leftOutDetails, type ScimActor } from './scim-operation.js';
 
-/** Derives the state of a user after a write, or throws. It runs again when another request changed the user first. */
+/**
+ * Derives the state of a user after a write, or throws. It runs again when another request changed
+ * the user first.
+ */
 type ComputeUser = (current: DirectoryUser) => NextUser;
 
-/** The number of attempts to change a user without a lock while other requests change the same user. */
+/**
+ * The number of attempts to change a user without a lock while other requests change the same user.
+ */
 const MOST_TRIES = 3;
 
 /**
- * Changes the users of an organization for its identity provider. What ends the access of a user ends it in the transaction of
- * the change, before the response: sessions, grants, codes, tokens and certificates.
+ * Changes the users of an organization for its identity provider. What ends the access of a user
+ * ends it in the transaction of the change, before the response: sessions, grants, codes, tokens
+ * and certificates.
  */
 @Injectable()
 export class UserProvisioning {
@@ -37,10 +43,10 @@ export class UserProvisioning {
   ) {}
 
   /**
-   * Creates a user, or takes over the member who signs in with an address of the user. One statement does it where no other user is
-   * concerned, which is nearly always.
+   * Creates a user, or takes over the member who signs in with an address of the user. One
+   * statement does it if no other user is concerned, which is nearly always.
    *
-   * @param id the id of the new user, where a bulk request has promised it to another operation
+   * @param id the id of the new user, if a bulk request has promised it to another operation
    * @throws DomainError uniqueness
    */
   async create(actor: ScimActor, user: NextUser, id?: string): Promise<DirectoryUser> {
@@ -62,8 +68,9 @@ export class UserProvisioning {
   }
 
   /**
-   * Changes a user: in one statement where only plain attributes change, otherwise under the lock of the directory. A write that changes
-   * nothing makes no new version and no audit row. The first change of a member who signed in takes the member over.
+   * Changes a user: in one statement if only plain attributes change, otherwise under the lock of
+   * the directory. A write that changes nothing makes no new version and no audit row. The first
+   * change of a member who signed in takes the member over.
    *
    * @param compute derives the state after the write, or throws
    * @throws DomainError not_found, uniqueness
@@ -98,7 +105,10 @@ export class UserProvisioning {
     });
   }
 
-  /** @returns undefined where the user concerns another user, or where the statement lost a race: a transaction decides */
+  /**
+   * @returns undefined if the user concerns another user, or if the statement lost a race: a
+   * transaction decides
+   */
   async #createUnclaimed(
     manager: EntityManager,
     actor: ScimActor,
@@ -113,7 +123,10 @@ export class UserProvisioning {
     }
   }
 
-  /** @returns undefined where more than plain attributes changes, or where other requests change the same user too often */
+  /**
+   * @returns undefined if more than plain attributes changes, or if other requests change the same
+   * user too often
+   */
   async #changeAttributes(
     manager: EntityManager,
     actor: ScimActor,
@@ -133,7 +146,10 @@ export class UserProvisioning {
     return undefined;
   }
 
-  /** Reads an unchanged user again under the lock of the row: another request may be undoing the same change now. */
+  /**
+   * Reads an unchanged user again under the lock of the row: another request may be undoing the
+   * same change now.
+   */
   #unchanged(
     manager: EntityManager,
     { orgId }: ScimActor,
@@ -148,7 +164,10 @@ export class UserProvisioning {
   }
 }
 
-/** Tells whether a write changes more than plain attributes: `active`, an address, or a name by which a removed identity comes back. */
+/**
+ * Tells whether a write changes more than plain attributes: `active`, an address, or a name by
+ * which a removed identity comes back.
+ */
 function isOfAccess(current: DirectoryUser, next: NextUser): boolean {
   const keys = ['active', 'email', 'userName', 'externalId'] as const;
   if (keys.some((key) => current[key] !== next[key])) return true;

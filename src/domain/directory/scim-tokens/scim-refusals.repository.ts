@@ -35,8 +35,10 @@ export interface RefusedActor {
 }
 
 /**
- * Counts refusals. The first one of a token, resource and reason in an hour makes an audit event, whose count has those that came
- * since the event before it. Ids that name nothing of the organization count as one, because a client can make up any number. Of many concurrent refusals one makes the event: the row is locked by the upsert.
+ * Counts refusals. The first one of a token, resource and reason in an hour makes an audit event,
+ * whose count has those that came since the event before it. Ids that name nothing of the
+ * organization count as one, because a client can make up any number. Of many concurrent refusals
+ * one makes the event: the row is locked by the upsert.
  *
  * @returns the refusals with an event
  */

@@ -12,14 +12,20 @@ import {
 /** The most characters of a detail. */
 const LONGEST_DETAIL = 256;
 
-/** Records the writes of identity providers that were refused, for the audit log, the alerts and the page of the SCIM tokens. */
+/**
+ * Records the writes of identity providers that were refused, for the audit log, the alerts and the
+ * page of the SCIM tokens.
+ */
 @Injectable()
 export class ScimRefusals {
   readonly #security = new Logger('security');
 
   constructor(private readonly tenantWork: TenantWork) {}
 
-  /** Records refusals after the write. A failure to record is logged, because the client gets the answer to its write all the same. */
+  /**
+   * Records refusals after the write. A failure to record is logged, because the client gets the
+   * answer to its write all the same.
+   */
   async record(actor: RefusedActor, refusals: readonly ScimRefusal[]): Promise<void> {
     if (refusals.length === 0) return;
     const { orgId, tokenId } = actor;

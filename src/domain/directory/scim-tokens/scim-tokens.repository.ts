@@ -124,8 +124,9 @@ export async function findTokenRotation(
 }
 
 /**
- * Revokes a token of an organization at once. One statement, so that of two admins who revoke one token, one gets the token.
- * Undefined for a revoked or expired token, and for a token of another organization.
+ * Revokes a token of an organization at once. One statement, so that of two admins who revoke one
+ * token, one gets the token. Undefined for a revoked or expired token, and for a token of another
+ * organization.
  */
 export async function revokeScimToken(
   tx: EntityManager,
@@ -140,8 +141,8 @@ export async function revokeScimToken(
 }
 
 /**
- * Finds a valid token by its hash. Records the use of the token at most once a minute, and skips the record when another
- * request holds the row. The caller runs it outside any transaction.
+ * Finds a valid token by its hash. Records the use of the token at most once a minute, and skips
+ * the record when another request holds the row. The caller runs it outside any transaction.
  */
 export async function authenticateScimToken(
   tx: EntityManager,

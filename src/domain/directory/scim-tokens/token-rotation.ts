@@ -1,8 +1,8 @@
 import type { TokenRotation } from './scim-tokens.repository.js';
 
 /**
- * A step of a rotation. `make`: no valid token replaces the old one. `wait`: the identity provider did not use the new token yet.
- * `end`: it did. `done`: the old token has ended.
+ * A step of a rotation. `make`: no valid token replaces the old one. `wait`: the identity provider
+ * did not use the new token yet. `end`: it did. `done`: the old token has ended.
  */
 export type RotationStep = 'make' | 'wait' | 'end' | 'done';
 

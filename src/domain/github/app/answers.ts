@@ -32,7 +32,7 @@ type InstallationJson = z.output<typeof INSTALLATION>;
 /** A page of a list. */
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** The number of all items, where GitHub states it. */
+  /** The number of all items, if GitHub states it. */
   readonly total?: number | undefined;
 }
 
@@ -67,7 +67,7 @@ export interface GitHubInstallation {
   readonly isOfUser: boolean;
   readonly repositorySelection: 'all' | 'selected';
   readonly suspended: boolean;
-  /** The time of its last change at GitHub; undefined where GitHub did not state it. */
+  /** The time of its last change at GitHub; undefined if GitHub did not state it. */
   readonly changedAt: Date | undefined;
 }
 

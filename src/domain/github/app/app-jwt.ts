@@ -3,13 +3,19 @@ import { SignJWT } from 'jose';
 import type { Clock } from '#platform/clock/clock.js';
 import type { GitHubSettings } from '#platform/config/config.js';
 
-/** In seconds. GitHub refuses a JWT that is valid for more than 10 minutes after GitHub's own time. */
+/**
+ * In seconds. GitHub refuses a JWT that is valid for more than 10 minutes after GitHub's own time.
+ */
 const LIFETIME = 570;
-/** In seconds. The JWT begins in the past, because GitHub refuses one that begins after its own time. */
+/**
+ * In seconds. The JWT begins in the past, because GitHub refuses one that begins after its own
+ * time.
+ */
 const DRIFT = 30;
 
 /**
- * Makes the function that signs a JWT of the GitHub App (RS256, at most 10 minutes from beginning to end).
+ * Makes the function that signs a JWT of the GitHub App (RS256, at most 10 minutes from beginning
+ * to end).
  *
  * @throws Error if the key of the App is no private key
  */

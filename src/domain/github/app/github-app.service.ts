@@ -26,7 +26,9 @@ export interface MintedToken {
   readonly repositories: readonly string[] | null;
 }
 
-/** The user authorization of an admin, as the callback brings it (RFC 6749 §4.1.3, RFC 7636 §4.5). */
+/**
+ * The user authorization of an admin, as the callback brings it (RFC 6749 §4.1.3, RFC 7636 §4.5).
+ */
 export interface UserCode {
   readonly code: string;
   readonly codeVerifier: string;
@@ -36,7 +38,10 @@ export interface UserCode {
 /** The injection token of another time limit for GitHub's responses, in seconds. */
 export const GITHUB_ANSWER_TIMEOUT = Symbol('GitHubAnswerTimeout');
 
-/** The GitHub App: its requests to GitHub, each with a time limit. Without SVC_GITHUB_APP_ID every method is refused. */
+/**
+ * The GitHub App: its requests to GitHub, each with a time limit. Without SVC_GITHUB_APP_ID every
+ * method is refused.
+ */
 @Injectable()
 export class GitHubApp implements OnApplicationShutdown {
   readonly #log = new Logger('github');
@@ -60,7 +65,7 @@ export class GitHubApp implements OnApplicationShutdown {
     await this.#http?.close();
   }
 
-  /** The settings of the App; undefined where none is configured. */
+  /** The settings of the App; undefined if none is configured. */
   get configured(): GitHubSettings | undefined {
     return this.#settings;
   }
@@ -123,8 +128,8 @@ export class GitHubApp implements OnApplicationShutdown {
   }
 
   /**
-   * Exchanges the code of a user authorization, reads the installations that the user administers, and revokes the token of the
-   * user, which is never stored.
+   * Exchanges the code of a user authorization, reads the installations that the user administers,
+   * and revokes the token of the user, which is never stored.
    *
    * @throws DomainError sign_in_failed for a code that GitHub refuses; github_unavailable
    */
@@ -193,7 +198,10 @@ export class GitHubApp implements OnApplicationShutdown {
   }
 }
 
-/** Tells whether an address of the API is one of GitHub's own, and not of a server that the operator runs. */
+/**
+ * Tells whether an address of the API is one of GitHub's own, and not of a server that the operator
+ * runs.
+ */
 function isGitHub(apiUrl: string): boolean {
   const { hostname } = new URL(apiUrl);
   return hostname === 'api.github.com' || hostname.endsWith('.ghe.com');

@@ -1,12 +1,15 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** An answer of GitHub that is no success. It has neither the text of the answer nor any header of the request. */
+/**
+ * An answer of GitHub that is no success. It has neither the text of the answer nor any header of
+ * the request.
+ */
 export class GitHubFailure extends Error {
   override readonly name = 'GitHubFailure';
 
   /**
    * @param reason a guess at the cause by the headers and the message of the answer
-   * @param retryAfter seconds, where GitHub stated them
+   * @param retryAfter seconds, if GitHub stated them
    */
   constructor(
     readonly request: string,
@@ -24,7 +27,10 @@ export type FailureReason = 'rate-limited' | 'suspended' | 'repositories' | 'oth
 /** The longest wait that a client is told, in seconds: an hour, as GitHub's limits last. */
 const LONGEST_WAIT = 3600;
 
-/** Reads the failure of an answer. GitHub answers 403 to a suspended installation and to a rate limit alike. */
+/**
+ * Reads the failure of an answer. GitHub answers 403 to a suspended installation and to a rate
+ * limit alike.
+ */
 export function failureOf(
   request: string,
   { status, headers }: Pick<Response, 'status' | 'headers'>,
@@ -47,7 +53,10 @@ export function failureOf(
   return new GitHubFailure(request, status, isOfRepositories ? 'repositories' : 'other');
 }
 
-/** Reads the seconds to wait, as the answer or the reset of the limit states them; undefined where neither is a number. */
+/**
+ * Reads the seconds to wait, as the answer or the reset of the limit states them; undefined if
+ * neither is a number.
+ */
 function waitOf(headers: Headers, now: number): number | undefined {
   const after = Number(headers.get('retry-after') ?? Number.NaN);
   const reset = Number(headers.get('x-ratelimit-reset') ?? Number.NaN) - Math.floor(now / 1000);
@@ -55,7 +64,10 @@ function waitOf(headers: Headers, now: number): number | undefined {
   return Number.isFinite(wait) ? Math.min(Math.max(1, Math.ceil(wait)), LONGEST_WAIT) : undefined;
 }
 
-/** Returns the error for a request that GitHub did not answer as it should. The failure is the cause, which only the log has. */
+/**
+ * Returns the error for a request that GitHub did not answer as it should. The failure is the
+ * cause, which only the log has.
+ */
 export function githubUnavailable(cause: unknown): DomainError {
   const retryAfter = cause instanceof GitHubFailure ? cause.retryAfter : undefined;
   const isLimited = cause instanceof GitHubFailure && cause.reason === 'rate-limited';

@@ -45,7 +45,10 @@ export async function sendToGitHub(
   throw failureOf(name, response, await response.text(), clock.milliseconds());
 }
 
-/** Reads the JSON of an answer in the shape of a schema. @throws Error that does not quote the answer */
+/**
+ * Reads the JSON of an answer in the shape of a schema. @throws Error that does not quote the
+ * answer
+ */
 export async function readAnswer<T>(
   response: Response,
   schema: z.ZodType<T>,

@@ -25,11 +25,13 @@ const PAGE = 100;
 const MOST_PAGES = 20;
 
 /**
- * Reads the installations of the App that a GitHub user sees, and which of them the user administers: one of the own account, or
- * of an organization that the user owns. A collaborator of one repository sees the installation too, and could otherwise take over
- * the repositories of the whole account.
+ * Reads the installations of the App that a GitHub user sees, and which of them the user
+ * administers: one of the own account, or of an organization that the user owns. A collaborator of
+ * one repository sees the installation too, and could otherwise take over the repositories of the
+ * whole account.
  *
- * @param isGitHub true where GitHub itself answers, which has every path: only another server of the API may lack one
+ * @param isGitHub true if GitHub itself answers, which has every path: only another server of the
+ *   API may lack one
  */
 export async function administeredBy(
   ask: AskAsUser,
@@ -55,7 +57,10 @@ async function ownId(ask: AskAsUser): Promise<number> {
   return (await readAnswer(await ask('/user', 'GET /user'), GITHUB_USER, 'GET /user')).id;
 }
 
-/** Returns the ids of the organizations that the user owns. A GitHub App without `Members: read` is told none. */
+/**
+ * Returns the ids of the organizations that the user owns. A GitHub App without `Members: read` is
+ * told none.
+ */
 async function ownedOrganizations(ask: AskAsUser): Promise<ReadonlySet<number>> {
   try {
     const memberships = await pagesOf(ask, '/user/memberships/orgs', MEMBERSHIPS);
@@ -69,7 +74,10 @@ async function ownedOrganizations(ask: AskAsUser): Promise<ReadonlySet<number>> 
   }
 }
 
-/** Returns undefined where a server of the API does not have a path at all. A 404 of GitHub itself proves nothing. */
+/**
+ * Returns undefined if a server of the API does not have a path at all. A 404 of GitHub itself
+ * proves nothing.
+ */
 async function whereOffered<T>(read: () => Promise<T>, isGitHub: boolean): Promise<T | undefined> {
   try {
     return await read();
@@ -80,8 +88,8 @@ async function whereOffered<T>(read: () => Promise<T>, isGitHub: boolean): Promi
 }
 
 /**
- * Reads all pages of a list. GitHub names the next page in `Link`; a server that does not is read until a page is not full and the
- * stated total is reached.
+ * Reads all pages of a list. GitHub names the next page in `Link`; a server that does not is read
+ * until a page is not full and the stated total is reached.
  */
 async function pagesOf<Item>(
   ask: AskAsUser,

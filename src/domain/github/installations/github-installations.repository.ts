@@ -34,8 +34,8 @@ export async function listInstallations(
 }
 
 /**
- * Links an installation to an organization, unless it belongs to another one. Of two organizations that link it at once, the first
- * one gets it. A repeated link brings the row up to date.
+ * Links an installation to an organization, unless it belongs to another one. Of two organizations
+ * that link it at once, the first one gets it. A repeated link brings the row up to date.
  *
  * @returns false for an installation of another organization
  */
@@ -62,14 +62,15 @@ export interface InstallationChange {
   readonly repositorySelection: 'all' | 'selected';
   /** Undefined: the event says nothing about it. */
   readonly suspended: boolean | undefined;
-  /** GitHub's time of the change; undefined where the event has none. */
+  /** GitHub's time of the change; undefined if the event has none. */
   readonly changedAt: Date | undefined;
 }
 
 /**
- * Changes a linked installation, unless a later change is known already: deliveries may come in any order.
+ * Changes a linked installation, unless a later change is known already: deliveries may come in any
+ * order.
  *
- * @returns the organization; undefined where nothing changes
+ * @returns the organization; undefined if nothing changes
  */
 export async function changeInstallation(
   tx: EntityManager,
@@ -97,9 +98,10 @@ export async function renameOwner(
 }
 
 /**
- * Removes an installation, of one organization or of any. An issuance that holds the row ends first; a later one finds none.
+ * Removes an installation, of one organization or of any. An issuance that holds the row ends
+ * first; a later one finds none.
  *
- * @returns the removed installation; undefined where there is none
+ * @returns the removed installation; undefined if there is none
  */
 export async function removeInstallation(
   tx: EntityManager,

@@ -1,14 +1,20 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** Returns true where an admin lets the tokens of an organization open every repository of an installation. */
+/**
+ * Returns true if an admin lets the tokens of an organization open every repository of an
+ * installation.
+ */
 export async function allowsAllRepositories(tx: EntityManager, orgId: string): Promise<boolean> {
   const [row] = await sql<{ is_allowed: boolean }>(tx)`
     SELECT github_all_repositories AS is_allowed FROM organizations WHERE id = ${orgId}`;
   return row?.is_allowed ?? false;
 }
 
-/** Changes whether tokens may open every repository. Returns false where nothing changes. Rows of users are locked before. */
+/**
+ * Changes whether tokens may open every repository. Returns false if nothing changes. Rows of users
+ * are locked before.
+ */
 export async function setAllRepositories(
   tx: EntityManager,
   orgId: string,

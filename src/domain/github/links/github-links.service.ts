@@ -61,7 +61,8 @@ export class GitHubLinks {
   ) {}
 
   /**
-   * Begins a link: returns the page of GitHub on which the admin authorizes the App. The state is bound to the session of the admin.
+   * Begins a link: returns the page of GitHub on which the admin authorizes the App. The state is
+   * bound to the session of the admin.
    *
    * @throws DomainError github_not_configured
    */
@@ -87,8 +88,9 @@ export class GitHubLinks {
   /**
    * Completes a link: the admin has proved at GitHub to administer the installation.
    *
-   * @throws DomainError invalid_state, sign_in_failed, sign_in_refused, not_found, invalid_request, github_unavailable,
-   *   installation_linked for an installation of another organization, admin_required
+   * @throws DomainError invalid_state, sign_in_failed, sign_in_refused, not_found, invalid_request,
+   *   github_unavailable, installation_linked for an installation of another organization,
+   *   admin_required
    */
   async complete(
     admin: Admin,
@@ -137,8 +139,8 @@ export class GitHubLinks {
   }
 
   /**
-   * Changes whether tokens may open every repository of an installation. Without the right the tokens that do so are revoked at
-   * GitHub.
+   * Changes whether tokens may open every repository of an installation. Without the right the
+   * tokens that do so are revoked at GitHub.
    *
    * @returns the number of these tokens
    * @throws DomainError admin_required

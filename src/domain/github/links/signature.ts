@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto';
 import { equalInConstantTime } from '#platform/crypto/opaque-token.js';
 
 /**
- * Tells whether a webhook comes from GitHub: `X-Hub-Signature-256` is the HMAC-SHA256 of the raw body under the secret of the App.
- * The comparison takes the same time for every signature.
+ * Tells whether a webhook comes from GitHub: `X-Hub-Signature-256` is the HMAC-SHA256 of the raw
+ * body under the secret of the App. The comparison takes the same time for every signature.
  */
 export function isSignedBy(secret: string, body: Buffer, signature: string | undefined): boolean {
   const expected = `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`;

@@ -7,8 +7,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 const MAY_BE_VALID = fragment`expires_at > now()`;
 
 /**
- * Queues the tokens of a user or an installation that may still be valid, and returns their number. A token that GitHub was asked about
- * before keeps the time of its next try.
+ * Queues the tokens of a user or an installation that may still be valid, and returns their number.
+ * A token that GitHub was asked about before keeps the time of its next try.
  *
  * @param of a condition on the tokens
  */
@@ -58,7 +58,9 @@ export async function queueUnqueued(
   return found.length;
 }
 
-/** Counts the tokens of a user, or of a session of the user, that {@link queueUsers} would queue. */
+/**
+ * Counts the tokens of a user, or of a session of the user, that {@link queueUsers} would queue.
+ */
 export async function countTokens(
   tx: EntityManager,
   userId: string,
@@ -81,7 +83,10 @@ export function queueInstallation(
   return queueTokens(tx, fragment`installation_id = ${installationId}`, cause);
 }
 
-/** Queues the tokens of an organization that open every repository of their installation. Returns their number. */
+/**
+ * Queues the tokens of an organization that open every repository of their installation. Returns
+ * their number.
+ */
 export function queueUnnamed(tx: EntityManager, orgId: string, revokedBy: string): Promise<number> {
   const cause = { reason: 'repositories must be named', revokedBy };
   return queueTokens(tx, fragment`org_id = ${orgId} AND repositories IS NULL`, cause);
@@ -92,7 +97,10 @@ export async function forgetInstallation(tx: EntityManager, installationId: numb
   await sql(tx)`DELETE FROM github_tokens WHERE installation_id = ${installationId}`;
 }
 
-/** Counts the tokens that {@link queueInstallation} would queue now, for each installation of an organization. */
+/**
+ * Counts the tokens that {@link queueInstallation} would queue now, for each installation of an
+ * organization.
+ */
 export async function countLiveTokens(
   tx: EntityManager,
   orgId: string,

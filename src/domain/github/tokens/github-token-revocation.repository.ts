@@ -15,14 +15,20 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { countTokens, queueUnqueued, queueUsers } from './ending-tokens.repository.js';
 import type { TokenRevoker } from './token-revoker.service.js';
 
-/** Queues the GitHub tokens of users whose access ends, in the transaction that ends it. {@link TokenRevoker} then tells GitHub. */
+/**
+ * Queues the GitHub tokens of users whose access ends, in the transaction that ends it.
+ * {@link TokenRevoker} then tells GitHub.
+ */
 export class GitHubTokenRevocation implements Revocable {
   readonly revocationOrder = 25;
   readonly revocationScopes = EVERY_SCOPE;
 
   constructor(private readonly revoker: Pick<TokenRevoker, 'wakeAfter'>) {}
 
-  /** Queues every token of some users. The end of the sessions has queued most of them already: this statement adds the cause. */
+  /**
+   * Queues every token of some users. The end of the sessions has queued most of them already: this
+   * statement adds the cause.
+   */
   async revoke(
     tx: EntityManager,
     users: readonly LockedUser[],
@@ -49,13 +55,18 @@ export class GitHubTokenRevocation implements Revocable {
     return { github_tokens: await countTokens(tx, id) };
   }
 
-  /** Looks at the queue once the removal of a key has committed: the end of its sessions has queued their tokens. */
+  /**
+   * Looks at the queue once the removal of a key has committed: the end of its sessions has queued
+   * their tokens.
+   */
   revokeOfKey(tx: EntityManager): Promise<RevokedCounts> {
     this.revoker.wakeAfter(tx);
     return Promise.resolve({});
   }
 
-  /** Counts the tokens of a user that no queue revokes yet, by the key that opened their session. */
+  /**
+   * Counts the tokens of a user that no queue revokes yet, by the key that opened their session.
+   */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; tokens: number }>(tx)`
       SELECT s.authenticator_id AS key_id, count(*)::int AS tokens

@@ -38,8 +38,9 @@ interface TokenRow extends OutcomeRow {
 }
 
 /**
- * A GitHub token. It hangs on a hardware-verified session of a user whose organization linked the installation, which is locked like
- * the session. The end of the session, where it is earlier than that of the token, is in the queue from the start.
+ * A GitHub token. It hangs on a hardware-verified session of a user whose organization linked the
+ * installation, which is locked like the session. The end of the session, if it is earlier than
+ * that of the token, is in the queue from the start.
  */
 export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, TokenRow>(
   {
@@ -51,7 +52,8 @@ export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, 
       permissions jsonb, org uuid, ${AUDIT_COLUMNS}`,
     goneIf: fragment`a.org_id IS DISTINCT FROM k.org`,
     computed: fragment`s.expires_at < k.ends AS is_cut`,
-    // A rule that an admin changes meanwhile holds: the row of the organization is locked like the installation.
+    // A rule that an admin changes meanwhile holds: the row of the organization is locked like the
+    // installation.
     issuedIf: (locks) => {
       const lock = fragment`FOR SHARE ${locks === 'skip' ? fragment`SKIP LOCKED` : fragment``}`;
       return fragment`EXISTS (
@@ -91,14 +93,19 @@ export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, 
   ({ ends }) => ({ expiresAt: new Date(ends) }),
 );
 
-/** Tells whether the organization of a user owns the domain of the user's address, before a token is minted. */
+/**
+ * Tells whether the organization of a user owns the domain of the user's address, before a token is
+ * minted.
+ */
 export async function ownsOwnDomain(tx: EntityManager, userId: string): Promise<boolean> {
   const [row] = await sql<{ is_own: boolean }>(tx)`
     SELECT is_own_address(org_id, email) AS is_own FROM users WHERE id = ${userId}`;
   return row?.is_own ?? false;
 }
 
-/** Queues a token that no user got: its user, session or installation ended while GitHub minted it. */
+/**
+ * Queues a token that no user got: its user, session or installation ended while GitHub minted it.
+ */
 export async function queueUndelivered(tx: EntityManager, token: SealedToken): Promise<void> {
   await sql(tx)`
     INSERT INTO github_tokens (id, installation_id, owner, user_id, org_id, session_id, sealed, repositories, permissions,

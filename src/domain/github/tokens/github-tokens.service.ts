@@ -47,15 +47,16 @@ export interface IssuedGitHubToken {
   readonly repositories: readonly string[] | null;
 }
 
-/** The error where the condition of the kind does not hold. */
+/** The error if the condition of the kind does not hold. */
 const WITHHELD = [
   'not_found',
   'Your organization has no longer linked this GitHub installation.',
 ] as const;
 
 /**
- * Issues GitHub tokens. GitHub mints the token; one statement then checks user, session and installation under their locks and
- * records the token, sealed; only then the user gets it. A token whose record is denied is queued for revocation and never leaves.
+ * Issues GitHub tokens. GitHub mints the token; one statement then checks user, session and
+ * installation under their locks and records the token, sealed; only then the user gets it. A token
+ * whose record is denied is queued for revocation and never leaves.
  */
 @Injectable()
 export class GitHubTokens {
@@ -74,7 +75,7 @@ export class GitHubTokens {
     return listInstallations(this.dataSource.manager, orgId);
   }
 
-  /** Returns true where tokens of an organization may open every repository of an installation. */
+  /** Returns true if tokens of an organization may open every repository of an installation. */
   allowsAll(orgId: string): Promise<boolean> {
     return allowsAllRepositories(this.dataSource.manager, orgId);
   }
@@ -87,8 +88,8 @@ export class GitHubTokens {
   /**
    * Issues a token.
    *
-   * @throws DomainError github_not_configured, invalid_request, permission_not_allowed, not_found, github_suspended,
-   *   github_unavailable, unauthenticated, account_inactive or issuance_refused
+   * @throws DomainError github_not_configured, invalid_request, permission_not_allowed, not_found,
+   *   github_suspended, github_unavailable, unauthenticated, account_inactive or issuance_refused
    */
   async issue(
     holder: TokenHolder,
@@ -123,7 +124,10 @@ export class GitHubTokens {
     return this.#record(token, minted, origin);
   }
 
-  /** @throws DomainError invalid_request for a token of every repository, unless an admin allows such tokens */
+  /**
+   * @throws DomainError invalid_request for a token of every repository, unless an admin allows
+   * such tokens
+   */
   async #assertNamed(orgId: string, { repositories }: AskedToken): Promise<void> {
     if (repositories !== undefined) return;
     if (await allowsAllRepositories(this.dataSource.manager, orgId)) return;
@@ -132,7 +136,10 @@ export class GitHubTokens {
     throw new DomainError('invalid_request', detail);
   }
 
-  /** Checks what is known before GitHub is asked, so that a refused user does not make GitHub mint tokens. */
+  /**
+   * Checks what is known before GitHub is asked, so that a refused user does not make GitHub mint
+   * tokens.
+   */
   async #installationFor(
     { orgId, userId }: TokenHolder,
     owner: string | undefined,
@@ -162,7 +169,7 @@ export class GitHubTokens {
     }
   }
 
-  /** Ends a token that no user gets. Where the database is away, GitHub is told directly. */
+  /** Ends a token that no user gets. If the database is away, GitHub is told directly. */
   async #discard(token: SealedToken, secret: string): Promise<void> {
     try {
       await queueUndelivered(this.dataSource.manager, token);

@@ -2,7 +2,9 @@
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 60_000;
 
-/** The share of a pause that chance decides, so that replicas do not come back at the same moment. */
+/**
+ * The share of a pause that chance decides, so that replicas do not come back at the same moment.
+ */
 const JITTER = 0.5;
 
 /**
@@ -10,7 +12,7 @@ const JITTER = 0.5;
  *
  * @param attempts the number of tries so far, one or more
  * @param chance from 0 to 1
- * @param told the pause in seconds that GitHub asked for, where it did
+ * @param told the pause in seconds that GitHub asked for, if it did
  */
 export function nextTry(
   attempts: number,

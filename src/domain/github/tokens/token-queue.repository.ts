@@ -22,8 +22,9 @@ interface Row {
 }
 
 /**
- * Takes some tokens whose time has come, and hides them from other replicas until the lease ends. The statement commits by itself,
- * so that no lock is held while GitHub is asked: a process that is killed then loses nothing but the time of the lease.
+ * Takes some tokens whose time has come, and hides them from other replicas until the lease ends.
+ * The statement commits by itself, so that no lock is held while GitHub is asked: a process that is
+ * killed then loses nothing but the time of the lease.
  */
 export async function takeQueued(
   tx: EntityManager,
@@ -45,7 +46,10 @@ export async function takeQueued(
 /** The end of a token in the queue. */
 export type TokenEnd = 'revoked' | 'gone' | 'expired' | 'unreadable';
 
-/** Removes a token from the queue, with its audit event. Of two replicas whose leases overlap, one records the event. */
+/**
+ * Removes a token from the queue, with its audit event. Of two replicas whose leases overlap, one
+ * records the event.
+ */
 export async function settle(tx: EntityManager, token: QueuedToken, end: TokenEnd): Promise<void> {
   const type =
     end === 'revoked' || end === 'gone' ? 'github_token_revoked' : 'github_revocation_failed';

@@ -20,7 +20,8 @@ const RANK: Readonly<Record<string, number>> = { read: 1, write: 2, admin: 3 };
 /**
  * Returns the permissions to ask GitHub for. `metadata: read` is part of every token.
  *
- * @throws DomainError invalid_request, permission_not_allowed for more than {@link MOST_PERMISSIONS}
+ * @throws DomainError invalid_request, permission_not_allowed for more than
+ *   {@link MOST_PERMISSIONS}
  */
 export function permissionsOf(asked: AskedToken['permissions']): GitHubPermissions {
   if (asked === undefined) return MOST_PERMISSIONS;
@@ -52,7 +53,7 @@ export function isWithin(
 /**
  * Chooses the installation of the owner that a user named, or the only one of the organization.
  *
- * @throws DomainError not_found, invalid_request where several are linked and none is named
+ * @throws DomainError not_found, invalid_request if several are linked and none is named
  */
 export function chooseInstallation(
   linked: readonly LinkedInstallation[],
@@ -80,7 +81,8 @@ export function chooseInstallation(
 }
 
 /**
- * Returns the names of the repositories without their owner, each once; undefined for every repository of the installation.
+ * Returns the names of the repositories without their owner, each once; undefined for every
+ * repository of the installation.
  *
  * @throws DomainError invalid_request for an empty list or a repository of another owner
  */

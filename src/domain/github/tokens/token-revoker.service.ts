@@ -27,9 +27,14 @@ import {
 
 /** Milliseconds between two looks at the queue. A commit of this process is seen at once. */
 const POLL = 2_000;
-/** Milliseconds for which a replica has a token for itself: longer than a request to GitHub lasts. */
+/**
+ * Milliseconds for which a replica has a token for itself: longer than a request to GitHub lasts.
+ */
 const LEASE = 30_000;
-/** Milliseconds between two looks for tokens under the previous root secret: a replica of before may seal until it stops. */
+/**
+ * Milliseconds between two looks for tokens under the previous root secret: a replica of before may
+ * seal until it stops.
+ */
 const RESEAL_INTERVAL = 300_000;
 /** The tokens that a replica revokes at the same time. */
 const AT_ONCE = 8;
@@ -37,8 +42,9 @@ const AT_ONCE = 8;
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Revokes the queued tokens at GitHub. The queue is a table, so that nothing is lost when the process is killed or GitHub is away; a
- * token stays in it until GitHub has revoked it, or until it has expired.
+ * Revokes the queued tokens at GitHub. The queue is a table, so that nothing is lost when the
+ * process is killed or GitHub is away; a token stays in it until GitHub has revoked it, or until it
+ * has expired.
  */
 @Injectable()
 export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationShutdown {

@@ -34,7 +34,9 @@ export interface Credential {
 export interface AssertingKey {
   readonly id: string;
   readonly userId: string;
-  /** The id that the key states as its user: another one where an admin parted the user from a record. */
+  /**
+   * The id that the key states as its user: another one if an admin parted the user from a record.
+   */
   readonly handleId: string;
   readonly orgId: string | null;
   readonly publicKey: string;
@@ -64,11 +66,11 @@ export class AuthenticatorsRepository implements Revocable {
   readonly revokeOnRecord = null;
 
   /**
-   * Adds a key of a user, unless the user has too many keys. The caller holds the lock on the row of the user, so that of two
-   * requests the second sees the key of the first.
+   * Adds a key of a user, unless the user has too many keys. The caller holds the lock on the row
+   * of the user, so that of two requests the second sees the key of the first.
    *
    * @param fewerThan the number of keys that the user must not have reached: 1 for a first key
-   * @param isUsed true where the ceremony counts as the first use of the key
+   * @param isUsed true if the ceremony counts as the first use of the key
    * @returns undefined when the user has so many keys
    * @throws QueryFailedError 23505 when a user has registered the credential already
    */
@@ -128,10 +130,12 @@ export class AuthenticatorsRepository implements Revocable {
   }
 
   /**
-   * Advances the signature counter (WebAuthn §7.2 step 22): it must grow, or stay at zero for a key without a counter. One
-   * conditional statement, so that of two clones with the same count one is refused.
+   * Advances the signature counter (WebAuthn §7.2 step 22): it must grow, or stay at zero for a key
+   * without a counter. One conditional statement, so that of two clones with the same count one is
+   * refused.
    *
-   * @returns `stuck` for a counter that did not grow, `gone` for a key that was removed in the meantime
+   * @returns `stuck` for a counter that did not grow, `gone` for a key that was removed in the
+   *   meantime
    */
   async advanceCounter(
     tx: EntityManager,
@@ -161,7 +165,10 @@ export class AuthenticatorsRepository implements Revocable {
     return { keys: row?.keys ?? 0 };
   }
 
-  /** Removes one key of a user, and never the last one. @throws DomainError last_key, which undoes the transaction */
+  /**
+   * Removes one key of a user, and never the last one. @throws DomainError last_key, which undoes
+   * the transaction
+   */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     const removed = await sql<{ id: string }>(tx)`
       DELETE FROM authenticators WHERE id = ${keyId} AND user_id = ${id}
@@ -174,7 +181,10 @@ export class AuthenticatorsRepository implements Revocable {
     );
   }
 
-  /** Renames a key of a user. Returns the key and its earlier name; undefined when the user has no such key. */
+  /**
+   * Renames a key of a user. Returns the key and its earlier name; undefined when the user has no
+   * such key.
+   */
   async rename(
     tx: EntityManager,
     userId: string,

@@ -15,7 +15,10 @@ declare module 'fido2-lib' {
     readonly flags: ReadonlySet<string>;
   }
 
-  /** The parsed attestation object of a registration; the parser of this service's format sets `sig` and `x5c`. */
+  /**
+   * The parsed attestation object of a registration; the parser of this service's format sets `sig`
+   * and `x5c`.
+   */
   interface RegistrationFields extends SignalFields {
     readonly fmt: AttestationFormat;
     readonly sig: Uint8Array;
@@ -28,13 +31,19 @@ declare module 'fido2-lib' {
     readonly credentialPublicKeyPem: string;
   }
 
-  /** A registration during verification: `this` in the functions of an attestation format, and their result. */
+  /**
+   * A registration during verification: `this` in the functions of an attestation format, and their
+   * result.
+   */
   interface RegistrationCeremony {
     readonly request: RegistrationRequest;
     readonly clientData: FieldMap<{ readonly rawClientDataJson: ArrayBuffer }>;
     readonly authnrData: FieldMap<RegistrationFields>;
     readonly audit: {
-      /** The names of the verified members. The library fails a registration with an unverified member. */
+      /**
+       * The names of the verified members. The library fails a registration with an unverified
+       * member.
+       */
       readonly journal: Set<string>;
     };
   }
@@ -45,7 +54,10 @@ declare module 'fido2-lib' {
       readonly clientDataJSON: ArrayBuffer;
       readonly attestationObject: ArrayBuffer;
     };
-    /** Added by this service: the library passes the request to the format's functions, so that trust is not a global. */
+    /**
+     * Added by this service: the library passes the request to the format's functions, so that
+     * trust is not a global.
+     */
     readonly trust: AttestationTrust;
     /** Added by this service: the format's function writes its decision here. */
     readonly decision: { aaguid?: string | null };

@@ -40,7 +40,10 @@ export interface VerifiedRegistration {
   readonly transports: string[];
 }
 
-/** The result of a verified assertion. The caller compares the counter in SQL, where two logins may race. */
+/**
+ * The result of a verified assertion. The caller compares the counter in SQL, where two logins may
+ * race.
+ */
 export interface VerifiedAssertion {
   readonly signCount: number;
   readonly userVerified: boolean;
@@ -55,8 +58,9 @@ export interface AssertionCeremony {
   readonly publicKey: string;
   readonly credentialId: Buffer;
   /**
-   * The bytes of the user id. A response with another user handle is refused. A response without a user handle is accepted only
-   * when the user was identified before, without `requireUserHandle` (WebAuthn §7.2 step 6).
+   * The bytes of the user id. A response with another user handle is refused. A response without a
+   * user handle is accepted only when the user was identified before, without `requireUserHandle`
+   * (WebAuthn §7.2 step 6).
    */
   readonly userHandle: Buffer | null;
   readonly requireUserHandle?: boolean;
@@ -66,8 +70,9 @@ export interface AssertionCeremony {
 }
 
 /**
- * Verifies registrations and assertions (WebAuthn §7.1, §7.2). Strict parsers first refuse bytes that two parsers could read
- * differently; then `fido2-lib` runs the ceremony, with the attestation policy of this service as its attestation format.
+ * Verifies registrations and assertions (WebAuthn §7.1, §7.2). Strict parsers first refuse bytes
+ * that two parsers could read differently; then `fido2-lib` runs the ceremony, with the attestation
+ * policy of this service as its attestation format.
  */
 @Injectable()
 export class WebAuthnCeremonies {
@@ -80,7 +85,9 @@ export class WebAuthnCeremonies {
     registerAttestationFormats();
   }
 
-  /** Returns the options of a registration, for `PublicKeyCredential.parseCreationOptionsFromJSON`. */
+  /**
+   * Returns the options of a registration, for `PublicKeyCredential.parseCreationOptionsFromJSON`.
+   */
   creationOptions(ceremony: {
     readonly challenge: Buffer;
     readonly user: { readonly id: Buffer; readonly name: string; readonly displayName: string };
@@ -111,8 +118,8 @@ export class WebAuthnCeremonies {
   }
 
   /**
-   * Returns the options of an assertion, for `PublicKeyCredential.parseRequestOptionsFromJSON`. Without `allowCredentials`, the key
-   * uses a discoverable credential.
+   * Returns the options of an assertion, for `PublicKeyCredential.parseRequestOptionsFromJSON`.
+   * Without `allowCredentials`, the key uses a discoverable credential.
    */
   requestOptions(ceremony: {
     readonly challenge: Buffer;
@@ -136,8 +143,8 @@ export class WebAuthnCeremonies {
   /**
    * Verifies a registration, its attestation and the model (WebAuthn §7.1).
    *
-   * @param ceremony `credential` is an unparsed `RegistrationResponseJSON`; `challenge` is the challenge of the ceremony; `now` is
-   *   the time at which certificates must be valid
+   * @param ceremony `credential` is an unparsed `RegistrationResponseJSON`; `challenge` is the
+   *   challenge of the ceremony; `now` is the time at which certificates must be valid
    * @throws DomainError `attestation_rejected`, with the reason
    */
   verifyRegistration(ceremony: {
@@ -191,8 +198,8 @@ export class WebAuthnCeremonies {
   }
 
   /**
-   * Verifies an assertion with a stored key (WebAuthn §7.2), except for the signature counter: with `fido2-lib` for a page, with
-   * {@link verifyNativeAssertion} for a native client.
+   * Verifies an assertion with a stored key (WebAuthn §7.2), except for the signature counter: with
+   * `fido2-lib` for a page, with {@link verifyNativeAssertion} for a native client.
    *
    * @throws DomainError `assertion_rejected`, with the reason
    */
@@ -232,7 +239,8 @@ export class WebAuthnCeremonies {
         publicKey: ceremony.publicKey,
         userHandle: ceremony.userHandle?.toString('base64url') ?? null,
         allowCredentials: [{ type: 'public-key', id: arrayBuffer(ceremony.credentialId) }],
-        prevCounter: 0, // never fails: the caller compares the counter in SQL, where two logins may race
+        // never fails: the caller compares the counter in SQL, where two logins may race
+        prevCounter: 0,
       },
     );
     return signals(authnrData);

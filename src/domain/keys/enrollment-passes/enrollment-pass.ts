@@ -51,8 +51,8 @@ export interface PassFacts {
 }
 
 /**
- * Refuses an enrollment without the right pass. The error for a wrong pass has one cause for all: unknown, used, expired, withdrawn,
- * replaced, or of another user.
+ * Refuses an enrollment without the right pass. The error for a wrong pass has one cause for all:
+ * unknown, used, expired, withdrawn, replaced, or of another user.
  *
  * @throws DomainError enrollment_pass_required, enrollment_pass_invalid
  */

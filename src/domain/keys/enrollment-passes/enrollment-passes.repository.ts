@@ -37,8 +37,9 @@ interface Row {
 const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
 
 /**
- * The re-enrollment passes of users. Their secrets end with the credentials of the user, and with the account. A row demands a pass
- * also when its secret has ended: the use of a pass deletes the row, and so does an admin who lifts the demand.
+ * The re-enrollment passes of users. Their secrets end with the credentials of the user, and with
+ * the account. A row demands a pass also when its secret has ended: the use of a pass deletes the
+ * row, and so does an admin who lifts the demand.
  */
 @Injectable()
 export class EnrollmentPassesRepository implements Revocable {
@@ -50,7 +51,10 @@ export class EnrollmentPassesRepository implements Revocable {
   ]);
   readonly endedByForeignKey = BY_DELETED_ROW;
 
-  /** Makes the pass of a user, and replaces an earlier one. The caller holds the lock on the row of the user. */
+  /**
+   * Makes the pass of a user, and replaces an earlier one. The caller holds the lock on the row of
+   * the user.
+   */
   async replace(
     tx: EntityManager,
     userId: string,
@@ -67,7 +71,10 @@ export class EnrollmentPassesRepository implements Revocable {
     return row.expires_at;
   }
 
-  /** Finds the pass that is demanded of a user; also one that has expired or was withdrawn, since then another one is demanded. */
+  /**
+   * Finds the pass that is demanded of a user; also one that has expired or was withdrawn, since
+   * then another one is demanded.
+   */
   async find(tx: EntityManager, userId: string): Promise<DemandedPass | undefined> {
     const [row] = await sql<Row>(tx)`
       SELECT created_by, created_at, expires_at, hash IS NULL AS withdrawn, expires_at <= now() AS expired
@@ -83,7 +90,10 @@ export class EnrollmentPassesRepository implements Revocable {
     );
   }
 
-  /** Finds a member of an organization, and the pass that is demanded of the member; undefined for no such member. */
+  /**
+   * Finds a member of an organization, and the pass that is demanded of the member; undefined for
+   * no such member.
+   */
   async findOfMember(
     tx: EntityManager,
     orgId: string,
@@ -106,7 +116,7 @@ export class EnrollmentPassesRepository implements Revocable {
     };
   }
 
-  /** Ends the secret of the valid passes of some users. Returns their number where there were some. */
+  /** Ends the secret of the valid passes of some users. Returns their number if there were some. */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ended = await sql<{ user_id: string }>(tx)`
       UPDATE enrollment_passes SET hash = NULL
@@ -115,7 +125,10 @@ export class EnrollmentPassesRepository implements Revocable {
     return ended.length === 0 ? {} : { enrollment_passes: ended.length };
   }
 
-  /** Ends the secrets of all passes, also of expired ones, since the clock of a restored server may be behind. The demands stay. */
+  /**
+   * Ends the secrets of all passes, also of expired ones, since the clock of a restored server may
+   * be behind. The demands stay.
+   */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     const found = await sql<{ user_id: string }>(tx)`
       SELECT user_id FROM enrollment_passes WHERE hash IS NOT NULL ORDER BY user_id LIMIT ${ON_RECORD_BATCH}`;
@@ -133,7 +146,9 @@ export class EnrollmentPassesRepository implements Revocable {
     };
   }
 
-  /** Demands a pass of a user that only an admin can give. A pass that is there, or a demand, stays. */
+  /**
+   * Demands a pass of a user that only an admin can give. A pass that is there, or a demand, stays.
+   */
   async demand(tx: EntityManager, userId: string): Promise<void> {
     await sql(tx)`
       INSERT INTO enrollment_passes (user_id, expires_at) VALUES (${userId}, now()) ON CONFLICT (user_id) DO NOTHING`;
@@ -146,14 +161,17 @@ export class EnrollmentPassesRepository implements Revocable {
     return { enrollment_passes: row?.passes ?? 0 };
   }
 
-  /** Lifts the demand for a pass: the next sign-in enrolls without one. Returns false where none is demanded. */
+  /**
+   * Lifts the demand for a pass: the next sign-in enrolls without one. Returns false if none is
+   * demanded.
+   */
   async lift(tx: EntityManager, userId: string): Promise<boolean> {
     const lifted = await sql<{ user_id: string }>(tx)`
       DELETE FROM enrollment_passes WHERE user_id = ${userId} RETURNING user_id`;
     return lifted.length === 1;
   }
 
-  /** Ends the secret of the valid pass of one user. Returns false where there is none. */
+  /** Ends the secret of the valid pass of one user. Returns false if there is none. */
   async withdraw(tx: EntityManager, userId: string): Promise<boolean> {
     const ended = await sql<{ user_id: string }>(tx)`
       UPDATE enrollment_passes SET hash = NULL
@@ -164,8 +182,9 @@ export class EnrollmentPassesRepository implements Revocable {
 }
 
 /**
- * Compares and consumes the pass of a user by one statement, which also records the use: of any number of requests with one pass,
- * one finds it. The caller holds the lock on the row of the user and rolls back where the facts refuse the enrollment.
+ * Compares and consumes the pass of a user by one statement, which also records the use: of any
+ * number of requests with one pass, one finds it. The caller holds the lock on the row of the user
+ * and rolls back if the facts refuse the enrollment.
  */
 export async function consumePass(
   tx: EntityManager,

@@ -11,7 +11,10 @@ import { decidePass, hashOfPass, type DemandedPass } from './enrollment-pass.js'
 import { EnrollmentPassesRepository } from './enrollment-passes.repository.js';
 import { givePass, type Renewal } from './give-pass.js';
 
-/** The acts of admins on the re-enrollment passes of members, and the check of a pass before a ceremony. */
+/**
+ * The acts of admins on the re-enrollment passes of members, and the check of a pass before a
+ * ceremony.
+ */
 @Injectable()
 export class EnrollmentPasses {
   constructor(
@@ -47,7 +50,8 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Withdraws the pass of a member. The demand stays: the member cannot enroll without another pass.
+   * Withdraws the pass of a member. The demand stays: the member cannot enroll without another
+   * pass.
    *
    * @throws DomainError admin_required, not_found (also without a valid pass), own_account
    */
@@ -70,9 +74,10 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Lifts the demand for a pass, and ends a pass that is still valid: the member enrolls a key after the next sign-in alone.
+   * Lifts the demand for a pass, and ends a pass that is still valid: the member enrolls a key
+   * after the next sign-in alone.
    *
-   * @throws DomainError admin_required, not_found (also where no pass is demanded), own_account
+   * @throws DomainError admin_required, not_found (also if no pass is demanded), own_account
    */
   async lift(act: MemberAct): Promise<void> {
     const { admin, origin } = act;
@@ -107,7 +112,8 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Checks a pass before the ceremony, without consuming it. A sign-in without an account has no pass.
+   * Checks a pass before the ceremony, without consuming it. A sign-in without an account has no
+   * pass.
    *
    * @returns the hash, for the check that consumes the pass; undefined without a pass
    * @throws DomainError enrollment_pass_required, enrollment_pass_invalid

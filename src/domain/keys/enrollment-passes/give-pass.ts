@@ -13,8 +13,9 @@ export interface Renewal {
 }
 
 /**
- * Ends the keys, sessions and certificates of a user, and makes the one pass by which the user enrolls a key again. It replaces an
- * earlier pass. The caller holds the lock on the row of the user.
+ * Ends the keys, sessions and certificates of a user, and makes the one pass by which the user
+ * enrolls a key again. It replaces an earlier pass. The caller holds the lock on the row of the
+ * user.
  *
  * @param createdBy the id of the admin; null for the operator of the service
  * @throws DomainError account_inactive: a deactivated user cannot sign in

@@ -4,10 +4,12 @@ import type { BootstrapSession, LiveSession, PendingSession } from '#domain/sess
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /**
- * Checks that the user of a session may enroll a first key. It runs before the ceremony, and again before the key is accepted.
+ * Checks that the user of a session may enroll a first key. It runs before the ceremony, and again
+ * before the key is accepted.
  *
  * @param allowedDomains SVC_ALLOWED_DOMAINS; undefined allows every domain
- * @throws DomainError already_enrolled; enrollment_refused without an e-mail address, or outside the allowed domains
+ * @throws DomainError already_enrolled; enrollment_refused without an e-mail address, or outside
+ *   the allowed domains
  */
 export function assertMayEnroll(
   session: LiveSession,
@@ -27,8 +29,8 @@ export function assertMayEnroll(
 }
 
 /**
- * Demands a PIN or a fingerprint from a key that can check one: without it the key could never log in. A U2F key can check
- * neither, and enrolls with user presence alone.
+ * Demands a PIN or a fingerprint from a key that can check one: without it the key could never log
+ * in. A U2F key can check neither, and enrolls with user presence alone.
  *
  * @throws DomainError user_verification_missing
  */
@@ -53,7 +55,9 @@ export function tooManyKeys(): DomainError {
   );
 }
 
-/** Returns the error for a user who has a key: a bootstrap session is not enough to add another key. */
+/**
+ * Returns the error for a user who has a key: a bootstrap session is not enough to add another key.
+ */
 export function alreadyEnrolled(): DomainError {
   return new DomainError(
     'already_enrolled',

@@ -48,14 +48,20 @@ export interface FirstKey {
   readonly passHash: Buffer | undefined;
 }
 
-/** An enrolled first key and the session that follows: verified when the key verified its user, else bootstrap. */
+/**
+ * An enrolled first key and the session that follows: verified when the key verified its user, else
+ * bootstrap.
+ */
 export interface Enrolled {
   readonly key: Authenticator;
   readonly session: OpenedSession;
   readonly level: 'bootstrap' | 'verified';
 }
 
-/** The reason of a refused enrollment: an error of the service, or an error that the browser reported. */
+/**
+ * The reason of a refused enrollment: an error of the service, or an error that the browser
+ * reported.
+ */
 export interface RefusedEnrollment {
   readonly code: string;
   readonly reason: string;
@@ -72,8 +78,8 @@ interface EnrollingUser {
 const NOT_ABOUT_KEY: ReadonlySet<ErrorCode> = new Set(['invalid_state', 'unauthenticated']);
 
 /**
- * Enrolls the first key of a user. One transaction ends the bootstrap session, creates the user of a new identity, adds the key
- * and opens the next session: all of it, or nothing.
+ * Enrolls the first key of a user. One transaction ends the bootstrap session, creates the user of
+ * a new identity, adds the key and opens the next session: all of it, or nothing.
  */
 @Injectable()
 export class Enrollment {
@@ -89,8 +95,8 @@ export class Enrollment {
   /**
    * Enrolls the key of a verified registration.
    *
-   * @throws DomainError already_enrolled, enrollment_refused, enrollment_pass_required, enrollment_pass_invalid, credential_exists,
-   *   account_inactive, unauthenticated
+   * @throws DomainError already_enrolled, enrollment_refused, enrollment_pass_required,
+   *   enrollment_pass_invalid, credential_exists, account_inactive, unauthenticated
    */
   async enroll(first: FirstKey, origin: AuditOrigin): Promise<Enrolled> {
     const { attestation, aaguid, userVerified } = first.newKey;
@@ -118,7 +124,8 @@ export class Enrollment {
   /**
    * Adds a further key of a user, in a verified session, which stays as it is.
    *
-   * @throws DomainError limit_reached, enrollment_refused, credential_exists, account_inactive, unauthenticated
+   * @throws DomainError limit_reached, enrollment_refused, credential_exists, account_inactive,
+   *   unauthenticated
    */
   async addKey(
     session: VerifiedSession,
@@ -149,7 +156,10 @@ export class Enrollment {
     }
   }
 
-  /** Runs a step of an enrollment and records its refusal. The transaction of the step has ended by then. */
+  /**
+   * Runs a step of an enrollment and records its refusal. The transaction of the step has ended by
+   * then.
+   */
   async recordingRefusal<Result>(
     session: LiveSession,
     origin: AuditOrigin,
@@ -166,7 +176,9 @@ export class Enrollment {
     }
   }
 
-  /** Records a refused enrollment. The user and the admins of the organization can read the event. */
+  /**
+   * Records a refused enrollment. The user and the admins of the organization can read the event.
+   */
   async recordRefusal(
     { user, pendingIdentity }: LiveSession,
     refusal: RefusedEnrollment,
@@ -194,10 +206,11 @@ export class Enrollment {
   }
 
   /**
-   * Ends the bootstrap session and returns its user, locked: an existing user, or a new user of the pending identity. Of two
-   * enrollments in one session, the second finds the session ended. An existing user is locked before the session ends, in the
-   * order of access revocation. The directory of the organization is locked first: the membership, the tombstones and the addresses are
-   * read after that.
+   * Ends the bootstrap session and returns its user, locked: an existing user, or a new user of the
+   * pending identity. Of two enrollments in one session, the second finds the session ended. An
+   * existing user is locked before the session ends, in the order of access revocation. The
+   * directory of the organization is locked first: the membership, the tombstones and the addresses
+   * are read after that.
    */
   async #lockOrCreate(
     tx: EntityManager,
@@ -227,7 +240,10 @@ export class Enrollment {
     return user;
   }
 
-  /** @throws DomainError enrollment_refused when the organization of a user does not own the domain of the e-mail */
+  /**
+   * @throws DomainError enrollment_refused when the organization of a user does not own the domain
+   * of the e-mail
+   */
   async #assertOwnDomain(tx: EntityManager, orgId: string, email: string | null): Promise<void> {
     if (email !== null && (await this.organizations.ownsDomain(tx, orgId, domainOfEmail(email)))) {
       return;
@@ -241,7 +257,10 @@ export class Enrollment {
     }
   }
 
-  /** @param bringsPass true for a user with a pass, which the caller verifies: it stands for the membership that SCIM would give */
+  /**
+   * @param bringsPass true for a user with a pass, which the caller verifies: it stands for the
+   * membership that SCIM would give
+   */
   async #lock(tx: EntityManager, userId: string, bringsPass: boolean): Promise<EnrollingUser> {
     const { id, orgId, email, scimManaged } = await this.directory.lockActive(tx, userId);
     if (email === null) throw refused('This account has no e-mail address.');
@@ -269,8 +288,9 @@ export class Enrollment {
   }
 
   /**
-   * Refuses a user without an organization whose address is in the domain of an organization. A consumer account with a
-   * corporate address is not a member, and two users must not have one principal.
+   * Refuses a user without an organization whose address is in the domain of an organization. A
+   * consumer account with a corporate address is not a member, and two users must not have one
+   * principal.
    */
   async #assertOutsider(tx: EntityManager, identity: UpstreamIdentity): Promise<undefined> {
     const domain = domainOfEmail(identity.email);
@@ -297,20 +317,26 @@ export class Enrollment {
       }
       return { id: await this.directory.foundOrganization(tx, domain, identity), founded: true };
     }
-    // Checked again: the organization may have been founded, or SCIM may have begun, since the sign-in.
+    // Checked again: the organization may have been founded, or SCIM may have begun, since the
+    // sign-in.
     if (!existing.acceptsProvider) throw refused(OTHER_PROVIDER);
     await this.organizations.lockDirectory(tx, existing.id);
     await this.#assertOpen(tx, existing.id);
     return { id: existing.id, founded: false };
   }
 
-  /** Locks the settings of an organization. @throws DomainError enrollment_refused when only SCIM creates members */
+  /**
+   * Locks the settings of an organization. @throws DomainError enrollment_refused when only SCIM
+   * creates members
+   */
   async #assertOpen(tx: EntityManager, orgId: string): Promise<void> {
     const { membership } = await this.organizations.lockSettings(tx, orgId);
     if (membership === 'scim_only') throw refused(MEMBERS_BY_SCIM_ONLY);
   }
 
-  /** Enrollment with user verification counts as the first login. Without it, the user logs in next. */
+  /**
+   * Enrollment with user verification counts as the first login. Without it, the user logs in next.
+   */
   async #openNext(
     tx: EntityManager,
     userId: string,
@@ -326,7 +352,9 @@ export class Enrollment {
   }
 }
 
-/** Turns the violation of the unique credential id into its error; returns any other error as it is. */
+/**
+ * Turns the violation of the unique credential id into its error; returns any other error as it is.
+ */
 function asCredentialExists(error: unknown): unknown {
   if (violatedConstraint(error) !== 'authenticators_credential_id_key') return error;
   return new DomainError('credential_exists', 'This key is registered already.', { cause: error });

@@ -7,7 +7,9 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import { redirectUrisOf } from '../clients/clients.repository.js';
 import { domainsAbove, resourceKey } from '../clients/resource-key.js';
 
-/** A client that a user registered, or a cluster that an admin registered, as its managers see it. */
+/**
+ * A client that a user registered, or a cluster that an admin registered, as its managers see it.
+ */
 export interface ClientApplication {
   readonly id: string;
   /** RFC 7591 §2, without a secret. */
@@ -21,7 +23,10 @@ export interface ClientApplication {
   readonly updatedAt: Date;
   /** To the day. */
   readonly lastUsedAt: Date;
-  /** When an admin approved the application; null without an approval, and for a cluster, which only an admin registers. */
+  /**
+   * When an admin approved the application; null without an approval, and for a cluster, which only
+   * an admin registers.
+   */
   readonly approvedAt: Date | null;
   /** The redirect URIs that the approval covers. */
   readonly approvedUris: readonly string[] | null;
@@ -31,7 +36,7 @@ export interface ClientApplication {
 export interface ApplicationFacts {
   /** The address of the owner; null for a cluster, and for an owner without one. */
   readonly ownerEmail: string | null;
-  /** The end of the last valid secret; null where one has no end, or there is none. */
+  /** The end of the last valid secret; null if one has no end, or there is none. */
   readonly secretsEnd: Date | null;
 }
 
@@ -41,12 +46,17 @@ export function applicationVersion({ id, updatedAt, approvedAt }: ClientApplicat
   return `${id} ${updatedAt.toISOString()}${approval}`;
 }
 
-/** The user who manages applications: the owner of an application, or an admin of its organization. */
+/**
+ * The user who manages applications: the owner of an application, or an admin of its organization.
+ */
 export interface ApplicationManager {
   readonly userId: string;
   readonly orgId: string | null;
   readonly isAdmin: boolean;
-  /** True for an admin of the organization, also where the access token of the request has no right of an admin. */
+  /**
+   * True for an admin of the organization, also if the access token of the request has no right of
+   * an admin.
+   */
   readonly isOrgAdmin: boolean;
   /** The session of the request. */
   readonly sessionId: string;
@@ -79,7 +89,8 @@ export async function listApplications(
   { userId, orgId, isAdmin }: ApplicationManager,
   { after, limit }: { readonly after: string; readonly limit: number },
 ): Promise<ClientApplication[]> {
-  // By an index that has the order, whichever plan is chosen: an admin sees all of the organization, a user at most 50.
+  // By an index that has the order, whichever plan is chosen: an admin sees all of the
+  // organization, a user at most 50.
   const rows =
     isAdmin && orgId !== null
       ? await sql<Row>(tx)`
@@ -193,8 +204,9 @@ export async function countClusters(tx: EntityManager, orgId: string): Promise<n
 }
 
 /**
- * Checks whether an organization has registered a resource, which is then for the exchange of svc-cli alone. The text itself counts too:
- * an earlier version registered spellings that WHATWG URL does not write.
+ * Checks whether an organization has registered a resource, which is then for the exchange of
+ * svc-cli alone. The text itself counts too: an earlier version registered spellings that WHATWG
+ * URL does not write.
  */
 export async function isRegisteredResource(tx: EntityManager, resource: string): Promise<boolean> {
   const found = await sql<{ id: string }>(tx)`
@@ -205,8 +217,9 @@ export async function isRegisteredResource(tx: EntityManager, resource: string):
 }
 
 /**
- * Checks whether a host is in a domain that an organization has proven, and in none below it that another one has proven. It locks the
- * row of the domain, so that the loss of the domain comes before or after the registration.
+ * Checks whether a host is in a domain that an organization has proven, and in none below it that
+ * another one has proven. It locks the row of the domain, so that the loss of the domain comes
+ * before or after the registration.
  */
 export async function lockProvenHost(
   tx: EntityManager,
@@ -231,10 +244,11 @@ export async function isProvenResource(tx: EntityManager, id: string): Promise<b
 }
 
 /**
- * Ends the clusters in a domain that stand on no proof of their organization. A host belongs to the organization that has proven the
- * nearest domain above it.
+ * Ends the clusters in a domain that stand on no proof of their organization. A host belongs to the
+ * organization that has proven the nearest domain above it.
  *
- * @param whose the clusters of the organization that lost the domain, or those of the others, once it was proven
+ * @param whose the clusters of the organization that lost the domain, or those of the others, once
+ *   it was proven
  */
 export async function endUnprovenClusters(
   tx: EntityManager,
@@ -264,7 +278,10 @@ export async function findCluster(
   return row?.id;
 }
 
-/** Returns the organization that has proven the nearest domain above the host of a cluster; NULL without one. */
+/**
+ * Returns the organization that has proven the nearest domain above the host of a cluster; NULL
+ * without one.
+ */
 function nearestOwner(cluster: SqlFragment): SqlFragment {
   const host = fragment`resource_host(${cluster}.resource)`;
   return fragment`(SELECT p.org_id FROM proven_domains p

@@ -24,10 +24,11 @@ export interface RegistrationChange {
 }
 
 /**
- * Returns the redirect URIs that an approval covers after a change. An admin approves the addresses that the admin adds. The addresses
- * that the owner adds need another approval, and a change of the owner to how the application proves itself ends the whole approval.
+ * Returns the redirect URIs that an approval covers after a change. An admin approves the addresses
+ * that the admin adds. The addresses that the owner adds need another approval, and a change of the
+ * owner to how the application proves itself ends the whole approval.
  *
- * @returns null where the approval ends
+ * @returns null if the approval ends
  */
 export function approvedAfter(change: RegistrationChange): readonly string[] | null {
   const { before, after, approved, isByAdmin } = change;

@@ -39,7 +39,10 @@ export interface ListedApplication extends ApplicationFacts {
 export interface ApplicationDetails extends ListedApplication {
   readonly secrets: readonly ClientSecret[];
   readonly access: ClientAccess;
-  /** False for a cluster whose resource its organization has not proven: an organization could not register it today. */
+  /**
+   * False for a cluster whose resource its organization has not proven: an organization could not
+   * register it today.
+   */
   readonly isProven: boolean;
 }
 
@@ -95,7 +98,10 @@ export class ManagedApplications {
     return { applications: applications.map((one) => withFacts(one, facts)), next };
   }
 
-  /** Returns an application with its secrets and what its deletion ends. @throws DomainError not_found */
+  /**
+   * Returns an application with its secrets and what its deletion ends. @throws DomainError
+   * not_found
+   */
   async details(manager: ApplicationManager, id: string): Promise<ApplicationDetails> {
     const application = await this.find(manager, id);
     const { manager: tx } = this.dataSource;
@@ -128,7 +134,10 @@ export class ManagedApplications {
     return this.dataSource.transaction(act);
   }
 
-  /** Runs a registration for an organization, under a lock on its admin. @throws DomainError admin_required */
+  /**
+   * Runs a registration for an organization, under a lock on its admin. @throws DomainError
+   * admin_required
+   */
   registerAsAdmin<Result>(
     manager: ApplicationManager,
     act: (tx: EntityManager, orgId: string) => Promise<Result>,
@@ -147,8 +156,8 @@ export class ManagedApplications {
   }
 
   /**
-   * Changes an application under a lock on its row. The act also gets its manager, with the rights that the manager keeps until the
-   * transaction ends.
+   * Changes an application under a lock on its row. The act also gets its manager, with the rights
+   * that the manager keeps until the transaction ends.
    *
    * @throws DomainError not_found
    */
@@ -171,7 +180,8 @@ export class ManagedApplications {
   }
 
   /**
-   * Approves an application for the redirect URIs that it has: members sign in to it without a page that asks for consent.
+   * Approves an application for the redirect URIs that it has: members sign in to it without a page
+   * that asks for consent.
    *
    * @param check refuses an application that is no more as the admin saw it
    * @throws DomainError not_found, admin_required, invalid_request for a cluster
@@ -222,7 +232,10 @@ export class ManagedApplications {
     });
   }
 
-  /** Checks that an admin is still one, and stays one until the transaction ends. Owners need no such check. */
+  /**
+   * Checks that an admin is still one, and stays one until the transaction ends. Owners need no
+   * such check.
+   */
   async #holdAdmin(tx: EntityManager, manager: ApplicationManager): Promise<boolean> {
     const { isOrgAdmin, orgId, userId: id, sessionId } = manager;
     return isOrgAdmin && orgId !== null && this.members.isAdminHeld(tx, { id, orgId, sessionId });

@@ -16,8 +16,9 @@ import { registrationOf } from './registration-metadata.js';
 const NO_REQUEST = { requestId: 'domain-change', ip: undefined, userAgent: undefined };
 
 /**
- * Ends the registrations of clusters with the proof of their domain, and their tokens. An organization that loses a domain loses those
- * under it. The proof of a domain ends those of other organizations under it.
+ * Ends the registrations of clusters with the proof of their domain, and their tokens. An
+ * organization that loses a domain loses those under it. The proof of a domain ends those of other
+ * organizations under it.
  */
 @Injectable()
 export class RegisteredResources implements Revocable {

@@ -8,7 +8,10 @@ import {
 /** The modes in which an authorization response is a signed JWT (JARM §2.3). */
 const SIGNED_MODES = ['jwt', 'query.jwt'];
 
-/** Converts a registration to the stored metadata of RFC 7591 §2 and our own names, without the library's defaults. */
+/**
+ * Converts a registration to the stored metadata of RFC 7591 §2 and our own names, without the
+ * library's defaults.
+ */
 export function metadataOf(registration: Registration): Record<string, unknown> {
   const { sender_constraint: binding, profile, scopes, request_uris: requests } = registration;
   const { id_token_lifetime_seconds: lifetime, userinfo_signed_response_alg: userinfoAlg } =
@@ -88,7 +91,9 @@ export function registrationOf(kept: Readonly<Record<string, unknown>>): Registr
   };
 }
 
-/** Derives the type of an application: no two types share these metadata, so the type is not stored. */
+/**
+ * Derives the type of an application: no two types share these metadata, so the type is not stored.
+ */
 function typeOf(metadata: Metadata): ApplicationType {
   if (metadata.application_type === 'native') return 'native';
   if (metadata.grant_types?.includes('client_credentials')) return 'service';

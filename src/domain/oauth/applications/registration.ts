@@ -53,7 +53,9 @@ export interface Registration {
   readonly require_pkce: boolean;
   /** The lifetime of ID tokens in seconds. */
   readonly id_token_lifetime_seconds: number;
-  /** The algorithm that signs userinfo responses; null for plain JSON (OpenID Connect Core §5.3.2). */
+  /**
+   * The algorithm that signs userinfo responses; null for plain JSON (OpenID Connect Core §5.3.2).
+   */
   readonly userinfo_signed_response_alg: 'ES256' | 'RS256' | null;
   /** `jwt` if every authorization response is signed. */
   readonly response_mode: 'jwt' | null;
@@ -65,8 +67,9 @@ export type WantedRegistration = Pick<Registration, 'name' | 'type'> & {
 };
 
 /**
- * Completes a registration with defaults. The FAPI profile requires a key instead of a secret, and tokens bound to the client's
- * certificate, or by DPoP without one (FAPI 2.0 Security Profile §5.3.2.1).
+ * Completes a registration with defaults. The FAPI profile requires a key instead of a secret, and
+ * tokens bound to the client's certificate, or by DPoP without one (FAPI 2.0 Security Profile
+ * §5.3.2.1).
  */
 export function completed(wanted: WantedRegistration): Registration {
   const { isPublic, grantTypes } = TYPES[wanted.type];

@@ -12,7 +12,10 @@ import {
 import { newUuid } from '#platform/clock/random.js';
 import { fragment, inOrder, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 
-/** The origin of a client: part of the product, registered by a user, or registered by itself (RFC 7591). A cluster is no client. */
+/**
+ * The origin of a client: part of the product, registered by a user, or registered by itself (RFC
+ * 7591). A cluster is no client.
+ */
 export type ClientKind = 'first-party' | 'application' | 'dynamic';
 
 /** A row of `oauth_clients`. */
@@ -29,7 +32,10 @@ export interface ClientRow {
 export interface LiveClient extends ClientRow {
   readonly secretHashes: readonly Buffer[];
   readonly isUsedToday: boolean;
-  /** The redirect URIs at which an admin approved the application for its organization; null without an approval. */
+  /**
+   * The redirect URIs at which an admin approved the application for its organization; null without
+   * an approval.
+   */
   readonly approvedUris: readonly string[] | null;
 }
 
@@ -108,7 +114,9 @@ export class ClientsRepository implements Revocable {
     await sql(tx)`UPDATE oauth_clients SET last_used_at = now() WHERE id = ${id}`;
   }
 
-  /** Adds a client. An application that an admin of its organization registers is approved by that. */
+  /**
+   * Adds a client. An application that an admin of its organization registers is approved by that.
+   */
   async insert(tx: EntityManager, client: ClientRow): Promise<void> {
     const metadata = JSON.stringify(client.metadata);
     await sql(tx)`
@@ -167,7 +175,10 @@ export class ClientsRepository implements Revocable {
     }));
   }
 
-  /** Limits the life of all secrets of a client to some seconds, and returns them. A secret that ends earlier keeps its end. */
+  /**
+   * Limits the life of all secrets of a client to some seconds, and returns them. A secret that
+   * ends earlier keeps its end.
+   */
   async retireSecrets(
     tx: EntityManager,
     clientId: string,
@@ -180,7 +191,10 @@ export class ClientsRepository implements Revocable {
     return retired.map(({ id, expires_at: endsAt }) => ({ id, endsAt }));
   }
 
-  /** Gives a secret the end that it had before the database lost it. Returns false when the secret is gone or ends earlier. */
+  /**
+   * Gives a secret the end that it had before the database lost it. Returns false when the secret
+   * is gone or ends earlier.
+   */
   async endSecretAt(tx: EntityManager, clientId: string, id: string, at: Date): Promise<boolean> {
     const ended = await sql<{ id: string }>(tx)`
       UPDATE oauth_client_secrets SET expires_at = ${at}
@@ -205,10 +219,11 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Locks the row of a user who registers an application. Registrations of one user come one after another, and none comes after the
-   * de-provisioning of the user.
+   * Locks the row of a user who registers an application. Registrations of one user come one after
+   * another, and none comes after the de-provisioning of the user.
    *
-   * @returns the organization of the user and the number of applications; undefined for an inactive account
+   * @returns the organization of the user and the number of applications; undefined for an inactive
+   *   account
    */
   async lockOwner(
     tx: EntityManager,
@@ -224,8 +239,9 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Ends every grant, code and token of a client, and every token for a cluster. It ends the grants first, as a de-provisioning does, so that the two do not deadlock.
-   * A user with grants on several sessions may still cause a deadlock; the caller then retries its transaction.
+   * Ends every grant, code and token of a client, and every token for a cluster. It ends the grants
+   * first, as a de-provisioning does, so that the two do not deadlock. A user with grants on
+   * several sessions may still cause a deadlock; the caller then retries its transaction.
    *
    * @returns the number of tokens that were valid
    */

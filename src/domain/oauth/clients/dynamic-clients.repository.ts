@@ -21,10 +21,14 @@ export interface Consent extends ConsentedAccess {
   readonly shownAt: number;
 }
 
-/** The consent to a client that registered itself: its scopes are asked for again in each session. */
+/**
+ * The consent to a client that registered itself: its scopes are asked for again in each session.
+ */
 const NOTHING_MORE: Consent = { scopes: [], claims: [], redirectUri: '', shownAt: 0 };
 
-/** The consent of a user to an application, with the redirect URIs that the application had then. */
+/**
+ * The consent of a user to an application, with the redirect URIs that the application had then.
+ */
 export interface RecordedConsent extends ConsentedAccess {
   readonly redirectUris: readonly string[];
 }
@@ -34,7 +38,10 @@ export async function lockRegistrations(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.selfRegistration})`;
 }
 
-/** Counts the clients that a network has and no user has consented to. A network is an address of IPv4 or a /64 of IPv6. */
+/**
+ * Counts the clients that a network has and no user has consented to. A network is an address of
+ * IPv4 or a /64 of IPv6.
+ */
 export async function countClientsOfNetwork(tx: EntityManager, address: string): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`
     SELECT count(*)::int AS n FROM oauth_clients
@@ -54,8 +61,8 @@ export async function setClientOrigin(
 }
 
 /**
- * Removes the oldest clients that no user has consented to, as many as there are beyond a limit. One that is in use at this
- * moment is passed over: a user may be consenting to it.
+ * Removes the oldest clients that no user has consented to, as many as there are beyond a limit.
+ * One that is in use at this moment is passed over: a user may be consenting to it.
  *
  * @returns the ids of the removed clients
  */
@@ -73,8 +80,9 @@ export async function trimDynamicClients(tx: EntityManager, limit: number): Prom
 }
 
 /**
- * Records that a user consents to a client that registered itself, or to an application of the own organization; for another client it
- * records nothing. The row of the user is locked before that of the client, as everywhere.
+ * Records that a user consents to a client that registered itself, or to an application of the own
+ * organization; for another client it records nothing. The row of the user is locked before that of
+ * the client, as everywhere.
  *
  * @param consent what the user consented to, and on which page
  */
@@ -84,8 +92,8 @@ export async function recordConsent(
   clientId: string,
   { scopes, claims, redirectUri, shownAt }: Consent = NOTHING_MORE,
 ): Promise<void> {
-  // With the same addresses as before, a further consent adds to the earlier one. A page that is older than the registration does not
-  // cover the addresses of the registration.
+  // With the same addresses as before, a further consent adds to the earlier one. A page that is
+  // older than the registration does not cover the addresses of the registration.
   await sql(tx)`
     INSERT INTO oauth_consents AS o (user_id, client_id, scopes, claims, redirect_uris)
     SELECT u.id, c.id, ${scopes}::text[], ${claims}::text[],
@@ -103,7 +111,10 @@ export async function recordConsent(
     WHERE id = ${clientId} AND kind = 'dynamic' AND consented_at IS NULL`;
 }
 
-/** Finds what a user consented to at an application. A redirect URI that the application got later is not in it. */
+/**
+ * Finds what a user consented to at an application. A redirect URI that the application got later
+ * is not in it.
+ */
 export async function findConsent(
   tx: EntityManager,
   userId: string,
@@ -115,7 +126,10 @@ export async function findConsent(
   return found;
 }
 
-/** Tells whether a user consented to a client as it is: a change of its registration voids what came before. */
+/**
+ * Tells whether a user consented to a client as it is: a change of its registration voids what came
+ * before.
+ */
 export async function hasConsent(
   tx: EntityManager,
   userId: string,

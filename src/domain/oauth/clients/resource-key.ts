@@ -1,6 +1,7 @@
 /**
- * Returns a resource indicator (RFC 8707 §2) as it is compared: as WHATWG URL writes it, without a dot at the end of the host. The
- * function `resource_key` of the database does the same for what organizations registered.
+ * Returns a resource indicator (RFC 8707 §2) as it is compared: as WHATWG URL writes it, without a
+ * dot at the end of the host. The function `resource_key` of the database does the same for what
+ * organizations registered.
  */
 export function resourceKey(resource: string): string {
   const url = URL.parse(resource);
@@ -10,7 +11,9 @@ export function resourceKey(resource: string): string {
   return `${scheme}//${host}${port}${url.pathname}${url.search}${url.hash}`;
 }
 
-/** Returns a host and the domains above it, the longest first: those that a proof may cover it by. */
+/**
+ * Returns a host and the domains above it, the longest first: those that a proof may cover it by.
+ */
 export function domainsAbove(host: string): string[] {
   const labels = host.split('.');
   return labels.map((_, n) => labels.slice(n).join('.'));

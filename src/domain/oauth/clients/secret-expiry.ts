@@ -8,7 +8,7 @@ export function endsSoon(end: Date | null, now: Date): boolean {
   return end !== null && end.getTime() - now.getTime() <= NOTICE;
 }
 
-/** Returns the end of the last of some secrets; null where one has no end, or there is none. */
+/** Returns the end of the last of some secrets; null if one has no end, or there is none. */
 export function lastSecretEnd(secrets: readonly ClientSecret[]): Date | null {
   const ends = secrets.flatMap(({ expiresAt }) => expiresAt ?? []);
   if (ends.length < secrets.length || ends.length === 0) return null;

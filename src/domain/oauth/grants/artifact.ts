@@ -1,7 +1,10 @@
 import { hash } from 'node:crypto';
 import type { LiveGrant } from './live-grant.js';
 
-/** An object of the OAuth library, such as a code or a token, with the fields that the database indexes. */
+/**
+ * An object of the OAuth library, such as a code or a token, with the fields that the database
+ * indexes.
+ */
 export interface Artifact {
   /** The library's name of the model: `AccessToken`, `AuthorizationCode`, … */
   readonly model: string;
@@ -21,15 +24,21 @@ export interface Artifact {
 /** An artifact as it is read. */
 export interface StoredArtifact {
   readonly payload: Record<string, unknown>;
-  /** The time of its consumption in seconds of the epoch; undefined for an artifact that was not consumed. */
+  /**
+   * The time of its consumption in seconds of the epoch; undefined for an artifact that was not
+   * consumed.
+   */
   readonly consumed: number | undefined;
   /** The seconds since its consumption, by the clock of the database. */
   readonly consumedAgo: number | undefined;
-  /** The grant of the artifact, where its resource owner may still be issued tokens. */
+  /** The grant of the artifact, if its resource owner may still be issued tokens. */
   readonly grant: LiveGrant | undefined;
 }
 
-/** Hashes an id of the library to the key of its row, so that a reader of the table learns no code and no token. */
+/**
+ * Hashes an id of the library to the key of its row, so that a reader of the table learns no code
+ * and no token.
+ */
 export function artifactId(libraryId: string): Buffer {
   return hash('sha256', libraryId, 'buffer');
 }

@@ -51,11 +51,14 @@ export async function findArtifacts(
 }
 
 /**
- * Writes rows, new ones and existing ones. A batch (`skip`) waits for no lock: a row that another transaction has locked, or that
- * hangs on a locked row, is not written, and of the same row twice the first one is.
+ * Writes rows, new ones and existing ones. A batch (`skip`) waits for no lock: a row that another
+ * transaction has locked, or that hangs on a locked row, is not written, and of the same row twice
+ * the first one is.
  *
- * @returns whether each row was written; a row that a batch did not write may be written by the statement that waits
- * @throws QueryFailedError 23503 from the statement that waits, when a row is gone that another one hangs on
+ * @returns whether each row was written; a row that a batch did not write may be written by the
+ *   statement that waits
+ * @throws QueryFailedError 23503 from the statement that waits, when a row is gone that another one
+ *   hangs on
  */
 export async function upsertArtifacts(
   tx: EntityManager,
@@ -86,8 +89,9 @@ export async function removeExpiredArtifacts(tx: EntityManager, most: number): P
 }
 
 /**
- * Consumes rows: true for exactly one caller of each. A consumed row stays, so that its second use is seen. A batch (`skip`) waits
- * for no lock: a row that another transaction has locked is not consumed.
+ * Consumes rows: true for exactly one caller of each. A consumed row stays, so that its second use
+ * is seen. A batch (`skip`) waits for no lock: a row that another transaction has locked is not
+ * consumed.
  */
 export async function consumeArtifacts(
   tx: EntityManager,
@@ -101,8 +105,8 @@ export async function consumeArtifacts(
 }
 
 /**
- * Makes a consumed row usable again, for the caller that consumed it and whose response carries nothing. A row that is gone, since
- * its grant has ended, stays gone.
+ * Makes a consumed row usable again, for the caller that consumed it and whose response carries
+ * nothing. A row that is gone, since its grant has ended, stays gone.
  */
 export async function releaseArtifact(
   tx: EntityManager,
@@ -119,7 +123,9 @@ export async function destroyArtifact(
   await sql(tx)`DELETE FROM oauth_artifacts WHERE model = ${model} AND id = ${id}`;
 }
 
-/** Deletes a token that its client revokes (RFC 7009), and records the event in the same statement. */
+/**
+ * Deletes a token that its client revokes (RFC 7009), and records the event in the same statement.
+ */
 export async function revokeArtifact(
   tx: EntityManager,
   { model, id }: ArtifactKey,
@@ -152,7 +158,10 @@ export async function destroyArtifactsOfGrant(
   await sql(tx)`DELETE FROM oauth_artifacts WHERE grant_id = ${grantId} AND model = ${model}`;
 }
 
-/** The rows of a batch that no other transaction has locked, and that hang on none that is locked or gone. */
+/**
+ * The rows of a batch that no other transaction has locked, and that hang on none that is locked or
+ * gone.
+ */
 const UNLOCKED = fragment`
   account AS MATERIALIZED (
     SELECT id FROM users WHERE id = ANY (ARRAY(SELECT user_id FROM asked)) FOR KEY SHARE SKIP LOCKED

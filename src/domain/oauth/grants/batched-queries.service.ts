@@ -23,8 +23,8 @@ import { CLIENT_TOKEN, CLUSTER_TOKEN, USER_TOKEN, type TokenAudit } from './toke
 import { spendIds, type Spend } from './spent-ids.repository.js';
 
 /**
- * The queries of nearly every OAuth request. Requests that come at the same time share a statement; each statement begins after the last
- * request that it serves, and no result is cached.
+ * The queries of nearly every OAuth request. Requests that come at the same time share a statement;
+ * each statement begins after the last request that it serves, and no result is cached.
  */
 @Injectable()
 export class BatchedQueries {
@@ -77,24 +77,37 @@ export class BatchedQueries {
     return this.#profiles.load(userId);
   }
 
-  // A write that a batch did not do is repeated alone: that statement waits for the locks, and decides.
+  // A write that a batch did not do is repeated alone: that statement waits for the locks, and
+  // decides.
 
-  /** Issues a token to a client. False when there is no such client any more, or its owner may be issued nothing. */
+  /**
+   * Issues a token to a client. False when there is no such client any more, or its owner may be
+   * issued nothing.
+   */
   issueToClient(token: Artifact, audit: TokenAudit): Promise<boolean> {
     return this.#isIssued(CLIENT_TOKEN, { token, audit });
   }
 
-  /** Issues a token to a user. False when the account is inactive, or the client, the session or the grant is gone. */
+  /**
+   * Issues a token to a user. False when the account is inactive, or the client, the session or the
+   * grant is gone.
+   */
   issueToUser(token: Artifact, audit: TokenAudit): Promise<boolean> {
     return this.#isIssued(USER_TOKEN, { token, audit });
   }
 
-  /** Issues a token for a cluster. False in the cases of {@link issueToUser}, and when the application is gone. */
+  /**
+   * Issues a token for a cluster. False in the cases of {@link issueToUser}, and when the
+   * application is gone.
+   */
   issueForCluster(token: Artifact, audit: TokenAudit, applicationId: string): Promise<boolean> {
     return this.#isIssued(CLUSTER_TOKEN, { token, audit, applicationId });
   }
 
-  /** Writes a grant. False when the account is inactive, or the client, the session or the parent is gone or over. */
+  /**
+   * Writes a grant. False when the account is inactive, or the client, the session or the parent is
+   * gone or over.
+   */
   writeGrant(grant: GrantRequest): Promise<boolean> {
     return this.#isIssued(GRANT, grant);
   }

@@ -1,7 +1,9 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** The seconds that are added to the interval after each request that came too soon (RFC 8628 §3.5). */
+/**
+ * The seconds that are added to the interval after each request that came too soon (RFC 8628 §3.5).
+ */
 const SLOW_DOWN = 5;
 
 /** The wrong user codes in a row, less than {@link LOCK_MINUTES} apart, that lock a user out. */
@@ -19,7 +21,9 @@ export interface DeviceRequestRow {
   readonly isDecided: boolean;
 }
 
-/** The result of a typed user code. A user who is locked out tries again after `retryAfter` seconds. */
+/**
+ * The result of a typed user code. A user who is locked out tries again after `retryAfter` seconds.
+ */
 export type UserCodeTry =
   | { readonly kind: 'found'; readonly request: DeviceRequestRow }
   | { readonly kind: 'wrong' }
@@ -38,8 +42,8 @@ export const DEVICE_GRANT_IS_OFF =
   'Your organization has switched off the login by device codes. Log in in a browser instead.';
 
 /**
- * Counts a poll of a device, and says whether it came too soon. It forgives one second, since clients count whole seconds and networks
- * vary.
+ * Counts a poll of a device, and says whether it came too soon. It forgives one second, since
+ * clients count whole seconds and networks vary.
  *
  * @param interval the seconds between two polls that the client was told
  */
@@ -65,9 +69,10 @@ export async function pollDeviceCode(
 }
 
 /**
- * Finds a live device code by its user code, and counts the try (RFC 8628 §5.1), by one statement. The tries of one user wait for one
- * another, so that parallel tries are limited as sequential ones. A right code does not reset the count: an attacker may have a
- * right code of a device of their own.
+ * Finds a live device code by its user code, and counts the try (RFC 8628 §5.1), by one statement.
+ * The tries of one user wait for one another, so that parallel tries are limited as sequential
+ * ones. A right code does not reset the count: an attacker may have a right code of a device of
+ * their own.
  *
  * @param most the number of wrong tries that locks the user out
  */
@@ -104,7 +109,10 @@ export async function tryUserCode(
     : { kind: 'found', request: { id, clientId, payload, isDecided } };
 }
 
-/** Approves a code: true for exactly one caller, and for none after the code was denied, redeemed or has expired. */
+/**
+ * Approves a code: true for exactly one caller, and for none after the code was denied, redeemed or
+ * has expired.
+ */
 export async function approveDevice(
   tx: EntityManager,
   id: Buffer,
@@ -121,8 +129,8 @@ export async function approveDevice(
 }
 
 /**
- * Returns true where the people of an organization may approve devices, and keeps it true until the transaction ends. The caller
- * locks the row of the user first, as the change of the setting does.
+ * Returns true if the people of an organization may approve devices, and keeps it true until the
+ * transaction ends. The caller locks the row of the user first, as the change of the setting does.
  */
 export async function holdDeviceGrant(tx: EntityManager, orgId: string): Promise<boolean> {
   const held = await sql<{ id: string }>(tx)`
@@ -149,8 +157,9 @@ async function secondsLocked(tx: EntityManager, userId: string): Promise<number>
 }
 
 /**
- * Refuses the approved codes of the people of an organization that were not redeemed, and ends the sessions that device codes opened,
- * with all that hangs on them. Sessions are locked first, then grants, then codes.
+ * Refuses the approved codes of the people of an organization that were not redeemed, and ends the
+ * sessions that device codes opened, with all that hangs on them. Sessions are locked first, then
+ * grants, then codes.
  */
 export async function endDevicesOfOrganization(tx: EntityManager, orgId: string): Promise<void> {
   const sessions = await sql<{ id: string }>(tx)`

@@ -29,7 +29,10 @@ export interface GrantRow {
   readonly expiresIn: number;
 }
 
-/** A grant to write; one that a token exchange makes has the grant of the subject token as its parent, and ends no later. */
+/**
+ * A grant to write; one that a token exchange makes has the grant of the subject token as its
+ * parent, and ends no later.
+ */
 export interface GrantRequest extends GrantRow {
   readonly parentId?: Buffer;
 }
@@ -37,7 +40,10 @@ export interface GrantRequest extends GrantRow {
 /** Seconds, longer than the issuance of a token takes. */
 const ENDS_SOON = 5;
 
-/** A grant of a user to a client. It hangs on a session of the user, hardware-verified or synthetic, and on its parent. */
+/**
+ * A grant of a user to a client. It hangs on a session of the user, hardware-verified or synthetic,
+ * and on its parent.
+ */
 export const GRANT = new IssuanceKind<GrantRequest, true>(
   {
     requires: {
@@ -75,12 +81,18 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
   () => true,
 );
 
-/** Writes a grant within a transaction. False when the account is inactive, or the client, the session or the parent is gone. */
+/**
+ * Writes a grant within a transaction. False when the account is inactive, or the client, the
+ * session or the parent is gone.
+ */
 export async function writeGrant(tx: EntityManager, grant: GrantRequest): Promise<boolean> {
   return 'issued' in (await GRANT.issue(tx, grant));
 }
 
-/** Finds grants, in the order of their ids, each with a resource owner who may still be issued tokens. */
+/**
+ * Finds grants, in the order of their ids, each with a resource owner who may still be issued
+ * tokens.
+ */
 export async function findGrants(
   tx: EntityManager,
   ids: readonly Buffer[],
@@ -93,7 +105,10 @@ export async function findGrants(
   return inOrder(ids.length, rows, liveGrant);
 }
 
-/** Lists the payloads of the grants that a client has in a session since the registration of the client last changed. */
+/**
+ * Lists the payloads of the grants that a client has in a session since the registration of the
+ * client last changed.
+ */
 export async function listGrantsOfSession(
   tx: EntityManager,
   sessionId: string,
@@ -111,7 +126,10 @@ export async function destroyGrant(tx: EntityManager, id: Buffer): Promise<void>
   await sql(tx)`DELETE FROM oauth_grants WHERE id = ${id}`;
 }
 
-/** Ends the session that a client opened for a grant, with all that hangs on it. A browser's session stays. */
+/**
+ * Ends the session that a client opened for a grant, with all that hangs on it. A browser's session
+ * stays.
+ */
 export async function endOwnSession(tx: EntityManager, id: Buffer): Promise<void> {
   await sql(tx)`
     DELETE FROM sessions s USING oauth_grants g
@@ -119,8 +137,9 @@ export async function endOwnSession(tx: EntityManager, id: Buffer): Promise<void
 }
 
 /**
- * Ends the children of a grant, which token exchanges made, and leaves the grant. Run it in a transaction: it locks the session and then
- * the grant, so that a child which is being written is either ended here or refused.
+ * Ends the children of a grant, which token exchanges made, and leaves the grant. Run it in a
+ * transaction: it locks the session and then the grant, so that a child which is being written is
+ * either ended here or refused.
  */
 export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise<void> {
   await sql(tx)`
@@ -130,9 +149,10 @@ export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise
 }
 
 /**
- * Ends a grant and its children within {@link ENDS_SOON} seconds, because a secret of the grant came twice at once, and a session that
- * the client opened for it. The first request gets its response, and its tokens end with the grant. Run it in a transaction: it reads each generation of children after it has
- * locked the one before, so that no child is missed.
+ * Ends a grant and its children within {@link ENDS_SOON} seconds, because a secret of the grant
+ * came twice at once, and a session that the client opened for it. The first request gets its
+ * response, and its tokens end with the grant. Run it in a transaction: it reads each generation of
+ * children after it has locked the one before, so that no child is missed.
  */
 export async function endGrantSoon(tx: EntityManager, id: Buffer): Promise<void> {
   await sql(tx)`
@@ -174,8 +194,8 @@ export async function resourceOwnerOfSession(
 }
 
 /**
- * Finds the resource owners of browser sessions, in the order of the hashes of the session tokens. It finds neither a session of
- * svc-cli nor one that has signed in upstream alone.
+ * Finds the resource owners of browser sessions, in the order of the hashes of the session tokens.
+ * It finds neither a session of svc-cli nor one that has signed in upstream alone.
  */
 export async function resourceOwnersOfBrowsers(
   tx: EntityManager,
@@ -191,8 +211,8 @@ export async function resourceOwnersOfBrowsers(
 }
 
 /**
- * Reads the profiles of users, in the order of their ids. It is a statement of its own because the attributes of a user may be
- * long, and most requests need no profile.
+ * Reads the profiles of users, in the order of their ids. It is a statement of its own because the
+ * attributes of a user may be long, and most requests need no profile.
  */
 export async function profilesOf(
   tx: EntityManager,
@@ -207,8 +227,9 @@ export async function profilesOf(
 }
 
 /**
- * Locks the row of the user FOR SHARE, and then finds the resource owner of a browser session. A de-provisioning takes the row first:
- * it ends what this transaction issues, or this transaction finds no resource owner.
+ * Locks the row of the user FOR SHARE, and then finds the resource owner of a browser session. A
+ * de-provisioning takes the row first: it ends what this transaction issues, or this transaction
+ * finds no resource owner.
  */
 export async function lockResourceOwnerOfBrowser(
   tx: EntityManager,

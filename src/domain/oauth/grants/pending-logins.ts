@@ -1,6 +1,9 @@
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 
-/** A request that waits for a login: an authorization request, by its interaction, or a device, by its user code. */
+/**
+ * A request that waits for a login: an authorization request, by its interaction, or a device, by
+ * its user code.
+ */
 export type PendingLogin = { readonly interaction: string } | { readonly userCode: string };
 
 /** The session that completes a pending login. */
@@ -17,7 +20,10 @@ export interface WaitingApplication {
   readonly host: string;
   /** True when the application registered itself, so that its name was not checked. */
   readonly isDynamic: boolean;
-  /** True when a user registered the application, and no admin of the organization of the user has approved it for the host. */
+  /**
+   * True when a user registered the application, and no admin of the organization of the user has
+   * approved it for the host.
+   */
   readonly isUnapproved: boolean;
   /** The addresses of its privacy policy and of its terms of service (RFC 7591 §2). */
   readonly policyUri: string | undefined;
@@ -25,8 +31,9 @@ export interface WaitingApplication {
 }
 
 /**
- * Completes or denies pending logins without a page, for certification test mode. The OAuth feature implements it. Each method returns
- * the absolute address to which the browser is redirected. It throws DomainError `not_found` or `invalid_state` where no login waits.
+ * Completes or denies pending logins without a page, for certification test mode. The OAuth feature
+ * implements it. Each method returns the absolute address to which the browser is redirected. It
+ * throws DomainError `not_found` or `invalid_state` if no login waits.
  */
 export abstract class PendingLogins {
   /** Finds the application of an interaction. It leaves the pending login as it is. */

@@ -1,4 +1,7 @@
-/** The resource owner of a grant (RFC 6749 §1.1): the user, and the proof of the user's session. Tokens carry these facts. */
+/**
+ * The resource owner of a grant (RFC 6749 §1.1): the user, and the proof of the user's session.
+ * Tokens carry these facts.
+ */
 export interface ResourceOwner {
   readonly userId: string;
   readonly orgId: string | null;
@@ -6,7 +9,10 @@ export interface ResourceOwner {
   readonly name: string | null;
   readonly isOrgAdmin: boolean;
   readonly sessionId: string;
-  /** True when a security key asserted. Only the synthetic session of certification test mode has none. */
+  /**
+   * True when a security key asserted. Only the synthetic session of certification test mode has
+   * none.
+   */
   readonly hardwareVerified: boolean;
   /** The security key that asserted, or null for a synthetic session. */
   readonly authenticatorId: string | null;

@@ -11,10 +11,11 @@ export interface Spend {
 }
 
 /**
- * Spends ids of assertions and proofs, which may come once (RFC 7523 §3, RFC 9449 §11.1): true for exactly one caller each until the
- * id expires. It is one statement, so that of two replicas one wins. Of the same id twice in one statement the first wins, which is
- * decided before the statement is sent. The ids are sent in the order of their hashes, so that no two statements wait for one another
- * in a circle.
+ * Spends ids of assertions and proofs, which may come once (RFC 7523 §3, RFC 9449 §11.1): true for
+ * exactly one caller each until the id expires. It is one statement, so that of two replicas one
+ * wins. Of the same id twice in one statement the first wins, which is decided before the statement
+ * is sent. The ids are sent in the order of their hashes, so that no two statements wait for one
+ * another in a circle.
  */
 export async function spendIds(tx: EntityManager, spends: readonly Spend[]): Promise<boolean[]> {
   const keys = spends.map(({ issuer, jti }) =>

@@ -11,7 +11,10 @@ export interface TokenAudit {
   readonly auditId: string;
   readonly origin: AuditOrigin;
   readonly details: object;
-  /** The second row of a token that a token exchange gives (RFC 8693): it names the token that was exchanged. */
+  /**
+   * The second row of a token that a token exchange gives (RFC 8693): it names the token that was
+   * exchanged.
+   */
   readonly exchange?: { readonly auditId: string; readonly details: object };
 }
 
@@ -51,8 +54,9 @@ function columnsOf({ token, audit }: TokenRequest): object {
 }
 
 /**
- * A resource that an organization registered is for the exchange of svc-cli alone, and for its own people. An earlier version
- * registered spellings that `resource_key` leaves as they are, so that the audience itself is compared too.
+ * A resource that an organization registered is for the exchange of svc-cli alone, and for its own
+ * people. An earlier version registered spellings that `resource_key` leaves as they are, so that
+ * the audience itself is compared too.
  */
 const IS_FREE_AUDIENCE = fragment`NOT EXISTS (
   SELECT FROM oauth_clients r
@@ -100,8 +104,8 @@ export const USER_TOKEN = new IssuanceKind<TokenRequest, true>(
 );
 
 /**
- * A token of svc-cli for a cluster. Its session is hardware-verified, and it ends with the application, which must still be registered
- * in the organization of the user.
+ * A token of svc-cli for a cluster. Its session is hardware-verified, and it ends with the
+ * application, which must still be registered in the organization of the user.
  */
 export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
   {
@@ -122,7 +126,10 @@ export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
   () => true,
 );
 
-/** A token of a client's own. The owner of the client, if it has one, must be a user who has a key and may be issued credentials. */
+/**
+ * A token of a client's own. The owner of the client, if it has one, must be a user who has a key
+ * and may be issued credentials.
+ */
 export const CLIENT_TOKEN = new IssuanceKind<TokenRequest, true>(
   {
     requires: { user: 'owner of the client', client: true },

@@ -24,8 +24,9 @@ export async function peekKey(tx: EntityManager, kind: KeyKind): Promise<string 
 }
 
 /**
- * Records that a configured key has taken the place of the sealed key of a kind. Returns the sealed key for a day after the first
- * such call, so that the tokens that it has signed verify until they end.
+ * Records that a configured key has taken the place of the sealed key of a kind. Returns the sealed
+ * key for a day after the first such call, so that the tokens that it has signed verify until they
+ * end.
  */
 export async function supersedeKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string; is_published: boolean }>(tx)`
@@ -34,7 +35,10 @@ export async function supersedeKey(tx: EntityManager, kind: KeyKind): Promise<st
   return row?.is_published === true ? row.sealed : undefined;
 }
 
-/** Stores a key unless one is stored, and returns the stored key. Of two replicas that start at once, the first one stores. */
+/**
+ * Stores a key unless one is stored, and returns the stored key. Of two replicas that start at
+ * once, the first one stores.
+ */
 export async function recordKey(tx: EntityManager, kind: KeyKind, sealed: string): Promise<string> {
   const [row] = await sql<{ sealed: string }>(tx)`
     INSERT INTO token_signing_keys (kind, sealed) VALUES (${kind}, ${sealed})

@@ -50,9 +50,10 @@ interface KeySources {
 }
 
 /**
- * The keys that sign tokens, loaded once at start-up. Of each kind, the keys in KMS come first, then the configured PEM keys, then
- * the key kept in the database. The first key signs; the others are published, so that a rotation overlaps. Without a configured
- * key, the first start generates a key and stores it sealed, so that replicas and restarts use the same key.
+ * The keys that sign tokens, loaded once at start-up. Of each kind, the keys in KMS come first,
+ * then the configured PEM keys, then the key kept in the database. The first key signs; the others
+ * are published, so that a rotation overlaps. Without a configured key, the first start generates a
+ * key and stores it sealed, so that replicas and restarts use the same key.
  */
 export class TokenSigningKeys {
   readonly #rs256: Rs256Signer;
@@ -63,7 +64,8 @@ export class TokenSigningKeys {
   }
 
   /**
-   * Loads the keys. Generates a key of each kind that is neither configured nor stored, and logs a warning.
+   * Loads the keys. Generates a key of each kind that is neither configured nor stored, and logs a
+   * warning.
    *
    * @throws ConfigProblems when neither root secret opens a stored key that has to sign
    */
@@ -76,7 +78,8 @@ export class TokenSigningKeys {
     const keys = new Map<string, TokenKey>();
     for (const kind of ['ec', 'rsa'] as const) {
       for (const key of await keysOf(kind, sources)) {
-        if (!keys.has(key.jwk.kid)) keys.set(key.jwk.kid, key); // a file often holds the public part beside the private one
+        // a file often holds the public part beside the private one
+        if (!keys.has(key.jwk.kid)) keys.set(key.jwk.kid, key);
       }
     }
     return new TokenSigningKeys([...keys.values()]);
@@ -90,7 +93,8 @@ export class TokenSigningKeys {
   }
 
   /**
-   * Signs the claims of a JWT by RS256 (RFC 7515 §5.1), for verifiers that know no other algorithm well.
+   * Signs the claims of a JWT by RS256 (RFC 7515 §5.1), for verifiers that know no other algorithm
+   * well.
    *
    * @throws DomainError `kms_unavailable`
    */
@@ -120,7 +124,10 @@ async function keysOf(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
   return [await keyOfPem(alg, await storedKey(kind, sources))];
 }
 
-/** Returns the stored key as PEM. Generates a missing key; seals a key again that only the previous root secret opens. */
+/**
+ * Returns the stored key as PEM. Generates a missing key; seals a key again that only the previous
+ * root secret opens.
+ */
 async function storedKey(kind: KeyKind, sources: KeySources): Promise<string> {
   const { config } = sources;
   const { manager } = sources.dataSource;
@@ -141,8 +148,8 @@ async function storedKey(kind: KeyKind, sources: KeySources): Promise<string> {
 }
 
 /**
- * Returns the public part of the stored key in whose place a configured key signs, for a day. A key that does not open is left out:
- * it signs nothing, so the start need not fail.
+ * Returns the public part of the stored key in whose place a configured key signs, for a day. A key
+ * that does not open is left out: it signs nothing, so the start need not fail.
  */
 async function supersededKey(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
   const { manager } = sources.dataSource;
@@ -154,7 +161,7 @@ async function supersededKey(kind: KeyKind, sources: KeySources): Promise<TokenK
   return [];
 }
 
-/** Opens a sealed key, and seals it again where only the previous root secret opens it. */
+/** Opens a sealed key, and seals it again if only the previous root secret opens it. */
 async function opened(
   kind: KeyKind,
   sealed: string,

@@ -4,16 +4,25 @@ import { organizationDomain } from '../organization-domain.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { RECORD_LABEL } from './domain-record.js';
 
-/** The characters of a name before its conversion (RFC 3490 §3.1 for the dots): `domainToASCII` reads a path as an end of the name. */
+/**
+ * The characters of a name before its conversion (RFC 3490 §3.1 for the dots): `domainToASCII`
+ * reads a path as an end of the name.
+ */
 const CHARACTERS = /^[\p{L}\p{M}\p{N}\-.\u3002\uff0e\uff61]+$/u;
 
 /** A label of letters, digits and hyphens (RFC 1123 §2.1). */
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** A name of 253 characters is the longest one (RFC 1035 §2.3.4), and the name of the record is longer than the domain. */
+/**
+ * A name of 253 characters is the longest one (RFC 1035 §2.3.4), and the name of the record is
+ * longer than the domain.
+ */
 const MOST_CHARACTERS = 253 - `${RECORD_LABEL}.`.length;
 
-/** Returns the ASCII form of a domain name in lower case, without a trailing dot; undefined for a text that is no domain name. */
+/**
+ * Returns the ASCII form of a domain name in lower case, without a trailing dot; undefined for a
+ * text that is no domain name.
+ */
 export function asciiDomain(text: string): string | undefined {
   const name = text.trim();
   if (!CHARACTERS.test(name)) return undefined;
@@ -28,7 +37,8 @@ export function asciiDomain(text: string): string | undefined {
 /**
  * Reads a domain that an organization wants to prove.
  *
- * @throws DomainError invalid_request for a text that is no domain, and for a domain that strangers share
+ * @throws DomainError invalid_request for a text that is no domain, and for a domain that strangers
+ *   share
  */
 export function parseDomain(text: string): string {
   const domain = asciiDomain(text);

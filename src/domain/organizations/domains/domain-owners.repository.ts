@@ -12,7 +12,10 @@ export interface DomainOwner {
   readonly isProven: boolean;
 }
 
-/** Finds the owner of a domain. The caller has locked the domain, so that the owner stays the same but for its proof. */
+/**
+ * Finds the owner of a domain. The caller has locked the domain, so that the owner stays the same
+ * but for its proof.
+ */
 export async function findOwner(
   tx: EntityManager,
   domain: string,
@@ -24,7 +27,10 @@ export async function findOwner(
   return owner;
 }
 
-/** Lists the other organizations that own a domain, or owned it once: people of theirs may be of the domain. */
+/**
+ * Lists the other organizations that own a domain, or owned it once: people of theirs may be of the
+ * domain.
+ */
 export async function listOtherOwners(
   tx: EntityManager,
   { orgId, domain }: DomainOfOrganization,
@@ -36,8 +42,8 @@ export async function listOtherOwners(
 }
 
 /**
- * Takes a domain from its owner, whose row keeps it as an unverified one. A domain that was only asserted may be taken, and every
- * domain where the operator releases it.
+ * Takes a domain from its owner, whose row keeps it as an unverified one. A domain that was only
+ * asserted may be taken, and every domain if the operator releases it.
  *
  * @returns false when the organization does not own the domain, or has proven it
  */
@@ -57,7 +63,10 @@ export async function takeDomain(
   return taken.length === 1;
 }
 
-/** Deletes the row of a domain that the operator has released, unless it is the primary one of the organization. */
+/**
+ * Deletes the row of a domain that the operator has released, unless it is the primary one of the
+ * organization.
+ */
 export async function dropReleased(
   tx: EntityManager,
   { orgId, domain }: DomainOfOrganization,
@@ -68,8 +77,8 @@ export async function dropReleased(
 }
 
 /**
- * Notes that the operator assigned a domain to an organization: proven, and not checked. One statement with the unique index of verified
- * domains behind it, so that a domain has one owner.
+ * Notes that the operator assigned a domain to an organization: proven, and not checked. One
+ * statement with the unique index of verified domains behind it, so that a domain has one owner.
  *
  * @returns false when another organization owns the domain
  */
@@ -99,8 +108,8 @@ export interface UserOfDomain {
 }
 
 /**
- * Locks the users whose e-mail is in a domain until the transaction ends, with one more user, in the order of their ids: those of some
- * organizations, and those without one.
+ * Locks the users whose e-mail is in a domain until the transaction ends, with one more user, in
+ * the order of their ids: those of some organizations, and those without one.
  *
  * @param of the organizations, and whether users without one are locked, too
  */
@@ -120,8 +129,8 @@ export async function lockUsersOfDomain(
 }
 
 /**
- * Unbinds locked users from the identities by which they signed in, with an audit event for each: their next sign-in leads to the
- * organization that owns the domain now.
+ * Unbinds locked users from the identities by which they signed in, with an audit event for each:
+ * their next sign-in leads to the organization that owns the domain now.
  */
 export async function unbindUsersOfDomain(
   tx: EntityManager,
@@ -154,15 +163,16 @@ export async function unbindUsersOfDomain(
 
 /** A configured provider, and the domains for which it may vouch. */
 export interface NamingProvider {
-  /** With `{tenantid}` where each tenant has an issuer of its own. */
+  /** With `{tenantid}` if each tenant has an issuer of its own. */
   readonly issuer: string;
   /** Undefined for a provider that may vouch for every domain: it names none. */
   readonly domains: readonly string[] | undefined;
 }
 
 /**
- * Lists the primary domains whose organization was founded through a provider that names them now, and did not before, and those of
- * which the opposite is true. Where several configured providers have the issuer, each must name the domain.
+ * Lists the primary domains whose organization was founded through a provider that names them now,
+ * and did not before, and those of which the opposite is true. If several configured providers have
+ * the issuer, each must name the domain.
  */
 export async function listChangedVouching(
   tx: EntityManager,
@@ -185,7 +195,10 @@ export async function listChangedVouching(
     ORDER BY d.org_id`;
 }
 
-/** Notes if the founding provider names a primary domain. Returns false when it is noted already, or the domain is lost. */
+/**
+ * Notes if the founding provider names a primary domain. Returns false when it is noted already, or
+ * the domain is lost.
+ */
 export async function setVouched(
   tx: EntityManager,
   { orgId, domain }: DomainOfOrganization,

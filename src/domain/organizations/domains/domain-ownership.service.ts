@@ -55,7 +55,10 @@ export interface DomainOperator {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** The worker that checks the proofs every day has no request, and the request of another organization is not shown. */
+/**
+ * The worker that checks the proofs every day has no request, and the request of another
+ * organization is not shown.
+ */
 const NO_REQUEST: AuditOrigin = {
   requestId: 'daily-domain-check',
   ip: undefined,
@@ -63,8 +66,8 @@ const NO_REQUEST: AuditOrigin = {
 };
 
 /**
- * Changes the domains that organizations own, each in the caller's transaction, with its audit event. The transaction that takes a
- * domain also ends what was issued under it.
+ * Changes the domains that organizations own, each in the caller's transaction, with its audit
+ * event. The transaction that takes a domain also ends what was issued under it.
  */
 @Injectable()
 export class DomainOwnership {
@@ -112,14 +115,17 @@ export class DomainOwnership {
     return added;
   }
 
-  /** Returns the token of a domain, and makes one where there is none; undefined without the domain. */
+  /**
+   * Returns the token of a domain, and makes one if there is none; undefined without the domain.
+   */
   ensureToken(tx: EntityManager, own: DomainOfOrganization): Promise<string | undefined> {
     return ensureToken(tx, own, this.random.token());
   }
 
   /**
-   * Gives a domain to the organization that has proven it, and ends what users without an organization hold under it. A domain that a
-   * sign-in only asserted for another organization is taken from it. The caller has locked the domain.
+   * Gives a domain to the organization that has proven it, and ends what users without an
+   * organization hold under it. A domain that a sign-in only asserted for another organization is
+   * taken from it. The caller has locked the domain.
    *
    * @param token the token that the DNS showed
    * @throws DomainError domain_taken, not_found
@@ -142,10 +148,11 @@ export class DomainOwnership {
   }
 
   /**
-   * Gives a domain to an organization by the decision of the operator, as {@link prove} does, but without checks. The caller has locked
-   * the domain.
+   * Gives a domain to an organization by the decision of the operator, as {@link prove} does, but
+   * without checks. The caller has locked the domain.
    *
-   * @returns the counts of what ended; undefined when the organization has the domain by an assignment already
+   * @returns the counts of what ended; undefined when the organization has the domain by an
+   *   assignment already
    * @throws DomainError domain_taken when another organization has proven the domain
    */
   async assign(
@@ -164,7 +171,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Takes a domain from its owner by the decision of the operator, and ends what stood on it. The caller has locked the domain.
+   * Takes a domain from its owner by the decision of the operator, and ends what stood on it. The
+   * caller has locked the domain.
    *
    * @throws DomainError not_found when no organization owns the domain
    */
@@ -195,7 +203,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Removes a domain and ends the access of its users, whose accounts stay. The caller has locked the domain.
+   * Removes a domain and ends the access of its users, whose accounts stay. The caller has locked
+   * the domain.
    *
    * @throws DomainError primary_domain, own_account, not_found
    */
@@ -231,8 +240,9 @@ export class DomainOwnership {
   }
 
   /**
-   * Takes the proof of a domain from its organization after its last failed check, and ends the access of its users. Of a primary domain
-   * only the proof ends: it stays with its organization as one that is asserted. The caller has locked the domain.
+   * Takes the proof of a domain from its organization after its last failed check, and ends the
+   * access of its users. Of a primary domain only the proof ends: it stays with its organization as
+   * one that is asserted. The caller has locked the domain.
    *
    * @returns false when the domain was checked or removed meanwhile
    */
@@ -252,10 +262,11 @@ export class DomainOwnership {
   }
 
   /**
-   * Prepares the transaction for a new proof of a domain: it locks the users whose access ends, and takes the domain from another
-   * organization for which a sign-in only asserted it.
+   * Prepares the transaction for a new proof of a domain: it locks the users whose access ends, and
+   * takes the domain from another organization for which a sign-in only asserted it.
    *
-   * @returns ends what is not allowed any more, once the proof is noted, and counts it: of all others, and of the losing organization
+   * @returns ends what is not allowed any more, once the proof is noted, and counts it: of all
+   *   others, and of the losing organization
    * @throws DomainError domain_taken when another organization has proven the domain
    */
   async #claim(
@@ -283,7 +294,10 @@ export class DomainOwnership {
     };
   }
 
-  /** Ends what stood on a domain that another organization has proven. The event does not name that organization. */
+  /**
+   * Ends what stood on a domain that another organization has proven. The event does not name that
+   * organization.
+   */
   async #endOfLoser(
     tx: EntityManager,
     loser: DomainOfOrganization,
@@ -300,13 +314,19 @@ export class DomainOwnership {
     return ended;
   }
 
-  /** Unbinds the people of a domain from the organizations that do not own it, so that the owner's can be theirs. */
+  /**
+   * Unbinds the people of a domain from the organizations that do not own it, so that the owner's
+   * can be theirs.
+   */
   #unbind(tx: EntityManager, domain: string, users: readonly UserOfDomain[]): Promise<void> {
     const members = users.filter(({ orgId, inDomain }) => inDomain && orgId !== null);
     return unbindUsersOfDomain(tx, members, { domain }, NO_REQUEST);
   }
 
-  /** Ends the access of the users of a domain, whose rows are locked, and all else that stood on the domain. */
+  /**
+   * Ends the access of the users of a domain, whose rows are locked, and all else that stood on the
+   * domain.
+   */
   async #endStanding(
     tx: EntityManager,
     own: DomainOfOrganization,
@@ -349,7 +369,9 @@ export class DomainOwnership {
     });
   }
 
-  /** Records the loss of a proof in the organization that had the domain. The event has no actor. */
+  /**
+   * Records the loss of a proof in the organization that had the domain. The event has no actor.
+   */
   #recordLoss(
     tx: EntityManager,
     { orgId, domain }: DomainOfOrganization,

@@ -29,8 +29,8 @@ const INTERVAL = 600_000;
 const AT_ONCE = 32;
 
 /**
- * Checks each verified domain every day, in one replica at a time and on one connection. The table says which check is due, so that a
- * restart neither repeats nor forgets one.
+ * Checks each verified domain every day, in one replica at a time and on one connection. The table
+ * says which check is due, so that a restart neither repeats nor forgets one.
  */
 @Injectable()
 export class DomainRechecks implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -115,7 +115,10 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
     }
   }
 
-  /** Records a result. Where that fails the check stays due; after a stop of the service there is no result. */
+  /**
+   * Records a result. If that fails the check stays due; after a stop of the service there is no
+   * result.
+   */
   async #settle(tx: EntityManager, due: DueDomain, result: CheckResult): Promise<void> {
     if (this.#stopping.signal.aborted) return;
     try {

@@ -8,8 +8,8 @@ const DAY = 24 * HOUR;
 const FAULTS_FORGIVEN = 7 * DAY;
 
 /**
- * The states of a domain. `pending`: not proven yet. `failing`: verified, but the last checks did not find the record. `unverified`:
- * proven once, and the record is gone.
+ * The states of a domain. `pending`: not proven yet. `failing`: verified, but the last checks did
+ * not find the record. `unverified`: proven once, and the record is gone.
  */
 export type DomainState = 'verified' | 'pending' | 'failing' | 'unverified';
 
@@ -37,8 +37,9 @@ export interface Checked {
 }
 
 /**
- * Returns the facts after a daily check. A missing record is a failure. A fault of the DNS is none, and is checked again after an hour,
- * until the record was not seen for seven days: an outage takes no domain at once, and a dead zone keeps none.
+ * Returns the facts after a daily check. A missing record is a failure. A fault of the DNS is none,
+ * and is checked again after an hour, until the record was not seen for seven days: an outage takes
+ * no domain at once, and a dead zone keeps none.
  *
  * @param spread a number from 0 to 1 that distributes the checks of many domains over an hour
  */
@@ -59,7 +60,10 @@ export function afterCheck(
   return { failures: failures + 1, lastProvenAt, nextCheckAt: nextDay(now, spread) };
 }
 
-/** Returns a time of the next day: 23 to 24 hours from now, so that no check comes later than a day after the one before. */
+/**
+ * Returns a time of the next day: 23 to 24 hours from now, so that no check comes later than a day
+ * after the one before.
+ */
 export function nextDay(now: Date, spread: number): Date {
   return new Date(now.getTime() + DAY - spread * HOUR);
 }

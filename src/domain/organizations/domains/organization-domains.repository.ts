@@ -4,16 +4,23 @@ import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Checked } from './domain-state.js';
 
-/** The ways in which a domain is proven: by its DNS record, by the operator's assignment, or by the setting of the founding provider. */
+/**
+ * The ways in which a domain is proven: by its DNS record, by the operator's assignment, or by the
+ * setting of the founding provider.
+ */
 export type DomainProof = 'dns' | 'operator' | 'provider';
 
 /** A domain of an organization. */
 export interface OrganizationDomain {
   readonly domain: string;
   readonly isPrimary: boolean;
-  /** Null for a domain that the operator assigned, and for a primary domain of an earlier version. */
+  /**
+   * Null for a domain that the operator assigned, and for a primary domain of an earlier version.
+   */
   readonly token: string | null;
-  /** Null for a domain without a proof: it is pending or unverified, or a sign-in alone asserted it. */
+  /**
+   * Null for a domain without a proof: it is pending or unverified, or a sign-in alone asserted it.
+   */
   readonly proof: DomainProof | null;
   readonly addedBy: string | null;
   readonly createdAt: Date;
@@ -93,8 +100,9 @@ export async function insertDomain(
 }
 
 /**
- * Deletes a domain of an organization that its admin gives up. The primary domain stays. A domain that the operator assigned counts as
- * one that DNS has proven: no sign-in founds an organization for it.
+ * Deletes a domain of an organization that its admin gives up. The primary domain stays. A domain
+ * that the operator assigned counts as one that DNS has proven: no sign-in founds an organization
+ * for it.
  *
  * @returns false without such a domain
  */
@@ -127,10 +135,12 @@ export async function ensureToken(
 }
 
 /**
- * Notes the proof of a domain, which its organization then owns. One statement, so that of two organizations with a proof one gets the
- * domain; the unique index of verified domains is behind it.
+ * Notes the proof of a domain, which its organization then owns. One statement, so that of two
+ * organizations with a proof one gets the domain; the unique index of verified domains is behind
+ * it.
  *
- * @returns false when another organization owns the domain, or the domain was removed since the look-up
+ * @returns false when another organization owns the domain, or the domain was removed since the
+ *   look-up
  */
 export async function markProven(
   tx: EntityManager,
@@ -155,8 +165,8 @@ export async function markProven(
 }
 
 /**
- * Lists verified domains whose check is due, in the order of their keys, after one of them. Each run then sees a domain once, also where
- * its result could not be recorded.
+ * Lists verified domains whose check is due, in the order of their keys, after one of them. Each
+ * run then sees a domain once, also if its result could not be recorded.
  */
 export async function listDue(
   tx: EntityManager,
@@ -207,8 +217,9 @@ export async function recordCheck(
 }
 
 /**
- * Records the check that ends the proof of a domain, under the same conditions as {@link recordCheck}. A primary domain stays with its
- * organization, as one that is only asserted; every other one becomes unverified.
+ * Records the check that ends the proof of a domain, under the same conditions as
+ * {@link recordCheck}. A primary domain stays with its organization, as one that is only asserted;
+ * every other one becomes unverified.
  */
 export async function markUnverified(
   tx: EntityManager,
@@ -244,7 +255,8 @@ export async function listUsersOfDomain(
 }
 
 /**
- * Takes the lock of the daily checks, unless another process holds it. The lock belongs to the connection.
+ * Takes the lock of the daily checks, unless another process holds it. The lock belongs to the
+ * connection.
  *
  * @param tx the manager of one connection, which releases the lock, too
  */

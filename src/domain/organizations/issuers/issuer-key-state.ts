@@ -8,15 +8,21 @@ export interface IssuerKeyTimes {
 /** The states of a published key: it will sign, it signs, or it only verifies what it signed. */
 export type IssuerKeyState = 'next' | 'signing' | 'retired';
 
-/** The hours for which a planned key is published before it signs: verifiers cache a JWK Set for at most a day. */
+/**
+ * The hours for which a planned key is published before it signs: verifiers cache a JWK Set for at
+ * most a day.
+ */
 export const PUBLISHED_BEFORE_HOURS = 24;
 
-/** The minutes for which a key stays published after it signed: a token lives 5, and clocks and caches differ. */
+/**
+ * The minutes for which a key stays published after it signed: a token lives 5, and clocks and
+ * caches differ.
+ */
 export const PUBLISHED_AFTER_MINUTES = 60;
 
 /**
- * Returns the keys that are published at a time, with their states. One key signs: the latest whose time has come. The statement
- * that issues a token has the same rule (`signingKeyOf`).
+ * Returns the keys that are published at a time, with their states. One key signs: the latest whose
+ * time has come. The statement that issues a token has the same rule (`signingKeyOf`).
  */
 export function publishedKeys<Key extends IssuerKeyTimes>(
   keys: readonly Key[],

@@ -14,7 +14,10 @@ import type { TokenIssuer } from './signing-key.repository.js';
 
 const generate = promisify(generateKeyPair);
 
-/** Generations at once in a process: each takes a thread of libuv for a second, and signatures need the others. */
+/**
+ * Generations at once in a process: each takes a thread of libuv for a second, and signatures need
+ * the others.
+ */
 const GENERATIONS = 2;
 const PATIENCE_MS = 20_000;
 
@@ -22,8 +25,8 @@ const PATIENCE_MS = 20_000;
 const MOST_OPENED = 500;
 
 /**
- * The private keys of issuers. A process keeps opened keys by their ids. Which key signs is never kept: the statement that records
- * a token decides it.
+ * The private keys of issuers. A process keeps opened keys by their ids. Which key signs is never
+ * kept: the statement that records a token decides it.
  */
 export class IssuerKeys {
   readonly #opened = new Map<string, Promise<Signer>>();
@@ -40,12 +43,18 @@ export class IssuerKeys {
     return new IssuerKeys(await DocumentKeys.open(config, dataSource, kms));
   }
 
-  /** Refuses every change of an issuer while no document key is configured. @throws DomainError issuers_not_configured */
+  /**
+   * Refuses every change of an issuer while no document key is configured. @throws DomainError
+   * issuers_not_configured
+   */
   assertConfigured(): void {
     this.documentKeys.current();
   }
 
-  /** Generates a key of RSA-3072, and seals its private part. @throws DomainError issuers_not_configured, unavailable */
+  /**
+   * Generates a key of RSA-3072, and seals its private part. @throws DomainError
+   * issuers_not_configured, unavailable
+   */
   async newKey(orgId: string, label: string): Promise<NewIssuerKey> {
     const { id: documentKeyId, dataKey } = this.documentKeys.current();
     const privateKey = await this.#generate();

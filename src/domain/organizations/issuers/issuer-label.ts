@@ -1,6 +1,9 @@
 import { RESERVED_LABELS } from './reserved-labels.js';
 
-/** Matches a label of a host name (RFC 1035 §2.3.1) of 3 to 63 characters. `--` at 3 and 4 is for A-labels (RFC 5890 §2.3.1). */
+/**
+ * Matches a label of a host name (RFC 1035 §2.3.1) of 3 to 63 characters. `--` at 3 and 4 is for
+ * A-labels (RFC 5890 §2.3.1).
+ */
 const LABEL = /^(?!..--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/;
 
 /** The rule of a label in words, for an error. */
@@ -12,12 +15,18 @@ export function isIssuerLabel(text: string): boolean {
   return LABEL.test(text);
 }
 
-/** Returns true for a label that no organization can claim, since its host could be taken for one of the service. */
+/**
+ * Returns true for a label that no organization can claim, since its host could be taken for one of
+ * the service.
+ */
 export function isReservedLabel(label: string): boolean {
   return RESERVED_LABELS.has(label);
 }
 
-/** Returns the issuer of a label: its host below that of the base URL, with the same scheme and port. */
+/**
+ * Returns the issuer of a label: its host below that of the base URL, with the same scheme and
+ * port.
+ */
 export function issuerOfLabel(baseUrl: string, label: string): string {
   const { protocol, host } = new URL(baseUrl);
   return `${protocol}//${label}.${host}`;

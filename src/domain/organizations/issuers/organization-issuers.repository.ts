@@ -53,7 +53,7 @@ export async function findIssuer(
   return { ...row, keys };
 }
 
-/** Returns true where another organization has the label, or once had it. */
+/** Returns true if another organization has the label, or once had it. */
 export async function isForeignLabel(
   tx: EntityManager,
   orgId: string,
@@ -77,8 +77,8 @@ export async function countOtherLabels(
 }
 
 /**
- * Claims a label: one that no organization ever had, or one that this organization released. Of organizations that claim one
- * label at once, the first one to commit has it for ever.
+ * Claims a label: one that no organization ever had, or one that this organization released. Of
+ * organizations that claim one label at once, the first one to commit has it for ever.
  */
 export async function claimLabel(
   tx: EntityManager,
@@ -97,7 +97,10 @@ export async function claimLabel(
   return claimed.length === 1;
 }
 
-/** Releases a label: its host is gone with the commit, and its keys with it. The row stays, and reserves the label. */
+/**
+ * Releases a label: its host is gone with the commit, and its keys with it. The row stays, and
+ * reserves the label.
+ */
 export async function releaseLabel(tx: EntityManager, orgId: string, label: string): Promise<void> {
   await sql(tx)`
     WITH gone AS (DELETE FROM organization_issuer_keys WHERE label = ${label} AND org_id = ${orgId})
@@ -105,7 +108,10 @@ export async function releaseLabel(tx: EntityManager, orgId: string, label: stri
     WHERE label = ${label} AND org_id = ${orgId} AND released_at IS NULL`;
 }
 
-/** Decides if the AWS tokens of an organization come from its issuer. Returns false when that was so already. */
+/**
+ * Decides if the AWS tokens of an organization come from its issuer. Returns false when that was so
+ * already.
+ */
 export async function setIssuerActive(
   tx: EntityManager,
   orgId: string,
@@ -129,8 +135,8 @@ export async function insertIssuerKey(tx: EntityManager, key: NewIssuerKey): Pro
 }
 
 /**
- * Adds the next key, which is published now and signs later; the key that signs until then gets the end of its publication.
- * Returns false where a next key is there already.
+ * Adds the next key, which is published now and signs later; the key that signs until then gets the
+ * end of its publication. Returns false if a next key is there already.
  */
 export async function insertNextIssuerKey(tx: EntityManager, key: NewIssuerKey): Promise<boolean> {
   const added = await sql<{ kid: string }>(tx)`
@@ -155,7 +161,10 @@ export async function insertNextIssuerKey(tx: EntityManager, key: NewIssuerKey):
   return added.length === 1;
 }
 
-/** Withdraws every key of a label at once: a withdrawn key is not published, signs nothing, and has no private part any more. */
+/**
+ * Withdraws every key of a label at once: a withdrawn key is not published, signs nothing, and has
+ * no private part any more.
+ */
 export async function withdrawIssuerKeys(
   tx: EntityManager,
   orgId: string,

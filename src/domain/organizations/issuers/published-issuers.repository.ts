@@ -3,8 +3,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { inOrder, sql } from '#platform/database/statements/sql.js';
 
 /**
- * Reads the published keys of issuers by their labels, in the order of the labels; undefined for a label that no organization has
- * now. A key is published from its creation to the end of its publication.
+ * Reads the published keys of issuers by their labels, in the order of the labels; undefined for a
+ * label that no organization has now. A key is published from its creation to the end of its
+ * publication.
  */
 export async function publishedIssuers(
   tx: EntityManager,

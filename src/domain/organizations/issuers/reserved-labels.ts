@@ -1,4 +1,7 @@
-/** Names of hosts that a user could take for the service itself, or that programs look for by convention. */
+/**
+ * Names of hosts that a user could take for the service itself, or that programs look for by
+ * convention.
+ */
 const NAMES = `
   about abuse account accounts admin administrator alpha api app apps assets auth autoconfig autodiscover aws azure
   beta billing blog broadcasthost ca callback cdn certification chat cli cloud community config console contact
@@ -13,5 +16,8 @@ const NAMES = `
   webhook webhooks webmail webmaster well-known wiki wpad www www1 www2 www3
 `;
 
-/** The labels that no organization can claim. A label that joins the list stays with the organization that has it. */
+/**
+ * The labels that no organization can claim. A label that joins the list stays with the
+ * organization that has it.
+ */
 export const RESERVED_LABELS: ReadonlySet<string> = new Set(NAMES.trim().split(/\s+/));

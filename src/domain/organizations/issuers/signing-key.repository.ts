@@ -1,6 +1,9 @@
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 
-/** The issuer of a token and the key that signs it, as the statement that records the token decides them. */
+/**
+ * The issuer of a token and the key that signs it, as the statement that records the token decides
+ * them.
+ */
 export interface TokenIssuer {
   readonly label: string;
   readonly kid: string;
@@ -10,11 +13,13 @@ export interface TokenIssuer {
 }
 
 /**
- * Writes the issuer of an organization and the key that signs now, as a jsonb object; NULL where the tokens of the organization
- * come from the service's own issuer. Nothing decides it but the rows at the time of the statement, so that no replica signs by a
- * key that was withdrawn. An issuer without a key gives an object without `kid`, on which nothing may be issued.
+ * Writes the issuer of an organization and the key that signs now, as a jsonb object; NULL if the
+ * tokens of the organization come from the service's own issuer. Nothing decides it but the rows at
+ * the time of the statement, so that no replica signs by a key that was withdrawn. An issuer
+ * without a key gives an object without `kid`, on which nothing may be issued.
  *
- * The latest key signs whose time has come. A key of the very moment may be a microsecond ahead of the statement.
+ * The latest key signs whose time has come. A key of the very moment may be a microsecond ahead of
+ * the statement.
  *
  * @param orgId the organization, as an SQL expression
  */

@@ -31,7 +31,10 @@ export async function listBoundUsers(
   return rows.map(({ id }) => id);
 }
 
-/** Returns those of some locked users who are bound through no other provider that the organization accepts. */
+/**
+ * Returns those of some locked users who are bound through no other provider that the organization
+ * accepts.
+ */
 export function withoutOtherProvider(
   tx: EntityManager,
   orgId: string,
@@ -58,7 +61,10 @@ export interface EndOfBindings extends IssuerTenant {
   readonly origin: AuditOrigin;
 }
 
-/** Removes the bindings of locked users through an issuer and tenant, with an audit event for each user. */
+/**
+ * Removes the bindings of locked users through an issuer and tenant, with an audit event for each
+ * user.
+ */
 export async function unbindUsers(tx: EntityManager, end: EndOfBindings): Promise<void> {
   const { issuer, tenant, userIds } = end;
   await sql(tx)`

@@ -23,16 +23,17 @@ interface Row {
 }
 
 /**
- * Makes the acts of admins on the providers of one organization take turns until the transaction ends. Of two withdrawals, the
- * second counts the providers that the first left. It comes before every row lock.
+ * Makes the acts of admins on the providers of one organization take turns until the transaction
+ * ends. Of two withdrawals, the second counts the providers that the first left. It comes before
+ * every row lock.
  */
 export async function lockProviders(tx: EntityManager, orgId: string): Promise<void> {
   await sql(tx)`SELECT pg_advisory_xact_lock(hashtextextended('providers ' || ${orgId}, 0))`;
 }
 
 /**
- * Plans each statement of the transaction for its own values. A plan that was made for few users would compare every user with
- * every identity.
+ * Plans each statement of the transaction for its own values. A plan that was made for few users
+ * would compare every user with every identity.
  */
 export async function planForManyUsers(tx: EntityManager): Promise<void> {
   await sql(tx)`SET LOCAL plan_cache_mode = force_custom_plan`;
@@ -47,8 +48,8 @@ export async function listProviders(tx: EntityManager, orgId: string): Promise<A
 }
 
 /**
- * Locks a provider of an organization until the transaction ends: a sign-in through it waits, and those under way have ended.
- * Undefined for an id of another organization.
+ * Locks a provider of an organization until the transaction ends: a sign-in through it waits, and
+ * those under way have ended. Undefined for an id of another organization.
  */
 export async function lockProvider(
   tx: EntityManager,

@@ -11,8 +11,8 @@ export interface WithdrawalFacts {
 }
 
 /**
- * Checks that an organization keeps a provider, and the admin a way to sign in. A provider that is not configured any more does
- * not count in place of one that is.
+ * Checks that an organization keeps a provider, and the admin a way to sign in. A provider that is
+ * not configured any more does not count in place of one that is.
  *
  * @throws DomainError last_provider, own_provider
  */

@@ -11,8 +11,9 @@ export interface TokenReceivers {
 }
 
 /**
- * Checks that an ID token was issued to this service alone (OpenID Connect Core 1.0 §3.1.3.7, items 3 to 5), and not in the future.
- * Another audience is refused with any `azp`, because no configuration names audiences that this service trusts.
+ * Checks that an ID token was issued to this service alone (OpenID Connect Core 1.0 §3.1.3.7, items
+ * 3 to 5), and not in the future. Another audience is refused with any `azp`, because no
+ * configuration names audiences that this service trusts.
  *
  * @param now in seconds since 1970
  * @throws DomainError sign_in_failed; the log names the claim

@@ -18,7 +18,10 @@ const PERSONAL_ACCOUNTS = '9188040d-6c67-4c5b-b112-36a304b66dad';
 const NO_TENANT = /^(?:common|organizations|consumers)$/i;
 const PLACEHOLDER = /(?:\{|%7B)tenantid(?:\}|%7D)/i;
 
-/** Returns true for an issuer of Microsoft, whose tokens have `xms_edov` in place of `email_verified`. */
+/**
+ * Returns true for an issuer of Microsoft, whose tokens have `xms_edov` in place of
+ * `email_verified`.
+ */
 export function isMicrosoftIssuer(issuer: string): boolean {
   return MICROSOFT_HOSTS.has(new URL(issuer).hostname) || tenantTemplate(issuer) !== undefined;
 }
@@ -29,19 +32,25 @@ export function isCommonIssuer(issuer: string): boolean {
 }
 
 /**
- * Returns the `issuer` in the discovery document of an `organizations` v2.0 issuer: the issuer of each tenant, with the placeholder
- * `{tenantid}`. Undefined for an issuer that serves one tenant.
+ * Returns the `issuer` in the discovery document of an `organizations` v2.0 issuer: the issuer of
+ * each tenant, with the placeholder `{tenantid}`. Undefined for an issuer that serves one tenant.
  */
 export function tenantTemplate(issuer: string): string | undefined {
   return ORGANIZATIONS.test(issuer) ? issuer.replace(ORGANIZATIONS, '/{tenantid}') : undefined;
 }
 
-/** Returns the issuer of a document with the placeholder spelled `{tenantid}`; the document may have it URL-encoded. */
+/**
+ * Returns the issuer of a document with the placeholder spelled `{tenantid}`; the document may have
+ * it URL-encoded.
+ */
 export function normalizeTemplate(documentIssuer: string): string {
   return documentIssuer.replace(PLACEHOLDER, '{tenantid}');
 }
 
-/** Returns true when `iss` of an ID token is the template with its own `tid`: a tenant must not speak for another tenant. */
+/**
+ * Returns true when `iss` of an ID token is the template with its own `tid`: a tenant must not
+ * speak for another tenant.
+ */
 export function issuedByOwnTenant(template: string, iss: unknown, tid: unknown): boolean {
   const isTenant = typeof tid === 'string' && /^[\w.-]+$/.test(tid) && !isNoTenant(tid);
   return isTenant && iss === template.replace('{tenantid}', tid);

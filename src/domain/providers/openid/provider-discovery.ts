@@ -97,7 +97,10 @@ function issuerProblem(issuer: string): string | undefined {
     : undefined;
 }
 
-/** Returns the name of an endpoint without https. An issuer with http on this machine may have endpoints with http. */
+/**
+ * Returns the name of an endpoint without https. An issuer with http on this machine may have
+ * endpoints with http.
+ */
 function insecureEndpoint(document: ProviderMetadata): string | undefined {
   const isLocal = document.issuer.startsWith('http:');
   const used = ['authorization_endpoint', 'token_endpoint', 'jwks_uri', 'userinfo_endpoint'];
@@ -107,7 +110,10 @@ function insecureEndpoint(document: ProviderMetadata): string | undefined {
   })?.[0];
 }
 
-/** Fetches the document. Its address drops the last slash of the issuer (§4.1); its `issuer` keeps the slash. */
+/**
+ * Fetches the document. Its address drops the last slash of the issuer (§4.1); its `issuer` keeps
+ * the slash.
+ */
 async function fetchDocument(issuer: string, http: Pick<UpstreamHttp, 'fetch'>): Promise<unknown> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
   const response = await http.fetch(url, {

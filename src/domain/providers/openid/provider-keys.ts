@@ -24,8 +24,9 @@ export interface KeySetSource {
 }
 
 /**
- * Verifies ID tokens with the keys of a provider (OpenID Connect Core 1.0 §10.1). An unknown key makes it fetch the key set again,
- * since the provider may have rotated its keys (§10.1.1), but at most once in five seconds.
+ * Verifies ID tokens with the keys of a provider (OpenID Connect Core 1.0 §10.1). An unknown key
+ * makes it fetch the key set again, since the provider may have rotated its keys (§10.1.1), but at
+ * most once in five seconds.
  */
 export class ProviderKeys {
   #current: KeySet | undefined;

@@ -16,8 +16,9 @@ const UNVERIFIED = new Set([
 const PROVIDER_ERRORS = new Set(['server_error', 'temporarily_unavailable']);
 
 /**
- * Maps an error of a library to the error for the client. The text contains nothing from the provider or the browser. Faults of the
- * provider (network, 5xx, refused client credentials) become `upstream_unavailable`.
+ * Maps an error of a library to the error for the client. The text contains nothing from the
+ * provider or the browser. Faults of the provider (network, 5xx, refused client credentials) become
+ * `upstream_unavailable`.
  *
  * @returns the error to throw; an error that no library threw is returned unchanged
  */
@@ -47,7 +48,10 @@ function failed(what: string, cause: unknown): DomainError {
   return new DomainError('sign_in_failed', detail, { cause });
 }
 
-/** Returns the error for a response of the identity provider that arrived whole but failed verification. */
+/**
+ * Returns the error for a response of the identity provider that arrived whole but failed
+ * verification.
+ */
 export function unverified(cause: unknown): DomainError {
   return failed('Its answer could not be verified.', cause);
 }

@@ -40,7 +40,10 @@ const FORMATS: Readonly<Record<string, AssertedSubject['format']>> = {
   'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress': 'emailAddress',
 };
 const LONGEST_NAME_ID = 256; // SAML Core §8.3.7
-/** The conditions whose meaning is known. An unknown condition makes an assertion invalid (SAML Core §2.5.1). */
+/**
+ * The conditions whose meaning is known. An unknown condition makes an assertion invalid (SAML Core
+ * §2.5.1).
+ */
 const CONDITIONS = new Set(['AudienceRestriction', 'OneTimeUse', 'ProxyRestriction']);
 
 /**
@@ -59,7 +62,8 @@ export function parseAssertion(bytes: string): XmlElement {
 /**
  * Checks a verified assertion and reads its subject.
  *
- * @throws DomainError sign_in_failed, or sign_in_refused where the provider must be configured differently
+ * @throws DomainError sign_in_failed, or sign_in_refused if the provider must be configured
+ *   differently
  */
 export function readAssertion(
   assertion: XmlElement,
@@ -79,7 +83,10 @@ export function readAssertion(
   return { ...readNameId(one(subject, 'NameID'), expected), attributes: attributesOf(assertion) };
 }
 
-/** Returns the only child of a name. @throws DomainError sign_in_failed when there is none, or more than one */
+/**
+ * Returns the only child of a name. @throws DomainError sign_in_failed when there is none, or more
+ * than one
+ */
 function one(parent: XmlElement, name: string): XmlElement {
   const [child, ...others] = childrenOf(parent, 'assertion', name);
   if (child && others.length === 0) return child;
@@ -101,7 +108,7 @@ function checkConditions(conditions: XmlElement, { audience, now }: AssertionExp
   }
 }
 
-/** Checks NotBefore and NotOnOrAfter where they are present. @throws DomainError sign_in_failed */
+/** Checks NotBefore and NotOnOrAfter if they are present. @throws DomainError sign_in_failed */
 function checkTimes(element: XmlElement, now: number): void {
   const [notBefore, notOnOrAfter] = ['NotBefore', 'NotOnOrAfter'].map((name) => {
     const text = attributeOf(element, name);
@@ -165,7 +172,8 @@ function readNameId(
   if (value === '' || value.length > LONGEST_NAME_ID || !isSingleLine(value)) {
     throw failed('Its assertion has a malformed NameID.');
   }
-  // A qualified name is unique within its qualifiers. Only the names of this provider for this service are read.
+  // A qualified name is unique within its qualifiers. Only the names of this provider for this
+  // service are read.
   const [by = issuer, forService = audience] = ['NameQualifier', 'SPNameQualifier'].map((name) =>
     attributeOf(nameId, name),
   );

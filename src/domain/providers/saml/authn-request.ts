@@ -6,17 +6,20 @@ export interface AuthnRequest {
   readonly ssoUrl: string;
   readonly spEntityId: string;
   readonly acsUrl: string;
-  /** The private key of the service provider, PKCS#8 in PEM, where the provider wants signed requests. */
+  /**
+   * The private key of the service provider, PKCS#8 in PEM, if the provider wants signed requests.
+   */
   readonly signingKey: string | undefined;
 }
 
 /**
- * Returns the address at the provider with an authentication request (SAML Bindings §3.4, HTTP-Redirect), signed by RSA-SHA256
- * where there is a key.
+ * Returns the address at the provider with an authentication request (SAML Bindings §3.4,
+ * HTTP-Redirect), signed by RSA-SHA256 if there is a key.
  *
- * This file alone imports node-saml. It writes the request; it reads no response: it takes the time from the system clock, accepts
- * SHA-1, and lets the signature of a response stand for that of its assertion. The request names no format of the NameID and no
- * kind of authentication: several providers refuse a request that names another one than is configured there.
+ * This file alone imports node-saml. It writes the request; it reads no response: it takes the time
+ * from the system clock, accepts SHA-1, and lets the signature of a response stand for that of its
+ * assertion. The request names no format of the NameID and no kind of authentication: several
+ * providers refuse a request that names another one than is configured there.
  */
 export async function authnRequestUrl(request: AuthnRequest): Promise<URL> {
   const saml = new SAML({

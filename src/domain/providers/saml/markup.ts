@@ -10,25 +10,36 @@ export interface MarkupLimits {
   readonly comments: boolean;
 }
 
-/** One start or end tag; no attribute value and no text has a `<` (XML 1.0 §2.4), so that a match never runs into the next one. */
+/**
+ * One start or end tag; no attribute value and no text has a `<` (XML 1.0 §2.4), so that a match
+ * never runs into the next one.
+ */
 const TAG =
   /<(?<close>\/?)(?<name>[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?)(?:\s+[A-Za-z_][\w:.-]*\s*=\s*(?:"[^"<]*"|'[^'<]*'))*\s*(?<empty>\/?)>/y;
 const COMMENT = /<!--(?:(?!--)[^])*-->/y;
-/** The declaration of XML 1.0 in UTF-8, as which every document is read. Any other one is refused. */
+/**
+ * The declaration of XML 1.0 in UTF-8, as which every document is read. Any other one is refused.
+ */
 const DECLARATION =
   /^\s*<\?xml\s+version\s*=\s*(?:"1\.0"|'1\.0')(?:\s+encoding\s*=\s*(?:"utf-8"|'utf-8'))?(?:\s+standalone\s*=\s*(?:"(?:yes|no)"|'(?:yes|no)'))?\s*\?>/i;
 const ATTRIBUTE = /=\s*(?:"[^"]*"|'[^']*')/g;
-/** The most attributes of an element: the time that canonicalization takes grows with their square. */
+/**
+ * The most attributes of an element: the time that canonicalization takes grows with their square.
+ */
 const MOST_ATTRIBUTES = 40;
-/** A reference that is neither to a character nor to one of the five entities that XML itself defines (§4.6). */
+/**
+ * A reference that is neither to a character nor to one of the five entities that XML itself
+ * defines (§4.6).
+ */
 const UNKNOWN_ENTITY = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});)/;
 /** A character that no XML document has (§2.2). */
 // oxlint-disable-next-line no-control-regex -- these are the characters that are refused
 const NO_XML_CHARACTER = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Cs}/u;
 
 /**
- * Checks that a text is plain, well-formed and shallow XML: one root, matching tags, no document type, no entity of its own, no
- * CDATA section and no processing instruction. It runs before any parser.
+ * Checks that a text is plain, well-formed and shallow XML: one root, matching tags, no document
+ * type, no entity of its own, no CDATA section and no processing instruction. It runs before any
+ * parser.
  *
  * @throws DomainError sign_in_failed with a detail that quotes nothing of the text
  */
@@ -71,7 +82,9 @@ function checkTags(body: string, { depth, elements, comments }: MarkupLimits): v
   if (open.length > 0 || roots !== 1) throw notPlain('is not well-formed');
 }
 
-/** Matches the tag at a place; `TAG` stands behind it afterwards. @throws DomainError sign_in_failed */
+/**
+ * Matches the tag at a place; `TAG` stands behind it afterwards. @throws DomainError sign_in_failed
+ */
 function tagAt(body: string, at: number): [tag: string, groups: Record<string, string>] {
   TAG.lastIndex = at;
   const match = TAG.exec(body);

@@ -19,10 +19,11 @@ export interface ReceivedAssertion {
 }
 
 /**
- * Spends an assertion: true for exactly one caller, on any replica. The primary key decides. An assertion stays spent when its
- * sign-in fails later: a new sign-in brings a new one.
+ * Spends an assertion: true for exactly one caller, on any replica. The primary key decides. An
+ * assertion stays spent when its sign-in fails later: a new sign-in brings a new one.
  *
- * @param expiresAt the time after which no replica accepts the answered request; the clean-up deletes the row afterwards
+ * @param expiresAt the time after which no replica accepts the answered request; the clean-up
+ *   deletes the row afterwards
  */
 export async function spendAssertion(
   tx: EntityManager,
@@ -40,7 +41,8 @@ export async function spendAssertion(
 }
 
 /**
- * Collects the identity of an accepted assertion: it works once, for the request that the assertion answered.
+ * Collects the identity of an accepted assertion: it works once, for the request that the assertion
+ * answered.
  *
  * @param now the time; an assertion that was not collected in time is lost
  */

@@ -15,8 +15,8 @@ const MAC_BYTES = 16;
 const SHAPE = /^_([\w-]{51})$/;
 
 /**
- * Makes and recognizes the ids of authentication requests. An id holds its time and a MAC, so that any replica recognizes the
- * requests of this deployment, and a request costs no row.
+ * Makes and recognizes the ids of authentication requests. An id holds its time and a MAC, so that
+ * any replica recognizes the requests of this deployment, and a request costs no row.
  */
 export class RequestIds {
   readonly #keys: readonly Buffer[];
@@ -40,7 +40,10 @@ export class RequestIds {
     return `_${Buffer.concat([body, macOf(key, provider, body)]).toString('base64url')}`;
   }
 
-  /** Returns true for the id of a request that this deployment sent to the provider within the last minutes. */
+  /**
+   * Returns true for the id of a request that this deployment sent to the provider within the last
+   * minutes.
+   */
   isRecent(provider: string, id: string): boolean {
     const encoded = SHAPE.exec(id)?.[1];
     if (encoded === undefined) return false;
@@ -59,7 +62,10 @@ function macOf(key: Buffer, provider: string, body: Buffer): Buffer {
   return mac.subarray(0, MAC_BYTES);
 }
 
-/** Returns the name under which the browser keeps the state of a sign-in: a random part of the id of its request. */
+/**
+ * Returns the name under which the browser keeps the state of a sign-in: a random part of the id of
+ * its request.
+ */
 export function keptName(requestId: string): string {
   return requestId.slice(9, 25);
 }

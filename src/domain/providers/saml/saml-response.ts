@@ -9,7 +9,10 @@ import {
   type XmlElement,
 } from './xml-document.js';
 
-/** A response of the expected shape. Nothing in it is verified: it selects the keys, and can only refuse. */
+/**
+ * A response of the expected shape. Nothing in it is verified: it selects the keys, and can only
+ * refuse.
+ */
 export interface SamlResponse {
   /** The text of the message. */
   readonly document: string;
@@ -46,8 +49,8 @@ const STATUS_TEXTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Parses the posted response (SAML Bindings §3.5.4) and checks its shape: one unencrypted assertion, which is a child of the
- * response, no signature at another place, and no id twice.
+ * Parses the posted response (SAML Bindings §3.5.4) and checks its shape: one unencrypted
+ * assertion, which is a child of the response, no signature at another place, and no id twice.
  *
  * @param encoded the field SAMLResponse of the form
  * @throws DomainError sign_in_failed
@@ -72,7 +75,8 @@ export function parseSamlResponse(encoded: string): SamlResponse {
 }
 
 /**
- * Compares the unsigned message around the assertion with the expectations. What it says can only refuse.
+ * Compares the unsigned message around the assertion with the expectations. What it says can only
+ * refuse.
  *
  * @throws DomainError sign_in_failed
  */
@@ -123,7 +127,9 @@ function onlyAssertion(response: XmlElement, elements: readonly XmlElement[]): X
   return assertion;
 }
 
-/** Refuses the elements and ids that signature wrapping needs. @throws DomainError sign_in_failed */
+/**
+ * Refuses the elements and ids that signature wrapping needs. @throws DomainError sign_in_failed
+ */
 function assertOnePlace(
   response: XmlElement,
   assertion: XmlElement,

@@ -4,14 +4,18 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { attributeOf, childrenOf, isElement, textOf, type XmlElement } from './xml-document.js';
 
 /**
- * This file alone imports xml-crypto, the signature layer of node-saml. The library canonicalizes, computes the digest and returns
- * the bytes that the signature covers. It gets one signature of a checked shape, tables with the allowed algorithms alone, and the
- * keys of the metadata; the key in the message is never read.
+ * This file alone imports xml-crypto, the signature layer of node-saml. The library canonicalizes,
+ * computes the digest and returns the bytes that the signature covers. It gets one signature of a
+ * checked shape, tables with the allowed algorithms alone, and the keys of the metadata; the key in
+ * the message is never read.
  */
 const ENVELOPED = 'http://www.w3.org/2000/09/xmldsig#enveloped-signature';
 const EXCLUSIVE_C14N = 'http://www.w3.org/2001/10/xml-exc-c14n#';
 
-/** The signature algorithms (RFC 9231 §2.3): a digest and the type of the key. None with SHA-1, and no HMAC. */
+/**
+ * The signature algorithms (RFC 9231 §2.3): a digest and the type of the key. None with SHA-1, and
+ * no HMAC.
+ */
 const SIGNATURES: Readonly<Record<string, { readonly hash: string; readonly type: 'rsa' | 'ec' }>> =
   {
     'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256': { hash: 'sha256', type: 'rsa' },
@@ -29,13 +33,14 @@ const DIGESTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Verifies the one enveloped signature of an element, and returns the canonical bytes that it covers. The caller reads those
- * bytes and never the element.
+ * Verifies the one enveloped signature of an element, and returns the canonical bytes that it
+ * covers. The caller reads those bytes and never the element.
  *
  * @param document the text that the element was parsed from
  * @param keys the signing keys of the metadata
  * @throws UnknownSigningKey when the signature is right in itself, and of no key of the metadata
- * @throws DomainError sign_in_failed when it is absent, of another shape, or when the element was changed under it
+ * @throws DomainError sign_in_failed when it is absent, of another shape, or when the element was
+ *   changed under it
  */
 export function verifiedBytes(
   document: string,
@@ -54,7 +59,10 @@ export function isSigned(element: XmlElement): boolean {
   return childrenOf(element, 'signature', 'Signature').length > 0;
 }
 
-/** Checks everything that a signature may choose, before any of it is used. @throws DomainError sign_in_failed */
+/**
+ * Checks everything that a signature may choose, before any of it is used. @throws DomainError
+ * sign_in_failed
+ */
 function checkShape(signature: XmlElement, id: string | undefined): void {
   const [signedInfo, value, keyInfo, ...more] = childrenOf(signature);
   const isWhole =
@@ -111,10 +119,12 @@ function algorithmOf(element: XmlElement, name: string): string | undefined {
 }
 
 /**
- * Verifies by any of the keys. The message is canonicalized once, however many keys the metadata has: that is the costly part. The
- * library compares the digest first, and asks for the signature only if the element is what was signed.
+ * Verifies by any of the keys. The message is canonicalized once, however many keys the metadata
+ * has: that is the costly part. The library compares the digest first, and asks for the signature
+ * only if the element is what was signed.
  *
- * @throws UnknownSigningKey, or DomainError sign_in_failed for an element that is not what was signed
+ * @throws UnknownSigningKey, or DomainError sign_in_failed for an element that is not what was
+ *   signed
  */
 function verifyByAny(keys: readonly KeyObject[], signature: XmlElement, document: string): string {
   const [publicCert] = keys; // required by the library; the table of algorithms tries all keys
@@ -144,9 +154,11 @@ function verifyByAny(keys: readonly KeyObject[], signature: XmlElement, document
 }
 
 /**
- * Makes the table of signature algorithms in the shape of xml-crypto, which knows one key: each algorithm tries all of ours.
+ * Makes the table of signature algorithms in the shape of xml-crypto, which knows one key: each
+ * algorithm tries all of ours.
  *
- * @param reached is called before the keys are tried, which the library does for a right digest alone
+ * @param reached is called before the keys are tried, which the library does for a right digest
+ *   alone
  */
 function signatureTable(
   keys: readonly KeyObject[],
@@ -185,7 +197,10 @@ function digestTable(): Record<string, new () => HashAlgorithm> {
   return Object.fromEntries(entries);
 }
 
-/** The error of a signature that no key of the metadata made: the provider may have replaced its key. */
+/**
+ * The error of a signature that no key of the metadata made: the provider may have replaced its
+ * key.
+ */
 export class UnknownSigningKey extends DomainError {
   constructor() {
     super(

@@ -38,7 +38,7 @@ export function isElement(element: XmlElement, namespace: NamespaceName, name: s
   return element.namespaceURI === NS[namespace] && element.localName === name;
 }
 
-/** Lists the child elements, those of one namespace and name where a name is given. */
+/** Lists the child elements, those of one namespace and name if a name is given. */
 export function childrenOf(
   parent: XmlElement,
   namespace?: NamespaceName,
@@ -56,12 +56,15 @@ export function elementsIn(element: XmlElement): XmlElement[] {
   return [element, ...childrenOf(element).flatMap(elementsIn)];
 }
 
-/** Reads an attribute without a namespace; undefined where it is absent. */
+/** Reads an attribute without a namespace; undefined if it is absent. */
 export function attributeOf(element: XmlElement, name: string): string | undefined {
   return element.hasAttribute(name) ? (element.getAttribute(name) ?? undefined) : undefined;
 }
 
-/** Reads the whole text of an element that has no child elements, without white space around it; undefined for any other element. */
+/**
+ * Reads the whole text of an element that has no child elements, without white space around it;
+ * undefined for any other element.
+ */
 export function textOf(element: XmlElement): string | undefined {
   if (childrenOf(element).length > 0) return undefined;
   return (element.textContent ?? '').trim();
@@ -80,7 +83,10 @@ const UNITS = {
   s: 1000,
 };
 
-/** Reads an xs:duration (ISO 8601) as milliseconds, less than 0 for a negative one; undefined for any other text. */
+/**
+ * Reads an xs:duration (ISO 8601) as milliseconds, less than 0 for a negative one; undefined for
+ * any other text.
+ */
 export function durationOf(text: string | undefined): number | undefined {
   const groups = DURATION.exec(text ?? '')?.groups;
   if (!groups) return undefined;
@@ -91,7 +97,10 @@ export function durationOf(text: string | undefined): number | undefined {
   return groups['minus'] === '-' ? -sum : sum;
 }
 
-/** Reads an xs:dateTime in UTC as milliseconds since 1970 (SAML Core §1.3.3); undefined for any other text. */
+/**
+ * Reads an xs:dateTime in UTC as milliseconds since 1970 (SAML Core §1.3.3); undefined for any
+ * other text.
+ */
 export function instantOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined;
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,12})?Z$/.test(text)) return undefined;

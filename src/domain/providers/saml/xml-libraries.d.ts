@@ -1,8 +1,9 @@
 import type { KeyObject } from 'node:crypto';
 
 /**
- * Types of the XML libraries, as far as they are used. Their own declarations refer to the DOM library of browsers, which would
- * change the types of `fetch` and of Web Crypto in the whole service. The `paths` of tsconfig.json lead here.
+ * Types of the XML libraries, as far as they are used. Their own declarations refer to the DOM
+ * library of browsers, which would change the types of `fetch` and of Web Crypto in the whole
+ * service. The `paths` of tsconfig.json lead here.
  */
 
 /** A node of a document. */

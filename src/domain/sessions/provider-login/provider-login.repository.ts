@@ -5,13 +5,17 @@ import { DomainError } from '#platform/errors/domain-error.js';
 const SIGN_IN_FIRST =
   'The database of this service has lost changes, so that your key alone is not enough once. Sign in at your identity provider first, then use your key.';
 
-/** The last time that everything on record was ended, because the database had lost commits; no row before the first time. */
+/**
+ * The last time that everything on record was ended, because the database had lost commits; no row
+ * before the first time.
+ */
 const RECONCILED = fragment`SELECT reconciled_at FROM database_identity WHERE reconciled_at IS NOT NULL`;
 
 /**
- * Demands the identity provider beside the key at the first login after everything on record was ended. A directory does not repeat a
- * removal that it was told of, so that the account and the key of a user who left may be back; the provider refuses that user. A session
- * since then proves the provider, because no login opens one without it. The caller has locked the row of the user.
+ * Demands the identity provider beside the key at the first login after everything on record was
+ * ended. A directory does not repeat a removal that it was told of, so that the account and the key
+ * of a user who left may be back; the provider refuses that user. A session since then proves the
+ * provider, because no login opens one without it. The caller has locked the row of the user.
  *
  * @param sessionId the session of the ceremony
  * @throws DomainError sign_in_required
@@ -30,7 +34,10 @@ export async function assertProviderSinceReconciliation(
   if (row?.refused === true) throw new DomainError('sign_in_required', SIGN_IN_FIRST);
 }
 
-/** Notes that a user enrolls a key in a session that the identity provider opened, which is a login with both. */
+/**
+ * Notes that a user enrolls a key in a session that the identity provider opened, which is a login
+ * with both.
+ */
 export async function noteProviderLogin(
   tx: EntityManager,
   userId: string,
@@ -39,7 +46,10 @@ export async function noteProviderLogin(
   await sql(tx)`WITH reconciled AS (${RECONCILED}) ${noted(userId, sessionId)}`;
 }
 
-/** Writes that a user has logged in with both, if the session of the ceremony is live and began since then. */
+/**
+ * Writes that a user has logged in with both, if the session of the ceremony is live and began
+ * since then.
+ */
 function noted(userId: string, sessionId: string | null) {
   return fragment`
     INSERT INTO logins_since_reconciliation AS n (user_id, reconciled_at)

@@ -20,7 +20,10 @@ import { newUuid } from '#platform/clock/random.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { assertKeyMayLogIn, rejected, type PresentedAssertion } from './presented-assertion.js';
 
-/** The user of certification test mode. The domain is reserved (RFC 2606 §2): no other user can have the address. */
+/**
+ * The user of certification test mode. The domain is reserved (RFC 2606 §2): no other user can have
+ * the address.
+ */
 const SYNTHETIC_USER = { email: 'certification@svc.invalid', name: 'Certification Test' } as const;
 
 /** A session of certification test mode: no security key asserted in it. */
@@ -28,7 +31,10 @@ export interface SyntheticSession extends OpenedSession {
   readonly userId: string;
 }
 
-/** Logs users in with security keys. A login opens a verified session, in which credentials may be issued. */
+/**
+ * Logs users in with security keys. A login opens a verified session, in which credentials may be
+ * issued.
+ */
 @Injectable()
 export class KeyAuthentication {
   readonly #security = new Logger('security');
@@ -43,19 +49,21 @@ export class KeyAuthentication {
   ) {}
 
   /**
-   * Verifies an assertion, then raises the session to verified or opens a verified session. A change of level mints a new token
-   * and ends the old session. An assertion that changes no level renews `auth_time` only, and the token stays.
+   * Verifies an assertion, then raises the session to verified or opens a verified session. A
+   * change of level mints a new token and ends the old session. An assertion that changes no level
+   * renews `auth_time` only, and the token stays.
    *
    * @returns the new session, or undefined when the present session stays
-   * @throws DomainError assertion_rejected (audited), account_inactive, sign_in_refused, sign_in_required,
-   *   unauthenticated
+   * @throws DomainError assertion_rejected (audited), account_inactive, sign_in_refused,
+   *   sign_in_required, unauthenticated
    */
   async logIn(
     presented: PresentedAssertion,
     origin: AuditOrigin,
   ): Promise<OpenedSession | undefined> {
     const { key, assertion } = await this.#verify(presented, origin);
-    // A key that was enrolled without user verification proves presence only, also when it claims more.
+    // A key that was enrolled without user verification proves presence only, also when it claims
+    // more.
     const userVerified = assertion.userVerified && key.userVerification;
     const loggedIn = this.dataSource.transaction(async (tx) => {
       const { id, orgId, email } = await this.directory.lockActive(tx, key.userId);

@@ -16,7 +16,8 @@ export interface PresentedAssertion {
 }
 
 /**
- * Checks that a key may log in here: in a session only a key of its user; without a session only a key that can verify its user.
+ * Checks that a key may log in here: in a session only a key of its user; without a session only a
+ * key that can verify its user.
  *
  * @throws DomainError assertion_rejected
  */

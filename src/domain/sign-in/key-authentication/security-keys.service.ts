@@ -15,7 +15,10 @@ import type { SessionUser, VerifiedSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The security keys of a user: the list, the names of the keys, and their removal with everything that they opened. */
+/**
+ * The security keys of a user: the list, the names of the keys, and their removal with everything
+ * that they opened.
+ */
 @Injectable()
 export class SecurityKeys {
   constructor(
@@ -37,14 +40,17 @@ export class SecurityKeys {
     return this.keys.listCredentials(this.dataSource.manager, userId);
   }
 
-  /** Counts what the removal of each key of a user would end. A key that opened nothing is missing. */
+  /**
+   * Counts what the removal of each key of a user would end. A key that opened nothing is missing.
+   */
   countAccess(userId: string): Promise<ReadonlyMap<string, RevokedCounts>> {
     return this.accessRevocation.countByKey(this.dataSource.manager, userId);
   }
 
   /**
-   * Removes a key and everything that it opened, in one transaction: its sessions with their grants, codes and tokens, and the
-   * certificates. The row of the user is locked first, so that of two removals the second sees the first, and the last key stays.
+   * Removes a key and everything that it opened, in one transaction: its sessions with their
+   * grants, codes and tokens, and the certificates. The row of the user is locked first, so that of
+   * two removals the second sees the first, and the last key stays.
    *
    * @returns the number of sessions that ended; the session of the request may be one of them
    * @throws DomainError not_found, last_key, account_inactive, unauthenticated

@@ -16,17 +16,21 @@ import {
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** An upstream identity that may not sign in; `orgId` is the organization that records the refusal. */
+/**
+ * An upstream identity that may not sign in; `orgId` is the organization that records the refusal.
+ */
 export interface RefusedIdentity {
   readonly kind: 'refused';
   readonly reason: string;
   readonly user?: User;
   readonly orgId: string | null;
-  /** The records that have the address, where several have it. */
+  /** The records that have the address, if several have it. */
   readonly records?: readonly string[];
 }
 
-/** The user that an upstream identity is linked to; no user yet, when enrollment is to create one. */
+/**
+ * The user that an upstream identity is linked to; no user yet, when enrollment is to create one.
+ */
 export type LinkedIdentity =
   | { readonly kind: 'known'; readonly user: User }
   | { readonly kind: 'new'; readonly orgId: string | null }
@@ -50,9 +54,10 @@ export class IdentityLinks {
   ) {}
 
   /**
-   * Links an identity to its user: the user it is bound to, or else the unbound user that {@link findRecordOfSignIn} finds. That user is
-   * of the organization that owns the domain, and is bound now. Without either there is no user yet. A member may bind an
-   * identity of a further provider, too.
+   * Links an identity to its user: the user it is bound to, or else the unbound user that
+   * {@link findRecordOfSignIn} finds. That user is of the organization that owns the domain, and is
+   * bound now. Without either there is no user yet. A member may bind an identity of a further
+   * provider, too.
    *
    * @param proven the user who has just proven the own key in this browser
    */
@@ -127,13 +132,17 @@ export class IdentityLinks {
       if (found.isByMail) this.#warnOfMail(member, orgId, identity);
       return { kind: 'known', user: member };
     }
-    // A concurrent sign-in of the same user may have bound the identity. Any other binding is final.
+    // A concurrent sign-in of the same user may have bound the identity. Any other binding is
+    // final.
     const bound = await this.#findBound(tx, identity);
     if (bound?.id === member.id) return { kind: 'known', user: bound };
     return refused(BOUND_TO_ANOTHER);
   }
 
-  /** Returns the reason for which a sign-in opens nothing in a domain of no organization; undefined without one. */
+  /**
+   * Returns the reason for which a sign-in opens nothing in a domain of no organization; undefined
+   * without one.
+   */
   async #refusalToFound(
     tx: EntityManager,
     domain: string,
@@ -149,7 +158,10 @@ export class IdentityLinks {
     return isForeign ? SUBDOMAIN_OF_PROVEN : undefined;
   }
 
-  /** The directory names this person by another address: an admin may want to see that the two are one. */
+  /**
+   * The directory names this person by another address: an admin may want to see that the two are
+   * one.
+   */
   #warnOfMail({ id }: User, orgId: string, { provider, email }: UpstreamIdentity): void {
     this.#security.warn(
       { orgId, userId: id, provider, email },

@@ -16,14 +16,20 @@ import {
   type RefusedIdentity,
 } from './identity-links.service.js';
 
-/** The result of an upstream sign-in: the next step is a login with a key, or the enrollment of a key. */
+/**
+ * The result of an upstream sign-in: the next step is a login with a key, or the enrollment of a
+ * key.
+ */
 export interface SignedIn {
   /** A bootstrap session; undefined when the verified session of the browser stays. */
   readonly session: OpenedSession | undefined;
   readonly next: 'enroll' | 'login';
 }
 
-/** Signs users in through an identity provider. A sign-in opens a bootstrap session, which may enroll a first key. */
+/**
+ * Signs users in through an identity provider. A sign-in opens a bootstrap session, which may
+ * enroll a first key.
+ */
 @Injectable()
 export class UpstreamLogin {
   readonly #security = new Logger('security');
@@ -37,11 +43,13 @@ export class UpstreamLogin {
   ) {}
 
   /**
-   * Opens a bootstrap session for the user who returns from a provider, and ends the previous session of the browser. A verified
-   * session of the same user stays. A sign-in that another site began cannot end the session of another user.
+   * Opens a bootstrap session for the user who returns from a provider, and ends the previous
+   * session of the browser. A verified session of the same user stays. A sign-in that another site
+   * began cannot end the session of another user.
    *
    * @param previous the session that the browser had until now
-   * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable, each with an audit event
+   * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable, each with an audit
+   *   event
    */
   async signIn(
     returned: ReturnedSignIn,
@@ -65,7 +73,8 @@ export class UpstreamLogin {
       this.#security.warn(about, `refused: ${reason}`);
       throw new DomainError('sign_in_refused', reason);
     }
-    // Outside the transaction: the session may be another user's, and a transaction that locks two users can deadlock.
+    // Outside the transaction: the session may be another user's, and a transaction that locks two
+    // users can deadlock.
     if (outcome.session && previous) {
       await this.sessions.end(this.dataSource.manager, previous.id);
     }
@@ -101,7 +110,10 @@ export class UpstreamLogin {
     });
   }
 
-  /** Refuses, before anything changes, a sign-in that another site began for another user than the one who is logged in. */
+  /**
+   * Refuses, before anything changes, a sign-in that another site began for another user than the
+   * one who is logged in.
+   */
   async #refusedSwitch(
     tx: EntityManager,
     { crossSite }: ReturnedSignIn,

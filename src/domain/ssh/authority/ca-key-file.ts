@@ -13,8 +13,9 @@ export async function readKeyFile(path: string): Promise<string | undefined> {
 }
 
 /**
- * Writes a private key where none is, readable by its owner alone. The file appears whole or not at all, and is on
- * disk before this returns: `link` never replaces, so of two starters the first wins.
+ * Writes a private key if none is, readable by its owner alone. The file appears whole or not at
+ * all, and is on disk before this returns: `link` never replaces, so of two starters the first
+ * wins.
  * @returns the text that is in the file now: ours, or the winner's
  */
 export async function createKeyFile(path: string, text: string): Promise<string> {

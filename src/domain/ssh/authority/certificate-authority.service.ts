@@ -19,8 +19,9 @@ import {
 export type UnsignedCertificate = Omit<UserCertificate, 'nonce'>;
 
 /**
- * The deployment's SSH certificate authority: one key that signs, and others that are published, since they have signed or will sign.
- * Opened once, at start, by {@link CertificateAuthority.open}: a key that this database does not know never signs.
+ * The deployment's SSH certificate authority: one key that signs, and others that are published,
+ * since they have signed or will sign. Opened once, at start, by {@link CertificateAuthority.open}:
+ * a key that this database does not know never signs.
  */
 export class CertificateAuthority {
   readonly #signing: SigningKey;
@@ -44,8 +45,9 @@ export class CertificateAuthority {
   }
 
   /**
-   * Loads the keys, checks the one that signs against the keys on record, and records the published ones. A database without a key
-   * records the first. A key that was never published must not sign: no host could trust it.
+   * Loads the keys, checks the one that signs against the keys on record, and records the published
+   * ones. A database without a key records the first. A key that was never published must not sign:
+   * no host could trust it.
    *
    * @param inKms the keys in KMS, which come before those of SVC_SSH_CA_KEY or of the file
    * @throws ConfigProblems, naming the variable and what is wrong with it, never the key
@@ -80,12 +82,18 @@ export class CertificateAuthority {
     return this.keys.map((key) => this.#line(key));
   }
 
-  /** Calls a function with the serial of each certificate that is signed: the process remembers the highest. */
+  /**
+   * Calls a function with the serial of each certificate that is signed: the process remembers the
+   * highest.
+   */
   onSerial(listener: (serial: bigint) => void): void {
     this.#listener = listener;
   }
 
-  /** Signs a certificate that is on record already; see {@link signUserCertificate} for the line it returns. */
+  /**
+   * Signs a certificate that is on record already; see {@link signUserCertificate} for the line it
+   * returns.
+   */
   sign(certificate: UnsignedCertificate): Promise<string> {
     this.#listener?.(certificate.serial);
     return signUserCertificate({ ...certificate, nonce: nonceBytes(32) }, this.#signing);
@@ -95,7 +103,10 @@ export class CertificateAuthority {
     return publicKeyLine(publicBlob, this.comment);
   }
 
-  /** Warns of valid certificates by keys that are published no more: a host that reads the new lines refuses them. */
+  /**
+   * Warns of valid certificates by keys that are published no more: a host that reads the new lines
+   * refuses them.
+   */
   async #warn(known: readonly RecordedAuthority[], tx: EntityManager): Promise<void> {
     const logger = new Logger('ssh-authority');
     const published = new Set(this.keys.map(({ fingerprint }) => fingerprint));

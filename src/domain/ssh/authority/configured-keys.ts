@@ -19,8 +19,9 @@ export interface ConfiguredKeys {
 }
 
 /**
- * Reads the keys of the configuration. A key in KMS signs before those of SVC_SSH_CA_KEY or of the file, which are published. A missing
- * file is generated only where KMS has no key and the database knows none.
+ * Reads the keys of the configuration. A key in KMS signs before those of SVC_SSH_CA_KEY or of the
+ * file, which are published. A missing file is generated only if KMS has no key and the database
+ * knows none.
  *
  * @param known the fingerprints on record
  * @throws ConfigProblems, naming the variable and what is wrong with it, never the key

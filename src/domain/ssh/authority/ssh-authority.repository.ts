@@ -8,7 +8,9 @@ import { sql } from '#platform/database/statements/sql.js';
 export interface RecordedAuthority {
   readonly fingerprint: string;
   readonly publishedAt: Date;
-  /** The first start that found the key in the first place; null for a key that was only published. */
+  /**
+   * The first start that found the key in the first place; null for a key that was only published.
+   */
   readonly signsSince: Date | null;
 }
 
@@ -18,7 +20,10 @@ export interface LastCertificate {
   readonly validBefore: Date;
 }
 
-/** The certificates that are searched for the last one of a retired key: more than a deployment issues in one session. */
+/**
+ * The certificates that are searched for the last one of a retired key: more than a deployment
+ * issues in one session.
+ */
 const NEWEST = 200_000;
 
 /** One starter at a time, until the transaction ends. */
@@ -42,8 +47,8 @@ export async function knownAuthorities(tx: EntityManager): Promise<RecordedAutho
 }
 
 /**
- * Records that a key is published, once and for all. A key on record keeps its times, and gets its public half where an earlier version
- * recorded it.
+ * Records that a key is published, once and for all. A key on record keeps its times, and gets its
+ * public half where an earlier version recorded it.
  */
 export async function publishAuthority(
   tx: EntityManager,
@@ -57,7 +62,7 @@ export async function publishAuthority(
 }
 
 /**
- * Records that a published key signs from now on, where it does not yet.
+ * Records that a published key signs from now on, if it does not yet.
  * @returns false for a key that is not on record, and must not sign
  */
 export async function startSigning(tx: EntityManager, fingerprint: string): Promise<boolean> {
@@ -67,7 +72,10 @@ export async function startSigning(tx: EntityManager, fingerprint: string): Prom
   return rows.length > 0;
 }
 
-/** Finds, for each of these keys, the valid certificate that ends last. Keys without one are left out. */
+/**
+ * Finds, for each of these keys, the valid certificate that ends last. Keys without one are left
+ * out.
+ */
 export async function lastCertificates(
   tx: EntityManager,
   fingerprints: readonly string[],

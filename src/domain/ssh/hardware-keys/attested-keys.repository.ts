@@ -12,14 +12,14 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 /** The proof that an SSH key lives in a security key, as the record of it is kept. */
 export interface KeyAttestation {
   readonly aaguid: string | null;
-  /** The vendor's name of the model, where the table of models has it. */
+  /** The vendor's name of the model, if the table of models has it. */
   readonly model: string | null;
   readonly verifyRequired: boolean;
 }
 
 /**
- * Records a proven key of a user. The caller has the row of the user locked, so that an end of the account comes before or after. A
- * record that is there stays: a security key attests a key once.
+ * Records a proven key of a user. The caller has the row of the user locked, so that an end of the
+ * account comes before or after. A record that is there stays: a security key attests a key once.
  *
  * @param keyFingerprint `SHA256:…`
  */
@@ -47,8 +47,8 @@ export async function isAttestedKey(
 }
 
 /**
- * Deletes the proofs of a user when all credentials are revoked. They end with the account by their foreign key, and stay while it is
- * deactivated, as the enrolled keys do.
+ * Deletes the proofs of a user when all credentials are revoked. They end with the account by their
+ * foreign key, and stay while it is deactivated, as the enrolled keys do.
  */
 export class AttestedKeyRevocation implements Revocable {
   readonly revocationOrder = 21;
@@ -57,7 +57,7 @@ export class AttestedKeyRevocation implements Revocable {
   /** A proof opens nothing without a session. */
   readonly revokeOnRecord = null;
 
-  /** Deletes every proof of some users. The audit event counts them where there were some. */
+  /** Deletes every proof of some users. The audit event counts them if there were some. */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const deleted = await sql<{ public_key: string }>(tx)`
       DELETE FROM ssh_attested_keys WHERE user_id = ANY (${idsOf(users)}::uuid[]) RETURNING public_key`;

@@ -16,10 +16,16 @@ import {
 import { type SshPublicKey, SshReader, sshStrings } from '@svc/openssh';
 import { readAttestationFile } from './attestation-file.js';
 
-/** The application of an SSH key, its relying party id in terms of FIDO. `ssh-keygen` sets this one by default. */
+/**
+ * The application of an SSH key, its relying party id in terms of FIDO. `ssh-keygen` sets this one
+ * by default.
+ */
 const APPLICATION = 'ssh:';
 
-/** `userVerificationRequired` of the credProtect extension (CTAP 2.1 §12.1), which `ssh-keygen -O verify-required` requests. */
+/**
+ * `userVerificationRequired` of the credProtect extension (CTAP 2.1 §12.1), which
+ * `ssh-keygen -O verify-required` requests.
+ */
 const VERIFICATION_REQUIRED = 3;
 
 /** COSE_Key labels (RFC 9053 §7), and the values of the two kinds of key that OpenSSH makes. */
@@ -42,14 +48,19 @@ export function isSecurityKey({ type }: Pick<SshPublicKey, 'type'>): boolean {
 export interface ProvenKey {
   /** The model, as the attestation certificate states it. */
   readonly aaguid: string | null;
-  /** True when the security key verified its user at the creation, and will demand that for each signature. */
+  /**
+   * True when the security key verified its user at the creation, and will demand that for each
+   * signature.
+   */
   readonly verifyRequired: boolean;
 }
 
 /**
- * Decides whether an attestation file proves that an SSH key lives in a security key of the pinned vendor.
+ * Decides whether an attestation file proves that an SSH key lives in a security key of the pinned
+ * vendor.
  *
- * @param attestation the public key to certify, the bytes of the file, and the challenge that the file must answer
+ * @param attestation the public key to certify, the bytes of the file, and the challenge that the
+ *   file must answer
  * @throws Refusal for every other file, with the first reason found
  */
 export function verifyKeyAttestation(
@@ -67,7 +78,8 @@ export function verifyKeyAttestation(
   const { aaguid, credentialId, publicKey } = credentialOf(data, key);
   checkFixedPart(data);
 
-  // The file does not name the format. A U2F key has no AAGUID; what the two formats sign never begins with the same byte.
+  // The file does not name the format. A U2F key has no AAGUID; what the two formats sign never
+  // begins with the same byte.
   const format = aaguid.every((byte) => byte === 0) ? 'fido-u2f' : 'packed';
   const chain = completeChain(parseCertificate(certificate), trust.anchors);
   const model = verifyAttestation(
@@ -86,7 +98,10 @@ export function verifyKeyAttestation(
   return { aaguid: model, verifyRequired: format === 'packed' && demandsVerification(data) };
 }
 
-/** Refuses other applications: their keys are made for other servers, whose challenge could be this one. */
+/**
+ * Refuses other applications: their keys are made for other servers, whose challenge could be this
+ * one.
+ */
 function checkApplication(key: SshPublicKey): void {
   if (!isSecurityKey(key)) {
     throw new Refusal('Only a key of a type that begins with "sk-" can have an attestation.');
@@ -148,8 +163,8 @@ function isSameValue(value: unknown, expected: number | Buffer): boolean {
 }
 
 /**
- * Returns whether the security key will sign with its PIN or fingerprint alone. Both facts are in the signed data: the flag UV, and the
- * protection that the key set itself for this credential.
+ * Returns whether the security key will sign with its PIN or fingerprint alone. Both facts are in
+ * the signed data: the flag UV, and the protection that the key set itself for this credential.
  */
 function demandsVerification({ flags, extensions }: AuthenticatorData): boolean {
   const isVerified = (flags & FLAG.userVerified) !== 0;

@@ -25,7 +25,10 @@ interface ChallengeState {
 export interface AttestationChallenge {
   /** The content of the file: 32 random bytes. */
   readonly challenge: Buffer;
-  /** The client sends it back with the attestation. It is valid once, in the session that it was made for. */
+  /**
+   * The client sends it back with the attestation. It is valid once, in the session that it was
+   * made for.
+   */
   readonly state: string;
   readonly expiresInSeconds: number;
 }
@@ -37,7 +40,10 @@ export interface PresentedAttestation {
   readonly file: Buffer;
 }
 
-/** Verifies that SSH keys live in security keys, by the rules of enrollment: pinned roots, and the models that are allowed. */
+/**
+ * Verifies that SSH keys live in security keys, by the rules of enrollment: pinned roots, and the
+ * models that are allowed.
+ */
 @Injectable()
 export class SshKeyAttestations {
   constructor(
@@ -62,7 +68,8 @@ export class SshKeyAttestations {
    * Spends the challenge and verifies the attestation of a key.
    *
    * @param publicKey a line as in a `.pub` file
-   * @throws DomainError `invalid_public_key`, `invalid_state`, `attestation_rejected` or `model_not_allowed`
+   * @throws DomainError `invalid_public_key`, `invalid_state`, `attestation_rejected` or
+   *   `model_not_allowed`
    */
   async verify(
     sessionId: string,

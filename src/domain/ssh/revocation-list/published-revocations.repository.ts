@@ -15,15 +15,15 @@ export interface Publication {
 /** A set of revoked serials. */
 export interface RevokedSerials {
   /**
-   * The keys of the authority in the SSH wire encoding, each with its revoked serials, ascending: the
-   * keys that have any, and every key if there are ranges.
+   * The keys of the authority in the SSH wire encoding, each with its revoked serials, ascending:
+   * the keys that have any, and every key if there are ranges.
    */
   readonly authorities: readonly { readonly authority: Buffer; readonly serials: Float64Array }[];
   /** The serials that are revoked under every key, because their certificates may be lost. */
   readonly ranges: SerialRuns;
   /**
-   * The SHA-256 of the serials, since a serial belongs to one key, then of the ranges and the names of
-   * the keys. It identifies the set. The row of the list has it, too.
+   * The SHA-256 of the serials, since a serial belongs to one key, then of the ranges and the names
+   * of the keys. It identifies the set. The row of the list has it, too.
    */
   readonly digest: Buffer;
 }
@@ -31,7 +31,7 @@ export interface RevokedSerials {
 /** The revoked certificates at one time. */
 export interface Revoked {
   readonly revoked: RevokedSerials;
-  /** Undefined where the list that was last published has other serials. */
+  /** Undefined if the list that was last published has other serials. */
   readonly publication: Publication | undefined;
 }
 
@@ -41,8 +41,9 @@ interface PublicationRow {
 }
 
 /**
- * How many bytes of serials travel in a row. In one value they would cost more than it takes to read them: the driver's buffer
- * grows by copying, and so much outside of the heap has all of it collected.
+ * How many bytes of serials travel in a row. In one value they would cost more than it takes to
+ * read them: the driver's buffer grows by copying, and so much outside of the heap has all of it
+ * collected.
  */
 const BYTES_A_ROW = 16_384;
 
@@ -58,14 +59,16 @@ interface RevokedPart {
 }
 
 /**
- * Reads what is revoked and expired less than an hour ago, if at all. PostgreSQL reads every serial, in the order of an
- * index, and takes the digest of them; they travel, eight bytes a serial, only where the digest is not that of the set
- * the caller has. Serials of later keys travel once more, by their key; the others are of the oldest key. The clock is
- * the statement's, not its transaction's: a transaction that waited for {@link lockPublication} sees nothing older than those before.
- * The revoked ranges travel with the serials, once for each key.
+ * Reads what is revoked and expired less than an hour ago, if at all. PostgreSQL reads every
+ * serial, in the order of an index, and takes the digest of them; they travel, eight bytes a
+ * serial, only if the digest is not that of the set the caller has. Serials of later keys travel
+ * once more, by their key; the others are of the oldest key. The clock is the statement's, not its
+ * transaction's: a transaction that waited for {@link lockPublication} sees nothing older than
+ * those before. The revoked ranges travel with the serials, once for each key.
  *
- * The arrays keep the estimate low: the planner takes a table of one row that was never analyzed for hundreds of rows,
- * times a thousand for each set, and PostgreSQL then compiles the statement, which costs 0.3 s of CPU.
+ * The arrays keep the estimate low: the planner takes a table of one row that was never analyzed
+ * for hundreds of rows, times a thousand for each set, and PostgreSQL then compiles the statement,
+ * which costs 0.3 s of CPU.
  *
  * @param known the set that is given back, the same object, while it is what is revoked
  */
@@ -125,8 +128,9 @@ export async function lockPublication(tx: EntityManager): Promise<void> {
 }
 
 /**
- * Gives the serials of this digest, read under {@link lockPublication}, a number beyond every earlier one: the clock's
- * milliseconds, so that also the numbers a restored backup forgot are left behind.
+ * Gives the serials of this digest, read under {@link lockPublication}, a number beyond every
+ * earlier one: the clock's milliseconds, so that also the numbers a restored backup forgot are left
+ * behind.
  */
 export async function publishList(tx: EntityManager, digest: Buffer): Promise<Publication> {
   const [row] = await sql<PublicationRow>(tx)`

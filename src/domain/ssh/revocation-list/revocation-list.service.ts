@@ -20,9 +20,10 @@ export interface PublishedRevocations extends Publication, RevokedSerials {}
 const LARGEST_SERIAL = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
- * The published list of revoked certificates. Each result rests on a statement that began after the request and read every serial, so a
- * list that is requested after the commit of a revocation contains it, on every replica. Only the last set is kept, so that PostgreSQL
- * need not send it again: PostgreSQL compares its digest on each read.
+ * The published list of revoked certificates. Each result rests on a statement that began after the
+ * request and read every serial, so a list that is requested after the commit of a revocation
+ * contains it, on every replica. Only the last set is kept, so that PostgreSQL need not send it
+ * again: PostgreSQL compares its digest on each read.
  */
 @Injectable()
 export class RevocationList {
@@ -40,15 +41,18 @@ export class RevocationList {
   ) {}
 
   /**
-   * Reads the certificates that are revoked, without those that expired more than an hour ago. While the set is the same, so are its number
-   * and its date. A new set gets a new number from one request; other requests wait and read again, so that no earlier set is ever
-   * published under a later number.
+   * Reads the certificates that are revoked, without those that expired more than an hour ago.
+   * While the set is the same, so are its number and its date. A new set gets a new number from one
+   * request; other requests wait and read again, so that no earlier set is ever published under a
+   * later number.
    */
   list(): Promise<PublishedRevocations> {
     return this.#lists.load(undefined);
   }
 
-  /** Writes a list for sshd's `RevokedKeys` (OpenSSH PROTOCOL.krl); the same list is the same bytes. */
+  /**
+   * Writes a list for sshd's `RevokedKeys` (OpenSSH PROTOCOL.krl); the same list is the same bytes.
+   */
   encode(list: PublishedRevocations): Buffer {
     return encodeKeyRevocationList({ ...list, comment: this.authority.comment });
   }
@@ -70,7 +74,7 @@ export class RevocationList {
     });
   }
 
-  /** Reads the set, and returns the kept object where the set has not changed. */
+  /** Reads the set, and returns the kept object if the set has not changed. */
   async #revoked(tx: EntityManager): Promise<Revoked> {
     const { revoked, publication } = await listRevoked(tx, this.#lastSet);
     if (!this.#lastSet?.digest.equals(revoked.digest)) this.#lastSet = revoked;

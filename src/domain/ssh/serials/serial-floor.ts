@@ -26,8 +26,8 @@ const MARGIN_WITHOUT_WITNESS = 600_000_000n;
  * Returns the last serial that another database may have issued. Serials go on after it.
  *
  * While the serials are ahead of the clock, the floor grows by half of the time since the last
- * confirmed start. So two databases with the same past, which know nothing of each other, get floors
- * that differ by more serials than the first one issues.
+ * confirmed start. So two databases with the same past, which know nothing of each other, get
+ * floors that differ by more serials than the first one issues.
  */
 export function floorAfterChange({ highest, confirmedAt, highestSeen, now }: FloorFacts): bigint {
   const since = confirmedAt === undefined ? 0n : larger(now - confirmedAt, 0n);

@@ -104,8 +104,8 @@ async function readFacts(tx: EntityManager, clock: number) {
 }
 
 /**
- * Gives the next revocation list a number beyond every earlier one, in milliseconds. Hosts may have a
- * list that is lost here, and they refuse a list with a lower number.
+ * Gives the next revocation list a number beyond every earlier one, in milliseconds. Hosts may have
+ * a list that is lost here, and they refuse a list with a lower number.
  */
 async function leaveListBehind(tx: EntityManager, floor: bigint): Promise<void> {
   await sql(tx)`

@@ -10,13 +10,18 @@ export const APPLICATION_READS = {
   scope: APPLICATIONS_SCOPE,
 } as const;
 
-/** The access rule of routes that change applications: it needs a recent touch of the security key. */
+/**
+ * The access rule of routes that change applications: it needs a recent touch of the security key.
+ */
 export const APPLICATION_WRITES = {
   ...APPLICATION_READS,
   touchedWithinSeconds: RECENT_TOUCH.admin,
 } as const;
 
-/** Returns the manager of a request. An admin with an OAuth access token needs the scope `svc:admin` to act as an admin. */
+/**
+ * Returns the manager of a request. An admin with an OAuth access token needs the scope `svc:admin`
+ * to act as an admin.
+ */
 export function managerOf({
   id: sessionId,
   user,

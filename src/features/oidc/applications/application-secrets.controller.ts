@@ -10,7 +10,10 @@ import { APPLICATION_READS, APPLICATION_WRITES, managerOf } from './application-
 import { APPLICATION_ID, ROTATE, SECRET_ID, type SecretRotation } from './applications.schemas.js';
 import { Applications } from './applications.service.js';
 
-/** `/api/v1/applications/{id}/secrets`: the secrets of an application. A secret is shown only when it is created. */
+/**
+ * `/api/v1/applications/{id}/secrets`: the secrets of an application. A secret is shown only when
+ * it is created.
+ */
 @Controller('api/v1/applications/:id/secrets')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATION_WRITES })
 export class ApplicationSecretsController {

@@ -9,13 +9,18 @@ import { OUR_ALGORITHMS } from '../protocol/client-metadata.js';
 import { OIDC_SCOPES, isOwnScope } from '../protocol/scopes.js';
 import { AUTH_METHODS } from '#domain/oauth/applications/registration.js';
 
-/** Seconds for which a secret stays valid beside its successor: a day by default, 30 days at most. */
+/**
+ * Seconds for which a secret stays valid beside its successor: a day by default, 30 days at most.
+ */
 const OVERLAP = { usual: 86_400, longest: 30 * 86_400 } as const;
 
 /** The most days until a new secret ends. */
 const MOST_SECRET_DAYS = 730;
 
-/** The limits of an ID token's lifetime in seconds: an offline verifier accepts a token until it expires. */
+/**
+ * The limits of an ID token's lifetime in seconds: an offline verifier accepts a token until it
+ * expires.
+ */
 const ID_TOKEN_SECONDS = { shortest: 60, longest: 3600 } as const;
 
 const GRANTS = [
@@ -74,7 +79,10 @@ const settings = {
   response_mode: z.enum(['jwt']).nullish(),
 };
 
-/** A client in the body of `POST /api/v1/applications`. A null or missing member gets its default; an unknown one is rejected. */
+/**
+ * A client in the body of `POST /api/v1/applications`. A null or missing member gets its default;
+ * an unknown one is rejected.
+ */
 const CLIENT = z.strictObject({
   name,
   type: z.enum(['web', 'spa', 'native', 'service']),
@@ -93,7 +101,10 @@ export const REGISTER = z.discriminatedUnion('type', [CLIENT, CLUSTER], {
   error: 'must be web, spa, native, service or kubernetes',
 });
 
-/** The body of `PATCH /api/v1/applications/{id}`: a missing member stays, null resets it. The type cannot change. */
+/**
+ * The body of `PATCH /api/v1/applications/{id}`: a missing member stays, null resets it. The type
+ * cannot change.
+ */
 export const UPDATE = z.strictObject({ name: knownName.optional(), ...settings });
 /** A parsed {@link UPDATE}. */
 export type ApplicationUpdate = z.output<typeof UPDATE>;

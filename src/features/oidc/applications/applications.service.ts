@@ -55,7 +55,9 @@ export class Applications {
     private readonly outboundHttp: OutboundHttp,
   ) {}
 
-  /** Registers an application. @throws DomainError invalid_request, limit_reached, account_inactive */
+  /**
+   * Registers an application. @throws DomainError invalid_request, limit_reached, account_inactive
+   */
   async register(
     manager: ApplicationManager,
     wanted: NewApplication,
@@ -86,8 +88,8 @@ export class Applications {
   }
 
   /**
-   * Changes the registration of an application, with effect on every later request. Its secrets end if it authenticates by
-   * another method.
+   * Changes the registration of an application, with effect on every later request. Its secrets end
+   * if it authenticates by another method.
    *
    * @throws DomainError not_found, invalid_request
    */
@@ -171,11 +173,13 @@ export class Applications {
   }
 
   /**
-   * Adds a secret to an application. The earlier secrets stay valid for the overlap, so that the application is never without one.
+   * Adds a secret to an application. The earlier secrets stay valid for the overlap, so that the
+   * application is never without one.
    *
    * @param rotation the overlap in seconds, and the days until the new secret ends
    * @returns the valid secrets, the new one first
-   * @throws DomainError not_found, limit_reached, and invalid_request where the application uses no secret
+   * @throws DomainError not_found, limit_reached, and invalid_request if the application uses no
+   *   secret
    */
   async rotateSecret(
     manager: ApplicationManager,
@@ -234,7 +238,10 @@ export class Applications {
     });
   }
 
-  /** Limits the approval of an application to what a change leaves of it. @returns the details for the audit log */
+  /**
+   * Limits the approval of an application to what a change leaves of it. @returns the details for
+   * the audit log
+   */
   async #limitApproval(
     tx: EntityManager,
     { id, metadata: before, approvedUris }: ClientApplication,
@@ -320,7 +327,10 @@ function assertUsesSecret(application: ClientApplication): void {
   );
 }
 
-/** Refuses invisible characters in a new name. A name of earlier releases may stay. @throws DomainError invalid_request */
+/**
+ * Refuses invisible characters in a new name. A name of earlier releases may stay. @throws
+ * DomainError invalid_request
+ */
 function assertNewName(name: string | undefined, known: string): void {
   if (name === undefined || name === known || isVisibleLine(name)) return;
   throw new DomainError('invalid_request', `name: ${VISIBLE_LINE}`);

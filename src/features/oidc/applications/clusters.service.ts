@@ -37,7 +37,10 @@ export class Clusters {
     this.#ownAudiences = ownAudiences(config);
   }
 
-  /** Registers a cluster of the admin's organization. @throws DomainError invalid_request, admin_required, limit_reached, uniqueness */
+  /**
+   * Registers a cluster of the admin's organization. @throws DomainError invalid_request,
+   * admin_required, limit_reached, uniqueness
+   */
   async register(
     manager: ApplicationManager,
     { name, resource }: NewClusterBody,
@@ -70,7 +73,8 @@ export class Clusters {
   }
 
   /**
-   * Checks that an organization has proven the domain of an address, and ends what other organizations registered there without a proof.
+   * Checks that an organization has proven the domain of an address, and ends what other
+   * organizations registered there without a proof.
    *
    * @throws DomainError invalid_request
    */

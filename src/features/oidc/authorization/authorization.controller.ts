@@ -17,7 +17,10 @@ import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 /** The longest query in characters: a proxy may reject a longer address. */
 const LONGEST_QUERY = 2048;
 
-/** `/oauth/authorize` and `/oauth/par`: authorization requests of browsers (RFC 6749 §3.1) and of clients (RFC 9126). */
+/**
+ * `/oauth/authorize` and `/oauth/par`: authorization requests of browsers (RFC 6749 §3.1) and of
+ * clients (RFC 9126).
+ */
 @Controller('oauth')
 @Route({ tier: 'general', audience: 'navigation', errors: 'html', auth: PUBLIC })
 export class AuthorizationController implements OnModuleInit {
@@ -55,8 +58,9 @@ export class AuthorizationController implements OnModuleInit {
   }
 
   /**
-   * Redirects a POST (OpenID Connect Core §3.1.2.1) to the GET, since Lax cookies do not come with a POST of another site. A
-   * request that is too long for an address is stored, and the address refers to it.
+   * Redirects a POST (OpenID Connect Core §3.1.2.1) to the GET, since Lax cookies do not come with
+   * a POST of another site. A request that is too long for an address is stored, and the address
+   * refers to it.
    */
   @Post('authorize')
   @Route({

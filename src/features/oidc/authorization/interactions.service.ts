@@ -175,7 +175,10 @@ export class Interactions extends PendingLogins {
   }
 }
 
-/** Checks whether no admin of a user's organization has approved an application for the redirect URI of a request. */
+/**
+ * Checks whether no admin of a user's organization has approved an application for the redirect URI
+ * of a request.
+ */
 function isUnapproved(
   client: Client & OwnMetadata,
   resourceOwner: ResourceOwner,
@@ -196,7 +199,10 @@ function redirectTo(location: string): NextStep {
   return { kind: 'redirect', location };
 }
 
-/** Stores the result of an interaction. @returns the address at which the authorization request continues */
+/**
+ * Stores the result of an interaction. @returns the address at which the authorization request
+ * continues
+ */
 async function finish(
   interaction: Interaction,
   result: Interaction['result'],

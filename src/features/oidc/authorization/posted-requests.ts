@@ -4,7 +4,10 @@ import type { Adapters } from '../storage/adapters.service.js';
 
 /** The model under which a posted request is stored, beside those of the library. */
 const MODEL = 'PostedRequest';
-/** The prefix of a reference: like that of a pushed request (RFC 9126 §2.2), but no client authenticated for it. */
+/**
+ * The prefix of a reference: like that of a pushed request (RFC 9126 §2.2), but no client
+ * authenticated for it.
+ */
 const PREFIX = 'urn:svc:params:oauth:posted-request:';
 /** Seconds that a request is stored: the browser follows the redirect at once. */
 const LIFETIME = 60;
@@ -14,8 +17,9 @@ const MOST_REMOVED = 20;
 const LONGEST_CLIENT_ID = 256;
 
 /**
- * Stores an authorization request that came by POST and is too long for an address, for a minute. Each request removes some expired
- * rows, so that a flood leaves no backlog until the next clean-up.
+ * Stores an authorization request that came by POST and is too long for an address, for a minute.
+ * Each request removes some expired rows, so that a flood leaves no backlog until the next
+ * clean-up.
  *
  * @returns the query that refers to the request at the authorization endpoint
  */
@@ -40,7 +44,9 @@ export function isReference(query: URLSearchParams): boolean {
   return query.get('request_uri')?.startsWith(PREFIX) === true;
 }
 
-/** Finds the request that a query refers to; undefined after its lifetime, or for another client. */
+/**
+ * Finds the request that a query refers to; undefined after its lifetime, or for another client.
+ */
 export async function findPostedRequest(
   query: URLSearchParams,
   adapters: Adapters,

@@ -9,8 +9,9 @@ import type { Client, KoaContextWithOIDC, Provider } from '../protocol/library.j
 const PUSHED = 'urn:ietf:params:oauth:request_uri:';
 
 /**
- * Replaces the `request_uri` of an authorization request by the request object behind it (RFC 9101 §5.2), since the library does not
- * fetch. The client must have registered the address. Its fragment is the hash of the object (OpenID Connect Core §6.2).
+ * Replaces the `request_uri` of an authorization request by the request object behind it (RFC 9101
+ * §5.2), since the library does not fetch. The client must have registered the address. Its
+ * fragment is the hash of the object (OpenID Connect Core §6.2).
  */
 export async function resolveRequestObject(
   ctx: KoaContextWithOIDC,
@@ -25,7 +26,8 @@ export async function resolveRequestObject(
     ctx.query = { ...ctx.query, response_mode: UNSUPPORTED_RESPONSE_MODE };
   }
   if (typeof address !== 'string' || address.startsWith(PUSHED)) return;
-  if (typeof clientId !== 'string' || ctx.query['request'] !== undefined) return; // the library rejects it
+  // the library rejects it
+  if (typeof clientId !== 'string' || ctx.query['request'] !== undefined) return;
   const client: (Client & OwnMetadata) | undefined = await provider.Client.find(clientId);
   const isAllowed =
     client && isRegisteredUri(address, client.request_uris ?? []) && !isFapi(client);
@@ -34,7 +36,7 @@ export async function resolveRequestObject(
   ctx.query = { client_id: clientId, request };
 }
 
-/** Fetches a request object; returns text that the library rejects where that fails. */
+/** Fetches a request object; returns text that the library rejects if that fails. */
 async function fetchRequestObject(address: string, outboundHttp: OutboundHttp): Promise<string> {
   const [location = '', digest = ''] = address.split('#', 2);
   try {
@@ -52,8 +54,8 @@ async function fetchRequestObject(address: string, outboundHttp: OutboundHttp): 
 }
 
 /**
- * Checks whether a client registered an address (OpenID Connect Registration §2), exactly or without the fragment. An address that
- * was registered with a fragment is bound to that content.
+ * Checks whether a client registered an address (OpenID Connect Registration §2), exactly or
+ * without the fragment. An address that was registered with a fragment is bound to that content.
  */
 function isRegisteredUri(address: string, registered: readonly string[]): boolean {
   const [location = ''] = address.split('#', 1);

@@ -6,7 +6,9 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
-/** `POST /oauth/device`: gives a device its code and the code that its user types (RFC 8628 §3.1). */
+/**
+ * `POST /oauth/device`: gives a device its code and the code that its user types (RFC 8628 §3.1).
+ */
 @Controller('oauth/device')
 @Route({
   tier: 'authentication',

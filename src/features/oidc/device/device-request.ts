@@ -41,7 +41,10 @@ export interface ApprovalPage {
     readonly isOurs: boolean;
     readonly isColleagues: boolean;
   };
-  /** The address that asked for the code. The page shows nothing that the device chose, such as the name of its program. */
+  /**
+   * The address that asked for the code. The page shows nothing that the device chose, such as the
+   * name of its program.
+   */
   readonly address: string | null;
   readonly user: { readonly email: string };
   /** The session of the browser, which the script of the page states with the decision. */
@@ -77,8 +80,9 @@ function originOf(resource: string): string {
 }
 
 /**
- * Returns the access that a user may give a device. A registered application gets what it requested, without our own APIs. The
- * command line gets {@link DEVICE_SCOPES} at most, and no token for a resource: a stranger may have sent the code.
+ * Returns the access that a user may give a device. A registered application gets what it
+ * requested, without our own APIs. The command line gets {@link DEVICE_SCOPES} at most, and no
+ * token for a resource: a stranger may have sent the code.
  */
 export function deviceGrant(
   params: DeviceParameters,
@@ -143,7 +147,9 @@ export function grantPayload(
   };
 }
 
-/** Returns the origin of a session for svc-cli: the device, and not the browser that approves it. */
+/**
+ * Returns the origin of a session for svc-cli: the device, and not the browser that approves it.
+ */
 export function originOfDevice({ ip, userAgent }: DeviceRequest['device']): SessionOrigin {
   const isAddress = ip !== null && isIP(ip) > 0 && !ip.includes('%');
   return { ip: isAddress ? ip : undefined, userAgent: userAgent.slice(0, 512) || undefined };

@@ -49,7 +49,10 @@ export class DeviceController {
     };
   }
 
-  /** Shows the form for the code. A code in the address is shown for comparison, and never submitted by itself (§3.3.1). */
+  /**
+   * Shows the form for the code. A code in the address is shown for comparison, and never submitted
+   * by itself (§3.3.1).
+   */
   @Get()
   @Route({
     errors: 'html',
@@ -64,7 +67,10 @@ export class DeviceController {
     this.#ask(query.user_code, { session, request, response });
   }
 
-  /** Shows the device and the access that it asks for. A browser without a key login goes to a login first. */
+  /**
+   * Shows the device and the access that it asks for. A browser without a key login goes to a login
+   * first.
+   */
   @Post()
   @Route({
     tier: 'authentication',

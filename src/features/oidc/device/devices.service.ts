@@ -57,8 +57,9 @@ export class Devices {
    * Finds the device of a user code.
    *
    * @returns undefined for a wrong code, which counts against the user
-   * @throws DomainError rate_limited after too many wrong codes; invalid_state for a decided one; issuance_refused for a
-   *   client that may not use devices, or an organization that has switched the device grant off
+   * @throws DomainError rate_limited after too many wrong codes; invalid_state for a decided one;
+   *   issuance_refused for a client that may not use devices, or an organization that has switched
+   *   the device grant off
    */
   async find(resourceOwner: ResourceOwner, typed: string): Promise<DeviceRequest | undefined> {
     const { manager } = this.dataSource;
@@ -79,10 +80,12 @@ export class Devices {
   }
 
   /**
-   * Approves a device, once. The client gets the proof of the assertion that the user made within the last minute.
+   * Approves a device, once. The client gets the proof of the assertion that the user made within
+   * the last minute.
    *
    * @param token the browser's session, hardware-verified or, in certification test mode, synthetic
-   * @throws DomainError unauthenticated, insufficient_user_authentication, not_found, and the errors of {@link Devices.find}
+   * @throws DomainError unauthenticated, insufficient_user_authentication, not_found, and the
+   *   errors of {@link Devices.find}
    */
   async approve(token: string | undefined, typed: string, origin: AuditOrigin): Promise<void> {
     const { userId, tokenHash, request } = await this.#findFor(token, typed);
@@ -105,13 +108,18 @@ export class Devices {
     });
   }
 
-  /** Refuses a device; that needs no new assertion. The errors are those of {@link Devices.approve}. */
+  /**
+   * Refuses a device; that needs no new assertion. The errors are those of {@link Devices.approve}.
+   */
   async refuse(token: string | undefined, typed: string): Promise<void> {
     await this.#findFor(token, typed);
     if (!(await this.refuseUnseen(typed))) throw alreadyDecided();
   }
 
-  /** Refuses a device without a user, in certification test mode only. @returns false where no device waits */
+  /**
+   * Refuses a device without a user, in certification test mode only. @returns false if no device
+   * waits
+   */
   refuseUnseen(typed: string): Promise<boolean> {
     const userCode = normalizeUserCode(typed);
     return refuseDevice(this.dataSource.manager, userCode);
@@ -128,13 +136,18 @@ export class Devices {
     return { userId: user.userId, tokenHash, request };
   }
 
-  /** Keeps the setting of the organization until the transaction ends. @throws DomainError issuance_refused */
+  /**
+   * Keeps the setting of the organization until the transaction ends. @throws DomainError
+   * issuance_refused
+   */
   async #assertAllowed(tx: EntityManager, { orgId }: ResourceOwner): Promise<void> {
     if (orgId === null || (await holdDeviceGrant(tx, orgId))) return;
     throw new DomainError('issuance_refused', DEVICE_GRANT_IS_OFF);
   }
 
-  /** Finds the client of a device. A client that registered itself may only use authorization codes. */
+  /**
+   * Finds the client of a device. A client that registered itself may only use authorization codes.
+   */
   async #findClient(clientId: string): Promise<Client & OwnMetadata> {
     const client: (Client & OwnMetadata) | undefined =
       await this.oidcProvider.provider.Client.find(clientId);
@@ -167,8 +180,8 @@ export class Devices {
   }
 
   /**
-   * Returns the session of the grant: the browser's. Only svc-cli gets a new one, which lasts an hour, survives the browser's logout
-   * and ends with the removal of the key.
+   * Returns the session of the grant: the browser's. Only svc-cli gets a new one, which lasts an
+   * hour, survives the browser's logout and ends with the removal of the key.
    */
   async #sessionOf(
     tx: EntityManager,

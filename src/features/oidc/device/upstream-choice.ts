@@ -19,15 +19,18 @@ export interface LoginServices {
   readonly sessionCookies: SessionCookies;
 }
 
-/** Lists the identity providers to choose from; none in certification test mode, whose login page has forms of its own. */
+/**
+ * Lists the identity providers to choose from; none in certification test mode, whose login page
+ * has forms of its own.
+ */
 export function providerChoices(services: LoginServices): readonly ProviderChoice[] {
   if (services.isCertification) return [];
   return services.identityProviders.list().map(({ slug, name }) => ({ slug, name }));
 }
 
 /**
- * Returns the address at which a browser without a session logs in: the chosen or only identity provider, or the login page for the
- * security key. Both lead back to the form and its code.
+ * Returns the address at which a browser without a session logs in: the chosen or only identity
+ * provider, or the login page for the security key. Both lead back to the form and its code.
  *
  * @throws DomainError unknown_provider
  */

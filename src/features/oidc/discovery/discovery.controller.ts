@@ -10,7 +10,10 @@ import { issuerMetadata, publishedIssuerOf } from './issuer-host.js';
 import { correctDiscovery, type ServerMetadata } from './server-metadata.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
-/** `/.well-known/*` and `/oauth/jwks`: the metadata and the public keys of this server, and of issuers at their hosts. */
+/**
+ * `/.well-known/*` and `/oauth/jwks`: the metadata and the public keys of this server, and of
+ * issuers at their hosts.
+ */
 @Controller()
 @Route({ tier: 'unlimited', audience: 'api', errors: 'negotiated', auth: PUBLIC })
 export class DiscoveryController implements OnModuleInit {

@@ -18,14 +18,18 @@ const CLAIMS = [
   'role_arn',
 ];
 
-/** Returns the issuer whose host a request names; undefined at the service's own host. `src/create-app.ts` finds tenants so. */
+/**
+ * Returns the issuer whose host a request names; undefined at the service's own host.
+ * `src/create-app.ts` finds tenants so.
+ */
 export function publishedIssuerOf(request: IncomingMessage): PublishedIssuer | undefined {
   return tenantOf(request) as PublishedIssuer | undefined;
 }
 
 /**
- * Returns the metadata of an issuer: the fields that a verifier of its tokens reads, and IAM demands. It names no endpoint for
- * authorization or tokens, because the host has none; OpenID Connect Discovery §3 lists one as required.
+ * Returns the metadata of an issuer: the fields that a verifier of its tokens reads, and IAM
+ * demands. It names no endpoint for authorization or tokens, because the host has none; OpenID
+ * Connect Discovery §3 lists one as required.
  */
 export function issuerMetadata({ origin }: PublishedIssuer) {
   return {

@@ -23,7 +23,10 @@ const MUTUAL_TLS_ENDPOINTS: ReadonlySet<string> = new Set([
   'pushed_authorization_request_endpoint',
 ]);
 
-/** Corrects the library's document: it adds what this server does itself, and removes what no client gets. */
+/**
+ * Corrects the library's document: it adds what this server does itself, and removes what no client
+ * gets.
+ */
 export function correctDiscovery(document: ServerMetadata, http: Config['http']): void {
   document.request_uri_parameter_supported = true;
   document.require_request_uri_registration = true;

@@ -32,8 +32,9 @@ const KINDS = ['AccessToken', 'ClientCredentials'] as const;
 const NO_TOKEN = 'none';
 
 /**
- * Records JWT access tokens (RFC 9068) like opaque ones, so that introspection, revocation and the end of an account reach them.
- * A record's key is a MAC of the `jti`: every resource server sees the `jti`, which opens nothing by itself.
+ * Records JWT access tokens (RFC 9068) like opaque ones, so that introspection, revocation and the
+ * end of an account reach them. A record's key is a MAC of the `jti`: every resource server sees
+ * the `jti`, which opens nothing by itself.
  */
 @Injectable()
 export class AccessTokens {
@@ -56,7 +57,10 @@ export class AccessTokens {
     this.#keys = createLocalJWKSet(tokenSigningKeys.publicJwks());
   }
 
-  /** Records a JWT that is about to be signed. @throws InvalidGrant when its session or its client is gone */
+  /**
+   * Records a JWT that is about to be signed. @throws InvalidGrant when its session or its client
+   * is gone
+   */
   async record(ctx: KoaContextWithOIDC, token: Token, claims: JwtClaims): Promise<void> {
     const { jti, iat, exp } = claims;
     const { accountId, grantId, gty } = token as Partial<InstanceType<Provider['AccessToken']>>;
@@ -80,14 +84,20 @@ export class AccessTokens {
       .upsert(this.#handles(jti)[0] ?? NO_TOKEN, payload, exp - iat);
   }
 
-  /** Returns the key under which a token is stored; undefined for an expired JWT, or one of another issuer. */
+  /**
+   * Returns the key under which a token is stored; undefined for an expired JWT, or one of another
+   * issuer.
+   */
   async storedIdOf(token: string): Promise<string | undefined> {
     if (!isJwt(token)) return token;
     const jti = await this.#jtiOf(token);
     return jti === undefined ? undefined : this.#recordedHandle(jti);
   }
 
-  /** Replaces a JWT by its stored key in the fields of a request: the library finds only stored keys, and rejects JWTs. */
+  /**
+   * Replaces a JWT by its stored key in the fields of a request: the library finds only stored
+   * keys, and rejects JWTs.
+   */
   async replaceJwt(body: unknown): Promise<void> {
     const fields = body as Record<string, unknown> | undefined;
     const token = fields?.['token'];
@@ -96,8 +106,8 @@ export class AccessTokens {
   }
 
   /**
-   * Checks whether a client may introspect a token (RFC 7662 §4): its own, or one of another application of the same user or
-   * organization.
+   * Checks whether a client may introspect a token (RFC 7662 §4): its own, or one of another
+   * application of the same user or organization.
    */
   async mayIntrospect(
     client: Client & OwnMetadata,
@@ -123,7 +133,10 @@ export class AccessTokens {
     }
   }
 
-  /** Returns the handle under which a JWT is recorded. While the root secret changes, that may be one of the previous secret. */
+  /**
+   * Returns the handle under which a JWT is recorded. While the root secret changes, that may be
+   * one of the previous secret.
+   */
   async #recordedHandle(jti: string): Promise<string | undefined> {
     const [handle, previous] = this.#handles(jti);
     if (handle === undefined || previous === undefined) return handle;
@@ -140,7 +153,10 @@ export class AccessTokens {
   }
 }
 
-/** Checks whether a token has the form of a JWT, or of a stored key of one, which no client can know. */
+/**
+ * Checks whether a token has the form of a JWT, or of a stored key of one, which no client can
+ * know.
+ */
 function isJwt(token: string): boolean {
   return token.includes('.');
 }

@@ -56,14 +56,20 @@ const LOGOUT: ClientErrorPage = {
     'The application sent you here with a request that cannot be answered. You are still logged in.',
 };
 
-/** What is wrong with a parameter of a logout (RP-Initiated Logout §2), in the order in which the page names one. */
+/**
+ * What is wrong with a parameter of a logout (RP-Initiated Logout §2), in the order in which the
+ * page names one.
+ */
 const WRONG_PARAMETERS: Readonly<Record<string, string>> = {
   post_logout_redirect_uri: 'it is not an address that the application registered',
   client_id: 'it is not the application that the request is about, or it is not registered',
   id_token_hint: 'it is not an ID token of this service for a registered application',
 };
 
-/** Finds the parameter that the library's text names. The text for an unknown `client_id` names none. */
+/**
+ * Finds the parameter that the library's text names. The text for an unknown `client_id` names
+ * none.
+ */
 function wrongParameterOf({ message, ...error }: Error): string | undefined {
   const text = 'error_description' in error ? String(error.error_description) : message;
   if (text === 'client is invalid') return 'client_id';
@@ -86,7 +92,8 @@ const WITHOUT_A_PAGE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the page of an error for the user of the browser. The library's own text is for developers, and is only logged.
+ * Returns the page of an error for the user of the browser. The library's own text is for
+ * developers, and is only logged.
  *
  * @param code the `error` of the response
  */

@@ -31,7 +31,10 @@ const PAGES: ReadonlySet<string> = new Set([
   'end_session_success',
 ]);
 
-/** Renders the library's errors: a page for a user, RFC 6749 JSON for a program, and a line in the log. */
+/**
+ * Renders the library's errors: a page for a user, RFC 6749 JSON for a program, and a line in the
+ * log.
+ */
 @Injectable()
 export class ErrorResponses {
   readonly #logger = new Logger('oidc');
@@ -47,7 +50,9 @@ export class ErrorResponses {
     this.#isCertification = config.certification.token !== undefined;
   }
 
-  /** Renders an error. The endpoint decides the format; the library would negotiate it by `Accept`. */
+  /**
+   * Renders an error. The endpoint decides the format; the library would negotiate it by `Accept`.
+   */
   async render(ctx: KoaContextWithOIDC, out: ErrorOut, error: Error): Promise<void> {
     if (PAGES.has(ctx.oidc.route)) await this.#showPage(ctx, out.error, error);
     else ctx.body = out;
@@ -75,8 +80,9 @@ export class ErrorResponses {
   }
 
   /**
-   * Shows a page in place of an error redirect to a client that registered itself, until the user has consented to the client.
-   * Otherwise the redirect would send users from a trusted address to an unchecked one (RFC 9700 §4.11.2).
+   * Shows a page in place of an error redirect to a client that registered itself, until the user
+   * has consented to the client. Otherwise the redirect would send users from a trusted address to
+   * an unchecked one (RFC 9700 §4.11.2).
    */
   async withholdRedirect(ctx: KoaContextWithOIDC): Promise<void> {
     // Certification test mode asks no user for consent, and its suite expects the errors.
@@ -90,7 +96,10 @@ export class ErrorResponses {
     await this.#showPage(ctx, codeOf(error), error);
   }
 
-  /** Shows the page of an error. The log has the library's own text, under the reference that the page shows. */
+  /**
+   * Shows the page of an error. The log has the library's own text, under the reference that the
+   * page shows.
+   */
   async #showPage(ctx: KoaContextWithOIDC, code: string, error: Error): Promise<void> {
     const fault = code === 'server_error' ? asDomainError(error) : undefined;
     const page = fault
@@ -110,7 +119,10 @@ export class ErrorResponses {
     if (fault) ctx.status = fault.status;
   }
 
-  /** Checks whether the user of the browser has consented to a client. A failed look-up counts as no. */
+  /**
+   * Checks whether the user of the browser has consented to a client. A failed look-up counts as
+   * no.
+   */
   async #hasConsented(ctx: KoaContextWithOIDC, { clientId }: Client): Promise<boolean> {
     try {
       const user = await this.resourceOwners.ofBrowser(ctx);
@@ -130,8 +142,9 @@ export class ErrorResponses {
   }
 
   /**
-   * Responds to an error outside the library's own handlers, for example when it saves the browser's session. The library would
-   * send plain text and log nothing. The prepared response is discarded.
+   * Responds to an error outside the library's own handlers, for example when it saves the
+   * browser's session. The library would send plain text and log nothing. The prepared response is
+   * discarded.
    */
   #respond(ctx: KoaContextWithOIDC, error: unknown): void {
     const { req: request, res: response } = ctx;
@@ -148,7 +161,10 @@ function noteAuthorizationError(ctx: KoaContextWithOIDC, error: Error): void {
   requestContextOf(ctx).authorizationError = error;
 }
 
-/** Responds to a fault of the server as JSON, unless the response is a page or a redirect to the client. */
+/**
+ * Responds to a fault of the server as JSON, unless the response is a page or a redirect to the
+ * client.
+ */
 function respondToFault(ctx: KoaContextWithOIDC, error: Error): void {
   const fault = asDomainError(error);
   logError(fault);
@@ -160,7 +176,10 @@ function respondToFault(ctx: KoaContextWithOIDC, error: Error): void {
   ctx.body = content;
 }
 
-/** Returns the `error` of a response: an error of the library has one, and any other error is a fault of the server. */
+/**
+ * Returns the `error` of a response: an error of the library has one, and any other error is a
+ * fault of the server.
+ */
 function codeOf(error: Error): string {
   return 'expose' in error && error.expose === true
     ? (error as errors.OIDCProviderError).error

@@ -24,8 +24,9 @@ export const ROUTES = {
 } as const;
 
 /**
- * Returns the endpoints whose addresses a client assertion may name where an endpoint is called. The token endpoint is
- * always one of them (RFC 7523 §3). The endpoint of pushed requests accepts its own address, too (RFC 9126 §2).
+ * Returns the endpoints whose addresses a client assertion may name where an endpoint is called.
+ * The token endpoint is always one of them (RFC 7523 §3). The endpoint of pushed requests accepts
+ * its own address, too (RFC 9126 §2).
  *
  * @param route the library's name of the called endpoint
  */

@@ -10,15 +10,17 @@ import type { KoaContextWithOIDC } from '../protocol/library.js';
 
 /*
  * Every use of the inside of oidc-provider 9.13.3, which its versioning does not cover. The test
- * test/unit/features/oidc/library-internals.test.ts fails if an update changes one of these functions of the library: read the
- * function, run the tests that its entry names, and record its new hash in the test. `Upstream` names the issue of
- * panva/node-oidc-provider, or says that none is known.
+ * test/unit/features/oidc/library-internals.test.ts fails if an update changes one of these
+ * functions of the library: read the function, run the tests that its entry names, and record its
+ * new hash in the test. `Upstream` names the issue of panva/node-oidc-provider, or says that none
+ * is known.
  */
 
 /**
- * The helpers of the library's own grant types. Reason: our grant types need the same DPoP, mTLS, resource and response rules. Upstream:
- * #573 leads to `registerGrantType` for own grant types, which gets no helpers.
- * Tests: test/api/oauth/token-exchange.test.ts, test/api/oauth/fido2-grant.test.ts.
+ * The helpers of the library's own grant types. Reason: our grant types need the same DPoP, mTLS,
+ * resource and response rules. Upstream: #573 leads to `registerGrantType` for own grant types,
+ * which gets no helpers. Tests: test/api/oauth/token-exchange.test.ts,
+ * test/api/oauth/fido2-grant.test.ts.
  */
 export {
   buildTokenResponse,
@@ -31,9 +33,9 @@ export {
 } from 'oidc-provider/lib/helpers/grants.js';
 
 /**
- * Returns the library's context of the current request, from its AsyncLocalStorage. Reason: the library calls adapters without
- * the context. Upstream: #611, where the maintainer has no other solution. Tests: test/api/oauth/once-only.test.ts,
- * test/api/oauth/admin-scope.test.ts.
+ * Returns the library's context of the current request, from its AsyncLocalStorage. Reason: the
+ * library calls adapters without the context. Upstream: #611, where the maintainer has no other
+ * solution. Tests: test/api/oauth/once-only.test.ts, test/api/oauth/admin-scope.test.ts.
  */
 export function currentContext(): KoaContextWithOIDC | undefined {
   return Provider.ctx;
@@ -42,7 +44,10 @@ export function currentContext(): KoaContextWithOIDC | undefined {
 /** Stores a proof's id for once-only use. Returns false for an id that was used before. */
 export type SpendId = (issuer: string, jti: string, expiresAt: Date) => Promise<boolean>;
 
-/** Seconds for which an id is stored after its proof expires: the time of a proof may lie in the future as well. */
+/**
+ * Seconds for which an id is stored after its proof expires: the time of a proof may lie in the
+ * future as well.
+ */
 const REPLAY_MARGIN = 600;
 
 /** The nonces of a server for DPoP proofs, as far as a proof is concerned. */
@@ -53,8 +58,9 @@ interface Nonces {
 const inside = instanceOf as (provider: Provider) => { readonly DPoPNonces: Nonces };
 
 /**
- * Also accepts the nonces of another secret. Reason: the library knows one `nonceSecret`, and a replica that has the next root
- * secret already gives out nonces that the others must accept. Upstream: none known. Tests: test/api/root-secret-rotation.test.ts.
+ * Also accepts the nonces of another secret. Reason: the library knows one `nonceSecret`, and a
+ * replica that has the next root secret already gives out nonces that the others must accept.
+ * Upstream: none known. Tests: test/api/root-secret-rotation.test.ts.
  */
 export function acceptNoncesOf(provider: Provider, secret: Buffer): void {
   const { DPoPNonces: own } = inside(provider);
@@ -72,8 +78,9 @@ export function patchProvider(provider: Provider, endpointsOf: EndpointsOf, spen
 }
 
 /**
- * Replaces `ReplayDetection.unique`. Reason: the library reads and then writes, so that two requests at once could both pass;
- * one statement cannot. Upstream: none known. Tests: test/api/oauth/once-only.test.ts (DPoP proofs and client assertions).
+ * Replaces `ReplayDetection.unique`. Reason: the library reads and then writes, so that two
+ * requests at once could both pass; one statement cannot. Upstream: none known. Tests:
+ * test/api/oauth/once-only.test.ts (DPoP proofs and client assertions).
  */
 function checkReplaysBy(provider: Provider, spend: SpendId): void {
   provider.ReplayDetection.unique = (issuer, jti, exp) =>
@@ -81,8 +88,9 @@ function checkReplaysBy(provider: Provider, spend: SpendId): void {
 }
 
 /**
- * Replaces `Client.prototype.compareClientSecret`. Reason: the database holds only hashes, and a client may have several
- * secrets. Upstream: #631, whose maintainer offers this method for it. Tests: test/api/oauth/applications.test.ts (rotation of secrets).
+ * Replaces `Client.prototype.compareClientSecret`. Reason: the database holds only hashes, and a
+ * client may have several secrets. Upstream: #631, whose maintainer offers this method for it.
+ * Tests: test/api/oauth/applications.test.ts (rotation of secrets).
  */
 function compareSecretsByHash({ Client }: Provider): void {
   Client.prototype.compareClientSecret = compareClientSecret;
@@ -95,15 +103,19 @@ function compareClientSecret(this: { readonly clientSecret?: string }, actual: s
   );
 }
 
-/** Returns the published addresses that a client assertion may name at an endpoint, by the library's name of the endpoint. */
+/**
+ * Returns the published addresses that a client assertion may name at an endpoint, by the library's
+ * name of the endpoint.
+ */
 export type EndpointsOf = (route: string) => readonly string[];
 
 /** The audiences of client assertions that the library accepts in a request. */
 type Audiences = (this: { readonly route: string }) => Set<string>;
 
 /**
- * Extends `OIDCContext.prototype.clientJwtAuthExpectedAudience`. Reason: on the mutual-TLS listener the library accepts only
- * that listener's addresses, and not the published ones (RFC 8705 §5). Upstream: none known; its types publish the method. Tests: test/api/oauth/mutual-tls.test.ts.
+ * Extends `OIDCContext.prototype.clientJwtAuthExpectedAudience`. Reason: on the mutual-TLS listener
+ * the library accepts only that listener's addresses, and not the published ones (RFC 8705 §5).
+ * Upstream: none known; its types publish the method. Tests: test/api/oauth/mutual-tls.test.ts.
  */
 function expectPublishedEndpoints({ OIDCContext }: Provider, endpointsOf: EndpointsOf): void {
   const context = OIDCContext.prototype as { clientJwtAuthExpectedAudience: Audiences };
@@ -125,9 +137,11 @@ interface TouchRule {
 }
 
 /**
- * Returns the library's list of prompts with two other rules for native clients. Reason: the library asks for consent of every
- * native client each time (RFC 8252 §8.6), registered applications of the organization included; the command line asks for a
- * touch instead. Upstream: #603 leads to the policy. Tests: test/api/oauth/own-applications.test.ts, test/api/oauth/cli-authorization.test.ts.
+ * Returns the library's list of prompts with two other rules for native clients. Reason: the
+ * library asks for consent of every native client each time (RFC 8252 §8.6), registered
+ * applications of the organization included; the command line asks for a touch instead. Upstream:
+ * #603 leads to the policy. Tests: test/api/oauth/own-applications.test.ts,
+ * test/api/oauth/cli-authorization.test.ts.
  */
 export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule) {
   const policy = interactionPolicy.base();
@@ -155,10 +169,10 @@ export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule) {
 }
 
 /**
- * Shows the login page where `acr_values` names the AAL3 that a session does not have. Reason: the library never asks for a login
- * because of `acr_values` (RFC 9470 §5). The values stay a wish: after the login, the request goes on without AAL3. Upstream:
- * none known; the policy is the library's way.
- * Tests: test/api/oauth/step-up.test.ts.
+ * Shows the login page where `acr_values` names the AAL3 that a session does not have. Reason: the
+ * library never asks for a login because of `acr_values` (RFC 9470 §5). The values stay a wish:
+ * after the login, the request goes on without AAL3. Upstream: none known; the policy is the
+ * library's way. Tests: test/api/oauth/step-up.test.ts.
  */
 const AAL3_REQUESTED = new interactionPolicy.Check(
   'acr_values',
@@ -174,8 +188,9 @@ const AAL3_REQUESTED = new interactionPolicy.Check(
 export type LibrarySession = NonNullable<KoaContextWithOIDC['oidc']['session']>;
 
 /**
- * Removes the account from the library's session, with all that clients got in it. Reason: the library rejects a session whose
- * account changes; `touched` makes it write the session. Upstream: none known. Tests: test/api/oauth/login-requirements.test.ts.
+ * Removes the account from the library's session, with all that clients got in it. Reason: the
+ * library rejects a session whose account changes; `touched` makes it write the session. Upstream:
+ * none known. Tests: test/api/oauth/login-requirements.test.ts.
  */
 export function removeAccount(session: LibrarySession): void {
   if (session.accountId === undefined) return;
@@ -186,8 +201,9 @@ export function removeAccount(session: LibrarySession): void {
 }
 
 /**
- * Replaces `invalid_request` by the error that RFC 6749 §5.2 names, for two of the library's English messages. Reason: the
- * library has no other mark for them. Upstream: #288 mended the same for other errors. Tests: test/unit/features/oidc/library-patches.test.ts.
+ * Replaces `invalid_request` by the error that RFC 6749 §5.2 names, for two of the library's
+ * English messages. Reason: the library has no other mark for them. Upstream: #288 mended the same
+ * for other errors. Tests: test/unit/features/oidc/library-patches.test.ts.
  */
 export function correctErrorCode(ctx: KoaContextWithOIDC): void {
   const body = ctx.body as { error?: string; error_description?: string };
@@ -200,8 +216,9 @@ export function correctErrorCode(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * A response mode and a request object that the library rejects with the right error. Reason: it ignores an unknown response mode,
- * and does not fetch request objects, so it must see a wrong value. Upstream: none known. Tests: test/api/oauth/oauth-edge.test.ts.
+ * A response mode and a request object that the library rejects with the right error. Reason: it
+ * ignores an unknown response mode, and does not fetch request objects, so it must see a wrong
+ * value. Upstream: none known. Tests: test/api/oauth/oauth-edge.test.ts.
  */
 export const UNSUPPORTED_RESPONSE_MODE = 'unsupported';
 export const UNREADABLE_REQUEST_OBJECT = 'unreadable';
@@ -213,8 +230,9 @@ const CONSOLE_METHODS = ['info', 'warn'] as const;
 let noticeLogger: Logger | undefined;
 
 /**
- * Writes the library's console notices to the log instead. Reason: the library writes them once at start-up, in its own format,
- * and offers no hook. Other console output is unchanged. Upstream: #305 leads to `console`. Tests: test/unit/features/oidc/library-patches.test.ts.
+ * Writes the library's console notices to the log instead. Reason: the library writes them once at
+ * start-up, in its own format, and offers no hook. Other console output is unchanged. Upstream:
+ * #305 leads to `console`. Tests: test/unit/features/oidc/library-patches.test.ts.
  */
 export function logNotices(logger: Logger): void {
   const isPatched = noticeLogger !== undefined;

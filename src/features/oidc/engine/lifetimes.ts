@@ -17,15 +17,17 @@ export const LIFETIMES = {
   registrationAccessToken: 365 * 86_400,
 } as const;
 
-/** The longest lifetime in seconds of an opaque token of a device, and of any client but svc-cli. */
+/**
+ * The longest lifetime in seconds of an opaque token of a device, and of any client but svc-cli.
+ */
 const LONGEST = 3600;
 
 /** The longest lifetime in seconds of a token that administers an organization or applications. */
 const LONGEST_OF_BOUND = 900;
 
 /**
- * Returns the lifetime of an ID token in seconds: what its client registered, but no longer than the session. An offline
- * verifier notices the deactivation of a user only when the token expires.
+ * Returns the lifetime of an ID token in seconds: what its client registered, but no longer than
+ * the session. An offline verifier notices the deactivation of a user only when the token expires.
  */
 export function idTokenLifetime(
   ctx: KoaContextWithOIDC,
@@ -50,9 +52,9 @@ interface NewToken {
 }
 
 /**
- * Returns the lifetime of an access token in seconds, never longer than its session. An opaque token of svc-cli lives for the
- * rest of the session, one of a device or of another client at most an hour. JWTs and tokens with `svc:admin` or
- * `svc:applications` are short.
+ * Returns the lifetime of an access token in seconds, never longer than its session. An opaque
+ * token of svc-cli lives for the rest of the session, one of a device or of another client at most
+ * an hour. JWTs and tokens with `svc:admin` or `svc:applications` are short.
  */
 export function accessTokenLifetime(ctx: KoaContextWithOIDC, token: NewToken, now: Date): number {
   const { resourceOwner } = requestContextOf(ctx);

@@ -19,12 +19,15 @@ const METHODS: readonly ClientAuthMethod[] = ['tls_client_auth', 'self_signed_tl
 
 const logger = new Logger('oidc');
 
-/** Returns the authentication methods by certificate: none where the server does not terminate TLS. */
+/** Returns the authentication methods by certificate: none if the server does not terminate TLS. */
 export function mutualTlsMethods({ tls }: Config['http']): ClientAuthMethod[] {
   return tls ? [...METHODS] : [];
 }
 
-/** Builds the library's mutual-TLS feature (RFC 8705). The TLS layer supplies certificates, and never a header. */
+/**
+ * Builds the library's mutual-TLS feature (RFC 8705). The TLS layer supplies certificates, and
+ * never a header.
+ */
 export function mutualTls({ tls, mtls }: Config['http'], clock: Clock = systemClock): Feature {
   if (!tls) return { enabled: false };
   const authorities = mtls.clientCaCerts.map((pem) => new X509Certificate(pem));
@@ -39,7 +42,10 @@ export function mutualTls({ tls, mtls }: Config['http'], clock: Clock = systemCl
   };
 }
 
-/** Checks the path of a certificate for `tls_client_auth`. A self-signed certificate needs no authority (RFC 8705 §2.2). */
+/**
+ * Checks the path of a certificate for `tls_client_auth`. A self-signed certificate needs no
+ * authority (RFC 8705 §2.2).
+ */
 function isAuthorized(
   ctx: KoaContextWithOIDC,
   authorities: readonly X509Certificate[],

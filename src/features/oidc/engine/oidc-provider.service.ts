@@ -21,7 +21,9 @@ type Step = (ctx: KoaContextWithOIDC) => Promise<void> | void;
 @Injectable()
 export class OidcProvider {
   readonly provider: Provider;
-  /** The server runs in certification test mode: limits are off, and no user is asked for consent. */
+  /**
+   * The server runs in certification test mode: limits are off, and no user is asked for consent.
+   */
   readonly isCertification: boolean;
   /** The server terminates TLS, so that clients can use certificates. */
   readonly hasMutualTls: boolean;
@@ -78,8 +80,9 @@ export class OidcProvider {
   }
 
   /**
-   * Passes a request of one of our routes to the library, which trusts `Host` and `X-Forwarded-*`. They are overwritten from
-   * the configuration, so that a client cannot change the addresses in discovery, audiences and proofs.
+   * Passes a request of one of our routes to the library, which trusts `Host` and `X-Forwarded-*`.
+   * They are overwritten from the configuration, so that a client cannot change the addresses in
+   * discovery, audiences and proofs.
    */
   async answer(request: Request, response: Response): Promise<void> {
     const { headers } = request;
@@ -96,7 +99,10 @@ export class OidcProvider {
     this.#before.push(step);
   }
 
-  /** Runs a step after the library handled a request of an endpoint, by the library's name of the endpoint. */
+  /**
+   * Runs a step after the library handled a request of an endpoint, by the library's name of the
+   * endpoint.
+   */
   after(route: string, step: Step): void {
     if (this.#after.has(route)) throw new Error(`${route} has a step already`);
     this.#after.set(route, step);

@@ -8,10 +8,16 @@ import { correctErrorCode } from './library-patches.js';
 /** The path of the metadata of our protected resources (RFC 9728 §3). */
 const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource';
 
-/** The address of a registration (RFC 7592 §3). All other addresses of a registration are the client's, and stay as they are. */
+/**
+ * The address of a registration (RFC 7592 §3). All other addresses of a registration are the
+ * client's, and stay as they are.
+ */
 const REGISTRATION_ADDRESS = /^registration_client_uri$/;
 
-/** The members of responses that are addresses of the library's own endpoints, by the library's name of the called endpoint. */
+/**
+ * The members of responses that are addresses of the library's own endpoints, by the library's name
+ * of the called endpoint.
+ */
 const OWN_ADDRESSES: Readonly<Record<string, RegExp>> = {
   discovery: /^jwks_uri$|_endpoint$/,
   device_authorization: /^verification_uri(?:_complete)?$/,
@@ -29,7 +35,10 @@ const WITH_CLIENT_AUTHENTICATION: ReadonlySet<string> = new Set([
   'device_authorization',
 ]);
 
-/** Corrects the responses of several endpoints. Controllers correct the responses of a single endpoint. */
+/**
+ * Corrects the responses of several endpoints. Controllers correct the responses of a single
+ * endpoint.
+ */
 export function correctResponse(ctx: KoaContextWithOIDC, http: Config['http']): void {
   noteOAuthCaller(ctx);
   const route = routeOf(ctx) ?? '';
@@ -55,7 +64,10 @@ function noteOAuthCaller(ctx: KoaContextWithOIDC): void {
   if (clientId !== undefined || userId !== undefined) noteCaller(ctx.req, { clientId, userId });
 }
 
-/** Notes a client that has proved itself. One that registered itself counts as no one: anyone may register more of them. */
+/**
+ * Notes a client that has proved itself. One that registered itself counts as no one: anyone may
+ * register more of them.
+ */
 function noteClientAuthentication(ctx: KoaContextWithOIDC): void {
   const client: (Client & OwnMetadata) | undefined = ctx.oidc.client;
   if (client && client.clientAuthMethod !== 'none' && client.svc_kind !== 'dynamic') {
@@ -64,8 +76,8 @@ function noteClientAuthentication(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * Replaces addresses of the library's endpoints at the mutual-TLS listener by the published ones, which users and other clients
- * can reach.
+ * Replaces addresses of the library's endpoints at the mutual-TLS listener by the published ones,
+ * which users and other clients can reach.
  *
  * @param own matches the members that are such addresses
  */
@@ -90,8 +102,8 @@ function addAuthenticationScheme(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * Keeps the one `WWW-Authenticate` challenge that fits the request's scheme, where the library sends one for each scheme. It
- * adds the address of the resource's metadata (RFC 9728 §5.1).
+ * Keeps the one `WWW-Authenticate` challenge that fits the request's scheme, if the library sends
+ * one for each scheme. It adds the address of the resource's metadata (RFC 9728 §5.1).
  */
 export function keepOneChallenge(ctx: KoaContextWithOIDC, baseUrl: string): void {
   const challenges = [ctx.response.headers['www-authenticate'] ?? []].flat().map(String);

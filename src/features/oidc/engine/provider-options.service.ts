@@ -124,7 +124,10 @@ export class ProviderOptions {
     };
   }
 
-  /** Runs in every authorization request before any prompt: the library awaits it, even without the parameter. */
+  /**
+   * Runs in every authorization request before any prompt: the library awaits it, even without the
+   * parameter.
+   */
   #beforePrompts(ctx: KoaContextWithOIDC): Promise<void> {
     checkRequestedScopes(ctx);
     return updateSession(ctx, this.resourceOwners);
@@ -252,7 +255,10 @@ export class ProviderOptions {
   }
 }
 
-/** Returns the address and the program of a device that requests a code, which the approval page shows. */
+/**
+ * Returns the address and the program of a device that requests a code, which the approval page
+ * shows.
+ */
 function deviceInfo(ctx: KoaContextWithOIDC): Record<string, unknown> {
   return {
     ip: clientAddressOf(requestOf(ctx)) ?? null,

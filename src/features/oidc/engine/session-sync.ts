@@ -23,8 +23,8 @@ import type { ResourceOwners } from '../request/resource-owners.service.js';
 import { removeAccount, type LibrarySession } from './library-patches.js';
 
 /**
- * Updates the library's session from the browser's, which alone decides who the user is. A pushed request and a device have no
- * session to update.
+ * Updates the library's session from the browser's, which alone decides who the user is. A pushed
+ * request and a device have no session to update.
  */
 export async function updateSession(
   ctx: KoaContextWithOIDC,
@@ -61,10 +61,10 @@ export async function findAccount(
 }
 
 /**
- * Creates the grant of an authorization with exactly the access that the request asks for, so that the end of a stolen code
- * ends no other token.
+ * Creates the grant of an authorization with exactly the access that the request asks for, so that
+ * the end of a stolen code ends no other token.
  *
- * @returns undefined where the user must be asked for consent first, or for a touch
+ * @returns undefined if the user must be asked for consent first, or for a touch
  */
 export async function createGrant(
   ctx: KoaContextWithOIDC,
@@ -101,8 +101,9 @@ export async function createGrant(
 }
 
 /**
- * Checks whether a native client needs consent in this authorization, since another program may impersonate it (RFC 8252 §8.6).
- * An application is known that the user registered, an admin approved, or the user consented to.
+ * Checks whether a native client needs consent in this authorization, since another program may
+ * impersonate it (RFC 8252 §8.6). An application is known that the user registered, an admin
+ * approved, or the user consented to.
  */
 export async function needsNativeConsent(
   ctx: KoaContextWithOIDC,
@@ -120,8 +121,8 @@ export async function needsNativeConsent(
 }
 
 /**
- * Checks whether a request comes from an application of the user's organization that no admin has approved for its redirect URI, and to
- * which the user has not consented.
+ * Checks whether a request comes from an application of the user's organization that no admin has
+ * approved for its redirect URI, and to which the user has not consented.
  */
 async function isUnknownToUser(
   ctx: KoaContextWithOIDC,
@@ -137,8 +138,9 @@ async function isUnknownToUser(
 }
 
 /**
- * Checks whether an authorization of the command line still needs its own touch of the security key: one that its login page got. Its
- * code opens a session of its own, and goes to a port of the machine, where another program may listen (RFC 8252 §8.6).
+ * Checks whether an authorization of the command line still needs its own touch of the security
+ * key: one that its login page got. Its code opens a session of its own, and goes to a port of the
+ * machine, where another program may listen (RFC 8252 §8.6).
  */
 export async function needsTouch(
   ctx: KoaContextWithOIDC,
@@ -152,7 +154,10 @@ export async function needsTouch(
   return accountId !== resourceOwner.userId || ts !== epochSeconds(resourceOwner.authTime);
 }
 
-/** Returns the last touch of the browser, in milliseconds since 1970, which the touch of an authorization must not be. */
+/**
+ * Returns the last touch of the browser, in milliseconds since 1970, which the touch of an
+ * authorization must not be.
+ */
 export async function touchBefore(
   ctx: KoaContextWithOIDC,
   resourceOwners: ResourceOwners,

@@ -27,8 +27,9 @@ interface OtherSession {
 }
 
 /**
- * Builds the logout page. The library knows only sessions that an application got, so any session cookie counts. Without a session
- * the page continues by itself, but not to a client that registered itself: that would be an open redirector (RFC 9700 §4.11.2).
+ * Builds the logout page. The library knows only sessions that an application got, so any session
+ * cookie counts. Without a session the page continues by itself, but not to a client that
+ * registered itself: that would be an open redirector (RFC 9700 §4.11.2).
  */
 export function logoutPage(
   { oidc }: KoaContextWithOIDC,

@@ -13,7 +13,10 @@ import type { KoaContextWithOIDC } from '../protocol/library.js';
 import { queryOf, requestOf, responseOf, type FormFields } from '../request/request-context.js';
 import { logoutPage } from './logout-page.js';
 
-/** `/oauth/logout`: the logout that an application asks for (OpenID Connect RP-Initiated Logout 1.0). */
+/**
+ * `/oauth/logout`: the logout that an application asks for (OpenID Connect RP-Initiated Logout
+ * 1.0).
+ */
 @Controller('oauth/logout')
 @Route({ tier: 'general', audience: 'navigation', errors: 'html', auth: PUBLIC })
 export class LogoutController implements OnModuleInit {
@@ -29,7 +32,10 @@ export class LogoutController implements OnModuleInit {
     this.#endpoint = `${config.http.baseUrl}${ROUTES.end_session}`;
   }
 
-  /** Renders our pages in place of the library's, which contain a script that our Content-Security-Policy forbids. */
+  /**
+   * Renders our pages in place of the library's, which contain a script that our
+   * Content-Security-Policy forbids.
+   */
   onModuleInit(): void {
     this.oidcProvider.after('end_session', async (ctx) => {
       if (ctx.status !== 200) return;
@@ -86,7 +92,10 @@ export class LogoutController implements OnModuleInit {
     ctx.body = this.views.render(view, page);
   }
 
-  /** Ends the browser's own session, and the user's others where the user asked for it: otherwise the library's session would be created from it again. */
+  /**
+   * Ends the browser's own session, and the user's others if the user asked for it: otherwise the
+   * library's session would be created from it again.
+   */
   async #endSession(ctx: KoaContextWithOIDC): Promise<void> {
     const request = requestOf(ctx);
     if (ctx.oidc.params?.['logout']) {
@@ -97,7 +106,8 @@ export class LogoutController implements OnModuleInit {
       }
       this.sessionCookies.clear(responseOf(ctx));
     }
-    // The page's script follows the location: the Content-Security-Policy forbids a form to submit to a client's address.
+    // The page's script follows the location: the Content-Security-Policy forbids a form to submit
+    // to a client's address.
     if (ctx.accepts('html', 'json') === 'json') {
       const location = ctx.response.get('location');
       ctx.remove('location');

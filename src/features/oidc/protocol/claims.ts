@@ -10,7 +10,9 @@ export const CLAIMS_OF_SCOPES = {
   profile: ['name', 'given_name', 'family_name', 'preferred_username', 'updated_at'],
 };
 
-/** Returns the claims about a session's login. For a synthetic session `hardware_verified` is false. */
+/**
+ * Returns the claims about a session's login. For a synthetic session `hardware_verified` is false.
+ */
 export function proofClaims(resourceOwner: ResourceOwner) {
   return {
     hardware_verified: resourceOwner.hardwareVerified,
@@ -24,8 +26,8 @@ export function proofClaims(resourceOwner: ResourceOwner) {
 }
 
 /**
- * Returns the claims that access tokens and introspection have beside the standard ones. `org_id` lets a resource server tell the
- * organizations of the service apart.
+ * Returns the claims that access tokens and introspection have beside the standard ones. `org_id`
+ * lets a resource server tell the organizations of the service apart.
  */
 export function accessTokenClaims(resourceOwner: ResourceOwner, hasEmail = true) {
   const { email, orgId } = resourceOwner;
@@ -36,12 +38,18 @@ export function accessTokenClaims(resourceOwner: ResourceOwner, hasEmail = true)
   };
 }
 
-/** Checks whether a token may name the address of its user: that of a client that registered itself only with the scope `email`. */
+/**
+ * Checks whether a token may name the address of its user: that of a client that registered itself
+ * only with the scope `email`.
+ */
 export function mayNameEmail(client: OwnMetadata | undefined, scope: string | undefined): boolean {
   return client?.svc_kind !== 'dynamic' || scopeWords(scope).includes('email');
 }
 
-/** Checks whether a request asks for claims of the scope `profile`: by the scope, or by name (OpenID Connect Core §5.5). */
+/**
+ * Checks whether a request asks for claims of the scope `profile`: by the scope, or by name (OpenID
+ * Connect Core §5.5).
+ */
 export function asksForProfile(scope: string, claims: object): boolean {
   return (
     scopeWords(scope).includes('profile') ||
@@ -50,9 +58,10 @@ export function asksForProfile(scope: string, claims: object): boolean {
 }
 
 /**
- * Returns all claims of ID tokens and userinfo. The library selects by scope and by the `claims` parameter.
+ * Returns all claims of ID tokens and userinfo. The library selects by scope and by the `claims`
+ * parameter.
  *
- * @param profile undefined where no claim of it is asked for
+ * @param profile undefined if no claim of it is asked for
  */
 export function accountClaims(
   resourceOwner: ResourceOwner,
@@ -68,7 +77,10 @@ export function accountClaims(
   };
 }
 
-/** Returns the claims of a profile that are known (OpenID Connect Core §5.1). Clients must not identify a user by them. */
+/**
+ * Returns the claims of a profile that are known (OpenID Connect Core §5.1). Clients must not
+ * identify a user by them.
+ */
 function profileClaims({ givenName, familyName, userName, updatedAt }: UserProfile) {
   return {
     ...(givenName === null ? {} : { given_name: givenName }),

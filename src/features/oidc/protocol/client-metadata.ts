@@ -2,10 +2,16 @@ import type { ClientKind, LiveClient } from '#domain/oauth/clients/clients.repos
 import { errors, type AdapterPayload, type ClientMetadata } from './library.js';
 import { OIDC_SCOPES, OWN_SCOPES } from './scopes.js';
 
-/** The algorithms that a client of the FAPI profile may sign with (FAPI 2.0 Security Profile §5.4.1). */
+/**
+ * The algorithms that a client of the FAPI profile may sign with (FAPI 2.0 Security Profile
+ * §5.4.1).
+ */
 export const FAPI_ALGORITHMS = ['PS256', 'ES256', 'EdDSA', 'Ed25519'] as const;
 
-/** The algorithms that any other client may sign with; OpenID Connect makes RS256 the default (Core §15.1). */
+/**
+ * The algorithms that any other client may sign with; OpenID Connect makes RS256 the default (Core
+ * §15.1).
+ */
 export const CLIENT_ALGORITHMS = [...FAPI_ALGORITHMS, 'RS256'] as const;
 
 /** The algorithms that this server signs with. */
@@ -30,8 +36,8 @@ export const OWN_METADATA = [
 ] as const;
 
 /**
- * The metadata that the library does not know. `request_uris` is of OpenID Connect Registration, and `require_pkce` lets a client
- * demand PKCE of itself (RFC 9700 §2.1.1).
+ * The metadata that the library does not know. `request_uris` is of OpenID Connect Registration,
+ * and `require_pkce` lets a client demand PKCE of itself (RFC 9700 §2.1.1).
  */
 export const EXTRA_METADATA = [...OWN_METADATA, 'request_uris', 'require_pkce'] as const;
 
@@ -65,7 +71,10 @@ const FAPI_DEFAULTS = {
   introspection_signed_response_alg: 'ES256',
 } as const;
 
-/** Converts a client to the library's metadata. The hashes of all valid secrets stand in place of its secret. */
+/**
+ * Converts a client to the library's metadata. The hashes of all valid secrets stand in place of
+ * its secret.
+ */
 export function libraryMetadata(client: LiveClient): AdapterPayload {
   const { secretHashes, kind } = client;
   const scopes = kind === 'first-party' ? [...OIDC_SCOPES, ...OWN_SCOPES] : OIDC_SCOPES;
@@ -85,7 +94,10 @@ export function libraryMetadata(client: LiveClient): AdapterPayload {
   };
 }
 
-/** Gives an application without secrets an empty one: it then fails to authenticate, and is not rejected as malformed. */
+/**
+ * Gives an application without secrets an empty one: it then fails to authenticate, and is not
+ * rejected as malformed.
+ */
 function withoutSecret(kind: ClientKind): { client_secret?: string } {
   return kind === 'application' ? { client_secret: SEPARATOR } : {};
 }
@@ -98,7 +110,9 @@ export function secretHashesOf(clientSecret: string | undefined): Buffer[] {
     .map((text) => Buffer.from(text, 'base64url'));
 }
 
-/** Returns the metadata that is stored of a client: without its id, its secret and our own names. */
+/**
+ * Returns the metadata that is stored of a client: without its id, its secret and our own names.
+ */
 export function storedMetadata(
   metadata: Readonly<Record<string, unknown>>,
 ): Record<string, unknown> {
@@ -120,8 +134,8 @@ const FAPI_AUTH_METHODS = new Set([
 ]);
 
 /**
- * Checks a client of the FAPI profile (FAPI 2.0 Security Profile §5.3.2): it authenticates by key or certificate, pushes its
- * requests, and binds its tokens to a key.
+ * Checks a client of the FAPI profile (FAPI 2.0 Security Profile §5.3.2): it authenticates by key
+ * or certificate, pushes its requests, and binds its tokens to a key.
  *
  * @throws InvalidClientMetadata
  */

@@ -3,7 +3,10 @@ import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import type { OwnMetadata } from './client-metadata.js';
 import type { Client } from './library.js';
 
-/** The part of a request that needs consent: scopes and claims of OpenID Connect, and scopes at each resource server. */
+/**
+ * The part of a request that needs consent: scopes and claims of OpenID Connect, and scopes at each
+ * resource server.
+ */
 export interface RequestedAccess {
   readonly scopes: readonly string[];
   readonly claims: readonly string[];
@@ -11,8 +14,8 @@ export interface RequestedAccess {
 }
 
 /**
- * Checks whether a client needs the consent of a user: always if it registered itself, otherwise if it is of another
- * organization. The synthetic user of certification test mode is never asked.
+ * Checks whether a client needs the consent of a user: always if it registered itself, otherwise if
+ * it is of another organization. The synthetic user of certification test mode is never asked.
  */
 export function needsConsent(client: Client & OwnMetadata, resourceOwner: ResourceOwner): boolean {
   if (client.svc_kind === 'first-party' || !resourceOwner.hardwareVerified) return false;
@@ -23,8 +26,9 @@ export function needsConsent(client: Client & OwnMetadata, resourceOwner: Resour
 }
 
 /**
- * Checks whether the first sign-in of a user to an application of a colleague needs consent: no admin has approved it for the redirect
- * URI of the request. Without that page a link would sign the user in unseen, and tell the colleague who opened it.
+ * Checks whether the first sign-in of a user to an application of a colleague needs consent: no
+ * admin has approved it for the redirect URI of the request. Without that page a link would sign
+ * the user in unseen, and tell the colleague who opened it.
  *
  * @param redirectUri undefined for a grant without a redirect, which each approval covers
  */
@@ -53,7 +57,10 @@ export function coversRequest(
   );
 }
 
-/** Checks whether a redirect URI is one of some registered ones. A native client chooses the port of a loopback address. */
+/**
+ * Checks whether a redirect URI is one of some registered ones. A native client chooses the port of
+ * a loopback address.
+ */
 function isCoveredUri(
   { applicationType }: Client,
   uris: readonly string[],
@@ -76,8 +83,8 @@ function withoutPort(address: string): string {
 }
 
 /**
- * Checks whether an application of a colleague needs consent to act at a resource server. Nothing proves that the server
- * belongs to the application, or that its operator knows the application.
+ * Checks whether an application of a colleague needs consent to act at a resource server. Nothing
+ * proves that the server belongs to the application, or that its operator knows the application.
  */
 export function needsConsentForResources(
   client: Client & OwnMetadata,
@@ -94,7 +101,9 @@ export interface ConsentedGrant {
   readonly resources?: Readonly<Record<string, string>>;
 }
 
-/** Checks whether earlier grants of the same session cover all the access that a request asks for. */
+/**
+ * Checks whether earlier grants of the same session cover all the access that a request asks for.
+ */
 export function isCovered(requested: RequestedAccess, grants: readonly ConsentedGrant[]): boolean {
   const scopes = new Set(grants.flatMap(({ openid }) => openid?.scope?.split(' ') ?? []));
   const claims = new Set(grants.flatMap(({ openid }) => openid?.claims ?? []));

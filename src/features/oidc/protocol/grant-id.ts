@@ -4,7 +4,10 @@ import type { Grant, Provider } from './library.js';
 
 const SEPARATOR = '.';
 
-/** Creates the id of a grant. It contains the session's id, since the library has no field for the session. */
+/**
+ * Creates the id of a grant. It contains the session's id, since the library has no field for the
+ * session.
+ */
 export function newGrantId(sessionId: string, random = systemRandom): string {
   return `${sessionId}${SEPARATOR}${random.token(16)}`;
 }

@@ -1,15 +1,19 @@
 import type { OwnMetadata } from './client-metadata.js';
 import type { Client } from './library.js';
 
-/** An application that a user or an organization registered, as far as it decides which tokens it may introspect. */
+/**
+ * An application that a user or an organization registered, as far as it decides which tokens it
+ * may introspect.
+ */
 export interface OwnedClient {
   readonly ownerId: string | null;
   readonly orgId: string | null;
 }
 
 /**
- * Checks whether a client may introspect a token of another client (RFC 7662 §4): an application that authenticates may,
- * if both belong to the same user or organization. A client that registered itself may not.
+ * Checks whether a client may introspect a token of another client (RFC 7662 §4): an application
+ * that authenticates may, if both belong to the same user or organization. A client that registered
+ * itself may not.
  */
 export function mayIntrospectTokensOf(other: OwnedClient, client: Client & OwnMetadata): boolean {
   if (!authenticatesAsApplication(client)) return false;

@@ -105,7 +105,10 @@ const JWKS = z
 
 const METADATA = z.looseObject({ issuer: z.string(), jwks_uri: z.string() });
 
-/** The library names errors that the catalogue does not have: `invalid_grant`, `authorization_pending` and others. */
+/**
+ * The library names errors that the catalogue does not have: `invalid_grant`,
+ * `authorization_pending` and others.
+ */
 const OF_CLIENT = ['invalid_request', 'invalid_client', 'unauthenticated'] as const;
 const FAULTS = ['internal', 'unavailable'] as const;
 const REFUSALS = [...OF_CLIENT, ...FAULTS] as const;
@@ -116,7 +119,10 @@ const userinfo = {
   asks: { proof: 'accessToken' },
 } as const;
 
-/** The descriptions of the routes of OAuth for `/openapi.json`. `oidc-provider` reads their parameters. */
+/**
+ * The descriptions of the routes of OAuth for `/openapi.json`. `oidc-provider` reads their
+ * parameters.
+ */
 export const OAUTH_ROUTES = {
   token: {
     answers: { 200: TOKEN },

@@ -3,7 +3,10 @@ import type { RequestedAccess } from './consent-rules.js';
 import { errors, type Client, type KoaContextWithOIDC } from './library.js';
 import { OIDC_SCOPES, isOwnScope, scopeWords } from './scopes.js';
 
-/** The scopes of OpenID Connect Core §5.4 and §11. A client may request all of them, also those that give nothing here. */
+/**
+ * The scopes of OpenID Connect Core §5.4 and §11. A client may request all of them, also those that
+ * give nothing here.
+ */
 const STANDARD: ReadonlySet<string> = new Set([
   ...OIDC_SCOPES,
   'address',
@@ -16,8 +19,9 @@ const PUSHED = 'pushed_authorization_request';
 const ROUTES: ReadonlySet<string> = new Set([PUSHED, 'authorization', 'device_authorization']);
 
 /**
- * Checks the scopes of an authorization request (RFC 6749 §3.3) before the user logs in. An unknown scope fails a pushed request
- * (RFC 9126 §2.3). In other requests the library ignores it (OpenID Connect Core §3.1.2.1), unless no scope would be left.
+ * Checks the scopes of an authorization request (RFC 6749 §3.3) before the user logs in. An unknown
+ * scope fails a pushed request (RFC 9126 §2.3). In other requests the library ignores it (OpenID
+ * Connect Core §3.1.2.1), unless no scope would be left.
  *
  * @throws InvalidScope
  */
@@ -37,7 +41,10 @@ export function checkRequestedScopes({ oidc }: KoaContextWithOIDC): void {
   }
 }
 
-/** Returns the resource of a client's own tokens. It is not an address, since only the client and its colleagues read them. */
+/**
+ * Returns the resource of a client's own tokens. It is not an address, since only the client and
+ * its colleagues read them.
+ */
 export function ownResourceOf({ clientId }: Pick<Client, 'clientId'>): string {
   return `urn:svc:client:${encodeURIComponent(clientId)}`;
 }
@@ -48,8 +55,9 @@ export function isForClientItself({ oidc }: KoaContextWithOIDC): boolean {
 }
 
 /**
- * Completes the scopes of a request for client credentials without a resource (RFC 6749 §3.3, §4.4.2). The default are the
- * application's own scopes. A named scope must be one of these or of OpenID Connect.
+ * Completes the scopes of a request for client credentials without a resource (RFC 6749 §3.3,
+ * §4.4.2). The default are the application's own scopes. A named scope must be one of these or of
+ * OpenID Connect.
  *
  * @throws InvalidScope
  */
@@ -70,7 +78,10 @@ export function completeOwnScopes(
   if (asked.length === 0 && own.length > 0) params['scope'] = own.join(' ');
 }
 
-/** Returns the scopes that a client registered for its own resource servers, without those of this service. */
+/**
+ * Returns the scopes that a client registered for its own resource servers, without those of this
+ * service.
+ */
 export function ownScopesOf({ svc_resource_scopes: own }: OwnMetadata): string[] {
   return scopeWords(own).filter((scope) => !isOwnScope(scope));
 }

@@ -4,7 +4,10 @@ import { errors, type Client, type KoaContextWithOIDC, type ResourceServer } fro
 import { isForClientItself, ownResourceOf, ownScopesOf } from './requested-scopes.js';
 import { OIDC_SCOPES } from './scopes.js';
 
-/** The lifetime of a JWT in seconds: a resource server that never introspects notices a deactivation this late. */
+/**
+ * The lifetime of a JWT in seconds: a resource server that never introspects notices a deactivation
+ * this late.
+ */
 export const JWT_LIFETIME = 300;
 
 /** The audiences that are no resource of another service. */
@@ -20,7 +23,9 @@ export function ownAudiences({ http, aws }: Config): OwnAudiences {
   return { baseUrl: http.baseUrl, awsAudience: aws.audience, mtlsPort: http.mtls.port };
 }
 
-/** Checks whether an address is at an origin of this service: its own, or that of its mutual TLS. */
+/**
+ * Checks whether an address is at an origin of this service: its own, or that of its mutual TLS.
+ */
 export function isOwnOrigin(url: URL, { baseUrl, mtlsPort }: OwnAudiences): boolean {
   const own = new URL(baseUrl);
   const host = url.hostname.replace(/\.+$/, '');
@@ -30,8 +35,9 @@ export function isOwnOrigin(url: URL, { baseUrl, mtlsPort }: OwnAudiences): bool
 }
 
 /**
- * Returns the resource server of a resource indicator (RFC 8707 §2): any address but the server's own, whose APIs accept only
- * svc-cli, and the audience of tokens for AWS, which applications must not get. Its scopes are those that the client registered.
+ * Returns the resource server of a resource indicator (RFC 8707 §2): any address but the server's
+ * own, whose APIs accept only svc-cli, and the audience of tokens for AWS, which applications must
+ * not get. Its scopes are those that the client registered.
  *
  * @throws InvalidTarget
  */
@@ -50,7 +56,10 @@ export function resourceServerOf(
   return { ...clusterServer(resource), scope };
 }
 
-/** Returns the resource server of a cluster: its tokens are JWTs, with no scope but those of OpenID Connect. */
+/**
+ * Returns the resource server of a cluster: its tokens are JWTs, with no scope but those of OpenID
+ * Connect.
+ */
 export function clusterServer(resource: string): ResourceServer {
   return {
     scope: OIDC_SCOPES.join(' '),
@@ -67,8 +76,8 @@ function isLoopback({ protocol, hostname }: URL): boolean {
 }
 
 /**
- * Builds the library's `getResourceServerInfo` hook. A token of client credentials without a resource is for the client itself.
- * It is opaque, since the client introspects it.
+ * Builds the library's `getResourceServerInfo` hook. A token of client credentials without a
+ * resource is for the client itself. It is opaque, since the client introspects it.
  */
 export function resourceServerInfo(own: OwnAudiences) {
   return (ctx: KoaContextWithOIDC, resource: string, client: Client & OwnMetadata) =>

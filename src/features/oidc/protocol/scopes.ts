@@ -28,8 +28,8 @@ export function scopeWords(scope: string | undefined): string[] {
 }
 
 /**
- * Returns the requested scopes that a client gets without consent. Scopes of our own APIs are for svc-cli only, and
- * `svc:admin` needs an admin of an organization.
+ * Returns the requested scopes that a client gets without consent. Scopes of our own APIs are for
+ * svc-cli only, and `svc:admin` needs an admin of an organization.
  */
 export function grantedScopes(
   requested: readonly string[],
@@ -44,8 +44,9 @@ export function grantedScopes(
 }
 
 /**
- * Removes `svc:admin` and `svc:applications` for a client without a DPoP proof (RFC 9449). With a stolen token an attacker would
- * control the organization, or sign its members in at an address of the attacker.
+ * Removes `svc:admin` and `svc:applications` for a client without a DPoP proof (RFC 9449). With a
+ * stolen token an attacker would control the organization, or sign its members in at an address of
+ * the attacker.
  */
 export function boundScopes(scopes: readonly string[], isDpopBound: boolean): string[] {
   return scopes.filter((scope) => isDpopBound || !isBoundScope(scope));

@@ -81,7 +81,10 @@ export class RegistrationController implements OnModuleInit {
   }
 }
 
-/** Removes the hashes that stand in place of a secret from a response. A new secret stays: the client sees it once. */
+/**
+ * Removes the hashes that stand in place of a secret from a response. A new secret stays: the
+ * client sees it once.
+ */
 function withholdSecrets(ctx: KoaContextWithOIDC): void {
   if (ctx.status !== 200) return;
   const body = ctx.body as Record<string, unknown>;

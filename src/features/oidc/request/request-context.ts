@@ -11,9 +11,15 @@ export interface RequestContext {
   resourceOwner?: ResourceOwner | null;
   /** The grant that was found last. Ending it in the same request uses this entry. */
   grant?: { readonly id: string; readonly found: LiveGrant | undefined };
-  /** What the user consented to at the client, if the client is an application of the own organization. */
+  /**
+   * What the user consented to at the client, if the client is an application of the own
+   * organization.
+   */
   consent?: Promise<RecordedConsent | undefined>;
-  /** The token that this request exchanges (RFC 8693). The new grant ends with the grant of that token. */
+  /**
+   * The token that this request exchanges (RFC 8693). The new grant ends with the grant of that
+   * token.
+   */
   subject?: { readonly grantId: string; readonly clientId: string };
   /** The id of the application of kind `kubernetes` that the new token is for. */
   clusterId?: string;
@@ -29,7 +35,10 @@ export interface RequestContext {
   authorizationError?: Error;
 }
 
-/** Stores the context on the request itself: a WeakMap of all requests in flight costs time in garbage collection. */
+/**
+ * Stores the context on the request itself: a WeakMap of all requests in flight costs time in
+ * garbage collection.
+ */
 const CONTEXT = Symbol('OAuth request context');
 type RequestWithContext = KoaContextWithOIDC['req'] & { [CONTEXT]?: RequestContext };
 
@@ -41,7 +50,9 @@ export function requestContextOf({ req }: { readonly req: RequestWithContext }):
   return (req[CONTEXT] ??= {});
 }
 
-/** Returns the library's context of the request that is being answered; undefined outside a request. */
+/**
+ * Returns the library's context of the request that is being answered; undefined outside a request.
+ */
 export type CurrentContext = () => KoaContextWithOIDC | undefined;
 
 /** Returns the Express request that the library was called with. */

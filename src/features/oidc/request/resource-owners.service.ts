@@ -22,7 +22,10 @@ import { asksForProfile } from '../protocol/claims.js';
 import { errors } from '../protocol/library.js';
 import { requestContextOf, requestOf, type HasRequest } from './request-context.js';
 
-/** Looks up the user that a request is about (RFC 6749 §1.1), in the database and once for each request. */
+/**
+ * Looks up the user that a request is about (RFC 6749 §1.1), in the database and once for each
+ * request.
+ */
 @Injectable()
 export class ResourceOwners {
   constructor(
@@ -52,7 +55,10 @@ export class ResourceOwners {
     return resourceOwner ?? undefined;
   }
 
-  /** Finds a grant and its user by the library's id of the grant. A request that needs both runs one query. */
+  /**
+   * Finds a grant and its user by the library's id of the grant. A request that needs both runs one
+   * query.
+   */
   async findGrant(ctx: HasRequest, grantId: string): Promise<LiveGrant | undefined> {
     const context = requestContextOf(ctx);
     if (context.grant?.id !== grantId) {
@@ -78,7 +84,10 @@ export class ResourceOwners {
     return asksForProfile(scope, claims) ? this.batchedQueries.findProfile(userId) : undefined;
   }
 
-  /** Finds the id of the cluster that the organization of a user or client registered for a resource. */
+  /**
+   * Finds the id of the cluster that the organization of a user or client registered for a
+   * resource.
+   */
   async clusterOf(
     { orgId }: Pick<ResourceOwner, 'orgId'>,
     resource: string,
@@ -87,7 +96,10 @@ export class ResourceOwners {
     return findCluster(this.manager, orgId, resource);
   }
 
-  /** Finds what a user consented to at an application of the own organization, once for each request. */
+  /**
+   * Finds what a user consented to at an application of the own organization, once for each
+   * request.
+   */
   async consentOf(
     ctx: HasRequest,
     { userId }: Pick<ResourceOwner, 'userId'>,

@@ -29,8 +29,8 @@ export interface LibraryKeys {
 }
 
 /**
- * Builds the library's key set. The library signs with the first key that fits, and accepts an `id_token_hint` of any key. Its
- * experimental feature is on only where a key needs it.
+ * Builds the library's key set. The library signs with the first key that fits, and accepts an
+ * `id_token_hint` of any key. Its experimental feature is on only if a key needs it.
  */
 export function libraryKeys(keys: readonly TokenKey[]): LibraryKeys {
   const set = keys.map((key) => key.privateJwk ?? new OutsideKey(key));

@@ -28,7 +28,9 @@ import { requestContextOf, requestOf, type CurrentContext } from '../request/req
 import { GrantAdapter } from './grant-adapter.service.js';
 import { artifactOf, falseIfGone } from './stored-payload.js';
 
-/** Seconds after a first use of a code in which its first client may still wait for the response. */
+/**
+ * Seconds after a first use of a code in which its first client may still wait for the response.
+ */
 const AT_ONCE = 0.5;
 
 /** Stores the library's models in PostgreSQL. Each once-only act is one statement. */
@@ -73,16 +75,16 @@ export class Adapters {
   }
 
   /**
-   * Removes up to `most` expired rows. Each stored authorization request calls it, so that a flood of them leaves no backlog until
-   * the next clean-up.
+   * Removes up to `most` expired rows. Each stored authorization request calls it, so that a flood
+   * of them leaves no backlog until the next clean-up.
    */
   removeExpired(most: number): Promise<void> {
     return removeExpiredArtifacts(this.manager, most);
   }
 
   /**
-   * Takes back a token request whose token the key service did not sign: its tokens end, and its code can be redeemed again. The
-   * client has received none of them.
+   * Takes back a token request whose token the key service did not sign: its tokens end, and its
+   * code can be redeemed again. The client has received none of them.
    */
   async withdrawUnsigned(ctx: KoaContextWithOIDC): Promise<void> {
     const { authorizationError: error, consumed, issued = [] } = requestContextOf(ctx);
@@ -114,7 +116,8 @@ export class Adapters {
       consume: (id) => this.#consume(currentContext, model, id),
       destroy: (id) => destroyArtifact(this.manager, key(id)),
       revokeByGrantId: async (grantId) => {
-        if (isReusedAtOnce(currentContext)) return; // the grant ends soon, and this artifact with it
+        // the grant ends soon, and this artifact with it
+        if (isReusedAtOnce(currentContext)) return;
         const id = artifactId(grantId);
         await destroyArtifactsOfGrant(this.manager, model, id);
       },
@@ -125,8 +128,9 @@ export class Adapters {
   }
 
   /**
-   * Consumes a code or a pushed request. The code of the command line opens a session of its own. If two requests consume one code at the same moment, the code was stolen, and its
-   * grant ends (RFC 6749 §4.1.2). The library itself detects a code that was consumed earlier.
+   * Consumes a code or a pushed request. The code of the command line opens a session of its own.
+   * If two requests consume one code at the same moment, the code was stolen, and its grant ends
+   * (RFC 6749 §4.1.2). The library itself detects a code that was consumed earlier.
    */
   async #consume(currentContext: CurrentContext, model: string, id: string): Promise<void> {
     const key = { model, id: artifactId(id) };
@@ -147,7 +151,10 @@ export class Adapters {
       : new errors.InvalidGrant('it was already used');
   }
 
-  /** Counts a poll of a device (RFC 8628 §3.5). @throws SlowDown for a poll that came too soon; the interval then grows */
+  /**
+   * Counts a poll of a device (RFC 8628 §3.5). @throws SlowDown for a poll that came too soon; the
+   * interval then grows
+   */
   async #countPoll(deviceCode: string): Promise<void> {
     const id = artifactId(deviceCode);
     if (await pollDeviceCode(this.manager, id, this.#pollInterval)) {
@@ -155,7 +162,10 @@ export class Adapters {
     }
   }
 
-  /** Ends a token. A revocation (RFC 7009) writes an audit row and ends the tokens that were exchanged for it. */
+  /**
+   * Ends a token. A revocation (RFC 7009) writes an audit row and ends the tokens that were
+   * exchanged for it.
+   */
   async #destroyToken(currentContext: CurrentContext, model: string, id: string): Promise<void> {
     const ctx = currentContext();
     const key = { model, id: artifactId(id) };
@@ -223,7 +233,10 @@ export class Adapters {
   }
 }
 
-/** Notes the grant of a code or token, which the library looks up next, and whether the code was redeemed just before. */
+/**
+ * Notes the grant of a code or token, which the library looks up next, and whether the code was
+ * redeemed just before.
+ */
 function noteFound(
   currentContext: CurrentContext,
   { payload, grant, consumedAgo }: StoredArtifact,
@@ -242,7 +255,10 @@ function isReusedAtOnce(currentContext: CurrentContext): boolean {
   return ctx !== undefined && requestContextOf(ctx).isReusedAtOnce === true;
 }
 
-/** Returns the audit row of a token exchange (RFC 8693): the client, the client of the subject token, and the new scope. */
+/**
+ * Returns the audit row of a token exchange (RFC 8693): the client, the client of the subject
+ * token, and the new scope.
+ */
 function exchangeAudit(payload: AdapterPayload, subjectClientId: string, clusterId?: string) {
   const { clientId, scope = '', aud } = payload;
   return {

@@ -12,7 +12,10 @@ import { errors, type Adapter, type AdapterPayload } from '../protocol/library.j
 import { requestOf, type CurrentContext } from '../request/request-context.js';
 import { SelfRegistrations } from './self-registrations.service.js';
 
-/** Reads OAuth clients in every request, and stores the clients that register themselves (RFC 7591, RFC 7592). */
+/**
+ * Reads OAuth clients in every request, and stores the clients that register themselves (RFC 7591,
+ * RFC 7592).
+ */
 @Injectable()
 export class ClientAdapter {
   constructor(
@@ -53,8 +56,9 @@ export class ClientAdapter {
   }
 
   /**
-   * Replaces the secret in an update of a client (RFC 7592 §2.2) by the value that the library holds for it, since the library
-   * compares both. An unknown secret stays, and the library rejects it.
+   * Replaces the secret in an update of a client (RFC 7592 §2.2) by the value that the library
+   * holds for it, since the library compares both. An unknown secret stays, and the library rejects
+   * it.
    */
   async withSecretHashes(id: string, body: unknown): Promise<unknown> {
     if (typeof body !== 'object' || body === null) return body;
@@ -92,7 +96,10 @@ export class ClientAdapter {
   }
 }
 
-/** Returns the secret of a payload if it is new: otherwise the payload holds the hashes of the client's secrets. */
+/**
+ * Returns the secret of a payload if it is new: otherwise the payload holds the hashes of the
+ * client's secrets.
+ */
 function newSecretOf(
   { client_secret: secret }: AdapterPayload,
   known: readonly Buffer[],

@@ -42,7 +42,9 @@ export class GrantAdapter {
     };
   }
 
-  /** Ends a grant whose code was redeemed twice, soon after the first response (RFC 6749 §4.1.2). */
+  /**
+   * Ends a grant whose code was redeemed twice, soon after the first response (RFC 6749 §4.1.2).
+   */
   endSoon(grantId: string): Promise<void> {
     return this.manager.transaction((tx) => endGrantSoon(tx, artifactId(grantId)));
   }
@@ -58,8 +60,8 @@ export class GrantAdapter {
   }
 
   /**
-   * Moves the grant of a code of the command line from the browser's session to a session of its own, when the code is redeemed. The
-   * browser's logout leaves it.
+   * Moves the grant of a code of the command line from the browser's session to a session of its
+   * own, when the code is redeemed. The browser's logout leaves it.
    *
    * @throws InvalidGrant when the browser's session has ended before
    */
@@ -128,8 +130,9 @@ export class GrantAdapter {
 }
 
 /**
- * Limits the scopes of a grant for this request. At the token endpoint `svc:admin` and `svc:applications` need a DPoP proof, which the
- * library verifies. A device of the command line gets no more than devices get, also if an earlier version approved more.
+ * Limits the scopes of a grant for this request. At the token endpoint `svc:admin` and
+ * `svc:applications` need a DPoP proof, which the library verifies. A device of the command line
+ * gets no more than devices get, also if an earlier version approved more.
  */
 function grantableNow(payload: AdapterPayload, currentContext: CurrentContext): AdapterPayload {
   const ctx = currentContext();

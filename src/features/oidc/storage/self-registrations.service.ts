@@ -13,31 +13,40 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The number of clients without any user's consent that one network may have, and all networks together. */
+/**
+ * The number of clients without any user's consent that one network may have, and all networks
+ * together.
+ */
 const MOST_OF_NETWORK = 20;
 const MOST_IN_ALL = 100_000;
 
-/** The number of registrations of a process that may wait. A longer queue would outlast its requests. */
+/**
+ * The number of registrations of a process that may wait. A longer queue would outlast its
+ * requests.
+ */
 const MOST_WAITING = 500;
 
 /** A client that registers or updates itself. */
 export interface SelfRegistration {
   readonly id: string;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** A new secret; undefined where the client keeps the secrets that it has. */
+  /** A new secret; undefined if the client keeps the secrets that it has. */
   readonly secret: string | undefined;
   readonly origin: AuditOrigin;
 }
 
 /**
- * Stores clients that register themselves (RFC 7591), and limits the clients that no user has consented to. They are counted
- * under one advisory lock. At the limit for all networks the oldest of them is removed, so that no network can keep another
- * from registering.
+ * Stores clients that register themselves (RFC 7591), and limits the clients that no user has
+ * consented to. They are counted under one advisory lock. At the limit for all networks the oldest
+ * of them is removed, so that no network can keep another from registering.
  */
 @Injectable()
 export class SelfRegistrations {
   readonly #isCertification: boolean;
-  /** One registration of a process waits for the lock at a time, so that waiting takes only one connection. */
+  /**
+   * One registration of a process waits for the lock at a time, so that waiting takes only one
+   * connection.
+   */
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
@@ -51,9 +60,11 @@ export class SelfRegistrations {
   }
 
   /**
-   * Registers a client. A network (an IPv4 address or an IPv6 /64) at its limit is refused before the queue, so that it delays no other network.
+   * Registers a client. A network (an IPv4 address or an IPv6 /64) at its limit is refused before
+   * the queue, so that it delays no other network.
    *
-   * @throws DomainError limit_reached for a network at its limit; unavailable while too many registrations wait
+   * @throws DomainError limit_reached for a network at its limit; unavailable while too many
+   *   registrations wait
    */
   async register(registration: SelfRegistration): Promise<void> {
     await this.#assertMayRegister(this.dataSource.manager, registration.origin.ip);
@@ -112,7 +123,10 @@ export class SelfRegistrations {
     }
   }
 
-  /** In certification test mode the limit is off: a suite registers a client for each module, from one address. */
+  /**
+   * In certification test mode the limit is off: a suite registers a client for each module, from
+   * one address.
+   */
   async #assertMayRegister(tx: EntityManager, address: string | undefined): Promise<void> {
     if (this.#isCertification || address === undefined) return;
     if ((await countClientsOfNetwork(tx, address)) < MOST_OF_NETWORK) return;
@@ -140,7 +154,10 @@ export class SelfRegistrations {
   }
 }
 
-/** Checks whether a client of this metadata authenticates with a secret, which is the default (RFC 7591 §2). */
+/**
+ * Checks whether a client of this metadata authenticates with a secret, which is the default (RFC
+ * 7591 §2).
+ */
 function needsSecret(metadata: object): boolean {
   const { token_endpoint_auth_method: method = 'client_secret_basic' } = metadata as {
     token_endpoint_auth_method?: string;

@@ -6,8 +6,9 @@ import type { AdapterPayload } from '../protocol/library.js';
 const FOREIGN_KEY_VIOLATION = '23503';
 
 /**
- * Converts a payload of the library to a row of the domain. A waiting authorization request does not depend on a grant: a login that
- * raises the level of the session ends the grants on it, and the request goes on. Each of its steps looks the session up live.
+ * Converts a payload of the library to a row of the domain. A waiting authorization request does
+ * not depend on a grant: a login that raises the level of the session ends the grants on it, and
+ * the request goes on. Each of its steps looks the session up live.
  */
 export function artifactOf(
   model: string,
@@ -35,8 +36,8 @@ export function withoutId({ jti: _secret, ...payload }: AdapterPayload): Adapter
 }
 
 /**
- * Returns false where a write fails because its parent row is gone: the account or client was just removed, or the grant
- * revoked.
+ * Returns false if a write fails because its parent row is gone: the account or client was just
+ * removed, or the grant revoked.
  */
 export async function falseIfGone(written: Promise<boolean>): Promise<boolean> {
   try {

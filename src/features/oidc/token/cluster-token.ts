@@ -19,8 +19,9 @@ import {
 const UNBOUND = { jkt: undefined, x5t: undefined };
 
 /**
- * Exchanges a DPoP-bound token of `svc-cli` for a JWT whose audience is a cluster of the user's organization. The new grant ends with
- * the grant of the subject token, and the JWT also with the registration of the cluster.
+ * Exchanges a DPoP-bound token of `svc-cli` for a JWT whose audience is a cluster of the user's
+ * organization. The new grant ends with the grant of the subject token, and the JWT also with the
+ * registration of the cluster.
  *
  * @throws InvalidRequest, InvalidTarget, InvalidScope, InvalidDpopProof
  */
@@ -63,8 +64,8 @@ function onlyResource({ resource, audience }: Readonly<Record<string, unknown>>)
 }
 
 /**
- * Checks that a subject token is one of `svc-cli` for the credentials of its user, bound to the key that the request proves, from a
- * hardware-verified session.
+ * Checks that a subject token is one of `svc-cli` for the credentials of its user, bound to the key
+ * that the request proves, from a hardware-verified session.
  *
  * @throws InvalidRequest
  */
@@ -77,7 +78,10 @@ function assertOwnToken(subject: SubjectToken, jkt: string): void {
   }
 }
 
-/** Returns the id of the cluster of a resource. @throws InvalidTarget unless the user's organization registered it */
+/**
+ * Returns the id of the cluster of a resource. @throws InvalidTarget unless the user's organization
+ * registered it
+ */
 async function clusterOf(
   resourceOwner: ResourceOwner,
   resource: string,

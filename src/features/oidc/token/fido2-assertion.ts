@@ -6,7 +6,10 @@ import { errors } from '../protocol/library.js';
 /** The longest assertion in characters. An AuthenticationResponseJSON has a few hundred bytes. */
 const LONGEST_ASSERTION = 16_384;
 
-/** Decodes base64url JSON; the ceremony checks its shape later. @throws DomainError assertion_rejected for other or longer texts */
+/**
+ * Decodes base64url JSON; the ceremony checks its shape later. @throws DomainError
+ * assertion_rejected for other or longer texts
+ */
 export function readAssertion(text: string): unknown {
   try {
     if (text.length > LONGEST_ASSERTION) throw new Error('too long');
@@ -26,7 +29,10 @@ export function invalidGrant(detail: string): errors.InvalidGrant {
   return Object.assign(new errors.InvalidGrant(detail), { error_description: readable(detail) });
 }
 
-/** Converts a rejection to `invalid_grant` (RFC 6749 §5.2). A fault of the server is thrown unchanged. */
+/**
+ * Converts a rejection to `invalid_grant` (RFC 6749 §5.2). A fault of the server is thrown
+ * unchanged.
+ */
 export async function asInvalidGrant<T>(attempt: Promise<T>): Promise<T> {
   try {
     return await attempt;
@@ -37,7 +43,10 @@ export async function asInvalidGrant<T>(attempt: Promise<T>): Promise<T> {
   }
 }
 
-/** Creates the error of a login that needs a browser, so that a client can tell it from a wrong assertion. */
+/**
+ * Creates the error of a login that needs a browser, so that a client can tell it from a wrong
+ * assertion.
+ */
 function signInRequired({ code, detail }: DomainError): errors.InvalidGrant {
   const { oauth } = CATALOGUE[code];
   return Object.assign(invalidGrant(detail), { error: oauth, message: oauth });

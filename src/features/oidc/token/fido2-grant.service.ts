@@ -49,8 +49,8 @@ interface PresentedAssertion {
 }
 
 /**
- * Issues a token for an assertion of a security key, without a browser. The login has a session of its own: a browser's logout
- * leaves it, and the removal of the key or of the user ends it.
+ * Issues a token for an assertion of a security key, without a browser. The login has a session of
+ * its own: a browser's logout leaves it, and the removal of the key or of the user ends it.
  */
 @Injectable()
 export class Fido2Grant {
@@ -63,7 +63,10 @@ export class Fido2Grant {
     private readonly serviceMetrics: ServiceMetrics,
   ) {}
 
-  /** Creates a challenge for a client, for one use. It writes no row, and reveals no user: the assertion names the key. */
+  /**
+   * Creates a challenge for a client, for one use. It writes no row, and reveals no user: the
+   * assertion names the key.
+   */
   async createChallenge(
     clientId: string,
     jkt: string | undefined,
@@ -77,7 +80,10 @@ export class Fido2Grant {
     return { state: await this.singleUseStates.seal(PURPOSE, sealed, options), challenge };
   }
 
-  /** Responds to a token request. @throws InvalidRequest, InvalidGrant, InvalidScope, InvalidTarget, and those of DPoP */
+  /**
+   * Responds to a token request. @throws InvalidRequest, InvalidGrant, InvalidScope, InvalidTarget,
+   * and those of DPoP
+   */
   async redeem(ctx: TokenEndpointGrantContext): Promise<void> {
     const { provider } = ctx.oidc;
     const { assertion, state } = ctx.oidc.params;
@@ -100,7 +106,10 @@ export class Fido2Grant {
     this.serviceMetrics.countAuthEvent('fido2_login_success');
   }
 
-  /** Issues the tokens of a login. A login whose tokens are not signed leaves no session: its client received nothing. */
+  /**
+   * Issues the tokens of a login. A login whose tokens are not signed leaves no session: its client
+   * received nothing.
+   */
   async #issueOrEnd(
     ctx: TokenEndpointGrantContext,
     resourceOwner: ResourceOwner,
@@ -123,7 +132,8 @@ export class Fido2Grant {
   /**
    * Logs a user in. The user becomes the user of the request.
    *
-   * @throws InvalidGrant for a wrong state or assertion, or where this client may be issued nothing for this user
+   * @throws InvalidGrant for a wrong state or assertion, or if this client may be issued nothing
+   *   for this user
    */
   async #logIn(
     ctx: TokenEndpointGrantContext,

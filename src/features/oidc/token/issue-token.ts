@@ -11,7 +11,10 @@ import { accessTokenLifetime } from '../engine/lifetimes.js';
 import { newGrant } from '../protocol/grant-id.js';
 import type { ResourceServerInstance, TokenEndpointGrantContext } from '../protocol/library.js';
 
-/** The key (RFC 9449 §5) or certificate (RFC 8705 §3) that a request proves, and its token is bound to. */
+/**
+ * The key (RFC 9449 §5) or certificate (RFC 8705 §3) that a request proves, and its token is bound
+ * to.
+ */
 export interface Possession {
   readonly jkt: string | undefined;
   readonly x5t: string | undefined;
@@ -41,8 +44,8 @@ export interface IssuedToken {
 /**
  * Verifies the DPoP proof or certificate of a token request. The proof is consumed.
  *
- * @throws InvalidDpopProof, UseDpopNonce; InvalidGrant for a replayed proof, or where the client's tokens must be bound and
- *   the request proves nothing
+ * @throws InvalidDpopProof, UseDpopNonce; InvalidGrant for a replayed proof, or if the client's
+ *   tokens must be bound and the request proves nothing
  */
 export async function verifyPossession(ctx: TokenEndpointGrantContext): Promise<Possession> {
   const { provider, client } = ctx.oidc;
@@ -59,7 +62,8 @@ export async function verifyPossession(ctx: TokenEndpointGrantContext): Promise<
 /**
  * Issues an access token under a new grant.
  *
- * @throws InvalidGrant when the session or account has ended, or a scope that needs DPoP comes without it
+ * @throws InvalidGrant when the session or account has ended, or a scope that needs DPoP comes
+ *   without it
  * @throws AccessDenied when the account must not get tokens
  */
 export async function issueToken(

@@ -5,8 +5,8 @@ import type { SubjectToken } from './subject-token.js';
 const OPENID_CONNECT: ReadonlySet<string> = new Set(OIDC_SCOPES);
 
 /**
- * Returns the resource server of a new token: that of the subject token. An opaque token may also be exchanged for one to a
- * server that its grant contains.
+ * Returns the resource server of a new token: that of the subject token. An opaque token may also
+ * be exchanged for one to a server that its grant contains.
  *
  * @param targets the targets that the client names
  * @throws InvalidTarget
@@ -33,7 +33,8 @@ export interface Bounds {
 }
 
 /**
- * Returns the scopes of a new token: those of the subject token that the client and the resource server allow.
+ * Returns the scopes of a new token: those of the subject token that the client and the resource
+ * server allow.
  *
  * @param requested an empty list stands for all of them
  * @throws InvalidScope for a requested scope beyond these

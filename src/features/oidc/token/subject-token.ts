@@ -41,8 +41,9 @@ export interface ExchangeServices {
 }
 
 /**
- * Finds the subject token of an exchange (RFC 8693 §2.1): a live access token of a user, issued to this client or to another
- * application of the same user or organization. The token's user becomes the user of the request.
+ * Finds the subject token of an exchange (RFC 8693 §2.1): a live access token of a user, issued to
+ * this client or to another application of the same user or organization. The token's user becomes
+ * the user of the request.
  *
  * @throws InvalidRequest, the same for every token that cannot be exchanged (RFC 8693 §2.2.2)
  */
@@ -76,7 +77,10 @@ export async function findSubjectToken(
   };
 }
 
-/** Checks whether a client may exchange a token. The token endpoint cannot ask the user for a missing consent. */
+/**
+ * Checks whether a client may exchange a token. The token endpoint cannot ask the user for a
+ * missing consent.
+ */
 async function mayExchange(
   ctx: TokenEndpointGrantContext,
   token: AccessToken,
@@ -92,8 +96,8 @@ async function mayExchange(
 }
 
 /**
- * Checks whether a client lacks a consent that the token endpoint cannot ask for. Such a client is of another organization, or neither
- * did an admin approve it nor did the user consent to it.
+ * Checks whether a client lacks a consent that the token endpoint cannot ask for. Such a client is
+ * of another organization, or neither did an admin approve it nor did the user consent to it.
  */
 export async function lacksConsent(
   ctx: TokenEndpointGrantContext,
@@ -109,7 +113,10 @@ export async function lacksConsent(
   return !consent || !coversRequest(client, consent, requested, undefined);
 }
 
-/** Checks that a request proves the key and certificate of a bound token: the token alone is useless. */
+/**
+ * Checks that a request proves the key and certificate of a bound token: the token alone is
+ * useless.
+ */
 function isBoundTo(token: AccessToken, { jkt, x5t }: Possession): boolean {
   const { jkt: key, 'x5t#S256': certificate } = token;
   return (key === undefined || key === jkt) && (certificate === undefined || certificate === x5t);

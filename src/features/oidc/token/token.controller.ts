@@ -39,7 +39,9 @@ export class TokenController implements OnModuleInit {
     private readonly adapters: Adapters,
   ) {}
 
-  /** Registers the grant types that the library does not have, and counts what the endpoint issues. */
+  /**
+   * Registers the grant types that the library does not have, and counts what the endpoint issues.
+   */
   onModuleInit(): void {
     const { oidcProvider, resourceOwners, accessTokens } = this;
     const { provider } = oidcProvider;

@@ -54,7 +54,7 @@ export const ISSUER_JSON = z
 /** The JSON of {@link ISSUER_JSON}. */
 export type IssuerJson = z.output<typeof ISSUER_JSON>;
 
-/** A response with the issuer of the organization; null where it has none. */
+/** A response with the issuer of the organization; null if it has none. */
 export const ISSUER_RESPONSE = z.object({ issuer: ISSUER_JSON.nullable() });
 /** The JSON of {@link ISSUER_RESPONSE}. */
 export type IssuerResponse = z.output<typeof ISSUER_RESPONSE>;

@@ -34,7 +34,10 @@ export const PASSES_JSON = z.object({
       withdrawn: z.boolean(),
     }),
   ),
-  /** True while the member enrolls a key with a pass alone, also after the last pass has expired or was withdrawn. */
+  /**
+   * True while the member enrolls a key with a pass alone, also after the last pass has expired or
+   * was withdrawn.
+   */
   demanded: z.boolean(),
 });
 /** The result of {@link PASSES_JSON}. */

@@ -7,15 +7,23 @@ import type { AdmittedRequest } from '#platform/http/access/caller.js';
 import { originOf } from '#platform/http/request/client-origin.js';
 import { namesTag } from '#platform/http/request/entity-tag.js';
 
-/** Makes the act of a request on a member: by its admin, from its origin, and with its condition. */
+/**
+ * Makes the act of a request on a member: by its admin, from its origin, and with its condition.
+ */
 export type ActOn = (memberId: string) => MemberAct;
 
-/** Returns the weak entity tag of a member (RFC 9110 §8.8.3): it changes with the account, the role, the state and the keys. */
+/**
+ * Returns the weak entity tag of a member (RFC 9110 §8.8.3): it changes with the account, the role,
+ * the state and the keys.
+ */
 export function memberTag({ revision }: Member): string {
   return `W/"${revision}"`;
 }
 
-/** Gives a handler of an admin the act that the request asks for. With `If-Match`, the act meets the named state only. */
+/**
+ * Gives a handler of an admin the act that the request asks for. With `If-Match`, the act meets the
+ * named state only.
+ */
 export const Act = createParamDecorator((_: unknown, context: ExecutionContext): ActOn => {
   const request = context.switchToHttp().getRequest<AdmittedRequest>();
   const admin = adminOf(request.session as VerifiedSession); // the route admits no other caller
@@ -23,7 +31,10 @@ export const Act = createParamDecorator((_: unknown, context: ExecutionContext):
   return (memberId) => ({ ...act, memberId });
 });
 
-/** Returns the check of `If-Match` (RFC 9110 §13.1.1); undefined where the request has no such condition. */
+/**
+ * Returns the check of `If-Match` (RFC 9110 §13.1.1); undefined if the request has no such
+ * condition.
+ */
 function checkOf(condition: string | undefined): MemberAct['check'] {
   if (condition === undefined) return undefined;
   return (member) => {

@@ -33,7 +33,8 @@ export class MembersController {
   }
 
   /**
-   * Shows a member. The entity tag is for `If-Match` alone: it does not change with the sessions, so that the response is never 304.
+   * Shows a member. The entity tag is for `If-Match` alone: it does not change with the sessions,
+   * so that the response is never 304.
    */
   @Get(':id')
   @Route({

@@ -10,7 +10,10 @@ import type {
 export const ALLOW_PROVIDER = z.strictObject({
   /** The slug of a configured provider. */
   provider: z.string().min(1, 'must not be empty').max(64, 'must have at most 64 characters'),
-  /** The tenant of a provider that serves many: the UUID of an Entra tenant, or the domain of a Google Workspace organization. */
+  /**
+   * The tenant of a provider that serves many: the UUID of an Entra tenant, or the domain of a
+   * Google Workspace organization.
+   */
   tenant: z.string().trim().max(253, 'must have at most 253 characters').exactOptional(),
 });
 /** The result of {@link ALLOW_PROVIDER}. */

@@ -18,7 +18,10 @@ const TEXTS: Readonly<Record<KeyForm, string>> = {
   unknown: 'Touch the metal part of the key when it blinks.',
 };
 
-/** The forms by words of the model's name, the most special first. The attestation tells the series, and not each shape. */
+/**
+ * The forms by words of the model's name, the most special first. The attestation tells the series,
+ * and not each shape.
+ */
 const FORMS: readonly (readonly [words: RegExp, form: KeyForm])[] = [
   [/\bBio\b/, 'fingerprint'],
   [/\bLightning\b|\b5Ci\b/, 'lightning'],

@@ -18,7 +18,10 @@ import { keyDrawing } from './key-drawing.js';
 /** The most events of keys that a user sees. */
 const EVENTS_SHOWN = 20;
 
-/** Serves `/account/keys`, where users add, rename and remove their security keys and read what happened to them. */
+/**
+ * Serves `/account/keys`, where users add, rename and remove their security keys and read what
+ * happened to them.
+ */
 @Controller('account/keys')
 @Route(PAGE_ROUTE)
 export class KeysPageController {

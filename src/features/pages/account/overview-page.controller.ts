@@ -13,7 +13,10 @@ import { eventOf } from './account-page.js';
 /** The number of events on the overview. */
 const EVENTS_SHOWN = 5;
 
-/** Serves `/account`, the overview of a user's own account, and `/enroll/done`, the page after the first enrollment. */
+/**
+ * Serves `/account`, the overview of a user's own account, and `/enroll/done`, the page after the
+ * first enrollment.
+ */
 @Controller()
 @Route(PAGE_ROUTE)
 export class OverviewPageController {

@@ -2,7 +2,10 @@ import type { EventFacts } from '#domain/audit/audit-filter.js';
 import type { AuditType } from '#domain/audit/audit-event.js';
 import { modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
 
-/** A part of a sentence: words of the product, or a name that a user, an application or a provider chose. */
+/**
+ * A part of a sentence: words of the product, or a name that a user, an application or a provider
+ * chose.
+ */
 export interface SentencePart {
   readonly text: string;
   readonly isName: boolean;
@@ -11,7 +14,10 @@ export interface SentencePart {
 /** The most characters of a name in a sentence. */
 const LONGEST_NAME = 80;
 
-/** A sentence for each type. `{name}` is a name of the event; a part in brackets is left out where the event lacks its name. */
+/**
+ * A sentence for each type. `{name}` is a name of the event; a part in brackets is left out where
+ * the event lacks its name.
+ */
 const SENTENCES: Partial<Record<AuditType, string>> = {
   login_success: '{actor} logged in[ with the key “{key}”][, a {model}]',
   login_failed: 'A login[ of {subject}][ with the key “{key}”] was refused[: {reason}]',
@@ -83,13 +89,15 @@ const SENTENCES: Partial<Record<AuditType, string>> = {
   github_installation_changed: 'The GitHub installation of {owner} changed[: {github_action}]',
 };
 
-/** The sentences for what one person did to another, of types that are mostly about the own account. */
+/**
+ * The sentences for what one person did to another, of types that are mostly about the own account.
+ */
 const BY_ANOTHER: Partial<Record<AuditType, string>> = {
   session_ended: '{actor} ended a session of {subject}[ at {client}]',
   key_removed: '{actor} removed the key “{key}” of {subject}[, a {model}]',
 };
 
-/** The names that every event has, where its own are missing. */
+/** The names that every event has, if its own are missing. */
 const DEFAULTS: Readonly<Record<string, string>> = {
   actor: 'The service',
   subject: 'an unknown person',

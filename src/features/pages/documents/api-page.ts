@@ -73,7 +73,7 @@ export function groupsOf(document: OpenApiDocument): ListedGroup[] {
     .filter(({ operations }) => operations.length > 0);
 }
 
-/** Makes the page of a group; undefined where no group has the slug. */
+/** Makes the page of a group; undefined if no group has the slug. */
 export function groupPage(document: OpenApiDocument, slug: string): GroupPage | undefined {
   const tag = document.tags.find(({ name }) => slugOf(name) === slug);
   if (!tag) return undefined;

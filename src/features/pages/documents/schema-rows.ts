@@ -45,7 +45,10 @@ export function typeOf(schema: JsonSchema): string {
   return format === 'date-time' ? 'time' : type;
 }
 
-/** Returns the names of the components that a part of the document refers to, those of the components included. */
+/**
+ * Returns the names of the components that a part of the document refers to, those of the
+ * components included.
+ */
 export function componentsIn(
   part: unknown,
   components: Readonly<Record<string, JsonSchema>>,
@@ -63,7 +66,7 @@ function nameOf(reference: string): string {
   return reference.slice(reference.lastIndexOf('/') + 1);
 }
 
-/** The schema of the object in a value, where the value is one or a list of them. */
+/** The schema of the object in a value, if the value is one or a list of them. */
 function innerOf(schema: JsonSchema): JsonSchema | undefined {
   const { type, items, anyOf } = schema;
   if (type === 'object') return schema;

@@ -3,7 +3,10 @@ import { adminOf, adminRequired } from '#domain/directory/members.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import type { LiveSession, VerifiedSession } from '#domain/sessions/session.js';
 
-/** The rules that every page of the account and of the console shares: a visitor without a session is sent to the login. */
+/**
+ * The rules that every page of the account and of the console shares: a visitor without a session
+ * is sent to the login.
+ */
 export const PAGE_ROUTE = {
   tier: 'general',
   audience: 'ui',
@@ -12,9 +15,10 @@ export const PAGE_ROUTE = {
 } as const;
 
 /**
- * Admits a user who logged in with a security key. Any other visitor is redirected to the login, which leads back to the page.
+ * Admits a user who logged in with a security key. Any other visitor is redirected to the login,
+ * which leads back to the page.
  *
- * @returns the session, or undefined where the response is sent
+ * @returns the session, or undefined if the response is sent
  */
 export function admitUser(
   session: LiveSession | undefined,
@@ -26,9 +30,10 @@ export function admitUser(
 }
 
 /**
- * Admits an admin of an organization who logged in with a security key. A visitor who did not log in is redirected to the login.
+ * Admits an admin of an organization who logged in with a security key. A visitor who did not log
+ * in is redirected to the login.
  *
- * @returns the session and the admin, or undefined where the response is sent
+ * @returns the session and the admin, or undefined if the response is sent
  * @throws DomainError admin_required for a user who is no admin
  */
 export function admitAdmin(

@@ -1,7 +1,9 @@
 /** A point in time for a page: for `<time datetime>`, and as a text. */
 export interface Moment {
   readonly iso: string;
-  /** In UTC, since the server does not know the reader's time zone. The page's script converts it. */
+  /**
+   * In UTC, since the server does not know the reader's time zone. The page's script converts it.
+   */
   readonly text: string;
 }
 

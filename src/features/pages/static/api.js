@@ -1,6 +1,9 @@
 // Calls the service's JSON API and shows the outcome.
 
-/** An error response: a message for the user, a code for the page, and a reference for the help desk. */
+/**
+ * An error response: a message for the user, a code for the page, and a reference for the help
+ * desk.
+ */
 export class Refusal extends Error {
   constructor(message, { code, reference } = {}) {
     super(message);
@@ -10,10 +13,11 @@ export class Refusal extends Error {
 }
 
 /**
- * Sends JSON to a path of the service, with the session cookie. It states the session for which the page was made: the service
- * refuses the write of a page of an earlier session.
+ * Sends JSON to a path of the service, with the session cookie. It states the session for which the
+ * page was made: the service refuses the write of a page of an earlier session.
  *
- * @param options.ifMatch the entity tag of what the page shows, so that the write of an out-of-date page is refused
+ * @param options.ifMatch the entity tag of what the page shows, so that the write of an out-of-date
+ *   page is refused
  * @returns the JSON of the response
  * @throws Refusal with the detail of the problem document (RFC 9457), or when there is no response
  */
@@ -43,8 +47,8 @@ export async function sendJson(method, path, body, { ifMatch } = {}) {
 }
 
 /**
- * Runs an action when a form is submitted. Its buttons are disabled until the script has loaded and while the action runs. The
- * live region shows the outcome.
+ * Runs an action when a form is submitted. Its buttons are disabled until the script has loaded and
+ * while the action runs. The live region shows the outcome.
  *
  * @param options.status the live region
  * @param options.waiting the text until `run` is done
@@ -78,7 +82,10 @@ function messageOf(error, explain) {
   return error.reference ? `${error.message}\nReference: ${error.reference}` : error.message;
 }
 
-/** Adds a link to the login page, which leads back to this page. The session has ended, perhaps in another tab. */
+/**
+ * Adds a link to the login page, which leads back to this page. The session has ended, perhaps in
+ * another tab.
+ */
 function offerLogin(status) {
   const link = document.createElement('a');
   const back = location.pathname + location.search;

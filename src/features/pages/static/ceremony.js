@@ -3,7 +3,10 @@
 import { Refusal, say, sendJson } from './api.js';
 import { creationOptions, credentialJson, requestOptions } from './webauthn-json.js';
 
-/** Calls the security key. `navigator.credentials` is read at each call, since a script may replace it. */
+/**
+ * Calls the security key. `navigator.credentials` is read at each call, since a script may replace
+ * it.
+ */
 const ASK = {
   enroll: async (json) => navigator.credentials.create({ publicKey: creationOptions(json) }),
   login: async (json) => navigator.credentials.get({ publicKey: requestOptions(json) }),
@@ -44,7 +47,9 @@ const ORPHANS = new Set([
   'account_inactive',
 ]);
 
-/** Returns true where the browser has security keys; otherwise the live region says that it has none. */
+/**
+ * Returns true if the browser has security keys; otherwise the live region says that it has none.
+ */
 export function hasKeys(status) {
   if (navigator.credentials) return true;
   const message = 'This browser offers no security keys here. Use a current one, over HTTPS.';
@@ -63,7 +68,7 @@ export function explain(error) {
  * @param kind `enroll` or `login`
  * @param options.redirectTo the page after the ceremony
  * @param options.name the name of a new key
- * @param options.pass the re-enrollment pass, where the page asks for one
+ * @param options.pass the re-enrollment pass, if the page asks for one
  * @returns the response of the last step
  */
 export async function ceremony(kind, { redirectTo, name, pass } = {}) {
@@ -81,7 +86,8 @@ export async function ceremony(kind, { redirectTo, name, pass } = {}) {
 }
 
 /**
- * Registers a further key of the user. If the last touch of a key is too old, it first asks for a touch of a key that the user has.
+ * Registers a further key of the user. If the last touch of a key is too old, it first asks for a
+ * touch of a key that the user has.
  *
  * @param status the live region of the page
  * @param options.name the name of the new key
@@ -111,14 +117,20 @@ async function completeKey(made, publicKey, send) {
   }
 }
 
-/** Reports that the browser made no credential. @throws Refusal with the reference of the report, if there is one */
+/**
+ * Reports that the browser made no credential. @throws Refusal with the reference of the report, if
+ * there is one
+ */
 async function giveUp(path, state, error) {
   const report = sendJson('POST', `${path}/failed`, { state, error: error.name });
   const { reference } = await report.catch(() => ({}));
   throw new Refusal(error instanceof Refusal ? error.message : explain(error), { reference });
 }
 
-/** Signals to the browser that a credential is unknown, so that it can remove it (WebAuthn Level 3 §5.1.10.2). */
+/**
+ * Signals to the browser that a credential is unknown, so that it can remove it (WebAuthn Level 3
+ * §5.1.10.2).
+ */
 async function forget(rpId, credentialId) {
   try {
     await globalThis.PublicKeyCredential?.signalUnknownCredential?.({ rpId, credentialId });
@@ -128,8 +140,8 @@ async function forget(rpId, credentialId) {
 }
 
 /**
- * Sends a request that needs a recent touch of the security key. If the last touch is too old, it asks for one touch and repeats
- * the request.
+ * Sends a request that needs a recent touch of the security key. If the last touch is too old, it
+ * asks for one touch and repeats the request.
  *
  * @param status the live region of the page
  * @param send sends the request by `sendJson`

@@ -1,4 +1,5 @@
-// The consent page: it sends the decision and then navigates by script, since the CSP forbids a form to redirect to a client.
+// The consent page: it sends the decision and then navigates by script, since the CSP forbids a
+// form to redirect to a client.
 
 import { onSubmit, sendJson } from './api.js';
 

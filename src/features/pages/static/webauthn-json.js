@@ -1,4 +1,5 @@
-// WebAuthn's JSON forms (Level 3 §5.1.8 to §5.1.10): by the browser if it supports them, otherwise in this file.
+// WebAuthn's JSON forms (Level 3 §5.1.8 to §5.1.10): by the browser if it supports them, otherwise
+// in this file.
 
 /** Converts the JSON options for `navigator.credentials.create()`. */
 export function creationOptions(json) {

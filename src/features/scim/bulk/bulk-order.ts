@@ -3,14 +3,17 @@ import type { BulkOperation } from './bulk-request.js';
 /** The bulkIds that each operation of a bulk request refers to. */
 export type References = ReadonlyMap<BulkOperation, readonly string[]>;
 
-/** The bulkId of the resource that an operation creates; undefined for an operation that creates none. */
+/**
+ * The bulkId of the resource that an operation creates; undefined for an operation that creates
+ * none.
+ */
 export function madeAs({ method, bulkId }: BulkOperation): string | undefined {
   return method === 'POST' ? bulkId : undefined;
 }
 
 /**
- * Finds the POST operations without a bulkId, or with the bulkId of an earlier POST. RFC 7644 §3.7 requires one for
- * each POST.
+ * Finds the POST operations without a bulkId, or with the bulkId of an earlier POST. RFC 7644 §3.7
+ * requires one for each POST.
  */
 export function withoutOwnId(operations: readonly BulkOperation[]): ReadonlySet<BulkOperation> {
   const known = new Set<string>();
@@ -24,13 +27,15 @@ export function withoutOwnId(operations: readonly BulkOperation[]): ReadonlySet<
   return refused;
 }
 
-/** Tells whether an operation creates a user. Only users can be promised an id before they exist. */
+/**
+ * Tells whether an operation creates a user. Only users can be promised an id before they exist.
+ */
 const makesUser = (operation: BulkOperation): boolean =>
   madeAs(operation) !== undefined && /^\/users$/i.test(operation.path);
 
 /**
- * Finds an operation that waits for itself, directly or through others, and may run first (RFC 7644 §3.7.1). Such a
- * circle consists of users and their managers.
+ * Finds an operation that waits for itself, directly or through others, and may run first (RFC 7644
+ * §3.7.1). Such a circle consists of users and their managers.
  */
 export function firstOfCircle(
   waiting: readonly BulkOperation[],
@@ -46,8 +51,8 @@ export function firstOfCircle(
 }
 
 /**
- * Finds the operations on circles by Tarjan's strongly connected components. It reads each reference once: a client may
- * send very many, and the event loop waits meanwhile.
+ * Finds the operations on circles by Tarjan's strongly connected components. It reads each
+ * reference once: a client may send very many, and the event loop waits meanwhile.
  */
 function inCircles(
   makers: ReadonlyMap<string | undefined, BulkOperation>,

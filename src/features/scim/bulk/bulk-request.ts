@@ -64,7 +64,10 @@ function readOperation(raw: unknown): BulkOperation {
   };
 }
 
-/** Unwraps the data of an operation. The examples of RFC 7644 §3.7.3 put a resource, or PATCH operations, into a list. */
+/**
+ * Unwraps the data of an operation. The examples of RFC 7644 §3.7.3 put a resource, or PATCH
+ * operations, into a list.
+ */
 function dataOf(method: string, data: unknown): unknown {
   if (!Array.isArray(data)) return data;
   const isPatch = data.every(
@@ -77,7 +80,8 @@ function dataOf(method: string, data: unknown): unknown {
 /**
  * The version that an operation requires; undefined for any version.
  *
- * @throws DomainError invalid_value for a version that is not a string, because a condition is never ignored
+ * @throws DomainError invalid_value for a version that is not a string, because a condition is
+ *   never ignored
  */
 export function versionOf({ version }: BulkOperation): string | undefined {
   if (version === undefined || version === null) return undefined;
@@ -117,7 +121,10 @@ export function resolved(
   );
 }
 
-/** Replaces references without a resource by a value that no reference can have, so that what they stand in is not applied. */
+/**
+ * Replaces references without a resource by a value that no reference can have, so that what they
+ * stand in is not applied.
+ */
 export function withoutUnresolved(
   operation: BulkOperation,
   ids: ReadonlyMap<string, string>,
@@ -136,7 +143,10 @@ function withReferences(operation: BulkOperation, replace: Replace): BulkOperati
   return { ...operation, path: parts.join('/'), data: inAttributes(data, replace) };
 }
 
-/** Replaces references in members and managers, of a resource or of PATCH operations. Other attributes stay unchanged. */
+/**
+ * Replaces references in members and managers, of a resource or of PATCH operations. Other
+ * attributes stay unchanged.
+ */
 function inAttributes(data: unknown, replace: Replace): unknown {
   return mapped(data, (name, value) => {
     if (isReference(name)) return inReference(value, replace);

@@ -27,11 +27,13 @@ import {
 } from './bulk-request.js';
 
 /**
- * Runs the operations of a bulk request one after the other, each as a request of its own: an operation stays done where a later
- * one fails. An operation that refers to a later one waits for it. Of users who are each other's managers, the first is created
- * with the id that the next will get (RFC 7644 §3.7.1).
+ * Runs the operations of a bulk request one after the other, each as a request of its own: an
+ * operation stays done if a later one fails. An operation that refers to a later one waits for it.
+ * Of users who are each other's managers, the first is created with the id that the next will get
+ * (RFC 7644 §3.7.1).
  *
- * @returns the outcomes in the order of the request, without the operations that failOnErrors skipped
+ * @returns the outcomes in the order of the request, without the operations that failOnErrors
+ *   skipped
  */
 export async function runBulk(
   resources: ScimResources,
@@ -59,7 +61,10 @@ class BulkRun {
   #errors = 0;
   /** The ids of created resources, by bulkId. */
   readonly #ids = new Map<string, string>();
-  /** The ids that users will get who are created after other operations that refer to them, by bulkId. */
+  /**
+   * The ids that users will get who are created after other operations that refer to them, by
+   * bulkId.
+   */
   readonly #promised = new Map<string, string>();
   /** The ids of users who were created before the users that they refer to. */
   readonly #early = new Map<BulkOperation, string>();
@@ -141,8 +146,8 @@ class BulkRun {
   }
 
   /**
-   * Runs a PATCH or PUT whose references have no resource, without them: it may end access (E35). Any other operation with such
-   * references is refused.
+   * Runs a PATCH or PUT whose references have no resource, without them: it may end access (E35).
+   * Any other operation with such references is refused.
    */
   async #unresolved(operation: BulkOperation): Promise<BulkOutcome> {
     const { method, path } = operation;
@@ -178,7 +183,10 @@ class BulkRun {
     if (refusal) this.refusals.push(refusal);
   }
 
-  /** Completes a user who was created before the manager; removes the reference where no manager was created. */
+  /**
+   * Completes a user who was created before the manager; removes the reference if no manager was
+   * created.
+   */
   async #complete(operation: BulkOperation, id: string): Promise<void> {
     const outcome = this.#outcomes.get(operation);
     if (!outcome) return;
@@ -195,7 +203,10 @@ class BulkRun {
     }
   }
 
-  /** Runs an operation as a request of its own. @returns the resource after it; undefined for a removed resource */
+  /**
+   * Runs an operation as a request of its own. @returns the resource after it; undefined for a
+   * removed resource
+   */
   async #runOne(
     resource: BulkTarget,
     id: string | undefined,
@@ -211,7 +222,10 @@ class BulkRun {
     return undefined;
   }
 
-  /** @throws DomainError invalid_request for a path that is not of SCIM, or a method that the path does not take */
+  /**
+   * @throws DomainError invalid_request for a path that is not of SCIM, or a method that the path
+   * does not take
+   */
   #targetOf({ method, path }: BulkOperation): { resource: BulkTarget; id: string | undefined } {
     const [, name, id] = TARGET.exec(path) ?? [];
     const takesId = ['PUT', 'PATCH', 'DELETE'].includes(method);

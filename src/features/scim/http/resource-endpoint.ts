@@ -105,7 +105,10 @@ export function replaceResource<Stored extends Tagged>(
   );
 }
 
-/** Changes a resource and sends it; 204 for a large group, unless the client asks for attributes (RFC 7644 §3.5.2). */
+/**
+ * Changes a resource and sends it; 204 for a large group, unless the client asks for attributes
+ * (RFC 7644 §3.5.2).
+ */
 export async function patchResource<Stored extends Tagged>(
   resource: ScimResource<Stored>,
   { caller, id, query, body, ifMatch }: ScimCall,
@@ -119,7 +122,10 @@ export async function patchResource<Stored extends Tagged>(
   } else await send(resource, caller, 200, stored, projection, response);
 }
 
-/** Sends the resource that an act returns. The projection is read first: a faulty one must change nothing. */
+/**
+ * Sends the resource that an act returns. The projection is read first: a faulty one must change
+ * nothing.
+ */
 async function sendStored<Stored extends Tagged>(
   resource: ScimResource<Stored>,
   { caller, query }: ScimCall,

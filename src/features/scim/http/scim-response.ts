@@ -19,8 +19,9 @@ export function sendJson(response: Response, status: number, json: string): void
 }
 
 /**
- * Sends a document piece by piece. The next piece is produced when the client has read the pieces before it: a slow client holds no
- * database connection, and the deadline of the request ends the response.
+ * Sends a document piece by piece. The next piece is produced when the client has read the pieces
+ * before it: a slow client holds no database connection, and the deadline of the request ends the
+ * response.
  */
 export async function streamJson(
   response: Response,
@@ -42,8 +43,8 @@ export async function streamJson(
 }
 
 /**
- * Sets the version of a resource as `ETag`. Sends 304 where a GET or HEAD names the version in `If-None-Match` (RFC 9110 §9.3.2,
- * §13.1.2).
+ * Sets the version of a resource as `ETag`. Sends 304 if a GET or HEAD names the version in
+ * `If-None-Match` (RFC 9110 §9.3.2, §13.1.2).
  *
  * @returns true when 304 was sent
  */
@@ -75,7 +76,9 @@ function begin(response: Response, status: number): void {
   response.setHeader('Content-Type', mediaType(response.req));
 }
 
-/** Writes a piece and waits until the client has read it. @returns false when the client has gone */
+/**
+ * Writes a piece and waits until the client has read it. @returns false when the client has gone
+ */
 async function isRead(response: Response, text: string): Promise<boolean> {
   if (!response.closed && !response.write(text)) await drained(response);
   return !response.closed;
@@ -92,7 +95,10 @@ function drained(response: Response): Promise<void> {
   });
 }
 
-/** `application/scim+json`, unless the client accepts plain JSON only (RFC 7644 §3.1). Neither has a charset. */
+/**
+ * `application/scim+json`, unless the client accepts plain JSON only (RFC 7644 §3.1). Neither has a
+ * charset.
+ */
 function mediaType(request: Request): string {
   const accept = request.headers.accept ?? '*/*';
   const isPlain =

@@ -43,7 +43,8 @@ export class ScimSearchController {
   /**
    * Searches users and then groups, in pages by index.
    *
-   * @throws DomainError invalid_filter for attributes that neither type has, invalid_value, invalid_cursor
+   * @throws DomainError invalid_filter for attributes that neither type has, invalid_value,
+   *   invalid_cursor
    */
   async #search(caller: ScimActor, fields: QueryFields, response: Response): Promise<void> {
     const ofUsers = readQuery(fields, USER_SCHEMA, [GROUP_SCHEMA]);

@@ -19,7 +19,10 @@ const TYPES = {
 
 type Direction = 'written' | 'shown';
 
-/** Converts the attributes of a resource, so that the document follows the definitions that the reader follows. */
+/**
+ * Converts the attributes of a resource, so that the document follows the definitions that the
+ * reader follows.
+ */
 function shapeOf(attributes: readonly Attribute[], direction: Direction): z.ZodRawShape {
   const hidden = direction === 'written' ? 'readOnly' : 'writeOnly';
   const rows = attributes
@@ -140,7 +143,10 @@ const listOf = (resource: z.ZodType) =>
     Resources: z.array(resource),
   });
 
-/** Returns the two media types of a response (RFC 7644 §8.1): plain JSON where the client accepts it alone. */
+/**
+ * Returns the two media types of a response (RFC 7644 §8.1): plain JSON if the client accepts it
+ * alone.
+ */
 const inBothTypes = (body: z.ZodType) => ({
   'application/scim+json': body,
   'application/json': body,

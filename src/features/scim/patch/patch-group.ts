@@ -22,8 +22,8 @@ export interface GroupPatch {
 }
 
 /**
- * Translates operations into changes of a group, without loading the group. An operation that cannot be applied fails all, unless
- * another one removes members: then it is left out.
+ * Translates operations into changes of a group, without loading the group. An operation that
+ * cannot be applied fails all, unless another one removes members: then it is left out.
  *
  * @param taken the error of an earlier attempt, for a `displayName` that another group has
  * @throws DomainError as {@link patchUser}
@@ -103,7 +103,10 @@ function removal(filter: Filter): MembershipChange {
   return { kind: 'remove', ids: [...new Set(ids)] };
 }
 
-/** The ids in a condition: `value eq "id"`, optionally with `type eq "User"`, which is true of every member. */
+/**
+ * The ids in a condition: `value eq "id"`, optionally with `type eq "User"`, which is true of every
+ * member.
+ */
 function idsIn(filter: Filter): string[] {
   const conditions = filter.kind === 'and' ? filter.operands : [filter];
   const values = conditions.filter((condition) => isEqual(condition, 'value'));

@@ -21,7 +21,8 @@ const MAX_OPERATIONS = 1000;
 const PATCH_OP = 'urn:ietf:params:scim:api:messages:2.0:patchop';
 
 /**
- * Reads the body of a PATCH. Keys and `op` may have any case, and `schemas` may be absent. A malformed operation has a fault.
+ * Reads the body of a PATCH. Keys and `op` may have any case, and `schemas` may be absent. A
+ * malformed operation has a fault.
  * @throws DomainError `invalid_request` for a body that is not a PATCH or has a key twice
  */
 export function readOperations(body: unknown): PatchOperation[] {
@@ -41,7 +42,10 @@ export function readOperations(body: unknown): PatchOperation[] {
   });
 }
 
-/** Tells whether an operation sets `active`, or removes members, by its path. Such an operation is never one too many. */
+/**
+ * Tells whether an operation sets `active`, or removes members, by its path. Such an operation is
+ * never one too many.
+ */
 function endsAccess({ op, path = '' }: PatchOperation): boolean {
   const name = asciiLowerCase(path);
   return name === 'active' || (op === 'remove' && name.startsWith('members'));
@@ -51,7 +55,7 @@ function tooMany(): DomainError {
   return new DomainError('too_many', `There must be at most ${MAX_OPERATIONS} operations.`);
 }
 
-/** @throws DomainError `invalid_request` where the schemas name another message (RFC 7644 §3.5.2) */
+/** @throws DomainError `invalid_request` if the schemas name another message (RFC 7644 §3.5.2) */
 function checkSchemas(schemas: unknown): void {
   if (schemas === undefined || schemas === null) return;
   const named: unknown[] = [schemas].flat();
@@ -70,7 +74,8 @@ function readOperation(raw: unknown): PatchOperation {
 }
 
 /**
- * @throws DomainError `invalid_request` for an unknown `op`, `invalid_path` for a path that is not a string, `invalid_value` for an
+ * @throws DomainError `invalid_request` for an unknown `op`, `invalid_path` for a path that is not
+ *   a string, `invalid_value` for an
  * `add` without a value
  */
 function wellFormed(raw: unknown): PatchOperation {
@@ -103,7 +108,10 @@ export interface AttributeChange {
   readonly value: unknown;
 }
 
-/** A resource type with its critical attribute, and the receiver of the parts that are not understood. */
+/**
+ * A resource type with its critical attribute, and the receiver of the parts that are not
+ * understood.
+ */
 export interface Reading {
   readonly resource: ResourceSchema;
   readonly critical: CriticalAttribute;
@@ -111,8 +119,8 @@ export interface Reading {
 }
 
 /**
- * Splits an operation into changes of single attributes. Unknown and read-only attributes within an object are ignored, unless
- * they refer to the critical attribute.
+ * Splits an operation into changes of single attributes. Unknown and read-only attributes within an
+ * object are ignored, unless they refer to the critical attribute.
  */
 export function changesOf(operation: PatchOperation, reading: Reading): AttributeChange[] {
   const { path, fault } = operation;
@@ -163,7 +171,10 @@ function changesAt(name: string, operation: PatchOperation, reading: Reading): A
   return [];
 }
 
-/** Refuses an object with two values for one attribute, because the intended one is unknown. Neither is applied. */
+/**
+ * Refuses an object with two values for one attribute, because the intended one is unknown. Neither
+ * is applied.
+ */
 function once(changes: AttributeChange[], { refuse }: Reading): AttributeChange[] {
   const seen = new Set<string>();
   const twice = new Set<string>();
@@ -202,7 +213,8 @@ function changesIn(operation: PatchOperation, reading: Reading, prefix: string):
 }
 
 /**
- * The changes of an object of attributes: the `value` of an operation without a path, or the values under a URN.
+ * The changes of an object of attributes: the `value` of an operation without a path, or the values
+ * under a URN.
  * @throws DomainError `no_target`, `invalid_value` for a value that is no object
  */
 function attributesIn(
@@ -239,7 +251,8 @@ function pathOfKey(key: string, resource: ResourceSchema): PatchPath {
 }
 
 /**
- * Refuses a reference to the critical attribute that is not understood, and a name that may mean it.
+ * Refuses a reference to the critical attribute that is not understood, and a name that may mean
+ * it.
  * @param isAimed true for the path of an operation, false for a key of its value
  */
 function isUnclear(

@@ -31,11 +31,12 @@ const INDISPENSABLE: ReadonlySet<string> = new Set(['userName', 'active']);
 const MOST_WORK = 20_000;
 
 /**
- * Applies operations to a user in their order. `current` is not modified. An operation that cannot be applied fails all, unless
- * the last understood `active` is false: then it is left out.
+ * Applies operations to a user in their order. `current` is not modified. An operation that cannot
+ * be applied fails all, unless the last understood `active` is false: then it is left out.
  *
  * @param taken the error of an earlier attempt, for a `userName` that another user has
- * @throws DomainError `mutability` for operations on read-only attributes alone, `no_target`, `invalid_path`, `invalid_filter`,
+ * @throws DomainError `mutability` for operations on read-only attributes alone, `no_target`,
+ *   `invalid_path`, `invalid_filter`,
  * `invalid_value`, `too_many` for too many element comparisons
  */
 export function patchUser(
@@ -96,8 +97,8 @@ function tooMuchWork(): DomainError {
 }
 
 /**
- * Counts the element comparisons of a change: a request of 64 KiB may have a thousand operations on a hundred elements
- * each.
+ * Counts the element comparisons of a change: a request of 64 KiB may have a thousand operations on
+ * a hundred elements each.
  */
 function workOf({ path: { target, filter }, value }: AttributeChange, draft: Draft): number {
   const elements = elementsIn(draft, rootPath(target)).length;
@@ -131,8 +132,8 @@ function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: Attri
 }
 
 /**
- * Changes a complex attribute. Sub-attributes without a new value stay (RFC 7644 §3.5.2.3), except those of a
- * reference, which describe the former target.
+ * Changes a complex attribute. Sub-attributes without a new value stay (RFC 7644 §3.5.2.3), except
+ * those of a reference, which describe the former target.
  */
 function applyToComplex(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
   const path = rootPath(target);
@@ -168,7 +169,8 @@ function applyToElements(draft: Draft, change: AttributeChange): void {
   const { target } = change.path;
   const path = rootPath(target);
   const elements = changedElements(elementsIn(draft, path), change);
-  checkSize(target.attribute, elements); // after each operation, because the next one reads all elements
+  // after each operation, because the next one reads all elements
+  checkSize(target.attribute, elements);
   if (elements.length === 0) draft.delete(path);
   else draft.set(path, elements);
 }
@@ -215,7 +217,8 @@ function changedList(
   const given = readElements(target.attribute, value);
   if (op === 'replace') return given;
   if (op === 'add') return added(before, given, target);
-  // Without a value, `remove` removes all elements (RFC 7644 §3.5.2.2); with a list, as Entra sends it, the listed elements.
+  // Without a value, `remove` removes all elements (RFC 7644 §3.5.2.2); with a list, as Entra sends
+  // it, the listed elements.
   if (value === undefined || value === null) return [];
   return before.filter((element) => !given.some((each) => includes(element, each)));
 }
@@ -244,9 +247,10 @@ function includes(element: ComplexValue, part: ComplexValue): boolean {
 }
 
 /**
- * The new element where the brackets match none, derived from the filter. Microsoft Entra replaces a part of a value
- * that does not exist yet, such as `phoneNumbers[type eq "work"].value`. A `replace` of a whole element needs a match
- * (RFC 7644 §3.5.2.3); without brackets it adds an element.
+ * The new element if the brackets match none, derived from the filter. Microsoft Entra replaces a
+ * part of a value that does not exist yet, such as `phoneNumbers[type eq "work"].value`. A
+ * `replace` of a whole element needs a match (RFC 7644 §3.5.2.3); without brackets it adds an
+ * element.
  */
 function newElement({ op, path: { filter, target } }: AttributeChange): ComplexValue | undefined {
   if (!filter) return undefined;

@@ -39,9 +39,9 @@ export function nextUser(user: UserAttributes): NextUser {
 }
 
 /**
- * Derives the state of a user after a write. The address to sign in with changes only by a write that names the new
- * address, or that changes which address comes first: an address does not move to a user because another user gave it
- * up.
+ * Derives the state of a user after a write. The address to sign in with changes only by a write
+ * that names the new address, or that changes which address comes first: an address does not move
+ * to a user because another user gave it up.
  *
  */
 export function stateAfter(

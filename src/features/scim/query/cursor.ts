@@ -3,7 +3,7 @@ import { isStorable } from '../schema/literal.js';
 
 /** The end of a page: its last resource. */
 export interface Position {
-  /** The value of the sort attribute, as text; null where the resource has no value. */
+  /** The value of the sort attribute, as text; null if the resource has no value. */
   readonly sort_value: string | null;
   readonly id: string;
 }
@@ -20,8 +20,8 @@ const VALUE = '=';
  *
  *     cursor = base64url( search (12 bytes) · id (16 bytes) · [ '=' · value ] in UTF-16 )
  *
- * A cursor has to fit into the request line. A sort value has at most 512 units of UTF-16, so that a cursor has at most
- * 1406 characters.
+ * A cursor has to fit into the request line. A sort value has at most 512 units of UTF-16, so that
+ * a cursor has at most 1406 characters.
  *
  * @param search the fingerprint of the search, {@link SEARCH_LENGTH} bytes
  */
@@ -34,7 +34,10 @@ export function writeCursor({ sort_value: value, id }: Position, search: Buffer)
   return Buffer.concat(bytes).toString('base64url');
 }
 
-/** Reads a cursor. @throws DomainError invalid_cursor for a text that is not a cursor of the search (RFC 9865 §2.1) */
+/**
+ * Reads a cursor. @throws DomainError invalid_cursor for a text that is not a cursor of the search
+ * (RFC 9865 §2.1)
+ */
 export function readCursor(cursor: string, search: Buffer): Position {
   const bytes = Buffer.from(cursor, 'base64url');
   const id = bytes.subarray(SEARCH_LENGTH, SEARCH_LENGTH + ID_LENGTH);

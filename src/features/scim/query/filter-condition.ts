@@ -14,12 +14,13 @@ export interface Condition {
 }
 
 /**
- * Writes a filter as an SQL condition. No text of a client becomes SQL: names come from the schema table, and values
- * are bound.
+ * Writes a filter as an SQL condition. No text of a client becomes SQL: names come from the schema
+ * table, and values are bound.
  *
- * The condition is true where the filter matches, and otherwise false or NULL, which `WHERE`, `AND` and `OR` treat
- * alike. A negation uses `IS NOT TRUE`: an absent attribute equals nothing, and `not` of an absent attribute is true.
- * Other conditions stay without it, because an index serves `lower(user_name COLLATE "C") = $1` but not `(…) IS TRUE`.
+ * The condition is true where the filter matches, and otherwise false or NULL, which `WHERE`, `AND`
+ * and `OR` treat alike. A negation uses `IS NOT TRUE`: an absent attribute equals nothing, and
+ * `not` of an absent attribute is true. Other conditions stay without it, because an index serves
+ * `lower(user_name COLLATE "C") = $1` but not `(…) IS TRUE`.
  *
  * @param first the number of the first placeholder
  * @throws DomainError `invalid_filter` for an attribute that has no place in the database
@@ -29,15 +30,17 @@ export function conditionOf(filter: Filter, fields: FilterFields, first = 1): Co
   return { text: writer.condition(merged(filter), writer.resource), values: writer.values };
 }
 
-/** The places of attributes at one level: in the resource, in a JSON element, or in a related row. */
+/**
+ * The places of attributes at one level: in the resource, in a JSON element, or in a related row.
+ */
 interface Level {
   /** The column of an attribute; undefined for an attribute in JSON. */
   column(target: AttributeReference): Field | undefined;
-  /** The JSON object that contains an attribute; undefined where there is none. */
+  /** The JSON object that contains an attribute; undefined if there is none. */
   holder(target: AttributeReference): string | undefined;
 }
 
-/** An expression with one value, NULL where the value is absent. */
+/** An expression with one value, NULL if the value is absent. */
 interface Leaf {
   readonly kind: 'text' | 'boolean' | 'timestamp' | 'uuid';
   readonly expression: string;
@@ -88,7 +91,10 @@ class ConditionWriter {
     return `(${operands.join(joint)})`;
   }
 
-  /** Groups the operands that test the same text in JSON; a group takes the place of its first operand. */
+  /**
+   * Groups the operands that test the same text in JSON; a group takes the place of its first
+   * operand.
+   */
   #byText(operands: readonly Filter[], level: Level): (Filter | Compare[])[] {
     const texts = new Map<string, Compare[]>();
     const all: (Filter | Compare[])[] = [];
@@ -171,28 +177,31 @@ class ConditionWriter {
   }
 
   /**
-   * Binds the value as a uuid so that an index serves the comparison. A value that is not spelled like an id matches
-   * nothing.
+   * Binds the value as a uuid so that an index serves the comparison. A value that is not spelled
+   * like an id matches nothing.
    */
   #equalsUuid(expression: string, value: string): string {
     return UUID.test(value) ? `(${expression} = ${this.#bind(value)}::uuid)` : 'false';
   }
 
   /**
-   * Folds case in ASCII only, as e-mail addresses do (`domain/organizations/email-address.ts`), and orders by code
-   * point: the result does not depend on the locale of the server.
+   * Folds case in ASCII only, as e-mail addresses do (`domain/organizations/email-address.ts`), and
+   * orders by code point: the result does not depend on the locale of the server.
    */
   #compareText(raw: string, caseExact: boolean, operator: Operator, value: string): string {
     return this.#testText(folded(raw, caseExact), caseExact, operator, value);
   }
 
-  /** @param side the tested expression, folded where the attribute compares without case */
+  /** @param side the tested expression, folded if the attribute compares without case */
   #testText(side: string, caseExact: boolean, operator: Operator, value: string): string {
     const bound = `${this.#bind(caseExact ? value : asciiLowerCase(value))}::text`;
     return TEXT_TESTS[operator](side, bound);
   }
 
-  /** Compares `schemas`, which is derived: the core schema, and each extension of which the resource has attributes. */
+  /**
+   * Compares `schemas`, which is derived: the core schema, and each extension of which the resource
+   * has attributes.
+   */
   #compareSchemas(operator: Operator, value: string): string {
     const { core, extensions } = this.#fields.resource;
     const used = extensions.map(({ id }) => {
@@ -223,7 +232,10 @@ class ConditionWriter {
     return `EXISTS (SELECT FROM ${rows} WHERE ${where(element)})`;
   }
 
-  /** Adds conditions that an index serves, so that the database looks into the JSON of a few rows only. */
+  /**
+   * Adds conditions that an index serves, so that the database looks into the JSON of a few rows
+   * only.
+   */
   #narrowed(where: Filter): string[] {
     if (where.kind === 'and') return where.operands.flatMap((operand) => this.#narrowed(operand));
     if (where.kind !== 'compare' || where.operator !== 'eq') return [];

@@ -112,7 +112,10 @@ function withSubs(target: AttributeReference): AttributeReference[] {
   return [target, ...subs.map((sub) => ({ ...target, sub, path: `${target.path}.${sub.name}` }))];
 }
 
-/** The paths in a parameter, with the URN of an extension for all its attributes; undefined for an empty parameter. */
+/**
+ * The paths in a parameter, with the URN of an extension for all its attributes; undefined for an
+ * empty parameter.
+ */
 function pathsIn(
   text: string | undefined,
   resource: ResourceSchema,
@@ -124,7 +127,10 @@ function pathsIn(
   return new Set(text.split(',').flatMap((name) => pathsOf(withoutBrackets(name), resource)));
 }
 
-/** Removes a filter in brackets: Microsoft's tests request `emails[type eq "work"]`, and a list is only shown whole. */
+/**
+ * Removes a filter in brackets: Microsoft's tests request `emails[type eq "work"]`, and a list is
+ * only shown whole.
+ */
 function withoutBrackets(name: string): string {
   const [path = ''] = name.split('[', 1);
   return path.trim();

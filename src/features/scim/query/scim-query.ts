@@ -10,7 +10,10 @@ import { findAttribute, type ResourceSchema } from '../schema/schemas.js';
 const USUAL_COUNT = 100;
 export const MOST_RESULTS = 1000;
 
-/** The parameters of a query or a search request as the client sent them (RFC 7644 §3.4.2, §3.4.3; RFC 9865 §2). */
+/**
+ * The parameters of a query or a search request as the client sent them (RFC 7644 §3.4.2, §3.4.3;
+ * RFC 9865 §2).
+ */
 export type QueryFields = Readonly<Record<string, unknown>>;
 
 /** A parsed query. */
@@ -24,7 +27,8 @@ export interface ScimQuery {
 /**
  * Reads a query. The names of parameters may have any case.
  *
- * @param others the schemas searched together with this one. Their attributes have no value here (RFC 7644 §3.4.2.1).
+ * @param others the schemas searched together with this one. Their attributes have no value here
+ *   (RFC 7644 §3.4.2.1).
  * @throws DomainError invalid_request, invalid_filter, invalid_value, invalid_path
  */
 export function readQuery(

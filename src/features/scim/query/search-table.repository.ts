@@ -45,8 +45,8 @@ export interface SearchedTable<Row, Resource> {
   /** The paths of attributes with an index and few resources per value. */
   readonly keys: ReadonlySet<string>;
   /**
-   * The statement that reads the resources of `listed (id, sort_value, place)` in the order of their places. `$1` is
-   * the organization.
+   * The statement that reads the resources of `listed (id, sort_value, place)` in the order of
+   * their places. `$1` is the organization.
    */
   readonly show: string;
   /** The same columns, read from the table directly. */
@@ -61,12 +61,13 @@ interface Within {
 }
 
 /**
- * Searches a table within one organization. A page costs one statement, and a second one to count where the page does
- * not show the total. The order is stable: resources with equal sort values follow the order of their ids.
+ * Searches a table within one organization. A page costs one statement, and a second one to count
+ * if the page does not show the total. The order is stable: resources with equal sort values follow
+ * the order of their ids.
  *
- * The plan never depends on the planner's statistics. A search by a unique key has neither order nor limit. A search by
- * another indexed key materializes its matches before the sort. A plain list names its organization as a range, which
- * only one index can serve in order.
+ * The plan never depends on the planner's statistics. A search by a unique key has neither order
+ * nor limit. A search by another indexed key materializes its matches before the sort. A plain list
+ * names its organization as a range, which only one index can serve in order.
  *
  * @throws DomainError invalid_filter; invalid_cursor for a cursor of another search or organization
  */
@@ -129,7 +130,8 @@ async function findOne<Row extends Position, Resource>(
   within: Within,
 ): Promise<ScimPage<Resource>> {
   const { page } = search;
-  if (search.sort) sortExpression(search.sort.target, table.fields); // throws for an attribute without an order
+  // throws for an attribute without an order
+  if (search.sort) sortExpression(search.sort.target, table.fields);
   const after =
     page.kind === 'cursor' && page.cursor !== ''
       ? readCursor(page.cursor, fingerprintOf(orgId, search, table.fields))
@@ -174,7 +176,8 @@ function findPage<Row extends Position>(
       ? `(org_id, id) > ($1, ${bind(position.id)}::uuid)`
       : afterPosition(position, { sort, descending, bind });
   }
-  // Matches of an indexed key are materialized before the sort: the planner might otherwise scan in sort order.
+  // Matches of an indexed key are materialized before the sort: the planner might otherwise scan in
+  // sort order.
   const isFoundFirst =
     filter !== undefined && keyOf(filter, (path) => table.keys.has(path)) !== undefined;
   return composedSql<Row>(
@@ -192,7 +195,7 @@ function findPage<Row extends Position>(
   );
 }
 
-/** The total number of matches, where the page shows it. */
+/** The total number of matches, if the page shows it. */
 function totalAtEnd({ page, count }: ScimSearch, found: number): number | undefined {
   if (count === 0) return undefined;
   const before = page.kind === 'index' ? page.startIndex - 1 : 0;
@@ -213,8 +216,8 @@ interface Order {
 }
 
 /**
- * Writes the condition for resources after a position. Deleted and added resources make no other resource be skipped or
- * repeated.
+ * Writes the condition for resources after a position. Deleted and added resources make no other
+ * resource be skipped or repeated.
  */
 function afterPosition(position: Position, { sort, descending, bind }: Order): string {
   const later = `id > ${bind(position.id)}::uuid`;
@@ -235,7 +238,10 @@ function afterPosition(position: Position, { sort, descending, bind }: Order): s
     : `(sort_value > ${value} OR (sort_value = ${value} AND ${later}) OR sort_value IS NULL)`;
 }
 
-/** Identifies a search by organization, resource type, filter and order, so that a cursor serves no other search. */
+/**
+ * Identifies a search by organization, resource type, filter and order, so that a cursor serves no
+ * other search.
+ */
 function fingerprintOf(
   orgId: string,
   { filter, sort }: ScimSearch,

@@ -4,8 +4,9 @@ import type { FilterFields } from './filter-fields.js';
 import type { AttributeReference } from '../schema/schemas.js';
 
 /**
- * The number of characters that count in an attribute without a column: a cursor contains them and has to fit into the
- * request line. Attributes with a column have at most 512 units of UTF-16 and count whole, as in their index.
+ * The number of characters that count in an attribute without a column: a cursor contains them and
+ * has to fit into the request line. Attributes with a column have at most 512 units of UTF-16 and
+ * count whole, as in their index.
  */
 const MOST_CHARACTERS = 256;
 
@@ -16,9 +17,9 @@ export interface Sort {
 }
 
 /**
- * Writes the sort expression (RFC 7644 §3.4.2.3): a text that compares by code point, in ASCII lower case where the
- * attribute compares without case. A multi-valued attribute sorts by its primary or else first value, and a long text
- * by its beginning.
+ * Writes the sort expression (RFC 7644 §3.4.2.3): a text that compares by code point, in ASCII
+ * lower case if the attribute compares without case. A multi-valued attribute sorts by its primary
+ * or else first value, and a long text by its beginning.
  *
  * @throws DomainError invalid_value for an attribute that has no order
  */
@@ -57,7 +58,10 @@ export function sortExpression(target: AttributeReference, fields: FilterFields)
   };
 }
 
-/** Tells whether the database has values of an attribute: read-only attributes are derived, and passwords are dropped. */
+/**
+ * Tells whether the database has values of an attribute: read-only attributes are derived, and
+ * passwords are dropped.
+ */
 function isKept({ mutability }: Attribute): boolean {
   return mutability === 'readWrite' || mutability === 'immutable';
 }

@@ -1,8 +1,9 @@
 import type { Filter } from './filter/filter.js';
 
 /**
- * The paths of attributes whose values are unique among the resources of an organization. Each has the expression of a unique
- * index of one column: the id of the organization and the value in lower case. `id` needs no expression.
+ * The paths of attributes whose values are unique among the resources of an organization. Each has
+ * the expression of a unique index of one column: the id of the organization and the value in lower
+ * case. `id` needs no expression.
  */
 export type UniqueKeys = Readonly<Record<string, string | undefined>>;
 
@@ -17,7 +18,9 @@ export function isOfOne(
   return filter !== undefined && keyOf(filter, (path) => Object.hasOwn(unique, path)) !== undefined;
 }
 
-/** Finds a comparison `key eq value` that every match of a filter meets; undefined where there is none. */
+/**
+ * Finds a comparison `key eq value` that every match of a filter meets; undefined if there is none.
+ */
 export function keyOf(filter: Filter, isKey: (path: string) => boolean): Comparison | undefined {
   if (filter.kind === 'and') {
     for (const operand of filter.operands) {

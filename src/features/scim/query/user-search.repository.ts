@@ -21,7 +21,7 @@ import {
 /** A user on a page of a list. */
 export interface ListedUser {
   readonly id: string;
-  /** Undefined where the users before this one filled the batch. */
+  /** Undefined if the users before this one filled the batch. */
   readonly user: DirectoryUser | undefined;
 }
 
@@ -33,10 +33,15 @@ interface ListedRow extends Omit<UserRow, 'attributes'> {
   sort_value: string | null;
 }
 
-/** The approximate number of characters, and the largest number of users, that one statement reads. */
+/**
+ * The approximate number of characters, and the largest number of users, that one statement reads.
+ */
 export const MOST_TEXT = 1 << 20;
 export const MOST_AT_ONCE = 200;
-/** The attributes where a response shows none: only the presence of the enterprise extension, for `schemas`. */
+/**
+ * The attributes if a response shows none: only the presence of the enterprise extension, for
+ * `schemas`.
+ */
 const NO_ATTRIBUTES = `CASE WHEN u.attributes ? '${ENTERPRISE_URN}' THEN '{"${ENTERPRISE_URN}": {}}' ELSE '{}' END`;
 
 /** The SQL of the columns that may be long. */
@@ -55,8 +60,8 @@ const LISTED =
   'id, user_name, external_id, active, email, version, created_at, updated_at, sort_value';
 
 /**
- * Reads the `listed` users in their places until {@link MOST_TEXT} characters are reached. The first user is read
- * whole; users after the limit are read without attributes and groups.
+ * Reads the `listed` users in their places until {@link MOST_TEXT} characters are reached. The
+ * first user is read whole; users after the limit are read without attributes and groups.
  */
 function showUsers(parts: UserParts): string {
   const { attributes, groups } = textsOf(parts);
@@ -146,7 +151,10 @@ export function searchUsers(
   });
 }
 
-/** Reads users of the organization in the order of a list of ids; ids without a user are left out. At least one user is read. */
+/**
+ * Reads users of the organization in the order of a list of ids; ids without a user are left out.
+ * At least one user is read.
+ */
 export async function readUsers(
   tx: EntityManager,
   orgId: string,

@@ -29,7 +29,9 @@ const BATCH = 2000;
 /** The most members of a group that the response to a PATCH shows. */
 const MOST_SHOWN = 200;
 
-/** Groups as resources. The members of a group stream from the database to the client in batches. */
+/**
+ * Groups as resources. The members of a group stream from the database to the client in batches.
+ */
 export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, DirectoryGroup> {
   readonly schema = GROUP_SCHEMA;
   readonly notFound = noGroup;

@@ -8,15 +8,16 @@ import {
   type DirectoryUser,
 } from '#domain/directory/provisioning/directory-user.js';
 
-/** A resource with its version; without a tag where a part of the resource was not read. */
+/** A resource with its version; without a tag if a part of the resource was not read. */
 export interface Tagged {
   readonly id: string;
   readonly tag: string | undefined;
 }
 
 /**
- * The version of a resource as an entity tag (RFC 7644 §3.14). The tag changes with everything that clients see of the resource.
- * It is weak, because two responses of one version may differ in bytes.
+ * The version of a resource as an entity tag (RFC 7644 §3.14). The tag changes with everything that
+ * clients see of the resource. It is weak, because two responses of one version may differ in
+ * bytes.
  */
 export function entityTag({ tag }: Pick<Tagged, 'tag'>): string {
   if (tag === undefined) throw new Error('a part of the resource was not read');
@@ -33,7 +34,8 @@ const WITH_ENTERPRISE = JSON.stringify([USER_URN, ENTERPRISE_URN]);
 const ENTERPRISE_KEY = `"${ENTERPRISE_URN}":`;
 
 /**
- * Writes a user as JSON. Stored JSON text is copied, not parsed, so that a list of a thousand users stays cheap.
+ * Writes a user as JSON. Stored JSON text is copied, not parsed, so that a list of a thousand users
+ * stays cheap.
  *
  * @param base the address of the SCIM service
  */

@@ -39,7 +39,9 @@ interface Provisioning<Stored, Next> {
   remove(actor: ScimActor, id: string, verify: (current: Stored) => void): Promise<void>;
 }
 
-/** Pieces of JSON with commas between the resources; the return value is the number of resources. */
+/**
+ * Pieces of JSON with commas between the resources; the return value is the number of resources.
+ */
 export type JsonPieces = AsyncGenerator<string, number>;
 
 /** The differences between users and groups. */
@@ -56,17 +58,21 @@ export interface ResourceType<Stored extends Tagged, Next, Listed> {
   /** Tells whether a search finds one resource at most. */
   isOfOne(search: ScimSearch): boolean;
   search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<Listed>>;
-  /** The JSON of one resource: a text where it is short. */
+  /** The JSON of one resource: a text if it is short. */
   render(orgId: string, stored: Stored, projection: Projection): string | JsonPieces;
-  /** The JSON of listed resources, with commas between them: one text where all of them are at hand. */
+  /**
+   * The JSON of listed resources, with commas between them: one text if all of them are at hand.
+   */
   renderList(orgId: string, listed: readonly Listed[], query: ScimQuery): string | JsonPieces;
-  /** Tells whether the response to a PATCH shows the resource unless the client asks for attributes. */
+  /**
+   * Tells whether the response to a PATCH shows the resource unless the client asks for attributes.
+   */
   isShownAfterPatch(orgId: string, stored: Stored): Promise<boolean>;
 }
 
 /**
- * The operations on one type of resource (RFC 7644 §3). A change with `If-Match` compares versions under the lock of the
- * resource, in the transaction of the change.
+ * The operations on one type of resource (RFC 7644 §3). A change with `If-Match` compares versions
+ * under the lock of the resource, in the transaction of the change.
  */
 export class ScimResource<
   Stored extends Tagged = Tagged,
@@ -87,7 +93,7 @@ export class ScimResource<
   }
 
   /**
-   * @param id the id of the new resource, where a bulk request has promised it to another operation
+   * @param id the id of the new resource, if a bulk request has promised it to another operation
    * @throws DomainError invalid_request, invalid_value, uniqueness
    */
   async create(actor: ScimActor, body: unknown, id?: string): Promise<Stored> {
@@ -107,13 +113,19 @@ export class ScimResource<
       : this.tenantWork.costly(orgId, found);
   }
 
-  /** RFC 7644 §3.5.1. @throws DomainError not_found, precondition_failed, invalid_request, invalid_value, uniqueness */
+  /**
+   * RFC 7644 §3.5.1. @throws DomainError not_found, precondition_failed, invalid_request,
+   * invalid_value, uniqueness
+   */
   async replace(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<Stored> {
     this.#requireUuid(id);
     return this.#change(actor, id, this.type.readReplacement(body), ifMatch);
   }
 
-  /** RFC 7644 §3.5.2. @throws DomainError not_found, precondition_failed, uniqueness, or the error of an operation */
+  /**
+   * RFC 7644 §3.5.2. @throws DomainError not_found, precondition_failed, uniqueness, or the error
+   * of an operation
+   */
   async patch(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<Stored> {
     this.#requireUuid(id);
     return this.#change(actor, id, this.type.readPatch(body), ifMatch);
@@ -125,7 +137,10 @@ export class ScimResource<
     await this.type.provisioning.remove(actor, id, (current) => checkIfMatch(ifMatch, current));
   }
 
-  /** Changes a resource. A name that another resource has is left out by a write that ends access, and refused otherwise. */
+  /**
+   * Changes a resource. A name that another resource has is left out by a write that ends access,
+   * and refused otherwise.
+   */
   async #change(
     actor: ScimActor,
     id: string,
@@ -163,7 +178,10 @@ export class ScimResource<
   }
 }
 
-/** @throws DomainError precondition_failed where `If-Match` names another version (RFC 7644 §3.14, RFC 9110 §13.1.1) */
+/**
+ * @throws DomainError precondition_failed if `If-Match` names another version (RFC 7644 §3.14, RFC
+ * 9110 §13.1.1)
+ */
 function checkIfMatch(condition: string | undefined, current: Tagged): void {
   if (condition !== undefined && !namesTag(condition, entityTag(current))) {
     throw new DomainError('precondition_failed', 'The resource has another version now.');

@@ -81,7 +81,10 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
       : this.#joined(whole, query);
   }
 
-  /** Users that were not read with the list are read as they are now, and left out where they are gone. */
+  /**
+   * Users that were not read with the list are read as they are now, and left out where they are
+   * gone.
+   */
   async *#pieces(orgId: string, listed: readonly ListedUser[], query: ScimQuery): JsonPieces {
     let count = 0;
     let found = listed;

@@ -4,15 +4,19 @@ import { booleanOf, isStorable } from './literal.js';
 import { subAttribute } from './schemas.js';
 
 /**
- * The 64 KiB rule of SCIM: the largest body of a request for one resource, in bytes. The attributes of a user together, and the
- * elements of one attribute, have the same limit. Bulk requests have a limit of their own (RFC 7644 §3.7.4).
+ * The 64 KiB rule of SCIM: the largest body of a request for one resource, in bytes. The attributes
+ * of a user together, and the elements of one attribute, have the same limit. Bulk requests have a
+ * limit of their own (RFC 7644 §3.7.4).
  */
 export const RESOURCE_SIZE = 64 * 1024;
 
 /** A value without parts. */
 export type SimpleValue = string | boolean;
 
-/** A complex value: its sub-attributes by their names in canonical case, none of them empty. The object has no prototype. */
+/**
+ * A complex value: its sub-attributes by their names in canonical case, none of them empty. The
+ * object has no prototype.
+ */
 export interface ComplexValue {
   [sub: string]: SimpleValue;
 }
@@ -27,7 +31,10 @@ const MAX_TEXT = 16_384;
 /** The most characters of all elements of an attribute: as many as a request body can contain. */
 const MAX_LIST = RESOURCE_SIZE;
 
-/** Tells whether a value means "no value" (RFC 7643 §2.5). Some clients write the empty string instead of null. */
+/**
+ * Tells whether a value means "no value" (RFC 7643 §2.5). Some clients write the empty string
+ * instead of null.
+ */
 export function isEmpty(raw: unknown): boolean {
   return (
     raw === undefined || raw === null || raw === '' || (Array.isArray(raw) && raw.length === 0)
@@ -52,8 +59,8 @@ export class TooLarge extends DomainError {
 }
 
 /**
- * Reads a value without parts. A boolean may be a string in any case, and a text may be a number; nothing else is
- * coerced.
+ * Reads a value without parts. A boolean may be a string in any case, and a text may be a number;
+ * nothing else is coerced.
  * @returns undefined for an empty value
  * @throws DomainError `invalid_value`
  */
@@ -80,7 +87,10 @@ function textOfNumber(raw: unknown): string | undefined {
   return String(raw);
 }
 
-/** Tells whether a text is base64 (RFC 7643 §2.3.6). The padding is optional; no other character is allowed. */
+/**
+ * Tells whether a text is base64 (RFC 7643 §2.3.6). The padding is optional; no other character is
+ * allowed.
+ */
 function isBase64(text: string): boolean {
   const [, digits = '', padding = ''] = /^([A-Za-z0-9+/]+)(={0,2})$/.exec(text) ?? [];
   if (digits === '' || digits.length % 4 === 1) return false;
@@ -91,8 +101,8 @@ function isBase64(text: string): boolean {
 export type Part = readonly [sub: Attribute, value: SimpleValue | undefined];
 
 /**
- * Reads the parts of one complex value. A string means its `value`, and a list of one element means the element.
- * Read-only and unknown sub-attributes are left out.
+ * Reads the parts of one complex value. A string means its `value`, and a list of one element means
+ * the element. Read-only and unknown sub-attributes are left out.
  * @throws DomainError `invalid_value`
  */
 export function readParts(of: Attribute, raw: unknown): Part[] {
@@ -114,7 +124,10 @@ export function readParts(of: Attribute, raw: unknown): Part[] {
   return [...parts];
 }
 
-/** Reads one complex value; undefined for a value without sub-attributes. @throws DomainError invalid_value */
+/**
+ * Reads one complex value; undefined for a value without sub-attributes. @throws DomainError
+ * invalid_value
+ */
 export function readComplex(of: Attribute, raw: unknown): ComplexValue | undefined {
   const value = withParts(undefined, readParts(of, raw));
   return hasParts(value) ? value : undefined;
@@ -131,7 +144,8 @@ export function withParts(value: ComplexValue | undefined, parts: readonly Part[
 }
 
 /**
- * Reads the elements of a multi-valued attribute without duplicates. One element may stand without a list.
+ * Reads the elements of a multi-valued attribute without duplicates. One element may stand without
+ * a list.
  * @throws DomainError `invalid_value`, also for two primary elements (RFC 7643 §2.4)
  */
 export function readElements(of: Attribute, raw: unknown): ComplexValue[] {
@@ -142,7 +156,10 @@ export function readElements(of: Attribute, raw: unknown): ComplexValue[] {
   return readEach(of, elements);
 }
 
-/** Leaves out photos that are over the limit of a text, because a photo decides nothing and its user matters. */
+/**
+ * Leaves out photos that are over the limit of a text, because a photo decides nothing and its user
+ * matters.
+ */
 function shortOnes(photos: readonly unknown[]): readonly unknown[] {
   return photos.filter((photo) =>
     isObject(photo) ? Object.values(photo).every(isShort) : isShort(photo),
@@ -172,7 +189,9 @@ export function readValue(of: Attribute, raw: unknown): AttributeValue | undefin
   return elements.length === 0 ? undefined : elements;
 }
 
-/** Copies a stored value without sub-attributes that the schema does not have or that are read-only. */
+/**
+ * Copies a stored value without sub-attributes that the schema does not have or that are read-only.
+ */
 export function storedValue(of: Attribute, stored: unknown): AttributeValue | undefined {
   if (!of.subAttributes) return isSimple(stored) ? stored : undefined;
   if (!of.multiValued) return storedComplex(of, stored);
@@ -229,7 +248,10 @@ export function distinct(elements: readonly ComplexValue[]): ComplexValue[] {
   return [...seen.values()];
 }
 
-/** Identifies an element by all parts except `primary`. The cache relies on elements never being modified. */
+/**
+ * Identifies an element by all parts except `primary`. The cache relies on elements never being
+ * modified.
+ */
 export function identity(element: ComplexValue): string {
   let known = IDENTITIES.get(element);
   if (known === undefined) IDENTITIES.set(element, (known = writtenIdentity(element)));

@@ -4,12 +4,16 @@ import { booleanOf } from './literal.js';
 import type { ResourceSchema, Schema } from './schemas.js';
 
 /**
- * The critical attribute of a resource: every reference to it must be understood or refused. Ignoring an unparsable
- * reference to `active` could leave a user enabled; a lost reference to `members` could leave a user in a group.
+ * The critical attribute of a resource: every reference to it must be understood or refused.
+ * Ignoring an unparsable reference to `active` could leave a user enabled; a lost reference to
+ * `members` could leave a user in a group.
  */
 export type CriticalAttribute = 'active' | 'members';
 
-/** Tells whether a name, path or URN refers to the attribute: `active.value`, `urn:x:y:active`, `$active`. */
+/**
+ * Tells whether a name, path or URN refers to the attribute: `active.value`, `urn:x:y:active`,
+ * `$active`.
+ */
 export function refersTo(critical: CriticalAttribute, name: string): boolean {
   return asciiLowerCase(name)
     .split(/[^a-z0-9_-]/)
@@ -38,8 +42,9 @@ const LOOKALIKES: Readonly<Record<CriticalAttribute, RegExp>> = {
 };
 
 /**
- * Tells whether an unknown attribute may mean the critical one: `accountEnabled: "False"`, `actve: false`. A name that resembles
- * `active` counts only with a boolean, because a status may be any text.
+ * Tells whether an unknown attribute may mean the critical one: `accountEnabled: "False"`,
+ * `actve: false`. A name that resembles `active` counts only with a boolean, because a status may
+ * be any text.
  */
 export function resembles(critical: CriticalAttribute, name: string, value: unknown): boolean {
   const local = asciiLowerCase(name).replace(/^urn:.*:/, '');
@@ -57,7 +62,10 @@ function readsAsBoolean(raw: unknown): boolean {
   );
 }
 
-/** Tells whether a name lies under the URN of an unknown schema. Clients send their extensions to every service. */
+/**
+ * Tells whether a name lies under the URN of an unknown schema. Clients send their extensions to
+ * every service.
+ */
 export function isForeign(name: string, { core, extensions }: ResourceSchema): boolean {
   const lower = asciiLowerCase(name);
   const isOurs = ({ id }: Schema) =>

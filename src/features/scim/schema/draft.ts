@@ -1,13 +1,19 @@
 import { invalidValue, type AttributeValue, type ComplexValue } from './attribute-value.js';
 import { referenceTo, type AttributeReference } from './schemas.js';
 
-/** The attributes of a resource while a request reads or patches them: values by the path of their attribute. */
+/**
+ * The attributes of a resource while a request reads or patches them: values by the path of their
+ * attribute.
+ */
 export type Draft = Map<string, AttributeValue>;
 
 /** The most characters of an indexed text: PostgreSQL indexes at most 2704 bytes. */
 const MAX_INDEXED = 512;
 
-/** Tells whether a client can write an attribute. A password is not writable: the service reads and drops it. */
+/**
+ * Tells whether a client can write an attribute. A password is not writable: the service reads and
+ * drops it.
+ */
 export function isWritable({ attribute, sub }: AttributeReference): boolean {
   const { mutability } = attribute.mutability === 'readWrite' && sub ? sub : attribute;
   return mutability === 'readWrite' || mutability === 'immutable';

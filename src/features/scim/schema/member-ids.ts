@@ -6,9 +6,10 @@ const MEMBERS = GROUP_ATTRIBUTES.find(({ name }) => name === 'members');
 const MAX_ID = 512;
 
 /**
- * Reads the ids in a list of members, without duplicates: the `value` of each object, or the string itself. The ids are
- * not looked up here.
- * @throws DomainError `invalid_value` for a member without an id, or for a group. No member is skipped because it was
+ * Reads the ids in a list of members, without duplicates: the `value` of each object, or the string
+ * itself. The ids are not looked up here.
+ * @throws DomainError `invalid_value` for a member without an id, or for a group. No member is
+ *   skipped because it was
  * not understood.
  */
 export function memberIds(raw: unknown): string[] {
@@ -32,7 +33,10 @@ function memberId(raw: unknown): string {
   return id;
 }
 
-/** Unwraps the value of an operation with the path `members`: some clients repeat the name around the list. */
+/**
+ * Unwraps the value of an operation with the path `members`: some clients repeat the name around
+ * the list.
+ */
 export function listOfMembers(value: unknown): unknown {
   if (!isObject(value)) return value;
   const entries = Object.entries(value);

@@ -44,8 +44,10 @@ export interface GroupAttributes {
 }
 
 /**
- * Reads the body of a POST of a user. Unknown and read-only attributes, `schemas` and `password` are ignored.
- * @throws DomainError `invalid_request` where a required attribute is missing, `invalid_value` where one is wrong
+ * Reads the body of a POST of a user. Unknown and read-only attributes, `schemas` and `password`
+ * are ignored.
+ * @throws DomainError `invalid_request` if a required attribute is missing, `invalid_value` if one
+ *   is wrong
  */
 export function readUser(body: unknown): UserAttributes {
   const draft = draftFrom(givenIn(body, NEW_USER), throwPart);
@@ -66,11 +68,13 @@ function throwPart({ kind, error }: RefusedPart): void {
 }
 
 /**
- * Reads the body of a PUT of a user. A PUT without `userName` or `active` keeps the values of `current`, so that an update of a
- * profile never reactivates a user. A PUT with `active: false` keeps what it cannot apply, and is not refused for it.
+ * Reads the body of a PUT of a user. A PUT without `userName` or `active` keeps the values of
+ * `current`, so that an update of a profile never reactivates a user. A PUT with `active: false`
+ * keeps what it cannot apply, and is not refused for it.
  *
  * @param taken the error of an earlier attempt, for a `userName` that another user has
- * @throws DomainError `invalid_request` for a body that is no object, `invalid_value` where an attribute is wrong
+ * @throws DomainError `invalid_request` for a body that is no object, `invalid_value` if an
+ *   attribute is wrong
  */
 export function readReplacement(
   body: unknown,
@@ -119,7 +123,7 @@ const GROUP = { resource: GROUP_SCHEMA, critical: 'members' } as const;
 
 /** A group after a PUT. */
 export interface ReplacedGroup {
-  /** Undefined where the body has a name that cannot be applied. */
+  /** Undefined if the body has a name that cannot be applied. */
   readonly displayName: string | undefined;
   readonly externalId: string | undefined;
   readonly members: readonly string[];
@@ -128,7 +132,8 @@ export interface ReplacedGroup {
 }
 
 /**
- * Reads the body of a PUT of a group. A PUT without members ends memberships, and is not refused for what it cannot apply.
+ * Reads the body of a PUT of a group. A PUT without members ends memberships, and is not refused
+ * for what it cannot apply.
  *
  * @param taken the error of an earlier attempt, for a `displayName` that another group has
  * @throws DomainError as {@link readUser}
@@ -187,18 +192,21 @@ interface Given {
   readonly raw: unknown;
 }
 
-/** A resource type with its critical attribute, and the receiver of the parts that are not understood. */
+/**
+ * A resource type with its critical attribute, and the receiver of the parts that are not
+ * understood.
+ */
 interface Reading {
   readonly resource: ResourceSchema;
   readonly critical: CriticalAttribute;
   readonly refuse: Refuse;
-  /** True for a POST, where an unknown name that resembles the critical attribute is ignored. */
+  /** True for a POST, if an unknown name that resembles the critical attribute is ignored. */
   readonly isNew?: boolean;
 }
 
 /**
- * Finds the attributes that a body sets, by path. Keys may be nested, dotted, or prefixed with a URN. `null` sets nothing. An
- * attribute with two values is refused and not set.
+ * Finds the attributes that a body sets, by path. Keys may be nested, dotted, or prefixed with a
+ * URN. `null` sets nothing. An attribute with two values is refused and not set.
  * @throws DomainError `invalid_request` for a body that is no object
  */
 function givenIn(body: unknown, reading: Reading): Map<string, Given> {
@@ -221,7 +229,10 @@ function givenIn(body: unknown, reading: Reading): Map<string, Given> {
   return given;
 }
 
-/** Refuses a reference to the critical attribute that is not understood, and a name that may mean it. */
+/**
+ * Refuses a reference to the critical attribute that is not understood, and a name that may mean
+ * it.
+ */
 function isUnclear(
   key: string,
   raw: unknown,

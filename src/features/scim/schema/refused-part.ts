@@ -43,8 +43,8 @@ export interface Understood {
 }
 
 /**
- * Decides whether a write is applied without its refused parts. A write that ends access always is: a value that cannot be
- * applied must not keep a person's access alive.
+ * Decides whether a write is applied without its refused parts. A write that ends access always is:
+ * a value that cannot be applied must not keep a person's access alive.
  *
  * @returns the parts to report; none for attributes that every write ignores
  * @throws DomainError the error of a part for which the write is refused
@@ -69,7 +69,7 @@ export function partsLeftOut(
 /**
  * Classifies a name that is not the critical attribute.
  *
- * @returns undefined where the name and the value have nothing to do with the critical attribute
+ * @returns undefined if the name and the value have nothing to do with the critical attribute
  */
 export function resemblanceOf(
   critical: CriticalAttribute,
@@ -84,7 +84,10 @@ export function resemblanceOf(
   return resembles(critical, name, value) ? 'lookalike' : undefined;
 }
 
-/** Builds the error for a value that refers to the critical attribute, or may mean it, in a way that is not understood. */
+/**
+ * Builds the error for a value that refers to the critical attribute, or may mean it, in a way that
+ * is not understood.
+ */
 export function unclearValue(critical: CriticalAttribute): DomainError {
   return invalidValue(critical, 'is referenced in a way that is not understood');
 }

@@ -46,7 +46,10 @@ export interface ResourceSchema {
 
 /** A reference to an attribute or sub-attribute, found by its name. */
 export interface AttributeReference {
-  /** The URN of the attribute's extension, the key of its values in the resource; undefined for core attributes. */
+  /**
+   * The URN of the attribute's extension, the key of its values in the resource; undefined for core
+   * attributes.
+   */
   readonly extension: string | undefined;
   readonly attribute: Attribute;
   readonly sub: Attribute | undefined;
@@ -130,8 +133,8 @@ const namesIn = (attributes: readonly Attribute[]): Names =>
   new Map(attributes.map((each) => [asciiLowerCase(each.name), each]));
 
 /**
- * The attributes by their names in lower case. A name from a client is looked up in a Map and never reaches an object's
- * prototype.
+ * The attributes by their names in lower case. A name from a client is looked up in a Map and never
+ * reaches an object's prototype.
  */
 const NAMES = new Map<readonly Attribute[], Names>();
 
@@ -156,9 +159,9 @@ export function findSchema(resource: ResourceSchema, urn: string): Schema | unde
 }
 
 /**
- * Finds the attribute of a name, in any case: `attr`, `attr.sub`, `URN:attr`, `URN:attr.sub`, and `URN.attr` as some
- * clients write it. URNs contain dots and colons, so only the known URNs are recognized as prefixes. A bare name may
- * belong to an extension: Microsoft Entra writes `manager`.
+ * Finds the attribute of a name, in any case: `attr`, `attr.sub`, `URN:attr`, `URN:attr.sub`, and
+ * `URN.attr` as some clients write it. URNs contain dots and colons, so only the known URNs are
+ * recognized as prefixes. A bare name may belong to an extension: Microsoft Entra writes `manager`.
  */
 export function findAttribute(
   resource: ResourceSchema,

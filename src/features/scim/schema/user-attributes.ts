@@ -12,18 +12,24 @@ import {
 import { elementsIn, isWritable, limited, textIn, type Draft } from './draft.js';
 import { attributesOf, USER_SCHEMA, type AttributeReference } from './schemas.js';
 
-/** Attributes in stored form: canonical names, no empty values, the attributes of an extension under its URN. */
+/**
+ * Attributes in stored form: canonical names, no empty values, the attributes of an extension under
+ * its URN.
+ */
 export interface StoredAttributes {
   readonly [name: string]: AttributeValue | Readonly<Record<string, AttributeValue>>;
 }
 
-/** A user as the body of a request describes it. `attributes` has the attributes without a column of their own. */
+/**
+ * A user as the body of a request describes it. `attributes` has the attributes without a column of
+ * their own.
+ */
 export interface UserAttributes {
   readonly userName: string;
   readonly externalId: string | undefined;
   readonly active: boolean;
   readonly displayName: string | undefined;
-  /** The address to sign in with, derived and normalized; undefined where the user has none. */
+  /** The address to sign in with, derived and normalized; undefined if the user has none. */
   readonly email: string | undefined;
   readonly attributes: StoredAttributes;
 }
@@ -64,7 +70,7 @@ function ownMember(of: unknown, name: string): unknown {
 
 /**
  * Makes a user from a draft.
- * @throws DomainError `invalid_value` where `userName` is missing, or a value is too large
+ * @throws DomainError `invalid_value` if `userName` is missing, or a value is too large
  */
 export function userOf(draft: Draft): UserAttributes {
   const userName = textIn(draft, 'userName')?.trim() ?? '';
@@ -80,7 +86,9 @@ export function userOf(draft: Draft): UserAttributes {
   };
 }
 
-/** Checks a new value of an attribute with a column of its own. @throws DomainError `invalid_value` */
+/**
+ * Checks a new value of an attribute with a column of its own. @throws DomainError `invalid_value`
+ */
 export function checkColumn(path: string, value: AttributeValue): void {
   if (path === 'userName' && typeof value === 'string' && value.trim() === '') throw noUserName();
   checkLength(path, value);

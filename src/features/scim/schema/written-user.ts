@@ -40,7 +40,10 @@ export function finished(
   }
 }
 
-/** Describes an attribute whose value cannot be applied. A photo over the limit is dropped, and fails no write. */
+/**
+ * Describes an attribute whose value cannot be applied. A photo over the limit is dropped, and
+ * fails no write.
+ */
 export function refusedPart({ attribute, path }: AttributeReference, error: unknown): RefusedPart {
   if (!(error instanceof DomainError)) throw error;
   const isDropped = attribute.name === 'photos' && error instanceof TooLarge;

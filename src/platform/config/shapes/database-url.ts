@@ -3,7 +3,10 @@ import { z } from 'zod';
 /** The page that describes the URL of the database. */
 export const DATABASE_PAGE = 'docs/operations/databases.md';
 
-/** What a server must be for a connection to it, as in libpq. The other values of libpq do not suit a service that writes. */
+/**
+ * What a server must be for a connection to it, as in libpq. The other values of libpq do not suit
+ * a service that writes.
+ */
 const TARGETS = ['any', 'read-write', 'primary'] as const;
 
 export type TargetSession = (typeof TARGETS)[number];
@@ -82,7 +85,9 @@ function hostsOf(text: string): Place[] | undefined {
   return places.length === items.length ? places : undefined;
 }
 
-/** Reads the hosts of the query: `?host=/run/a,/run/b&port=5432,5433`. One port serves all hosts. */
+/**
+ * Reads the hosts of the query: `?host=/run/a,/run/b&port=5432,5433`. One port serves all hosts.
+ */
 function hostsInQuery(listed: string, query: URLSearchParams): Place[] | undefined {
   const hosts = listed.split(',');
   const ports = (query.get('port') ?? '').split(',');
@@ -96,7 +101,10 @@ function placeOf(host: string, text: string | undefined): Place[] {
   return Number.isInteger(port) && port >= 1 && port <= 65_535 ? [{ host, port }] : [];
 }
 
-/** The host goes into the query, where a folder of a socket and an IPv6 address need no form of their own. */
+/**
+ * The host goes into the query, where a folder of a socket and an IPv6 address need no form of
+ * their own.
+ */
 function urlOf(login: string, path: string, host: string, port: number, rest: URLSearchParams) {
   const query = new URLSearchParams(rest);
   query.set('host', host);

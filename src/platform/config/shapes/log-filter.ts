@@ -17,9 +17,10 @@ export interface LogFilter {
 }
 
 /**
- * Reads RUST_LOG directives such as `info,security=warn,svc_server::scim=debug`: a bare level is the default, a bare
- * target means trace, the longest matching target wins. Targets are the loggers' contexts; the leading `svc_server::` may
- * be left out, and `svc_server` alone is all of them.
+ * Reads RUST_LOG directives such as `info,security=warn,svc_server::scim=debug`: a bare level is
+ * the default, a bare target means trace, the longest matching target wins. Targets are the
+ * loggers' contexts; the leading `svc_server::` may be left out, and `svc_server` alone is all of
+ * them.
  *
  * @throws Error naming RUST_LOG for a level that does not exist
  */

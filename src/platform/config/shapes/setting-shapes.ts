@@ -98,7 +98,9 @@ export const httpsUrl = z
   .refine(isHttpsOrLoopback, SAFE)
   .transform((value) => new URL(value).href.replace(/\/+$/, ''));
 
-/** The URI of a contact (RFC 9116 §2.5.3). It is printable ASCII alone, so that it stays one line. */
+/**
+ * The URI of a contact (RFC 9116 §2.5.3). It is printable ASCII alone, so that it stays one line.
+ */
 export const contactUri = z
   .string()
   .max(512, 'must have at most 512 characters')

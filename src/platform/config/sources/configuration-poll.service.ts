@@ -18,14 +18,22 @@ export const CERTIFICATE_HOLDER = Symbol('CertificateHolder');
 
 /** The listeners, as far as their certificate is concerned. */
 export interface CertificateHolder {
-  /** Serves new connections with another certificate and key. @throws Error where they cannot be used */
+  /**
+   * Serves new connections with another certificate and key. @throws Error if they cannot be used
+   */
   replaceCertificate(source: TlsSource): void;
 }
 
-/** The part of the interval by which a wait is shortened at most, so that replicas do not ask at the same moment. */
+/**
+ * The part of the interval by which a wait is shortened at most, so that replicas do not ask at the
+ * same moment.
+ */
 const JITTER = 0.2;
 
-/** Looks at the configuration document every SVC_S3_CONFIG_POLL_INTERVAL seconds, one look after the other, until the stop. */
+/**
+ * Looks at the configuration document every SVC_S3_CONFIG_POLL_INTERVAL seconds, one look after the
+ * other, until the stop.
+ */
 @Injectable()
 export class ConfigurationPoll implements OnApplicationBootstrap, BeforeApplicationShutdown {
   readonly #log = new Logger('object-store');

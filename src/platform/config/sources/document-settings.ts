@@ -10,7 +10,10 @@ import { asVariable, isPem, jsonFormOf, NOT_PEM } from './json-value.js';
 /** The settings of a document as variables. A problem names the key, never its value. */
 export interface DocumentSettings {
   readonly variables: Environment;
-  /** The key of each variable that the document sets or, within an object, could set: `SVC_TLS_CERT` is `tls.cert`. */
+  /**
+   * The key of each variable that the document sets or, within an object, could set: `SVC_TLS_CERT`
+   * is `tls.cert`.
+   */
   readonly keys: ReadonlyMap<string, string>;
   /** True if the document's providers replace those of the environment. */
   readonly hasProviders: boolean;
@@ -22,8 +25,9 @@ export interface DocumentSettings {
 export const FROM_STORE = 'object store: ';
 
 /**
- * Variables that the document may not set: the place of the document and of the data, which are known before it is read, and
- * certification test mode, which only the operator of the machine turns on.
+ * Variables that the document may not set: the place of the document and of the data, which are
+ * known before it is read, and certification test mode, which only the operator of the machine
+ * turns on.
  */
 const FORBIDDEN =
   /^(?:certification_test_token|certification_host|database_url|data_dir|s3_config(?:_.*)?)$/;
@@ -60,7 +64,10 @@ function forbidden(key: string): string {
   return `SVC_S3_CONFIG_KEY: the document may not set ${key}; set its variable`;
 }
 
-/** The unknown keys that are named. A document of 1 MiB has tens of thousands, and each costs a search and a line of the log. */
+/**
+ * The unknown keys that are named. A document of 1 MiB has tens of thousands, and each costs a
+ * search and a line of the log.
+ */
 const MOST_WARNINGS = 20;
 
 class CollectedSettings implements DocumentSettings {
@@ -125,7 +132,7 @@ function addProviders(settings: CollectedSettings, value: unknown): void {
   settings.variables['SVC_IDPS'] = slugs.filter((slug) => slug !== undefined).join(',');
 }
 
-/** Adds one provider, and returns its slug; undefined where it has none. */
+/** Adds one provider, and returns its slug; undefined if it has none. */
 function addProvider(
   settings: CollectedSettings,
   provider: unknown,

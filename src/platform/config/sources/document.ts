@@ -1,4 +1,6 @@
-/** The document of an object store as it is written: its keys with their values, without `version`. */
+/**
+ * The document of an object store as it is written: its keys with their values, without `version`.
+ */
 export type ConfigurationDocument = ReadonlyMap<string, unknown>;
 
 /** A document that cannot be read at all. The message quotes nothing of it. */
@@ -13,7 +15,8 @@ const MAX_DEPTH = 8;
 const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/gs;
 
 /**
- * Reads a configuration document: a JSON object in UTF-8, with or without a byte order mark, of version 1.
+ * Reads a configuration document: a JSON object in UTF-8, with or without a byte order mark, of
+ * version 1.
  *
  * @throws UnreadableDocument for every other content, and for a key that an object has twice
  */
@@ -45,9 +48,13 @@ function parse(text: string): unknown {
   }
 }
 
-/** Refuses what `JSON.parse` accepts in silence: deep nesting, and a key twice, of which the parser drops the first. */
+/**
+ * Refuses what `JSON.parse` accepts in silence: deep nesting, and a key twice, of which the parser
+ * drops the first.
+ */
 function checkStructure(text: string): void {
-  const open: (Set<string> | undefined)[] = []; // the keys of each open object; undefined for an array
+  // the keys of each open object; undefined for an array
+  const open: (Set<string> | undefined)[] = [];
   let last = '';
   for (const [token] of text.matchAll(TOKENS)) {
     if (token === '{' || token === '[') open.push(token === '{' ? new Set() : undefined);

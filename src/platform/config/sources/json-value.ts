@@ -16,10 +16,16 @@ const EXPECTED: Readonly<Record<JsonForm | 'string', string>> = {
   string: 'must be a string',
 };
 
-/** The problem of a value that names a file: the document is read on each machine, and knows no machine's files. */
+/**
+ * The problem of a value that names a file: the document is read on each machine, and knows no
+ * machine's files.
+ */
 export const NOT_PEM = 'must be PEM or base64 of PEM; the document names no files';
 
-/** Returns the JSON form of a schema: that of the shape from which it is made; undefined for a plain string. */
+/**
+ * Returns the JSON form of a schema: that of the shape from which it is made; undefined for a plain
+ * string.
+ */
 export function jsonFormOf(schema: unknown): JsonForm | undefined {
   let inner = schema;
   while (typeof inner === 'object' && inner !== null) {
@@ -31,7 +37,10 @@ export function jsonFormOf(schema: unknown): JsonForm | undefined {
   return undefined;
 }
 
-/** Writes a value of the document as its variable has it. An empty string is unset, as in a variable. */
+/**
+ * Writes a value of the document as its variable has it. An empty string is unset, as in a
+ * variable.
+ */
 export function asVariable(value: unknown, form: JsonForm | undefined): VariableText {
   if (typeof value === 'string') return { text: value };
   if (form === 'number' && Number.isSafeInteger(value)) return { text: String(value) };
@@ -47,7 +56,10 @@ export function isPem(text: string): boolean {
   return text.includes(begin) || Buffer.from(text, 'base64').toString('latin1').includes(begin);
 }
 
-/** An empty array is refused: as a variable it would be unset, and `allowed_domains: []` would permit every domain. */
+/**
+ * An empty array is refused: as a variable it would be unset, and `allowed_domains: []` would
+ * permit every domain.
+ */
 function joined(items: readonly string[], separator: ',' | '\n'): VariableText {
   if (items.length === 0) return { problem: 'must have an item, or be left out' };
   if (items.some((item) => item.trim() === '')) return { problem: 'has an empty item' };

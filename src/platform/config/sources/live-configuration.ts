@@ -9,13 +9,14 @@ import { validated, withVariable, type StoredConfiguration } from './stored-conf
 /** The effects of a look at the document. */
 export interface LiveEffects {
   readonly log: Pick<LoggerService, 'log' | 'warn' | 'error'>;
-  /** Gives the listeners another certificate and key. @throws Error where they cannot be used */
+  /** Gives the listeners another certificate and key. @throws Error if they cannot be used */
   replaceCertificate(source: TlsSource): void;
 }
 
 /**
- * The document of the object store beside the configuration that runs. A look at it applies another certificate at once, and
- * says of any other change that it needs a restart. A document that cannot be read or is wrong changes nothing.
+ * The document of the object store beside the configuration that runs. A look at it applies another
+ * certificate at once, and says of any other change that it needs a restart. A document that cannot
+ * be read or is wrong changes nothing.
  */
 export class LiveConfiguration {
   /** The tag of the document that was examined last. */
@@ -40,7 +41,10 @@ export class LiveConfiguration {
     this.#warnings = new Set(running.settings.warnings);
   }
 
-  /** Looks at the document once. Never rejects: what fails is logged once, and so is that it works again. */
+  /**
+   * Looks at the document once. Never rejects: what fails is logged once, and so is that it works
+   * again.
+   */
   async look(effects: LiveEffects, signal?: AbortSignal): Promise<void> {
     try {
       await this.#look(effects, signal);
@@ -60,7 +64,10 @@ export class LiveConfiguration {
     if (this.#refusal) throw this.#refusal;
   }
 
-  /** Reads the document, and applies it. The tag is that of the read: the document may have changed since the HEAD. */
+  /**
+   * Reads the document, and applies it. The tag is that of the read: the document may have changed
+   * since the HEAD.
+   */
   async #examine(effects: LiveEffects, signal?: AbortSignal): Promise<void> {
     const object = await withVariable(() => this.reader.read(signal));
     try {
@@ -111,7 +118,10 @@ export class LiveConfiguration {
   }
 }
 
-/** Returns the keys whose settings differ, each with its new settings as text, in their alphabetical order. */
+/**
+ * Returns the keys whose settings differ, each with its new settings as text, in their alphabetical
+ * order.
+ */
 function changedKeys(before: DocumentSettings, after: DocumentSettings): Map<string, string> {
   const changed = new Map<string, string>();
   const names = Object.keys({ ...before.variables, ...after.variables }).toSorted();

@@ -29,8 +29,8 @@ export interface StoreTimes {
 }
 
 /**
- * Reads the configuration that an environment leads to: the settings of the object store over those of the environment,
- * validated together.
+ * Reads the configuration that an environment leads to: the settings of the object store over those
+ * of the environment, validated together.
  *
  * @throws ConfigProblems with every problem at once
  */

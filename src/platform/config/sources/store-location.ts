@@ -25,7 +25,7 @@ const LOCATION = {
   defaultRegion: ofSdk('AWS_DEFAULT_REGION', z.string().optional()),
 };
 
-/** The region that is asked if none is set. AWS answers with the bucket's own, where the SDK asks. */
+/** The region that is asked if none is set. AWS answers with the bucket's own, if the SDK asks. */
 const FIRST_REGION = 'us-east-1';
 
 /**

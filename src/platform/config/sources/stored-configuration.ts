@@ -12,7 +12,7 @@ import { FROM_STORE, settingsOf, type DocumentSettings } from './document-settin
 export interface StoredConfiguration {
   readonly loaded: LoadedConfig;
   readonly settings: DocumentSettings;
-  /** The tag of the document; undefined where the store has none. */
+  /** The tag of the document; undefined if the store has none. */
   readonly etag: string | undefined;
 }
 
@@ -64,8 +64,8 @@ export async function withVariable<T>(request: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Validates a document over the environment, by the rules of the environment. Problems and warnings of a setting that the
- * document has name its key.
+ * Validates a document over the environment, by the rules of the environment. Problems and warnings
+ * of a setting that the document has name its key.
  *
  * @throws ConfigProblems with every problem at once
  */
@@ -88,7 +88,10 @@ function loadMerged(environment: Environment, document: DocumentSettings): Loade
   }
 }
 
-/** Puts the document's settings over the environment. Providers of a document replace those of the environment as a whole. */
+/**
+ * Puts the document's settings over the environment. Providers of a document replace those of the
+ * environment as a whole.
+ */
 function overlay(environment: Environment, document: DocumentSettings): Environment {
   const kept = Object.entries(environment).filter(
     ([name]) => !(document.hasProviders && /^SVC_IDP(?:S$|_)/.test(name)),

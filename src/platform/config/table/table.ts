@@ -4,7 +4,9 @@ import { OPERATION } from './operation.js';
 import { SERVICE } from './service.js';
 import { rowsOf, type Variable } from './variable.js';
 
-/** Every variable of the service at its place in the configuration, apart from those of providers. */
+/**
+ * Every variable of the service at its place in the configuration, apart from those of providers.
+ */
 export const TABLE = { ...SERVICE, ...KEYS, ...ACCESS, ...OPERATION };
 
 /** The same by name. */

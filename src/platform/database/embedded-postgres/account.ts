@@ -10,8 +10,8 @@ const run = promisify(execFile);
 const OVERFLOW_UID = 65534;
 
 /**
- * The user ids for a server that root starts: the first one without an entry in /etc/passwd. Other services use the user id 65534
- * too, and could otherwise read the files of the cluster.
+ * The user ids for a server that root starts: the first one without an entry in /etc/passwd. Other
+ * services use the user id 65534 too, and could otherwise read the files of the cluster.
  */
 const OWN_UIDS = { first: 61_700, last: 61_799 } as const;
 
@@ -23,20 +23,26 @@ export interface Account {
   readonly credentials: { readonly uid: number; readonly gid: number } | Record<string, never>;
 }
 
-/** The environment of child processes. This process's environment, which contains secrets, is not passed on. */
+/**
+ * The environment of child processes. This process's environment, which contains secrets, is not
+ * passed on.
+ */
 export const CHILD_ENVIRONMENT = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C' };
 
 const CURRENT_USER: Account = { prefix: [], credentials: {} };
 
-/** A user namespace in which root appears as the user id 65534, for directories that only root can reach. */
+/**
+ * A user namespace in which root appears as the user id 65534, for directories that only root can
+ * reach.
+ */
 const ROOT_IN_NAMESPACE: Account = {
   prefix: ['unshare', '--user', `--map-user=${OVERFLOW_UID}`, `--map-group=${OVERFLOW_UID}`, '--'],
   credentials: {},
 };
 
 /**
- * Chooses the account of initdb for a new cluster in `parent`. Root becomes the user id 65534 if that user can reach the directory
- * and the program, and otherwise uses a user namespace.
+ * Chooses the account of initdb for a new cluster in `parent`. Root becomes the user id 65534 if
+ * that user can reach the directory and the program, and otherwise uses a user namespace.
  *
  * @throws Error when root can do neither
  */
@@ -53,8 +59,8 @@ export async function accountForNewCluster(parent: string, postgres: string): Pr
 }
 
 /**
- * Chooses an unused user id for root's cluster, which initdb makes as the user id 65534. A cluster of another user, in that user's
- * directory, keeps its owner.
+ * Chooses an unused user id for root's cluster, which initdb makes as the user id 65534. A cluster
+ * of another user, in that user's directory, keeps its owner.
  *
  * @returns undefined when the cluster keeps its owner
  */
@@ -72,8 +78,8 @@ export async function ownAccountFor(
 }
 
 /**
- * Changes the owner of a cluster without a server. PG_VERSION, which determines the owner, is changed last, so that the next start
- * completes a change that was interrupted.
+ * Changes the owner of a cluster without a server. PG_VERSION, which determines the owner, is
+ * changed last, so that the next start completes a change that was interrupted.
  */
 export async function giveCluster(to: Account, cluster: string): Promise<void> {
   const mark = join(cluster, 'PG_VERSION');
@@ -82,8 +88,9 @@ export async function giveCluster(to: Account, cluster: string): Promise<void> {
 }
 
 /**
- * Changes the owner of a directory and its contents except one path. Processes of the old owner may still run, so that each
- * directory is closed to them before its names are read: no name can become a symbolic link meanwhile.
+ * Changes the owner of a directory and its contents except one path. Processes of the old owner may
+ * still run, so that each directory is closed to them before its names are read: no name can become
+ * a symbolic link meanwhile.
  */
 async function giveDirectory(to: Account, directory: string, butFor: string): Promise<void> {
   await giveTo(to, directory);
@@ -103,8 +110,8 @@ async function unusedUid(): Promise<number | undefined> {
 }
 
 /**
- * Returns the name of this process's user for `peer` authentication. A server in a user namespace sees every outside user as the
- * mapped one.
+ * Returns the name of this process's user for `peer` authentication. A server in a user namespace
+ * sees every outside user as the mapped one.
  *
  * @throws Error when the system has no name for the user, which `peer` authentication needs
  */

@@ -7,9 +7,10 @@ import { CLUSTER_USER, type Cluster } from './cluster.js';
 const MAP = 'svc';
 
 /**
- * Writes the users that may connect to the server of a cluster: this process's user and root, by `peer` authentication. No other
- * process may, also none of the server's own user id. The files are written before every start, so that a cluster of an earlier
- * version, which trusted every connection, is protected too.
+ * Writes the users that may connect to the server of a cluster: this process's user and root, by
+ * `peer` authentication. No other process may, also none of the server's own user id. The files are
+ * written before every start, so that a cluster of an earlier version, which trusted every
+ * connection, is protected too.
  *
  * @throws Error when this process's user has no name on this system
  */
@@ -26,7 +27,8 @@ export async function restrictConnections(cluster: Cluster): Promise<void> {
 async function write({ directory, account }: Cluster, name: string, lines: readonly string[]) {
   const unfinished = join(directory, `${name}.new`);
   const text = ['# Written by svc-server before each start.', ...lines, ''].join('\n');
-  // The account owns the directory, and this process may be root: it must not follow a link that the account created.
+  // The account owns the directory, and this process may be root: it must not follow a link that
+  // the account created.
   await rm(unfinished, { force: true });
   await writeFile(unfinished, text, { mode: 0o600, flag: 'wx' });
   await giveTo(account, unfinished);

@@ -5,7 +5,8 @@ export interface Binaries {
 }
 
 /**
- * Finds the programs in the optional package of this platform. It is loaded only on demand, and production images do not have it.
+ * Finds the programs in the optional package of this platform. It is loaded only on demand, and
+ * production images do not have it.
  *
  * @throws Error that names SVC_DATABASE_URL, the other way to have a database
  */

@@ -29,8 +29,9 @@ export interface Cluster {
 const UNFINISHED = /^postgres\.new-(\d+)$/;
 
 /**
- * Finds the cluster in `dataDir`, or makes it. initdb works in a sibling directory, which is renamed when it is complete and on
- * disk, so that a directory of the final name is complete. (PG_VERSION proves nothing: an interrupted initdb leaves it behind.)
+ * Finds the cluster in `dataDir`, or makes it. initdb works in a sibling directory, which is
+ * renamed when it is complete and on disk, so that a directory of the final name is complete.
+ * (PG_VERSION proves nothing: an interrupted initdb leaves it behind.)
  *
  * @throws Error with initdb's message
  */

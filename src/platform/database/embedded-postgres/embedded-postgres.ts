@@ -8,7 +8,10 @@ import { reclaimDirectory } from './reclaim.js';
 import { makeSocketDirectory } from './socket-directory.js';
 import { Supervisor } from './supervisor.js';
 
-/** A running embedded server: connect to the Unix socket in `socketDir`, as the user that started it or as root. */
+/**
+ * A running embedded server: connect to the Unix socket in `socketDir`, as the user that started it
+ * or as root.
+ */
 export interface EmbeddedPostgres {
   readonly socketDir: string;
   /** Only names the socket (`.s.PGSQL.5432`): no TCP port is open. */
@@ -34,9 +37,9 @@ const PORT = 5432;
 const PATIENCE = 30_000;
 
 /**
- * Runs PostgreSQL as a child process until `stop` or the end of this process, also by `kill -9`. It works as root and as an
- * ordinary user. It stops a server of an earlier, killed run and keeps its data, and restarts a server that ends by itself or
- * stops responding, behind the same socket.
+ * Runs PostgreSQL as a child process until `stop` or the end of this process, also by `kill -9`. It
+ * works as root and as an ordinary user. It stops a server of an earlier, killed run and keeps its
+ * data, and restarts a server that ends by itself or stops responding, behind the same socket.
  *
  * @throws Error with one line for the operator when the server cannot run
  */
@@ -69,7 +72,7 @@ export async function startEmbeddedPostgres(
   };
 }
 
-/** Finds or makes the cluster, and gives it a user id of its own where root can choose one. */
+/** Finds or makes the cluster, and gives it a user id of its own if root can choose one. */
 async function prepareCluster(
   { dataDir, log }: EmbeddedPostgresOptions,
   binaries: Binaries,

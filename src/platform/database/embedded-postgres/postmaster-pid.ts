@@ -10,18 +10,23 @@ export interface Postmaster {
   readonly socketDir: string;
 }
 
-/** Reads the pid file of a data directory: undefined when there is none, so that no server can be running there. */
+/**
+ * Reads the pid file of a data directory: undefined when there is none, so that no server can be
+ * running there.
+ */
 export async function readPostmasterPid(directory: string): Promise<Postmaster | undefined> {
   const text = await readFile(join(directory, 'postmaster.pid'), 'utf8').catch(ignoreMissing);
   if (text === undefined) return undefined;
-  // pid, data directory, start time, port, socket directory, listen address, shared memory key, status
+  // pid, data directory, start time, port, socket directory, listen address, shared memory key,
+  // status
   const [pid = '', , , port = '', socketDir = ''] = text.split('\n');
   return { pid: Number.parseInt(pid, 10), port: Number(port), socketDir: socketDir.trim() };
 }
 
 /**
- * Returns true if that server runs on that directory. The process id proves nothing, since another program may have it now:
- * where there is a /proc the process must be a postgres working in the directory.
+ * Returns true if that server runs on that directory. The process id proves nothing, since another
+ * program may have it now: if there is a /proc the process must be a postgres working in the
+ * directory.
  */
 export async function isLivePostmaster({ pid }: Postmaster, directory: string): Promise<boolean> {
   if (Number.isNaN(pid) || !isAlive(pid)) return false;

@@ -9,7 +9,9 @@ import { takeSupervisorLock } from './supervisor-lock.js';
 
 /** In milliseconds: a supervisor that was just killed holds its lock until the server notices. */
 const SURELY_TAKEN_AFTER = 2_000;
-/** An orphan may have to finish its recovery before it responds, and a checkpoint before it ends. */
+/**
+ * An orphan may have to finish its recovery before it responds, and a checkpoint before it ends.
+ */
 const GIVE_UP_AFTER = 120_000;
 const LOOK_EVERY = 50;
 
@@ -66,7 +68,9 @@ export async function reclaimDirectory(
   if (left) await removeTraces(directory, left.socketDir, ourSocketDir);
 }
 
-/** Checks the lock of the supervisor. The session that takes an orphan's lock ends with the orphan. */
+/**
+ * Checks the lock of the supervisor. The session that takes an orphan's lock ends with the orphan.
+ */
 async function stateOf(postmaster: Postmaster): Promise<'orphan' | 'supervised' | 'not answering'> {
   try {
     return (await takeSupervisorLock(postmaster)) ? 'orphan' : 'supervised';
@@ -77,8 +81,8 @@ async function stateOf(postmaster: Postmaster): Promise<'orphan' | 'supervised' 
 }
 
 /**
- * Removes the files of an ended server. PostgreSQL ignores a stale pid file, but not an empty one, or one whose process id belongs
- * to another process of the same user.
+ * Removes the files of an ended server. PostgreSQL ignores a stale pid file, but not an empty one,
+ * or one whose process id belongs to another process of the same user.
  */
 async function removeTraces(directory: string, socketDir: string, ours: string): Promise<void> {
   await rm(join(directory, 'postmaster.pid'), { force: true });

@@ -8,8 +8,8 @@ import { giveTo, type Account } from './account.js';
 export const SOCKET_DIR_PREFIX = 'svc-postgres-';
 
 /**
- * Makes the private directory (0700) of the server's socket. Under the system's temporary directory, not in the data
- * directory: the path of a Unix socket may have 107 bytes at most.
+ * Makes the private directory (0700) of the server's socket. Under the system's temporary
+ * directory, not in the data directory: the path of a Unix socket may have 107 bytes at most.
  */
 export async function makeSocketDirectory(account: Account): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), SOCKET_DIR_PREFIX));
@@ -18,8 +18,8 @@ export async function makeSocketDirectory(account: Account): Promise<string> {
 }
 
 /**
- * Makes the directory again if it is missing: the watchdog removes it when a server is stopped, and so may a clean-up of temporary
- * files.
+ * Makes the directory again if it is missing: the watchdog removes it when a server is stopped, and
+ * so may a clean-up of temporary files.
  *
  * @throws Error when another user made a directory of that name: that user could replace the socket
  */

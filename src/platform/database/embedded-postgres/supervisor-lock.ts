@@ -9,8 +9,8 @@ export interface SocketAddress {
 }
 
 /**
- * Tries to become the supervisor of the server behind a socket. Each supervisor holds this lock in a session until it ends, so that
- * a free lock means that the supervisor has ended.
+ * Tries to become the supervisor of the server behind a socket. Each supervisor holds this lock in
+ * a session until it ends, so that a free lock means that the supervisor has ended.
  *
  * @returns the session that holds the lock, or undefined when another supervisor does
  * @throws the error of pg when the server cannot be reached or does not respond within two seconds

@@ -16,7 +16,10 @@ export interface Pace {
   readonly longest: number;
 }
 
-/** Generates the pauses between attempts, without end: each pause is twice the previous one, up to the longest. */
+/**
+ * Generates the pauses between attempts, without end: each pause is twice the previous one, up to
+ * the longest.
+ */
 export function* pauses({ first, longest }: Pace): Generator<number, never> {
   for (let pause = first; ; pause = Math.min(pause * 2, longest)) yield pause;
 }
@@ -38,8 +41,8 @@ const ASK = { first: 20, longest: 1_000 } as const;
 const LAUNCH = { first: 100, longest: 5_000 } as const;
 
 /**
- * Keeps one server running on a cluster. It starts the server again when it ends by itself or stops responding, behind the same
- * socket, so that pools reconnect.
+ * Keeps one server running on a cluster. It starts the server again when it ends by itself or stops
+ * responding, behind the same socket, so that pools reconnect.
  */
 export class Supervisor {
   readonly #stopping = new AbortController();
@@ -52,7 +55,8 @@ export class Supervisor {
   /**
    * Starts the server and resolves when it responds.
    *
-   * @throws Error with the server's last lines when it ends instead, or when another process uses the data directory
+   * @throws Error with the server's last lines when it ends instead, or when another process uses
+   *   the data directory
    */
   async start(): Promise<void> {
     this.#server = await this.#launch();
@@ -95,7 +99,8 @@ export class Supervisor {
 
   async #launch(): Promise<WatchedServer> {
     const { postgres, cluster, address, log } = this.options;
-    await this.#session?.end(); // a server whose watchdog was killed is an orphan although this process runs
+    // a server whose watchdog was killed is an orphan although this process runs
+    await this.#session?.end();
     await reclaimDirectory(cluster.directory, address.socketDir, log);
     await restrictConnections(cluster);
     await ensureSocketDirectory(cluster.account, address.socketDir);
@@ -133,8 +138,8 @@ export class Supervisor {
   }
 
   /**
-   * Takes the supervisor's lock as soon as the server responds, without a time limit for its recovery, unless there is a `deadline`
-   * of the monotonic clock.
+   * Takes the supervisor's lock as soon as the server responds, without a time limit for its
+   * recovery, unless there is a `deadline` of the monotonic clock.
    *
    * @throws Error with the server's last lines when it ends instead
    */
@@ -156,8 +161,9 @@ export class Supervisor {
   }
 
   /**
-   * Takes the lock again after its session was lost: one killed backend makes PostgreSQL end all sessions. A postmaster whose
-   * children were killed during recovery may wait for them without end; it is ended, and the next one recovers.
+   * Takes the lock again after its session was lost: one killed backend makes PostgreSQL end all
+   * sessions. A postmaster whose children were killed during recovery may wait for them without
+   * end; it is ended, and the next one recovers.
    */
   async #regainLock(server: WatchedServer): Promise<void> {
     const { log, patience } = this.options;
@@ -165,7 +171,8 @@ export class Supervisor {
       if (this.#stopping.signal.aborted) return;
       await this.#holdLock(server, systemClock.monotonic() + patience);
     } catch (error) {
-      if (this.#stopping.signal.aborted || !server.isRunning()) return; // another method reports the end
+      // another method reports the end
+      if (this.#stopping.signal.aborted || !server.isRunning()) return;
       if (!isDatabaseAway(error)) {
         log.error(reasonOf(error));
         return;

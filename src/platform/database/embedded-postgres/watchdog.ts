@@ -3,11 +3,12 @@ import { createInterface } from 'node:readline';
 import { CHILD_ENVIRONMENT, type Account } from './account.js';
 
 /**
- * A shell script that runs the given command and interrupts it (SIGINT: a fast shutdown) when standard input ends. Standard input
- * ends when this process closes it or ends, also by `kill -9`. If the server does not end within the grace, it gets SIGQUIT: an
- * immediate shutdown, after which the write-ahead log recovers. The watcher waits for the end of input while the shell waits for
- * the command. A watcher that ends with status 0 means a requested stop, after which the socket's directory is removed. The exit
- * status is that of the command.
+ * A shell script that runs the given command and interrupts it (SIGINT: a fast shutdown) when
+ * standard input ends. Standard input ends when this process closes it or ends, also by `kill -9`.
+ * If the server does not end within the grace, it gets SIGQUIT: an immediate shutdown, after which
+ * the write-ahead log recovers. The watcher waits for the end of input while the shell waits for
+ * the command. A watcher that ends with status 0 means a requested stop, after which the socket's
+ * directory is removed. The exit status is that of the command.
  */
 const WATCHDOG = `
 trap '' INT TERM HUP
@@ -30,7 +31,10 @@ const LINES_KEPT = 5;
 /** Seconds for a fast shutdown, which writes a checkpoint. */
 const SHUTDOWN_GRACE = 10;
 
-/** In milliseconds: the last lines may arrive after the exit, but a remaining backend may keep the pipe open. */
+/**
+ * In milliseconds: the last lines may arrive after the exit, but a remaining backend may keep the
+ * pipe open.
+ */
 const WAIT_FOR_LINES = 200;
 
 /** A server that ends with this process at the latest. */
@@ -38,7 +42,10 @@ export interface WatchedServer {
   /** Resolves to the last lines when the server has ended. It never rejects. */
   readonly ended: Promise<string>;
   isRunning(): boolean;
-  /** Starts a fast shutdown, and an immediate one if that takes too long; `ended` resolves at its end. */
+  /**
+   * Starts a fast shutdown, and an immediate one if that takes too long; `ended` resolves at its
+   * end.
+   */
   stop(): void;
 }
 
@@ -53,8 +60,8 @@ export interface WatchOptions {
 }
 
 /**
- * Starts a command under the watchdog. It is detached: Ctrl-C in a terminal reaches this process only, which then
- * stops the server when it no longer needs it.
+ * Starts a command under the watchdog. It is detached: Ctrl-C in a terminal reaches this process
+ * only, which then stops the server when it no longer needs it.
  */
 export function startWatched(command: readonly string[], options: WatchOptions): WatchedServer {
   const { account, cwd, socketDir, onLine, grace = SHUTDOWN_GRACE } = options;

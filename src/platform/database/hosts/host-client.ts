@@ -8,17 +8,25 @@ import {
 import { isReadOnly } from '#platform/database/statements/faults.js';
 import { HostSearch, NoFittingHost } from './host-search.js';
 
-/** The longest wait for one host in a search, in milliseconds. The pool waits 5 s for a connection. */
+/**
+ * The longest wait for one host in a search, in milliseconds. The pool waits 5 s for a connection.
+ */
 const ANSWER_WITHIN = 2_000;
 
 /** The address of a database by its URL. */
 export interface UrlAddress {
   readonly connectionString: string;
-  /** The client of the driver's pool. Left out for one host that may be any server, which the driver's own client reaches. */
+  /**
+   * The client of the driver's pool. Left out for one host that may be any server, which the
+   * driver's own client reaches.
+   */
   readonly Client?: typeof Client;
 }
 
-/** Returns the address of the database. Pools that share an address share what it knows of the hosts. */
+/**
+ * Returns the address of the database. Pools that share an address share what it knows of the
+ * hosts.
+ */
 export function addressOf(url: string): UrlAddress {
   const parsed = parseDatabaseUrl(url);
   if (!parsed) return { connectionString: url };
@@ -27,7 +35,9 @@ export function addressOf(url: string): UrlAddress {
   return { connectionString: hosts[0].url, Client: hostClient(parsed) };
 }
 
-/** Makes the driver's client for a URL with several hosts. The pool makes each connection with it. */
+/**
+ * Makes the driver's client for a URL with several hosts. The pool makes each connection with it.
+ */
 function hostClient({ hosts, target }: DatabaseUrl): typeof Client {
   const search = new HostSearch(hosts, ({ url }) => assertFit(url, target));
 

@@ -5,20 +5,30 @@ import { isRefusal } from './refusals.js';
 
 /** For so long a host that was found fit counts as fit, in milliseconds. */
 const FRESH = 1_000;
-/** After so long without an answer the next host is tried beside the first one, so that a dead host delays nothing more. */
+/**
+ * After so long without an answer the next host is tried beside the first one, so that a dead host
+ * delays nothing more.
+ */
 const STAGGER = 250;
 
-/** Connects to a host and ends the connection. It rejects if the host is away or is not what the service needs. */
+/**
+ * Connects to a host and ends the connection. It rejects if the host is away or is not what the
+ * service needs.
+ */
 type Probe = (host: DatabaseHost) => Promise<void>;
 
-/** No host of the list can be used now. The code is that of a connection that cannot be made, which may succeed later. */
+/**
+ * No host of the list can be used now. The code is that of a connection that cannot be made, which
+ * may succeed later.
+ */
 export class NoFittingHost extends Error {
   readonly code = '08001';
 }
 
 /**
- * Finds the host for new connections. It tries the hosts in their order, the one that was used last first, and remembers the
- * result for a second. One search serves all connections that are made meanwhile.
+ * Finds the host for new connections. It tries the hosts in their order, the one that was used last
+ * first, and remembers the result for a second. One search serves all connections that are made
+ * meanwhile.
  */
 export class HostSearch {
   private last: DatabaseHost;
@@ -33,7 +43,10 @@ export class HostSearch {
     this.last = hosts[0];
   }
 
-  /** @throws NoFittingHost if every host is away or unfit; the driver's error if a host refuses the login */
+  /**
+   * @throws NoFittingHost if every host is away or unfit; the driver's error if a host refuses the
+   * login
+   */
   choose(): Promise<DatabaseHost> {
     if (this.clock.monotonic() - this.foundAt < FRESH) return Promise.resolve(this.last);
     this.running ??= this.search().finally(() => {
@@ -42,7 +55,9 @@ export class HostSearch {
     return this.running;
   }
 
-  /** Makes the next connection look again, because a connection failed or a server refused a write. */
+  /**
+   * Makes the next connection look again, because a connection failed or a server refused a write.
+   */
   doubt(): void {
     this.foundAt = -Infinity;
   }
@@ -55,7 +70,10 @@ export class HostSearch {
   }
 }
 
-/** Resolves with the first host that is fit. The next one is tried when the one before failed, or did not answer soon. */
+/**
+ * Resolves with the first host that is fit. The next one is tried when the one before failed, or
+ * did not answer soon.
+ */
 function firstFit(hosts: readonly DatabaseHost[], probe: Probe): Promise<DatabaseHost> {
   const { promise, resolve, reject } = Promise.withResolvers<DatabaseHost>();
   const faults = new Map<DatabaseHost, unknown>();
@@ -81,7 +99,10 @@ function firstFit(hosts: readonly DatabaseHost[], probe: Probe): Promise<Databas
   return promise;
 }
 
-/** Returns the fault that waiting does not mend, such as a wrong password, or else one that names every host. */
+/**
+ * Returns the fault that waiting does not mend, such as a wrong password, or else one that names
+ * every host.
+ */
 function faultOf(faults: ReadonlyMap<DatabaseHost, unknown>): unknown {
   const lasting = [...faults.values()].find((fault) => isRefusal(fault) || !isDatabaseAway(fault));
   if (lasting !== undefined) return lasting;

@@ -13,7 +13,10 @@ const LOST_STATEMENT: Refusal = {
     'A pooler in transaction mode loses prepared statements. Connect to PostgreSQL itself, or use session mode',
 };
 
-/** PgBouncer gives every fault of its own the SQLSTATE 08P01, so that its text alone tells them apart. It is not translated. */
+/**
+ * PgBouncer gives every fault of its own the SQLSTATE 08P01, so that its text alone tells them
+ * apart. It is not translated.
+ */
 const REFUSALS: readonly Refusal[] = [
   {
     is: (_, message) => message.startsWith('unsupported startup parameter'),
@@ -58,12 +61,18 @@ function refusalOf(error: unknown): Refusal | undefined {
   return REFUSALS.find(({ is }) => is(code, message));
 }
 
-/** Returns true if a database answered with a refusal that only an operator ends, so that a start need not wait. */
+/**
+ * Returns true if a database answered with a refusal that only an operator ends, so that a start
+ * need not wait.
+ */
 export function isRefusal(error: unknown): boolean {
   return refusalOf(error) !== undefined;
 }
 
-/** Returns the error of a start that cannot use its database: the variable, the reason, what to do, and the page. */
+/**
+ * Returns the error of a start that cannot use its database: the variable, the reason, what to do,
+ * and the page.
+ */
 export function databaseProblem(what: string, cause: unknown): Error {
   const advice = refusalOf(cause)?.advice;
   const text = `SVC_DATABASE_URL: ${what}: ${reasonOf(cause)}`;
@@ -72,7 +81,10 @@ export function databaseProblem(what: string, cause: unknown): Error {
   });
 }
 
-/** Returns the error of a start that fails after it has connected. A pooler loses statements only then. */
+/**
+ * Returns the error of a start that fails after it has connected. A pooler loses statements only
+ * then.
+ */
 export function startProblem(cause: unknown): unknown {
   const isLost = LOST_STATEMENT.is(codeOf(cause), reasonOf(cause));
   return isLost ? databaseProblem('the database cannot be used', cause) : cause;

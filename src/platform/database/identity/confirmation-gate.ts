@@ -2,13 +2,16 @@ import type { ClientBase } from 'pg';
 import { UNCONFIRMED } from '#platform/database/statements/faults.js';
 
 /**
- * Refuses connections to a start of PostgreSQL that is not confirmed. A connection stays with its server, unless a
- * pooler is between, so that one check for each connection is enough.
+ * Refuses connections to a start of PostgreSQL that is not confirmed. A connection stays with its
+ * server, unless a pooler is between, so that one check for each connection is enough.
  */
 export class ConfirmationGate {
   readonly #listeners: (() => void)[] = [];
 
-  /** Calls a function each time a connection was refused, so that the server is confirmed without a wait. */
+  /**
+   * Calls a function each time a connection was refused, so that the server is confirmed without a
+   * wait.
+   */
   onRefusal(listener: () => void): void {
     this.#listeners.push(listener);
   }

@@ -3,8 +3,8 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The identity of a database. A restart changes the start time alone. A promotion also changes the timeline. A
- * restored backup changes the timeline, the system identifier or the oid.
+ * The identity of a database. A restart changes the start time alone. A promotion also changes the
+ * timeline. A restored backup changes the timeline, the system identifier or the oid.
  */
 export interface DatabaseIdentity {
   /** `pg_postmaster_start_time()` in microseconds of the epoch. */
@@ -12,7 +12,10 @@ export interface DatabaseIdentity {
   /** Null if the role may not read it. */
   readonly systemIdentifier: string | null;
   readonly databaseOid: string;
-  /** The first 8 hexadecimal digits of the name of the present WAL file; null if the role may not read it. */
+  /**
+   * The first 8 hexadecimal digits of the name of the present WAL file; null if the role may not
+   * read it.
+   */
   readonly timeline: string | null;
 }
 
@@ -23,8 +26,9 @@ export interface ConfirmedIdentity extends DatabaseIdentity {
 }
 
 /**
- * Reads the identity of the server of a connection. It runs outside of a transaction, because a function that the role may not call
- * raises an error. The control file shows the timeline of a promoted server only after a checkpoint, the name of the WAL file at once.
+ * Reads the identity of the server of a connection. It runs outside of a transaction, because a
+ * function that the role may not call raises an error. The control file shows the timeline of a
+ * promoted server only after a checkpoint, the name of the WAL file at once.
  *
  * @param manager bound to one connection
  * @throws Error with the SQLSTATE of a read-only server for a standby; the driver's error
@@ -70,7 +74,10 @@ async function readable(
   }
 }
 
-/** Reads the confirmed identity; undefined in a database that no start of this version has met. It locks the row until the end of a transaction. */
+/**
+ * Reads the confirmed identity; undefined in a database that no start of this version has met. It
+ * locks the row until the end of a transaction.
+ */
 export async function lockConfirmedIdentity(
   tx: EntityManager,
 ): Promise<ConfirmedIdentity | undefined> {
@@ -96,7 +103,8 @@ export async function lockConfirmedIdentity(
 }
 
 /**
- * Records the identity of the server that the transaction runs on. From its commit on, the server is confirmed.
+ * Records the identity of the server that the transaction runs on. From its commit on, the server
+ * is confirmed.
  *
  * @param isReconciled true if everything on record has ended
  * @throws Error if the transaction reaches another start of PostgreSQL than the given one

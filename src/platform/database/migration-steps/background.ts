@@ -26,8 +26,9 @@ const DROP = /^DROP INDEX CONCURRENTLY IF EXISTS [a-z0-9_]+$/;
 const VALIDATE = /^ALTER TABLE [a-z0-9_]+ VALIDATE CONSTRAINT [a-z0-9_]+$/;
 
 /**
- * Runs the statements of a file outside a transaction, because that is the way in which they keep no writer waiting. Statements
- * whose effect is there already are left out, so that the file can be run again after a crash.
+ * Runs the statements of a file outside a transaction, because that is the way in which they keep
+ * no writer waiting. Statements whose effect is there already are left out, so that the file can be
+ * run again after a crash.
  *
  * @throws Error for a statement that is not one of the three forms
  */
@@ -51,7 +52,10 @@ export async function runInBackground(
   }
 }
 
-/** Splits a file into its statements, without comments. No text of these statements has a semicolon or two hyphens in it. */
+/**
+ * Splits a file into its statements, without comments. No text of these statements has a semicolon
+ * or two hyphens in it.
+ */
 export function statementsOf(text: string): string[] {
   return text
     .replaceAll(/--.*$/gm, '')
@@ -60,7 +64,9 @@ export function statementsOf(text: string): string[] {
     .filter((statement) => statement !== '');
 }
 
-/** Builds an index if it is not there. The rest of a build that was interrupted is dropped first. */
+/**
+ * Builds an index if it is not there. The rest of a build that was interrupted is dropped first.
+ */
 async function buildIndex(manager: EntityManager, log: Logger, index: Index): Promise<void> {
   const [state] = await sql<{ is_partitioned: boolean; is_valid: boolean | null }>(manager)`
     SELECT t.relkind = 'p' AS is_partitioned, i.indisvalid AS is_valid
@@ -78,8 +84,9 @@ async function buildIndex(manager: EntityManager, log: Logger, index: Index): Pr
 }
 
 /**
- * Builds an index of a partitioned table, where PostgreSQL refuses CONCURRENTLY: first the index of the table alone, which is
- * not valid, then that of each partition, which is attached to it. With the last one it becomes valid.
+ * Builds an index of a partitioned table, if PostgreSQL refuses CONCURRENTLY: first the index of
+ * the table alone, which is not valid, then that of each partition, which is attached to it. With
+ * the last one it becomes valid.
  */
 async function buildOnPartitions(
   manager: EntityManager,

@@ -5,8 +5,8 @@ import type { Batches, Migration } from './migration-files.js';
 import { withShortLocks } from './short-locks.js';
 
 /**
- * The rows of one batch. Every COMMIT waits until all that was written before it is on the disk, so a batch is small, and the
- * next one begins after a pause as long as the batch took.
+ * The rows of one batch. Every COMMIT waits until all that was written before it is on the disk, so
+ * a batch is small, and the next one begins after a pause as long as the batch took.
  */
 const ROWS = 250;
 
@@ -17,9 +17,10 @@ const LONGEST_PAUSE = 1_000;
 const LOG_EVERY = 10_000;
 
 /**
- * Runs the statements of a file once for each 250 rows of its table, each time in a transaction of its own. The statements
- * find the first and the last key of the batch in the settings `migration.first` and `migration.last`, as text. They must do
- * nothing to rows that they changed before, since a migration that was killed begins with the first batch.
+ * Runs the statements of a file once for each 250 rows of its table, each time in a transaction of
+ * its own. The statements find the first and the last key of the batch in the settings
+ * `migration.first` and `migration.last`, as text. They must do nothing to rows that they changed
+ * before, since a migration that was killed begins with the first batch.
  */
 export async function runInBatches(
   manager: EntityManager,

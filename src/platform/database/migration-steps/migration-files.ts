@@ -4,7 +4,10 @@ import { readFile, readdir } from 'node:fs/promises';
 /** The folder of migrations; `src/` and `dist/` are equally deep below the package. */
 export const MIGRATIONS = new URL('../../../../migrations/', import.meta.url);
 
-/** The rows that a file of batches goes through: those of a table in the order of a key, each 250 in a transaction. */
+/**
+ * The rows that a file of batches goes through: those of a table in the order of a key, each 250 in
+ * a transaction.
+ */
 export interface Batches {
   readonly table: string;
   /** A column that an index has in order. */
@@ -25,11 +28,13 @@ export interface Migration {
 }
 
 /**
- * The SHA-256 of earlier texts of files that were rewritten, because the earlier text stopped sign-ins and credentials on a
- * large database. Both texts leave the same schema, which a test compares. A database that has the earlier one keeps it.
+ * The SHA-256 of earlier texts of files that were rewritten, because the earlier text stopped
+ * sign-ins and credentials on a large database. Both texts leave the same schema, which a test
+ * compares. A database that has the earlier one keeps it.
  */
 const EARLIER_TEXTS: Readonly<Record<string, readonly string[]>> = {
-  // 0.10.0: one transaction kept the rows of all users from a de-provisioning, 3.3 s for 100,000 users.
+  // 0.10.0: one transaction kept the rows of all users from a de-provisioning, 3.3 s for 100,000
+  // users.
   '1763790010100-addresses-of-records.sql': [
     '67f41ec5ad665325ada189839b79cfe36dbd69aaa5a663e4746b28ef3b012f67',
   ],

@@ -12,8 +12,9 @@ import type {
 const LOCK_TIMEOUT_STATE = '55P03';
 
 /**
- * The longest wait of a statement for a lock, in milliseconds. While an ALTER TABLE waits behind a long transaction, every other
- * statement on the table waits behind the ALTER TABLE. Thus it gives up early, and others go on meanwhile.
+ * The longest wait of a statement for a lock, in milliseconds. While an ALTER TABLE waits behind a
+ * long transaction, every other statement on the table waits behind the ALTER TABLE. Thus it gives
+ * up early, and others go on meanwhile.
  */
 const LOCK_TIMEOUT = 200;
 
@@ -25,8 +26,9 @@ const LONGEST_PAUSE = 1_000;
 const LOG_EVERY = 10;
 
 /**
- * Runs a part of a migration in a transaction whose waits for locks are short, and repeats it until it gets them. A transaction
- * of a client that holds a lock for long, such as a backup, delays the migration and stops nothing.
+ * Runs a part of a migration in a transaction whose waits for locks are short, and repeats it until
+ * it gets them. A transaction of a client that holds a lock for long, such as a backup, delays the
+ * migration and stops nothing.
  */
 export async function withShortLocks(
   manager: EntityManager,
@@ -67,8 +69,9 @@ export interface Turn {
 }
 
 /**
- * Runs an act under an advisory lock, on one connection without time limits of the server or the role. It polls for the lock: a
- * session that waits inside `pg_advisory_lock` holds a snapshot, for which CREATE INDEX CONCURRENTLY waits.
+ * Runs an act under an advisory lock, on one connection without time limits of the server or the
+ * role. It polls for the lock: a session that waits inside `pg_advisory_lock` holds a snapshot, for
+ * which CREATE INDEX CONCURRENTLY waits.
  */
 export async function inTurn<Result>(
   dataSource: DataSource,

@@ -1,6 +1,6 @@
 /**
- * The keys of PostgreSQL's advisory locks, in one list so that no two purposes share a key. A lock belongs to a session and ends
- * with it, also when the process is killed.
+ * The keys of PostgreSQL's advisory locks, in one list so that no two purposes share a key. A lock
+ * belongs to a session and ends with it, also when the process is killed.
  */
 export const ADVISORY_LOCKS = {
   /** Held by the process that migrates. Other replicas that start poll for it. */
@@ -15,8 +15,13 @@ export const ADVISORY_LOCKS = {
   domainChecks: 7_301_005,
   /** Held by the process that builds indexes in the background; others look again later. */
   backgroundMigrations: 7_301_008,
-  /** Held by the transaction that confirms a start of PostgreSQL; other replicas look again soon. */
+  /**
+   * Held by the transaction that confirms a start of PostgreSQL; other replicas look again soon.
+   */
   confirmation: 7_301_006,
-  /** Held by the transaction that registers a client for itself, so that its limits are counted exactly. */
+  /**
+   * Held by the transaction that registers a client for itself, so that its limits are counted
+   * exactly.
+   */
   selfRegistration: 7_301_601,
 } as const;

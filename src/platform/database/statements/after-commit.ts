@@ -1,6 +1,8 @@
 import type { DataSource, EntityManager, QueryRunner } from './typeorm.js';
 
-/** An act that waits for the commit of a transaction, and how deep in savepoints it was asked for. */
+/**
+ * An act that waits for the commit of a transaction, and how deep in savepoints it was asked for.
+ */
 interface WaitingAct {
   readonly act: () => void;
   readonly depth: number;
@@ -13,10 +15,11 @@ const WAITING = 'svc acts after commit';
 const watched = new WeakSet<object>();
 
 /**
- * Calls a function once a transaction has committed; never when it or its savepoint is rolled back, or the process ends. Use it to
- * shorten a wait: what must happen is in a table.
+ * Calls a function once a transaction has committed; never when it or its savepoint is rolled back,
+ * or the process ends. Use it to shorten a wait: what must happen is in a table.
  *
- * @param tx a manager outside of a transaction commits each statement, so that the function is called at once
+ * @param tx a manager outside of a transaction commits each statement, so that the function is
+ *   called at once
  */
 export function afterCommit(tx: EntityManager, act: () => void): void {
   const { queryRunner: runner } = tx;
@@ -29,8 +32,8 @@ export function afterCommit(tx: EntityManager, act: () => void): void {
 }
 
 /**
- * Forgets the acts of a transaction in which a statement failed: PostgreSQL rolls back the transaction or its innermost savepoint,
- * and answers a COMMIT without an error.
+ * Forgets the acts of a transaction in which a statement failed: PostgreSQL rolls back the
+ * transaction or its innermost savepoint, and answers a COMMIT without an error.
  */
 export function forgetFailed(runner: QueryRunner): void {
   if (runner.isTransactionActive) keepBelow(runner, depthOf(runner));

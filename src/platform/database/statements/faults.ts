@@ -1,6 +1,9 @@
 import { QueryFailedError, QueryRunnerAlreadyReleasedError } from './typeorm.js';
 
-/** The SQLSTATE of a write to a server that takes none: a standby, or a server that was made read-only. */
+/**
+ * The SQLSTATE of a write to a server that takes none: a standby, or a server that was made
+ * read-only.
+ */
 export const READ_ONLY = '25006';
 
 /** The SQLSTATE of a function that PostgreSQL does not run in the present state of the server. */
@@ -9,9 +12,10 @@ const NOT_IN_STATE = '55000';
 const OF_WRITES = /^pg_(?:current_wal_|walfile_name)/;
 
 /**
- * Returns true if a server refused a statement because it takes no writes: it is a standby, or was made read-only. A standby
- * refuses functions about the write-ahead log by another SQLSTATE, which has further meanings. The name of the function in the
- * error tells them apart, because the message depends on the language of the server.
+ * Returns true if a server refused a statement because it takes no writes: it is a standby, or was
+ * made read-only. A standby refuses functions about the write-ahead log by another SQLSTATE, which
+ * has further meanings. The name of the function in the error tells them apart, because the message
+ * depends on the language of the server.
  */
 export function isReadOnly(error: unknown): boolean {
   const fault = reportedBy(error);
@@ -21,14 +25,17 @@ export function isReadOnly(error: unknown): boolean {
   return typeof fault.routine === 'string' && OF_WRITES.test(fault.routine);
 }
 
-/** The SQLSTATE of a start of PostgreSQL that this service has not confirmed (`database/identity`). */
+/**
+ * The SQLSTATE of a start of PostgreSQL that this service has not confirmed (`database/identity`).
+ */
 export const UNCONFIRMED = 'SVC01';
 
 /**
- * SQLSTATEs of a server that is going, gone, coming or overloaded: connection exceptions (08), insufficient resources
- * such as too many connections (53), operator intervention: shutdown, crash, start-up, and the statement timeout (57),
- * the lock timeout, the end of a transaction that idled, and a server that is not confirmed. A server that takes no writes is
- * away as well, because it is not the one that this service needs: {@link isReadOnly}.
+ * SQLSTATEs of a server that is going, gone, coming or overloaded: connection exceptions (08),
+ * insufficient resources such as too many connections (53), operator intervention: shutdown, crash,
+ * start-up, and the statement timeout (57), the lock timeout, the end of a transaction that idled,
+ * and a server that is not confirmed. A server that takes no writes is away as well, because it is
+ * not the one that this service needs: {@link isReadOnly}.
  */
 const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03|SVC01)$/;
 
@@ -44,7 +51,10 @@ const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
   'EAI_AGAIN',
 ]);
 
-/** Error codes that mean an absent server only when connecting to a Unix socket: it is gone, or its queue is full. */
+/**
+ * Error codes that mean an absent server only when connecting to a Unix socket: it is gone, or its
+ * queue is full.
+ */
 const AWAY_WHEN_CONNECTING: ReadonlySet<string> = new Set(['ENOENT', 'EAGAIN']);
 
 /** Messages of errors to which pg and its pool give no code. */
@@ -61,11 +71,12 @@ const AWAY_MESSAGES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns true if an error means that the database cannot be reached or cannot respond now. The same request may succeed later:
- * neither the caller nor the statement is at fault.
+ * Returns true if an error means that the database cannot be reached or cannot respond now. The
+ * same request may succeed later: neither the caller nor the statement is at fault.
  */
 export function isDatabaseAway(error: unknown): boolean {
-  if (error instanceof QueryRunnerAlreadyReleasedError) return true; // its connection died under a transaction
+  // its connection died under a transaction
+  if (error instanceof QueryRunnerAlreadyReleasedError) return true;
   const fault = reportedBy(error);
   if (!(fault instanceof Error)) return false;
   if (isReadOnly(fault)) return true;
@@ -78,8 +89,8 @@ export function isDatabaseAway(error: unknown): boolean {
 }
 
 /**
- * Returns true if the statement lost against another one (deadlock, serialization, a migration under a prepared statement) and
- * may succeed when it is repeated.
+ * Returns true if the statement lost against another one (deadlock, serialization, a migration
+ * under a prepared statement) and may succeed when it is repeated.
  */
 export function isLostRace(error: unknown): boolean {
   const state = sqlStateOf(error);
@@ -96,8 +107,9 @@ export function noteDuration(error: unknown, milliseconds: number): void {
 }
 
 /**
- * Returns true if a time limit ended a statement. PostgreSQL reports the same SQLSTATE (57014) when an operator cancels it, and only
- * the localized message differs. So the duration decides: no time limit ends a statement early.
+ * Returns true if a time limit ended a statement. PostgreSQL reports the same SQLSTATE (57014) when
+ * an operator cancels it, and only the localized message differs. So the duration decides: no time
+ * limit ends a statement early.
  *
  * @param limit in milliseconds
  */
@@ -107,7 +119,10 @@ export function isTimedOut(error: unknown, limit: number): boolean {
   return (durations.get(fault) ?? 0) >= limit;
 }
 
-/** Returns true if a value has a character that PostgreSQL cannot store: U+0000, or half of a surrogate pair. */
+/**
+ * Returns true if a value has a character that PostgreSQL cannot store: U+0000, or half of a
+ * surrogate pair.
+ */
 export function isUnstorable(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state === '22021' || state === '22P05';
@@ -129,7 +144,9 @@ export function sqlStateOf(error: unknown): string | undefined {
   return code !== undefined && /^[0-9A-Z]{5}$/.test(code) ? code : undefined;
 }
 
-/** Returns the name of the violated constraint (SQLSTATE class 23); undefined for any other error. */
+/**
+ * Returns the name of the violated constraint (SQLSTATE class 23); undefined for any other error.
+ */
 export function violatedConstraint(error: unknown): string | undefined {
   const fault = reportedBy(error);
   if (!sqlStateOf(fault)?.startsWith('23')) return undefined;
@@ -137,7 +154,10 @@ export function violatedConstraint(error: unknown): string | undefined {
   return typeof fault.constraint === 'string' ? fault.constraint : undefined;
 }
 
-/** Returns the reason of an error in one line for an operator. If several addresses fail, Node gives a code and no message. */
+/**
+ * Returns the reason of an error in one line for an operator. If several addresses fail, Node gives
+ * a code and no message.
+ */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.message || (codeOf(error) ?? error.name);

@@ -3,7 +3,10 @@ import { isDatabaseAway } from './faults.js';
 /** The greatest number of keys of one statement. */
 const MOST = 64;
 
-/** Concurrent statements of one kind. With two, one statement that hangs does not delay all requests. */
+/**
+ * Concurrent statements of one kind. With two, one statement that hangs does not delay all
+ * requests.
+ */
 const AT_ONCE = 2;
 
 interface Batch<Key, Answer> {
@@ -13,9 +16,10 @@ interface Batch<Key, Answer> {
 }
 
 /**
- * Batches the queries of concurrent requests: keys that arrive while statements are under way wait for the next statement, which
- * loads all of them. It is not a cache: each statement begins after its last key arrived, and no result is kept, so that each
- * caller sees all changes that were committed before its call.
+ * Batches the queries of concurrent requests: keys that arrive while statements are under way wait
+ * for the next statement, which loads all of them. It is not a cache: each statement begins after
+ * its last key arrived, and no result is kept, so that each caller sees all changes that were
+ * committed before its call.
  *
  *     ask(a) -> turn ends -> statement(a)
  *     ask(b), ask(c) while two are under way -> one ends -> statement(b, c)
@@ -32,7 +36,8 @@ export class QueryBatcher<Key, Answer> {
   /**
    * Loads the result of a key by a statement that begins after this call.
    *
-   * @throws the error of the statement; if another key may have caused it, the error of a second statement for this key alone
+   * @throws the error of the statement; if another key may have caused it, the error of a second
+   *   statement for this key alone
    */
   async load(key: Key): Promise<Answer> {
     const batch = this.#gathering();
@@ -63,7 +68,10 @@ export class QueryBatcher<Key, Answer> {
     return batch;
   }
 
-  /** Begins the next statement after the current turn of the event loop, so that all requests of this turn join it. */
+  /**
+   * Begins the next statement after the current turn of the event loop, so that all requests of
+   * this turn join it.
+   */
   #beginSoon(): void {
     if (this.#isDue || this.#underWay >= AT_ONCE || this.#waiting.length === 0) return;
     this.#isDue = true;

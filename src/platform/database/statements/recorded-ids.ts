@@ -6,7 +6,10 @@ type Listener = (ids: readonly string[]) => void;
 
 const listeners = new WeakMap<DataSource, Listener>();
 
-/** The column in which a statement returns the ids of the rows that it recorded: one id, or an array of them. */
+/**
+ * The column in which a statement returns the ids of the rows that it recorded: one id, or an array
+ * of them.
+ */
 export interface RecordedColumn {
   recorded?: string | readonly string[] | null;
 }
@@ -16,7 +19,9 @@ export function onRecorded(dataSource: DataSource, listener: Listener): void {
   listeners.set(dataSource, listener);
 }
 
-/** Tells the listener of the data source that rows are on record, once their commit has returned. */
+/**
+ * Tells the listener of the data source that rows are on record, once their commit has returned.
+ */
 export function noteRecorded(tx: EntityManager, ids: readonly string[]): void {
   const listener = listeners.get(tx.dataSource);
   if (listener && ids.length > 0) afterCommit(tx, () => listener(ids));

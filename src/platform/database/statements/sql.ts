@@ -23,14 +23,19 @@ function assemble(strings: TemplateStringsArray): Statement {
   return statement;
 }
 
-/** A part of every prepared name. A new generation makes every connection prepare its statements again. */
+/**
+ * A part of every prepared name. A new generation makes every connection prepare its statements
+ * again.
+ */
 let generation = 0;
 
 /**
- * Runs one SQL statement and returns its rows, in the same shape for every command (TypeORM's own `query` returns
- * `[rows, count]` for UPDATE and DELETE). Every interpolated value becomes a bind parameter:
+ * Runs one SQL statement and returns its rows, in the same shape for every command (TypeORM's own
+ * `query` returns `[rows, count]` for UPDATE and DELETE). Every interpolated value becomes a bind
+ * parameter:
  *
- *     const [winner] = await sql<{ id: string }>(tx)`UPDATE codes SET … WHERE id = ${id} RETURNING id`;
+ *     const [winner] = await sql<{ id: string
+ *     }>(tx)`UPDATE codes SET … WHERE id = ${id} RETURNING id`;
  *
  * @param tx the transaction, or the data source's own manager for a statement that stands alone
  * @throws QueryFailedError as PostgreSQL reports it, with the SQLSTATE in `code`
@@ -49,15 +54,18 @@ export function sql<Row extends object>(
   };
 }
 
-/** Statements of templates whose fragments are constants, with the fragment at each place, if any. */
+/**
+ * Statements of templates whose fragments are constants, with the fragment at each place, if any.
+ */
 const withFragments = new WeakMap<
   TemplateStringsArray,
   { readonly places: readonly (SqlFragment | undefined)[]; readonly statement: Statement }
 >();
 
 /**
- * Returns the statement of a template whose fragments bind no value and are the same objects in each call. Its text is put
- * together once, because a look-up of every request has such a fragment. Undefined for any other template.
+ * Returns the statement of a template whose fragments bind no value and are the same objects in
+ * each call. Its text is put together once, because a look-up of every request has such a fragment.
+ * Undefined for any other template.
  */
 function withConstants(
   strings: TemplateStringsArray,
@@ -85,7 +93,10 @@ export class SqlFragment {
   constructor(
     readonly strings: readonly string[],
     readonly values: readonly unknown[],
-    /** True if a statement with this part returns the ids of its rows as `recorded`, which {@link sql} takes out. */
+    /**
+     * True if a statement with this part returns the ids of its rows as `recorded`, which
+     * {@link sql} takes out.
+     */
     readonly records: boolean = values.some(
       (value) => value instanceof SqlFragment && value.records,
     ),
@@ -93,8 +104,8 @@ export class SqlFragment {
 }
 
 /**
- * Writes a part of a statement, which {@link sql} and other fragments take in the place of a value. Every other interpolated
- * value becomes a bind parameter:
+ * Writes a part of a statement, which {@link sql} and other fragments take in the place of a value.
+ * Every other interpolated value becomes a bind parameter:
  *
  *     const lock = mayWait ? fragment`FOR SHARE` : fragment`FOR SHARE SKIP LOCKED`;
  *     await sql(tx)`SELECT id FROM users WHERE id = ${id} ${lock}`;
@@ -110,9 +121,10 @@ export function joined(fragments: readonly SqlFragment[], between: string): SqlF
 }
 
 /**
- * Returns the text of a fragment of constants, for {@link fixedSql}: a statement that is put together once.
+ * Returns the text of a fragment of constants, for {@link fixedSql}: a statement that is put
+ * together once.
  *
- * @throws Error where the fragment binds a value
+ * @throws Error if the fragment binds a value
  */
 export function constantText(whole: SqlFragment): string {
   const values: unknown[] = [];
@@ -136,7 +148,10 @@ async function runFragment<Row extends object>(
   return rows;
 }
 
-/** Returns the text of a fragment; its values are appended to the given ones and numbered by their place there. */
+/**
+ * Returns the text of a fragment; its values are appended to the given ones and numbered by their
+ * place there.
+ */
 function flatten({ strings, values }: SqlFragment, bound: unknown[]): string {
   let text = strings[0] ?? '';
   for (const [index, value] of values.entries()) {
@@ -150,8 +165,8 @@ function flatten({ strings, values }: SqlFragment, bound: unknown[]): string {
 const fixed = new Map<string, Statement>();
 
 /**
- * Runs one statement whose text was put together from constants alone, so that there are few of them: it is prepared as that of
- * {@link sql} is.
+ * Runs one statement whose text was put together from constants alone, so that there are few of
+ * them: it is prepared as that of {@link sql} is.
  *
  * @param values what stands for `$1`, `$2` …
  * @throws QueryFailedError as PostgreSQL reports it
@@ -170,8 +185,8 @@ export function fixedSql<Row extends object>(
 }
 
 /**
- * Runs one statement whose text is composed of constant parts, such as a search. It is not prepared under a name, since clients
- * determine the number of different texts.
+ * Runs one statement whose text is composed of constant parts, such as a search. It is not prepared
+ * under a name, since clients determine the number of different texts.
  *
  * @param values the values of `$1`, `$2` …; values of a client are only here and never in the text
  * @throws QueryFailedError as PostgreSQL reports it
@@ -204,8 +219,8 @@ async function runWithin<Row>(
 }
 
 /**
- * Arranges the rows of a statement that numbers its inputs from 1 (`WITH ORDINALITY`) by the inputs; undefined for an input
- * without a row.
+ * Arranges the rows of a statement that numbers its inputs from 1 (`WITH ORDINALITY`) by the
+ * inputs; undefined for an input without a row.
  */
 export function inOrder<Row extends { readonly n: number }, Answer>(
   asked: number,
@@ -236,7 +251,8 @@ async function run<Row>(
   } catch (error) {
     if (!isStalePlan(error)) throw error;
     generation += 1;
-    if (runner.isTransactionActive) throw error; // the transaction is lost; the next one prepares again
+    // the transaction is lost; the next one prepares again
+    if (runner.isTransactionActive) throw error;
     return execute(runner, statement, values);
   }
 }
@@ -246,7 +262,8 @@ async function execute<Row>(
   { digest, text }: Statement,
   values: unknown[],
 ): Promise<Row[]> {
-  // TypeORM passes its first argument to pg unchanged, and pg accepts a named statement there; the type allows only strings.
+  // TypeORM passes its first argument to pg unchanged, and pg accepts a named statement there; the
+  // type allows only strings.
   const named = { name: `${digest}${generation}`, text } as unknown as string;
   return timed<Row>(runner, named, values);
 }

@@ -12,7 +12,10 @@ export class Semaphore {
     return this.#free === this.permits;
   }
 
-  /** Takes a permit. @returns a function that releases it, to be called once; undefined when none was free in time */
+  /**
+   * Takes a permit. @returns a function that releases it, to be called once; undefined when none
+   * was free in time
+   */
   take(milliseconds: number): Promise<(() => void) | undefined> {
     const giveBack = () => this.#giveBack();
     if (this.#free > 0) {

@@ -6,15 +6,16 @@ import { Semaphore } from './semaphore.js';
 const LONGEST_REST = 100;
 
 /**
- * Limits the concurrent work of each tenant and of all tenants together in this process. A tenant waits for its own limit first,
- * so that a long queue of one tenant never delays other tenants.
+ * Limits the concurrent work of each tenant and of all tenants together in this process. A tenant
+ * waits for its own limit first, so that a long queue of one tenant never delays other tenants.
  */
 export class TenantShares {
   readonly #all: Semaphore;
   readonly #byTenant = new Map<string, Semaphore>();
 
   /**
-   * @param rest the pause of a tenant's permit after a piece of work, as a multiple of its duration, which leaves time for others
+   * @param rest the pause of a tenant's permit after a piece of work, as a multiple of its
+   *   duration, which leaves time for others
    */
   constructor(
     ofAll: number,
@@ -29,7 +30,8 @@ export class TenantShares {
    * @param tenant the id of the organization
    * @param patience how long it may wait, in milliseconds
    * @returns the function that ends the piece of work, to be called once
-   * @throws DomainError rate_limited when the tenant's own work takes its limit, unavailable when the work of all tenants does
+   * @throws DomainError rate_limited when the tenant's own work takes its limit, unavailable when
+   *   the work of all tenants does
    */
   async take(tenant: string, patience: number): Promise<() => void> {
     const own = this.#byTenant.get(tenant) ?? new Semaphore(this.ofOne);

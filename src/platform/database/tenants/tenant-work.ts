@@ -7,13 +7,19 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
 /** The longest wait of a piece of work for its share, in milliseconds. */
 const PATIENCE = 10_000;
 
-/** The longest wait for the next part of a response that has begun: the deadline of a request, which ends it earlier. */
+/**
+ * The longest wait for the next part of a response that has begun: the deadline of a request, which
+ * ends it earlier.
+ */
 export const PATIENCE_DURING_RESPONSE = 30_000;
 
 /** The time limit of a statement of costly work, in milliseconds. */
 export const COSTLY_STATEMENT = 3_000;
 
-/** The greatest number of concurrent pieces of work of one tenant in a process; fewer if the share is small. */
+/**
+ * The greatest number of concurrent pieces of work of one tenant in a process; fewer if the share
+ * is small.
+ */
 const OF_ONE = { costly: 2, bounded: 4 } as const;
 
 /** The pause of a tenant's permit after a piece of work, as a multiple of its duration. */
@@ -30,8 +36,9 @@ export interface ConnectionShares {
 }
 
 /**
- * Divides the connections of a process: a fifth for costly work, and of the others half for the bounded work of tenants. So
- * authentication always has at least half of the main pool. Each share has at least one.
+ * Divides the connections of a process: a fifth for costly work, and of the others half for the
+ * bounded work of tenants. So authentication always has at least half of the main pool. Each share
+ * has at least one.
  */
 export function sharesOf(maxConnections: number): ConnectionShares {
   const costly = Math.max(1, Math.floor(maxConnections / 5));
@@ -40,13 +47,15 @@ export function sharesOf(maxConnections: number): ConnectionShares {
 }
 
 /**
- * Runs the work of a tenant's identity provider and admins: its cost grows with the tenant's data, or it may wait for other work of
- * the tenant. Authentication and other tenants have connections under any load of one tenant.
+ * Runs the work of a tenant's identity provider and admins: its cost grows with the tenant's data,
+ * or it may wait for other work of the tenant. Authentication and other tenants have connections
+ * under any load of one tenant.
  *
- * - *costly* work reads as much as there is: searches, lists, exports. It has a pool of its own, whose statements end after
- *   {@link COSTLY_STATEMENT} milliseconds and use one process of the database each.
- * - *bounded* work finds or changes some rows by their keys, on the connections of the main pool, of which it never takes more
- *   than half.
+ * - *costly* work reads as much as there is: searches, lists, exports. It has a pool of its own,
+ *   whose statements end after {@link COSTLY_STATEMENT} milliseconds and use one process of the
+ *   database each.
+ * - *bounded* work finds or changes some rows by their keys, on the connections of the main pool,
+ *   of which it never takes more than half.
  */
 export class TenantWork {
   readonly #costly: TenantShares;
@@ -69,7 +78,8 @@ export class TenantWork {
    * Runs costly work. It holds a connection while it runs, so that it must not wait for a client.
    *
    * @param patience how long it waits for its share, in milliseconds
-   * @throws DomainError too_many when a statement takes too long; rate_limited or unavailable when its share does not come
+   * @throws DomainError too_many when a statement takes too long; rate_limited or unavailable when
+   *   its share does not come
    */
   async costly<Found>(
     tenant: string,

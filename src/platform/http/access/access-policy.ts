@@ -37,14 +37,18 @@ export interface VerifiedRequest {
   readonly scheme: PresentedToken['scheme'];
   readonly method: string;
   readonly path: string;
-  /** The session of the page that sends the request, as its header `svc-session` states it; undefined without the header. */
+  /**
+   * The session of the page that sends the request, as its header `svc-session` states it;
+   * undefined without the header.
+   */
   readonly pageSession: string | undefined;
   /** The client's address and program, as audit rows keep them. */
   readonly origin: () => ReturnType<typeof originOf>;
 }
 
 /**
- * Decides which callers a route admits. The domain of sessions implements it, and the route guard calls it.
+ * Decides which callers a route admits. The domain of sessions implements it, and the route guard
+ * calls it.
  *
  * @typeParam Session the type of callers that a handler gets by `@Caller()`
  */
@@ -53,7 +57,7 @@ export abstract class AccessPolicy<Session = unknown> {
    * Looks up the session of a request.
    *
    * @param presented the token of the request, if it carries one
-   * @returns the session, or undefined where the request carries none and the rule requires none
+   * @returns the session, or undefined if the request carries none and the rule requires none
    * @throws DomainError unauthenticated, or the reason why the token is not accepted
    */
   abstract find(
@@ -71,6 +75,8 @@ export abstract class AccessPolicy<Session = unknown> {
   /** Names the caller of a session for the log. */
   abstract factsOf(session: Session): CallerFacts;
 
-  /** Names the user of a session for the header of a page; undefined for a session without a user. */
+  /**
+   * Names the user of a session for the header of a page; undefined for a session without a user.
+   */
   abstract visitorOf(session: Session): Visitor | undefined;
 }

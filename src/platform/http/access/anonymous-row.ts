@@ -10,7 +10,9 @@ export function noteRow(request: Noted): void {
   request[ROW] = true;
 }
 
-/** Notes that an OAuth client with an owner has authenticated, so that its rows are not anonymous. */
+/**
+ * Notes that an OAuth client with an owner has authenticated, so that its rows are not anonymous.
+ */
 export function noteAuthenticatedClient(request: Noted): void {
   request[CLIENT] = true;
 }

@@ -9,8 +9,9 @@ export interface AdmittedRequest extends Request {
 }
 
 /**
- * Gives a handler the caller that its `auth` rule admits: the session that was found, or the identity provider of a SCIM token.
- * The caller is undefined only where the rule makes a session optional.
+ * Gives a handler the caller that its `auth` rule admits: the session that was found, or the
+ * identity provider of a SCIM token. The caller is undefined only if the rule makes a session
+ * optional.
  */
 export const Caller = createParamDecorator(
   (_: unknown, context: ExecutionContext) =>
@@ -25,7 +26,9 @@ export function noteCaller(request: Identified, caller: CallerFacts): void {
   request[CALLER] = caller;
 }
 
-/** Returns the noted caller of a request, for the log; an empty object if the request has no caller. */
+/**
+ * Returns the noted caller of a request, for the log; an empty object if the request has no caller.
+ */
 export function callerOf(request: Identified): CallerFacts {
   return request[CALLER] ?? NO_CALLER;
 }

@@ -6,18 +6,20 @@ import type { OriginRule } from '#platform/http/routing/route-policy.js';
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Makes the check against request forgery: a write that a browser's cookie may decide must come from our own origin, or on
- * routes of the UI from an origin of SVC_CORS_ORIGINS. A request with a token in its header and without a cookie comes from no
- * browser.
+ * Makes the check against request forgery: a write that a browser's cookie may decide must come
+ * from our own origin, or on routes of the UI from an origin of SVC_CORS_ORIGINS. A request with a
+ * token in its header and without a cookie comes from no browser.
  *
- * @returns a function that throws DomainError invalid_origin where the origin of a request may not write
+ * @returns a function that throws DomainError invalid_origin if the origin of a request may not
+ *   write
  */
 export function originCheck({ baseUrl, corsOrigins }: Config['http']) {
   const ui: ReadonlySet<string> = new Set([baseUrl, ...corsOrigins]);
   return (request: Request, rule: OriginRule, hasCookie: () => boolean): void => {
     if (rule === 'any' || SAFE_METHODS.has(request.method)) return;
     const { origin, authorization } = request.headers;
-    // Without the cookie no session of a browser is at stake; calls of our pages must come from our pages all the same.
+    // Without the cookie no session of a browser is at stake; calls of our pages must come from our
+    // pages all the same.
     const isBrowsers = hasCookie() || (rule === 'ui' && authorization === undefined);
     if (rule !== 'strict' && !isBrowsers) return;
     const isAllowed = origin !== undefined && (rule === 'ui' ? ui.has(origin) : origin === baseUrl);

@@ -7,27 +7,41 @@ import { readCookie, readCookieValues, setCookie } from '#platform/http/request/
 
 /** The name of the cookie with the access token of a session. */
 const SESSION = 'svc_session';
-/** The name of the cookie that ties a sign-in or a login to the browser that began it, before a session exists. */
+/**
+ * The name of the cookie that ties a sign-in or a login to the browser that began it, before a
+ * session exists.
+ */
 const BROWSER = 'svc_browser';
-/** A browser accepts a cookie of this prefix only from this host itself, over https (RFC 6265bis §4.1.3.2). */
+/**
+ * A browser accepts a cookie of this prefix only from this host itself, over https (RFC 6265bis
+ * §4.1.3.2).
+ */
 const HOST_PREFIX = '__Host-';
 
-/** The name of the cookie that says that a security key was used in this browser. Its value is the same in every browser. */
+/**
+ * The name of the cookie that says that a security key was used in this browser. Its value is the
+ * same in every browser.
+ */
 const RETURNING = 'svc_returning';
 /** 400 days, the longest that browsers keep a cookie (RFC 6265bis §5.5). */
 const RETURNING_SECONDS = 400 * 86_400;
 
-/** The start of the names of cookies with the sealed state of a sign-in: one for each sign-in, so that tabs do not disturb each other. */
+/**
+ * The start of the names of cookies with the sealed state of a sign-in: one for each sign-in, so
+ * that tabs do not disturb each other.
+ */
 const SIGN_IN = 'svc_sign_in_';
 
 const BROWSER_SECRET = /^[\w-]{43}$/; // 256 bits, base64url
 
 /**
- * The cookies of the service: HttpOnly, SameSite=Lax, Path=/, and Secure whenever the base URL is https.
+ * The cookies of the service: HttpOnly, SameSite=Lax, Path=/, and Secure whenever the base URL is
+ * https.
  *
- * Under https a session has two cookies of the same value. A sibling host can plant `svc_session`, but not
- * `__Host-svc_session`; where the latter arrives, it alone is read. `svc_session` alone is for programs, which send no
- * `Sec-Fetch-Site`. Every browser sends that header over https, and a browser's `svc_session` alone opens nothing.
+ * Under https a session has two cookies of the same value. A sibling host can plant `svc_session`,
+ * but not `__Host-svc_session`; if the latter arrives, it alone is read. `svc_session` alone is for
+ * programs, which send no `Sec-Fetch-Site`. Every browser sends that header over https, and a
+ * browser's `svc_session` alone opens nothing.
  */
 @Injectable()
 export class SessionCookies {
@@ -41,7 +55,7 @@ export class SessionCookies {
     this.#browser = this.#secure ? HOST_PREFIX + BROWSER : BROWSER;
   }
 
-  /** Reads the session's token of a request; undefined where there is none, or where two differ. */
+  /** Reads the session's token of a request; undefined if there is none, or if two differ. */
   token(request: Request): string | undefined {
     if (!this.#secure) return readCookie(request, SESSION);
     const ofHost = readCookieValues(request, HOST_PREFIX + SESSION);
@@ -63,7 +77,10 @@ export class SessionCookies {
     this.#setAll(response, session.token, maxAgeSeconds);
   }
 
-  /** Removes the cookies of the session, and the pages in the browser's cache (Clear Site Data §3.1). */
+  /**
+   * Removes the cookies of the session, and the pages in the browser's cache (Clear Site Data
+   * §3.1).
+   */
   clear(response: Response): void {
     this.#setAll(response, '', 0);
     response.setHeader('Clear-Site-Data', '"cache"');
@@ -75,18 +92,26 @@ export class SessionCookies {
     }
   }
 
-  /** Sets the cookie that says that a security key was used in this browser. It does not identify the browser. */
+  /**
+   * Sets the cookie that says that a security key was used in this browser. It does not identify
+   * the browser.
+   */
   rememberKeyUse(response: Response): void {
     const options = { secure: this.#secure, maxAgeSeconds: RETURNING_SECONDS };
     setCookie(response, RETURNING, '1', options);
   }
 
-  /** Says whether a security key was used in this browser before. It is a hint for the order of a page, and no proof. */
+  /**
+   * Says whether a security key was used in this browser before. It is a hint for the order of a
+   * page, and no proof.
+   */
   hasUsedKey(request: Request): boolean {
     return readCookie(request, RETURNING) === '1';
   }
 
-  /** Reads the browser's secret, or sets a new one: 256 random bits that only this browser presents. */
+  /**
+   * Reads the browser's secret, or sets a new one: 256 random bits that only this browser presents.
+   */
   ensureBrowserSecret(request: Request, response: Response): string {
     const known = this.browserSecret(request);
     if (known !== undefined) return known;
@@ -95,7 +120,7 @@ export class SessionCookies {
     return secret;
   }
 
-  /** Reads the browser's secret; undefined where the browser has none. */
+  /** Reads the browser's secret; undefined if the browser has none. */
   browserSecret(request: Request): string | undefined {
     const value = readCookie(request, this.#browser);
     return value !== undefined && BROWSER_SECRET.test(value) ? value : undefined;
@@ -111,7 +136,10 @@ export class SessionCookies {
     setCookie(response, SIGN_IN + kept.name, kept.state, options);
   }
 
-  /** Reads the sealed state of a sign-in, and removes it from the browser; undefined where the browser has none. */
+  /**
+   * Reads the sealed state of a sign-in, and removes it from the browser; undefined if the browser
+   * has none.
+   */
   takeSignIn(
     request: Request,
     response: Response,

@@ -48,12 +48,16 @@ function parseJson(text: string): unknown {
     throw new DomainError('malformed_body', 'The body must be a JSON object or array.');
   }
   checkDepth(value);
-  // The body was decoded as UTF-8 and JSON refuses a bare U+0000, so that only an escape can stand for no character.
+  // The body was decoded as UTF-8 and JSON refuses a bare U+0000, so that only an escape can stand
+  // for no character.
   if (text.includes('\\u') && !isText(JSON.stringify(value))) throw notText();
   return value;
 }
 
-/** Bounds the depth, so that recursive code such as JSON.stringify does not overflow the stack. @throws DomainError malformed_body */
+/**
+ * Bounds the depth, so that recursive code such as JSON.stringify does not overflow the stack.
+ * @throws DomainError malformed_body
+ */
 function checkDepth(value: object): void {
   let level: object[] = [value];
   for (let depth = 0; level.length > 0; depth += 1) {
@@ -67,8 +71,8 @@ function checkDepth(value: object): void {
 }
 
 /**
- * Parses a form whose fields are plain strings: brackets in a name have no meaning. A field that comes twice is refused
- * (RFC 6749 §3.1), since two readers might each take a different value.
+ * Parses a form whose fields are plain strings: brackets in a name have no meaning. A field that
+ * comes twice is refused (RFC 6749 §3.1), since two readers might each take a different value.
  */
 function parseForm(text: string): unknown {
   // The object has no prototype, so that no name of a field has a meaning.
@@ -81,7 +85,10 @@ function parseForm(text: string): unknown {
   return fields;
 }
 
-/** Parses a form whose fields are a string each, or a list of strings where a name comes more than once. */
+/**
+ * Parses a form whose fields are a string each, or a list of strings where a name comes more than
+ * once.
+ */
 function parseFields(text: string): unknown {
   const fields = Object.create(null) as Record<string, string | string[]>;
   for (const [name, value] of fieldsOf(text)) {
@@ -104,9 +111,11 @@ function fieldsOf(text: string): URLSearchParams {
 }
 
 /**
- * Returns true for JSON whose characters a database can store: neither U+0000 nor half of a surrogate pair.
+ * Returns true for JSON whose characters a database can store: neither U+0000 nor half of a
+ * surrogate pair.
  *
- * @param json as JSON.stringify writes it: it escapes those characters, and control characters, by number
+ * @param json as JSON.stringify writes it: it escapes those characters, and control characters, by
+ *   number
  */
 function isText(json: string): boolean {
   return !/\\u(?:0000|d[89a-f])/.test(json.replaceAll('\\\\', ''));

@@ -4,8 +4,8 @@ import type { ErrorRenderer } from '#platform/http/errors/error-renderer.service
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
 /**
- * Refuses every expectation but `100-continue` (RFC 9110 §10.1.1). The reader of the body answers that one right before it
- * reads, so that no client sends a body that a guard refuses.
+ * Refuses every expectation but `100-continue` (RFC 9110 §10.1.1). The reader of the body answers
+ * that one right before it reads, so that no client sends a body that a guard refuses.
  */
 export function expectations(errorRenderer: ErrorRenderer): EdgeStep {
   return (request, response, next) => {
@@ -22,7 +22,9 @@ export function expectsContinue(request: IncomingMessage): boolean {
   return expectationOf(request)?.toLowerCase() === '100-continue';
 }
 
-/** Reads the expectation of a request. HTTP/1.0 has none, and a server must not answer one there. */
+/**
+ * Reads the expectation of a request. HTTP/1.0 has none, and a server must not answer one there.
+ */
 function expectationOf({ headers, httpVersion }: IncomingMessage): string | undefined {
   return httpVersion === '1.0' ? undefined : headers.expect;
 }

@@ -1,6 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** The outcome of reading: the bytes, `too-large`, or `cut-off` where the connection or the response ended first. */
+/**
+ * The outcome of reading: the bytes, `too-large`, or `cut-off` if the connection or the response
+ * ended first.
+ */
 export type ReadBody = Buffer | 'too-large' | 'cut-off';
 
 /** The size of the first buffer, in bytes. */
@@ -8,8 +11,9 @@ const FIRST_ROOM = 1024;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Reads a body into one buffer, up to the limit. Chunks kept one by one would cost hundreds of bytes each, even for one byte.
- * Once the response ends, reading stops and the bytes read so far are dropped.
+ * Reads a body into one buffer, up to the limit. Chunks kept one by one would cost hundreds of
+ * bytes each, even for one byte. Once the response ends, reading stops and the bytes read so far
+ * are dropped.
  *
  * @param limit in bytes
  */
@@ -45,8 +49,9 @@ export function readBody(
     const finish = () => settle(held.subarray(0, length));
     const cutOff = () => settle('cut-off');
 
-    // The client is gone, or the deadline has responded. No listener for the request's errors is added: they say nothing more,
-    // and an error that Node raises after the listener is removed would end the process.
+    // The client is gone, or the deadline has responded. No listener for the request's errors is
+    // added: they say nothing more, and an error that Node raises after the listener is removed
+    // would end the process.
     response.once('close', cutOff);
     request.on('data', take).once('end', finish);
     if (response.closed) cutOff();

@@ -29,8 +29,8 @@ export function hasBodyFor({ method, headers }: Request, { kind }: BodyRule): bo
 }
 
 /**
- * Reads the body of a request into `request.body`. No body parser of Nest or Express does this: they read a body that is too
- * large to its end before they refuse it.
+ * Reads the body of a request into `request.body`. No body parser of Nest or Express does this:
+ * they read a body that is too large to its end before they refuse it.
  *
  * @throws DomainError body_too_large, unsupported_media_type, malformed_body or invalid_request
  */
@@ -54,7 +54,10 @@ function tooLarge(limit: number): DomainError {
   return new DomainError('body_too_large', `The body may have at most ${limit} bytes here.`);
 }
 
-/** Refuses compressed bodies too, which no client needs and which can expand without bound. @throws DomainError unsupported_media_type */
+/**
+ * Refuses compressed bodies too, which no client needs and which can expand without bound. @throws
+ * DomainError unsupported_media_type
+ */
 function assertType({ headers }: Request, reader: BodyReader): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');
   if (!reader.accepts.test(type.trim())) {

@@ -8,7 +8,8 @@ const KEPT = Symbol('kept headers');
 type KeepingResponse = ServerResponse & { [KEPT]?: HeaderLine[] };
 
 /**
- * Keeps a header for a response, and sets it when the head is written. No handler and no error path of a library can remove it.
+ * Keeps a header for a response, and sets it when the head is written. No handler and no error path
+ * of a library can remove it.
  */
 export function keepHeader(response: KeepingResponse, name: string, value: string): void {
   (response[KEPT] ??= []).push([name, value]);

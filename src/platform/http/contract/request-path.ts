@@ -9,8 +9,8 @@ export function targetAuthority(url: string): string | undefined {
 }
 
 /**
- * Reads the path of a request target without its query, as the client wrote it: `/a/../b` is not `/b`, and the router does not
- * take it for `/b` either. A target without a path is `*`.
+ * Reads the path of a request target without its query, as the client wrote it: `/a/../b` is not
+ * `/b`, and the router does not take it for `/b` either. A target without a path is `*`.
  *
  * @param bases see {@link originForm}
  */
@@ -24,10 +24,12 @@ export function requestPath(
 }
 
 /**
- * Reduces a target to a path and its query. A target that is neither a path nor an http address becomes `*`.
+ * Reduces a target to a path and its query. A target that is neither a path nor an http address
+ * becomes `*`.
  *
- * @param bases base addresses that end with a slash, in lower case. A second slash behind one of them is dropped, since clients
- *   append paths to a base address that an administrator entered with a slash. No other slash is dropped.
+ * @param bases base addresses that end with a slash, in lower case. A second slash behind one of
+ *   them is dropped, since clients append paths to a base address that an administrator entered
+ *   with a slash. No other slash is dropped.
  */
 export function originForm(url: string, bases: readonly string[] = []): string {
   if (url.startsWith('/')) return withoutSecondSlash(url, bases);

@@ -1,4 +1,7 @@
-/** The directives of the Content-Security-Policy whose value is `'self'`. There is no inline script and no nonce. */
+/**
+ * The directives of the Content-Security-Policy whose value is `'self'`. There is no inline script
+ * and no nonce.
+ */
 const OWN_ORIGIN_ONLY = [
   'default-src',
   'script-src',
@@ -12,7 +15,8 @@ const OWN_ORIGIN_ONLY = [
 /**
  * Makes the security headers of every response.
  *
- * @param formActionOrigins the origins that forms may lead to beside our own: the upstream identity providers
+ * @param formActionOrigins the origins that forms may lead to beside our own: the upstream identity
+ *   providers
  */
 export function securityHeaders(formActionOrigins: readonly string[]) {
   const self = "'self'";
@@ -33,7 +37,9 @@ export function securityHeaders(formActionOrigins: readonly string[]) {
   ] as const;
 }
 
-/** Two years. Browsers obey this header only over TLS, and RFC 6797 §7.2 forbids it over plain HTTP. */
+/**
+ * Two years. Browsers obey this header only over TLS, and RFC 6797 §7.2 forbids it over plain HTTP.
+ */
 export const STRICT_TRANSPORT_SECURITY = [
   'Strict-Transport-Security',
   'max-age=63072000; includeSubDomains; preload',

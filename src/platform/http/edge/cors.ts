@@ -4,7 +4,10 @@ import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { keepHeader, type HeaderLine } from '#platform/http/contract/kept-headers.js';
 import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 
-/** Seconds for which a browser may cache the response to a preflight: two hours, the most that Chromium allows. */
+/**
+ * Seconds for which a browser may cache the response to a preflight: two hours, the most that
+ * Chromium allows.
+ */
 const MAX_AGE = 7200;
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
@@ -33,9 +36,10 @@ const RESPONSE_HEADERS = [
 ];
 
 /**
- * Sets the CORS headers by the audience of the route. Scripts of every origin may read the API, without credentials. Scripts of
- * the given origins may read the routes of the UI, with credentials. No script may read the routes of navigation (RFC 9700 §2.6).
- * Preflights are answered here, before any rate limit, since a browser sends them by itself.
+ * Sets the CORS headers by the audience of the route. Scripts of every origin may read the API,
+ * without credentials. Scripts of the given origins may read the routes of the UI, with
+ * credentials. No script may read the routes of navigation (RFC 9700 §2.6). Preflights are answered
+ * here, before any rate limit, since a browser sends them by itself.
  *
  * @param origins those of SVC_CORS_ORIGINS
  */

@@ -33,7 +33,10 @@ export function ownAuthorities({ baseUrl, tls, mtls }: Config['http']): OwnAutho
   return (authority) => authorities.has(authority);
 }
 
-/** Accepts the host of the base URL with any port, for a listener whose port is not that of the base URL. */
+/**
+ * Accepts the host of the base URL with any port, for a listener whose port is not that of the base
+ * URL.
+ */
 export function ownHost({ baseUrl }: Config['http']): OwnAuthority {
   const { hostname } = new URL(baseUrl);
   return (authority) => authority.replace(/:\d*$/, '') === hostname;
@@ -48,9 +51,10 @@ export interface HostRuleOptions {
 }
 
 /**
- * Refuses a request for another host with 421 (RFC 9110 §7.4) and logs it for `security`, since an attacker may have bound a
- * name to our address. The response names the configured address. A request without a `Host`, with two or with a malformed
- * one gets 400 (RFC 9112 §3.2). At the host of a tenant, only the routes with `tenantHosts` exist.
+ * Refuses a request for another host with 421 (RFC 9110 §7.4) and logs it for `security`, since an
+ * attacker may have bound a name to our address. The response names the configured address. A
+ * request without a `Host`, with two or with a malformed one gets 400 (RFC 9112 §3.2). At the host
+ * of a tenant, only the routes with `tenantHosts` exist.
  */
 export function hostRule(isOwn: OwnAuthority, options: HostRuleOptions): EdgeStep {
   const { routePolicies, tenantHosts } = options;
@@ -74,7 +78,7 @@ interface TenantRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly next: () => void;
-  /** Decides about the request where no tenant has the label. */
+  /** Decides about the request if no tenant has the label. */
   readonly otherwise: () => void;
 }
 
@@ -117,7 +121,10 @@ function hostRefusal({ baseUrl, errorRenderer }: HostRuleOptions) {
   };
 }
 
-/** Reads the label in front of our own authority; undefined for every authority that can have no tenant. */
+/**
+ * Reads the label in front of our own authority; undefined for every authority that can have no
+ * tenant.
+ */
 function tenantLabel(
   host: string | undefined,
   isOwn: OwnAuthority,
@@ -132,9 +139,11 @@ function tenantLabel(
 }
 
 /**
- * Reads the one authority that a request names, in lower case. That of an absolute target wins over `Host` (RFC 9112 §3.2.2).
+ * Reads the one authority that a request names, in lower case. That of an absolute target wins over
+ * `Host` (RFC 9112 §3.2.2).
  *
- * @returns an empty string where HTTP/1.0 names none; undefined where the authority is missing, double or malformed
+ * @returns an empty string if HTTP/1.0 names none; undefined if the authority is missing, double or
+ *   malformed
  */
 function authorityOf({ url = '', rawHeaders, httpVersion }: IncomingMessage): string | undefined {
   const hosts = rawHeaders.filter((_, i) => i % 2 === 1 && isHost(rawHeaders[i - 1]));

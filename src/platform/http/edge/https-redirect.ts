@@ -3,8 +3,9 @@ import { tenantOf } from '#platform/http/request/tenant-host.js';
 import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 
 /**
- * Redirects every request of the plain listener beside TLS to https, except for routes that serve plain HTTP. The origin of
- * the redirect comes from the configuration, and never from the request: at the host of a tenant it is the tenant's.
+ * Redirects every request of the plain listener beside TLS to https, except for routes that serve
+ * plain HTTP. The origin of the redirect comes from the configuration, and never from the request:
+ * at the host of a tenant it is the tenant's.
  *
  * @param baseUrl the public origin, https
  */
@@ -20,7 +21,10 @@ export function httpsRedirect(routePolicies: RoutePolicies, baseUrl: string): Ed
   };
 }
 
-/** Returns a path that begins with a slash, so that no part of it can extend the origin in front of it. */
+/**
+ * Returns a path that begins with a slash, so that no part of it can extend the origin in front of
+ * it.
+ */
 function pathAndQuery(target: string): string {
   if (target.startsWith('/')) return target;
   const url = URL.parse(target);

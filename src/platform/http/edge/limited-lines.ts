@@ -5,8 +5,8 @@ import { gcra, type Rate } from '#platform/gcra/gcra.js';
 const RATE: Rate = { burst: 20, interval: 1000 };
 
 /**
- * Limits the rate of log lines that every client can cause, so that they do not drown other lines. The next line says how many
- * were left out.
+ * Limits the rate of log lines that every client can cause, so that they do not drown other lines.
+ * The next line says how many were left out.
  *
  * @param now reads a clock that never goes backwards, in whole milliseconds
  */

@@ -2,16 +2,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
-/** At most this many bytes are read from a refused client, and dropped. The rest stays in the client's buffers. */
+/**
+ * At most this many bytes are read from a refused client, and dropped. The rest stays in the
+ * client's buffers.
+ */
 const MOST_DISCARDED = 1024 * 1024;
 
 /**
- * Ends a connection whose client may still be sending (RFC 9112 §9.6). An immediate close would reset the connection, and the
- * client would lose the response. This function closes our side, drops incoming bytes up to a bound, and cuts the connection
- * after some time.
+ * Ends a connection whose client may still be sending (RFC 9112 §9.6). An immediate close would
+ * reset the connection, and the client would lose the response. This function closes our side,
+ * drops incoming bytes up to a bound, and cuts the connection after some time.
  *
  * @param ms the time that the client has to read the response and close its side
- * @param request the request that is still arriving; undefined where it could not be read
+ * @param request the request that is still arriving; undefined if it could not be read
  */
 export function closeLingeringly(socket: Socket, ms: number, request?: IncomingMessage): void {
   const timer = setTimeout(() => socket.destroy(), ms);
@@ -28,8 +31,8 @@ export function closeLingeringly(socket: Socket, ms: number, request?: IncomingM
 }
 
 /**
- * Closes the connection of a request whose response is sent before its body arrived completely. The service drops at most 1 MiB of
- * the rest of a refused body.
+ * Closes the connection of a request whose response is sent before its body arrived completely. The
+ * service drops at most 1 MiB of the rest of a refused body.
  *
  * @param ms the time until the connection is cut, in milliseconds
  */

@@ -18,7 +18,10 @@ const CACHE_CONTROL = {
   api: 'no-cache, no-store, must-revalidate',
 } as const;
 
-/** The facts that decide the headers of a response: its route's audience, and whether it travels over TLS that we end. */
+/**
+ * The facts that decide the headers of a response: its route's audience, and whether it travels
+ * over TLS that we end.
+ */
 interface Destination {
   readonly audience: Audience;
   readonly encrypted: boolean;
@@ -30,7 +33,8 @@ export type EdgeHeaders = (destination: Destination) => readonly HeaderLine[];
 /**
  * Makes the one source of the headers of every response.
  *
- * @param formActionOrigins the origins that forms may lead to beside our own: the upstream identity providers
+ * @param formActionOrigins the origins that forms may lead to beside our own: the upstream identity
+ *   providers
  */
 export function edgeHeadersFor(formActionOrigins: readonly string[]): EdgeHeaders {
   const always = securityHeaders(formActionOrigins);
@@ -52,7 +56,10 @@ export type LateHeaders = (
   status: number,
 ) => void;
 
-/** Writes the headers of every response at `writeHead`, the last possible moment, so that no later layer can change them. */
+/**
+ * Writes the headers of every response at `writeHead`, the last possible moment, so that no later
+ * layer can change them.
+ */
 export function responseHeaders(
   routePolicies: RoutePolicies,
   headersOf: EdgeHeaders,
@@ -77,8 +84,8 @@ export function responseHeaders(
 type Pair = readonly [name: string, value: OutgoingHttpHeader | undefined];
 
 /**
- * Sets the headers that `writeHead` got, in any form that Node takes: an object, pairs, or names and values in turn. In the last
- * two forms a name may come twice, as `Set-Cookie` does.
+ * Sets the headers that `writeHead` got, in any form that Node takes: an object, pairs, or names
+ * and values in turn. In the last two forms a name may come twice, as `Set-Cookie` does.
  */
 function setAll(response: ServerResponse, headers: unknown): void {
   if (typeof headers !== 'object' || headers === null) return;

@@ -11,8 +11,9 @@ const FRAMEWORK_ERRORS: Readonly<Record<number, readonly [ErrorCode, string]>> =
 };
 
 /**
- * Maps any thrown value to a DomainError. An unreachable database is `unavailable`, and never the client's fault. An unforeseen
- * error is `internal`: the log has it whole as the cause, and the client sees nothing of it.
+ * Maps any thrown value to a DomainError. An unreachable database is `unavailable`, and never the
+ * client's fault. An unforeseen error is `internal`: the log has it whole as the cause, and the
+ * client sees nothing of it.
  */
 export function asDomainError(thrown: unknown): DomainError {
   if (thrown instanceof DomainError) return thrown;
@@ -37,7 +38,10 @@ function unavailable(detail: string, cause: unknown): DomainError {
   return new DomainError('unavailable', detail, { cause, retryAfter: 1 });
 }
 
-/** Express marks an error that the client caused, such as a malformed percent-encoding, by a status on the error. */
+/**
+ * Express marks an error that the client caused, such as a malformed percent-encoding, by a status
+ * on the error.
+ */
 function statusOf(thrown: unknown): number | undefined {
   if (!(thrown instanceof Error) || !('status' in thrown)) return undefined;
   return typeof thrown.status === 'number' && thrown.status < 500 ? thrown.status : undefined;
@@ -45,7 +49,10 @@ function statusOf(thrown: unknown): number | undefined {
 
 const MOST_ISSUES = 5;
 
-/** Validates bodies, queries and parameters by the schema that their decorator names, on every route. */
+/**
+ * Validates bodies, queries and parameters by the schema that their decorator names, on every
+ * route.
+ */
 export const validationPipe = new StandardSchemaValidationPipe({
   exceptionFactory: (issues) => {
     const lines = issues.slice(0, MOST_ISSUES).map((issue) => {

@@ -3,10 +3,11 @@ import type { DomainError } from '#platform/errors/domain-error.js';
 import { readable } from './error-formats.js';
 
 /**
- * Writes the one challenge of an error for `WWW-Authenticate` (RFC 6750 §3, RFC 9449 §7.1). A client that presented no token
- * gets the scheme and no error.
+ * Writes the one challenge of an error for `WWW-Authenticate` (RFC 6750 §3, RFC 9449 §7.1). A
+ * client that presented no token gets the scheme and no error.
  *
- * @param metadata the address of the metadata of a protected resource (RFC 9728 §5.1); undefined where OAuth protects nothing
+ * @param metadata the address of the metadata of a protected resource (RFC 9728 §5.1); undefined if
+ *   OAuth protects nothing
  */
 export function challengeOf(error: DomainError, metadata: string | undefined): string {
   const { challenge } = error;

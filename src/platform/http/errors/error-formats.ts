@@ -7,7 +7,10 @@ export interface ErrorBody {
   readonly content: string;
 }
 
-/** Renders a problem document (RFC 9457). Its type is the address of the page that explains the code. */
+/**
+ * Renders a problem document (RFC 9457). Its type is the address of the page that explains the
+ * code.
+ */
 export function problemJson(error: DomainError, baseUrl: string): ErrorBody {
   const { title } = CATALOGUE[error.code];
   return {
@@ -33,12 +36,18 @@ export function oauthJson(error: DomainError): ErrorBody {
   };
 }
 
-/** Replaces the characters that an `error_description` must not have (RFC 6749 §5.2): all but printable ASCII, and `"` and `\`. */
+/**
+ * Replaces the characters that an `error_description` must not have (RFC 6749 §5.2): all but
+ * printable ASCII, and `"` and `\`.
+ */
 export function readable(detail: string): string {
   return detail.replace(/["\\]/g, "'").replace(/[^\u0020-\u007e]/g, '?');
 }
 
-/** Renders an error of SCIM (RFC 7644 §3.12): `status` is a string, and the media type has no charset (§8.1). */
+/**
+ * Renders an error of SCIM (RFC 7644 §3.12): `status` is a string, and the media type has no
+ * charset (§8.1).
+ */
 export function scimJson(error: DomainError): ErrorBody {
   const row = CATALOGUE[error.code];
   return {

@@ -5,8 +5,8 @@ import type { DomainError } from '#platform/errors/domain-error.js';
 const logger = new Logger('errors');
 
 /**
- * Logs an error: a client's error (4xx, or 501 for what the service does not have) as a warning, and an error of the service (5xx)
- * with its cause.
+ * Logs an error: a client's error (4xx, or 501 for what the service does not have) as a warning,
+ * and an error of the service (5xx) with its cause.
  */
 export function logError(error: DomainError): void {
   if (error.status < 500 || error.code === 'not_implemented') {
@@ -16,16 +16,22 @@ export function logError(error: DomainError): void {
   logger.error({ code: error.code, err: error.cause ?? error }, error.detail);
 }
 
-/** The key of the error code on its response: a WeakMap of all responses would be work for the garbage collector. */
+/**
+ * The key of the error code on its response: a WeakMap of all responses would be work for the
+ * garbage collector.
+ */
 const ERROR = Symbol('code of the error');
 type FailedResponse = ServerResponse & { [ERROR]?: string };
 
-/** Notes the code of the error that a response carries: a code of the catalogue, or one of OAuth (RFC 6749 §5.2). */
+/**
+ * Notes the code of the error that a response carries: a code of the catalogue, or one of OAuth
+ * (RFC 6749 §5.2).
+ */
 export function noteResponseError(response: ServerResponse, code: string): void {
   (response as FailedResponse)[ERROR] = code;
 }
 
-/** Returns the code of the error that a response carries; undefined where it carries none. */
+/** Returns the code of the error that a response carries; undefined if it carries none. */
 export function responseErrorOf(response: ServerResponse): string | undefined {
   return (response as FailedResponse)[ERROR];
 }

@@ -39,7 +39,9 @@ export interface FailedRequest {
   readonly isVerified: boolean;
 }
 
-/** Decides which step an error page offers. The composition root provides it by {@link PAGE_ACTION}. */
+/**
+ * Decides which step an error page offers. The composition root provides it by {@link PAGE_ACTION}.
+ */
 export type PageActionRule = (error: DomainError, request: FailedRequest) => PageAction;
 
 /** The injection token of the {@link PageActionRule}. */
@@ -60,8 +62,8 @@ export class ErrorRenderer {
   }
 
   /**
-   * Responds to a request with an error. A response that has begun is left alone; a client's error that no client can receive any
-   * more is not logged.
+   * Responds to a request with an error. A response that has begun is left alone; a client's error
+   * that no client can receive any more is not logged.
    *
    * @param visitor the user whose name the header of a page shows
    */
@@ -92,14 +94,19 @@ export class ErrorRenderer {
     return problemJson(error, this.#baseUrl);
   }
 
-  /** The format of a request's errors: that of its route, or else the one that its `Accept` prefers. */
+  /**
+   * The format of a request's errors: that of its route, or else the one that its `Accept` prefers.
+   */
   formatFor(request: IncomingMessage): ErrorFormat {
     const { errors } = this.routePolicies.of(request);
     if (errors !== 'negotiated') return errors;
     return accepts(request).type(['json', 'html']) === 'html' ? 'html' : 'problem';
   }
 
-  /** Sets the headers of an error in every format: the challenge of a 401, and the wait before a retry. */
+  /**
+   * Sets the headers of an error in every format: the challenge of a 401, and the wait before a
+   * retry.
+   */
   #setHeaders(error: DomainError, request: IncomingMessage, response: ServerResponse): void {
     if (error.status === 401 || error.challenge !== undefined) {
       const { protectedResource } = this.routePolicies.of(request);

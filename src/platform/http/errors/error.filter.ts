@@ -25,13 +25,16 @@ export class ErrorFilter implements ExceptionFilter {
     this.errorRenderer.render(error, request, http.getResponse<Response>(), visitor);
   }
 
-  /** A page shows its user. For a rate-limited request and an unreachable database, no session is looked up. */
+  /**
+   * A page shows its user. For a rate-limited request and an unreachable database, no session is
+   * looked up.
+   */
   #showsVisitor({ code, status }: DomainError, request: AdmittedRequest): boolean {
     const isLookedUp = status < 500 && code !== 'rate_limited';
     return isLookedUp && this.errorRenderer.formatFor(request) === 'html';
   }
 
-  /** @returns undefined where there is no session, or where it cannot be looked up */
+  /** @returns undefined if there is no session, or if it cannot be looked up */
   async #visitorOf(request: AdmittedRequest): Promise<Visitor | undefined> {
     try {
       const session = request.session ?? (await this.#find(request));

@@ -4,7 +4,10 @@ import type { ErrorCode } from '#platform/errors/catalogue.js';
 export interface ApiGroup {
   readonly name: string;
   readonly description: string;
-  /** The paths of its routes: an exact path, or a path and all paths below it (`/v1/keys*`). The longest pattern wins. */
+  /**
+   * The paths of its routes: an exact path, or a path and all paths below it (`/v1/keys*`). The
+   * longest pattern wins.
+   */
   readonly paths: readonly string[];
 }
 

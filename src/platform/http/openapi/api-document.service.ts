@@ -12,7 +12,10 @@ interface ServedDocument {
   readonly encoded: EncodedDocument;
 }
 
-/** The document of the API. It is written at the first request for it, and never changes while the process runs. */
+/**
+ * The document of the API. It is written at the first request for it, and never changes while the
+ * process runs.
+ */
 @Injectable()
 export class ApiDocument {
   #served: ServedDocument | undefined;

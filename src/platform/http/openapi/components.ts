@@ -9,7 +9,10 @@ export class Components {
   readonly schemas: Record<string, JsonSchema> = {};
   readonly responses: Record<string, ResponseObject> = {};
 
-  /** Converts a Zod schema to JSON Schema. A schema with an `id` in its metadata becomes a component. */
+  /**
+   * Converts a Zod schema to JSON Schema. A schema with an `id` in its metadata becomes a
+   * component.
+   */
   schemaOf(schema: ZodType, io: Direction): JsonSchema {
     const { $schema: _, ...converted } = toJSONSchema(schema, {
       io,
@@ -54,7 +57,10 @@ function isEqual(one: unknown, other: unknown): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** Copies a schema with its references into `$defs` made references to components, and without the ids of Zod. */
+/**
+ * Copies a schema with its references into `$defs` made references to components, and without the
+ * ids of Zod.
+ */
 function renamed(value: unknown, names: ReadonlyMap<string, string>): unknown {
   if (Array.isArray(value)) return value.map((one) => renamed(one, names));
   if (typeof value !== 'object' || value === null) return value;

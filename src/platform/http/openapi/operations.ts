@@ -39,7 +39,10 @@ export function pathOf({ template }: Pick<CompiledRoute, 'template'>): string {
   return template.replaceAll(/:(\w+)/g, '{$1}');
 }
 
-/** The id of an operation follows from its method and path, so that no rename in the code changes it: `deleteV1KeysById`. */
+/**
+ * The id of an operation follows from its method and path, so that no rename in the code changes
+ * it: `deleteV1KeysById`.
+ */
 function operationIdOf({ method, template }: CompiledRoute): string {
   const words = template
     .replaceAll(/:(\w)/g, (_, letter: string) => `By${letter.toUpperCase()}`)

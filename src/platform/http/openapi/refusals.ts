@@ -12,7 +12,10 @@ const OF_EVERY_REQUEST = [
   'misdirected_request',
 ] as const satisfies readonly ErrorCode[];
 
-/** The errors of a route: those that it states, and those that its other rules imply. Sorted by status and code. */
+/**
+ * The errors of a route: those that it states, and those that its other rules imply. Sorted by
+ * status and code.
+ */
 export function refusalsOf({ method, policy }: Omit<CompiledRoute, 'handler'>): ErrorCode[] {
   const { auth, body, tier } = policy;
   const codes = new Set<ErrorCode>([...OF_EVERY_REQUEST, ...policy.refusals]);

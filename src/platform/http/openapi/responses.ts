@@ -32,7 +32,7 @@ export function responsesOf(route: CompiledRoute, components: Components): Respo
   return responses;
 }
 
-/** The content of a stated response: JSON where it is one schema. */
+/** The content of a stated response: JSON if it is one schema. */
 function contentOf(
   answer: ZodType | MediaTypes,
   { errors }: RoutePolicy,

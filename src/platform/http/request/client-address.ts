@@ -5,7 +5,10 @@ import proxyAddr from 'proxy-addr';
 /** The peers whose trust is cached. */
 const MOST_PEERS = 1000;
 
-/** The key of the address on its request: a WeakMap of all requests would be work for the garbage collector. */
+/**
+ * The key of the address on its request: a WeakMap of all requests would be work for the garbage
+ * collector.
+ */
 const ADDRESS = Symbol('client address');
 type Resolved = IncomingMessage & { [ADDRESS]?: string };
 
@@ -13,9 +16,10 @@ type Resolved = IncomingMessage & { [ADDRESS]?: string };
 export type ClientAddressResolver = (request: IncomingMessage) => string | undefined;
 
 /**
- * Makes the resolver for a list of trusted proxies (SVC_TRUSTED_PROXIES). It reads X-Forwarded-For from the right to the first
- * address that is no trusted proxy. Where there is none, or where an entry is no address, the peer's own address counts, so that
- * a client cannot claim another client's address. IPv4-mapped addresses are unmapped.
+ * Makes the resolver for a list of trusted proxies (SVC_TRUSTED_PROXIES). It reads X-Forwarded-For
+ * from the right to the first address that is no trusted proxy. If there is none, or if an entry is
+ * no address, the peer's own address counts, so that a client cannot claim another client's
+ * address. IPv4-mapped addresses are unmapped.
  */
 export function clientAddressResolver(trustedProxies: readonly string[]): ClientAddressResolver {
   const trusted = proxyAddr.compile([...trustedProxies]);
@@ -44,14 +48,20 @@ export function clientAddressResolver(trustedProxies: readonly string[]): Client
   };
 }
 
-/** Reads the address at the other end of a connection, in one spelling; undefined after the peer has disconnected. */
+/**
+ * Reads the address at the other end of a connection, in one spelling; undefined after the peer has
+ * disconnected.
+ */
 export function peerAddressOf({
   remoteAddress,
 }: Pick<Socket, 'remoteAddress'>): string | undefined {
   return remoteAddress === undefined ? undefined : plain(remoteAddress);
 }
 
-/** Spells an address in one way: an IPv4-mapped address is unmapped, and a link-local address loses its zone. */
+/**
+ * Spells an address in one way: an IPv4-mapped address is unmapped, and a link-local address loses
+ * its zone.
+ */
 function plain(address: string): string {
   const v4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
   return v4 ?? address.replace(/%.*$/, '');

@@ -1,7 +1,7 @@
 import { parseCookie, stringifySetCookie } from 'cookie';
 import type { Request, Response } from 'express';
 
-/** Reads the value of a cookie; undefined where it is absent, or sent twice with different values. */
+/** Reads the value of a cookie; undefined if it is absent, or sent twice with different values. */
 export function readCookie(request: Request, name: string): string | undefined {
   const values = readCookieValues(request, name);
   return values.length === 1 ? values[0] : undefined;
@@ -14,7 +14,10 @@ export function readCookieValues(request: Request, name: string): string[] {
   return [...new Set(values.filter((value) => value !== undefined))];
 }
 
-/** Sets a cookie that scripts cannot read and that writes from other sites do not carry: HttpOnly, SameSite=Lax, Path=/ by default. */
+/**
+ * Sets a cookie that scripts cannot read and that writes from other sites do not carry: HttpOnly,
+ * SameSite=Lax, Path=/ by default.
+ */
 export function setCookie(
   response: Response,
   name: string,

@@ -8,7 +8,10 @@ interface Encoding {
   readonly etag: string;
 }
 
-/** A public document in memory, and the same content in the coding gzip. It has no secret, so that its length tells nothing. */
+/**
+ * A public document in memory, and the same content in the coding gzip. It has no secret, so that
+ * its length tells nothing.
+ */
 export interface EncodedDocument extends Encoding {
   readonly compressed: Encoding;
 }
@@ -24,8 +27,8 @@ export function encodedDocument(content: Buffer, etag = entityTag(content)): Enc
 }
 
 /**
- * Sends a document in the coding that the client prefers, or 304 to a client that has it in either coding: both codings change
- * together.
+ * Sends a document in the coding that the client prefers, or 304 to a client that has it in either
+ * coding: both codings change together.
  *
  * @param type the media type, or the extension of one
  */

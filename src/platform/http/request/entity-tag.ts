@@ -1,7 +1,10 @@
 import { hash } from 'node:crypto';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** Makes a strong entity tag: the SHA-256 of the body in hexadecimal, which a client can compute from the body as well. */
+/**
+ * Makes a strong entity tag: the SHA-256 of the body in hexadecimal, which a client can compute
+ * from the body as well.
+ */
 export function entityTag(body: Buffer | string): string {
   return `"${hash('sha256', body)}"`;
 }
@@ -12,7 +15,8 @@ export function jsonTag(value: unknown): string {
 }
 
 /**
- * Refuses a write to something that changed since the client read it. A request without `If-Match` passes (RFC 9110 §13.1.1).
+ * Refuses a write to something that changed since the client read it. A request without `If-Match`
+ * passes (RFC 9110 §13.1.1).
  *
  * @throws DomainError precondition_failed
  */
@@ -23,10 +27,12 @@ export function assertMatches(ifMatch: string | undefined, tag: string): void {
 }
 
 /**
- * Returns true if `If-None-Match` or `If-Match` names an entity tag (RFC 9110 §13.1), by weak comparison.
+ * Returns true if `If-None-Match` or `If-Match` names an entity tag (RFC 9110 §13.1), by weak
+ * comparison.
  *
- * `If-None-Match` requires that comparison, and `If-Match` gets our weak tags. Unlike Express' `request.fresh`, this function
- * ignores `Cache-Control`, which addresses caches: `fetch` sends `no-cache` with every `If-None-Match`.
+ * `If-None-Match` requires that comparison, and `If-Match` gets our weak tags. Unlike Express'
+ * `request.fresh`, this function ignores `Cache-Control`, which addresses caches: `fetch` sends
+ * `no-cache` with every `If-None-Match`.
  */
 export function namesTag(condition: string | undefined, tag: string): boolean {
   if (condition === undefined) return false;

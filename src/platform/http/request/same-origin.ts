@@ -2,8 +2,9 @@
 const LONGEST = 2048;
 
 /**
- * Decides the address that a browser goes to after a ceremony: the requested address, if a browser resolves it to our own origin, or
- * else the start page. The result is absolute, since a browser takes a path such as `//evil` for another origin.
+ * Decides the address that a browser goes to after a ceremony: the requested address, if a browser
+ * resolves it to our own origin, or else the start page. The result is absolute, since a browser
+ * takes a path such as `//evil` for another origin.
  *
  * @param target the path or address that the client requested; it is not trusted
  * @param baseUrl our own origin
@@ -14,11 +15,15 @@ export function sameOriginTarget(target: string | undefined, baseUrl: string): s
     return home;
   }
   const { origin, href, username, password } = new URL(target, home);
-  const isOurs = origin === baseUrl && href.startsWith(home); // a `blob:` address of our origin is none of our pages
+  // a `blob:` address of our origin is none of our pages
+  const isOurs = origin === baseUrl && href.startsWith(home);
   return isOurs && username === '' && password === '' && href.length <= LONGEST ? href : home;
 }
 
-/** Returns true for control characters: browsers drop some of them from addresses, and parsers differ on the rest. */
+/**
+ * Returns true for control characters: browsers drop some of them from addresses, and parsers
+ * differ on the rest.
+ */
 function hasControlCharacter(text: string): boolean {
   return Array.from(text).some((char) => char < ' ' || char === '\u007f');
 }

@@ -10,7 +10,10 @@ export interface HostedTenant {
 export interface TenantHosts {
   /** Returns true for a label that a tenant can have. No other name costs a look-up. */
   isLabel(label: string): boolean;
-  /** Finds the tenant that has a label now. Nothing between a request and the database may remember the answer. */
+  /**
+   * Finds the tenant that has a label now. Nothing between a request and the database may remember
+   * the answer.
+   */
   find(label: string): Promise<HostedTenant | undefined>;
 }
 
@@ -22,7 +25,9 @@ export function noteTenant(request: Hosted, tenant: HostedTenant): void {
   request[TENANT] = tenant;
 }
 
-/** Returns the tenant whose host a request names; undefined for a request to the service's own host. */
+/**
+ * Returns the tenant whose host a request names; undefined for a request to the service's own host.
+ */
 export function tenantOf(request: Hosted): HostedTenant | undefined {
   return request[TENANT];
 }

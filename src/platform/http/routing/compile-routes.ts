@@ -26,7 +26,7 @@ const NO_BODY = { body: { kind: 'none' } } as const;
 /**
  * Compiles the table of route policies from the decorators of all modules and controllers.
  *
- * @throws Error where a route states no tier or no auth rule
+ * @throws Error if a route states no tier or no auth rule
  */
 export function compileRoutes(modules: ModulesContainer): RoutePolicies {
   const all = [...modules.values()];
@@ -78,7 +78,10 @@ function routesOf(controller: Constructor, unmatched: RouteTable<RoutePolicy>): 
   });
 }
 
-/** The templates of a handler, as Nest mounts them; none for the fallback and for a method that is no handler. */
+/**
+ * The templates of a handler, as Nest mounts them; none for the fallback and for a method that is
+ * no handler.
+ */
 function templatesOf(controller: Constructor, handler: Handler): string[] {
   const paths = [Reflect.getMetadata(PATH_METADATA, handler) as string | string[] | undefined];
   const bases = [Reflect.getMetadata(PATH_METADATA, controller) as string | string[]];

@@ -8,8 +8,9 @@ interface Node<T> {
 }
 
 /**
- * Values by the template of a route, found by the path of a request. A path without parameters costs one look-up in a map; any
- * other path is followed segment by segment, where a fixed segment wins over a parameter.
+ * Values by the template of a route, found by the path of a request. A path without parameters
+ * costs one look-up in a map; any other path is followed segment by segment, where a fixed segment
+ * wins over a parameter.
  */
 export class PathTree<T> {
   readonly #asWritten = new Map<string, T>();
@@ -30,7 +31,7 @@ export class PathTree<T> {
     node.value = value;
   }
 
-  /** @returns undefined where no template matches */
+  /** @returns undefined if no template matches */
   find(path: string): T | undefined {
     const asWritten = this.#asWritten.get(path);
     if (asWritten !== undefined) return asWritten;
@@ -64,7 +65,10 @@ export function segmentsOf(template: string): readonly string[] {
   return normalizePath(template).split('/').slice(1);
 }
 
-/** True if the segments of a template match a path, or another template whose parameters stand for themselves. */
+/**
+ * True if the segments of a template match a path, or another template whose parameters stand for
+ * themselves.
+ */
 export function matchesSegments(wanted: readonly string[], segments: readonly string[]): boolean {
   return (
     wanted.length === segments.length &&

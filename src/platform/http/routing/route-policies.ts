@@ -46,8 +46,9 @@ type Classified = IncomingMessage & {
 };
 
 /**
- * The one table of route policies: compiled at start-up, read by the edge before routing and by the guards after it. A look-up
- * reads a path as the router does, without regard to case and to a slash at its end.
+ * The one table of route policies: compiled at start-up, read by the edge before routing and by the
+ * guards after it. A look-up reads a path as the router does, without regard to case and to a slash
+ * at its end.
  */
 export class RoutePolicies {
   readonly #byHandler = new Map<Handler, Map<string, RoutePolicy>>();
@@ -85,14 +86,17 @@ export class RoutePolicies {
     ));
   }
 
-  /** Treats a request as one that no route takes: nothing is at its path, and errors are for programs. */
+  /**
+   * Treats a request as one that no route takes: nothing is at its path, and errors are for
+   * programs.
+   */
   ofNothing(request: Classified): void {
     request[POLICY] = { ...UNMATCHED_POLICY, errors: 'problem' };
   }
 
   /**
-   * Reduces the target of a request to its path and query, so that the router reads the same path as the steps before it. It runs
-   * once the authority of the target is checked.
+   * Reduces the target of a request to its path and query, so that the router reads the same path
+   * as the steps before it. It runs once the authority of the target is checked.
    */
   readonly normalizeTarget: EdgeStep = (request, _response, next) => {
     request.url = originForm(request.url ?? '', this.bases);
@@ -100,7 +104,8 @@ export class RoutePolicies {
   };
 
   /**
-   * The policy of the handler that the router chose. The policy of a request that no route takes comes from its path.
+   * The policy of the handler that the router chose. The policy of a request that no route takes
+   * comes from its path.
    *
    * @throws DomainError internal for a handler that the table does not have
    */
@@ -119,7 +124,7 @@ export class RoutePolicies {
   }
 }
 
-/** @throws Error where routes of one path differ in a rule that applies before the method counts */
+/** @throws Error if routes of one path differ in a rule that applies before the method counts */
 function entryOf(template: string, routes: readonly SplitRoute[]): PathEntry {
   const segments = segmentsOf(template);
   const matching = routes

@@ -1,7 +1,10 @@
 import type { ZodType } from 'zod';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 
-/** A way to read a body; `raw` reads the bytes of a JSON text, which a signature covers; `none` reads no body at all. */
+/**
+ * A way to read a body; `raw` reads the bytes of a JSON text, which a signature covers; `none`
+ * reads no body at all.
+ */
 export type BodyKind = 'json' | 'scim' | 'form' | 'fields' | 'raw' | 'none';
 
 /** The rule about the body of a request. */
@@ -12,8 +15,8 @@ export interface BodyRule {
 }
 
 /**
- * The pages that a route is for. `api`: scripts of any origin read its responses. `ui`: our own pages and those of
- * SVC_CORS_ORIGINS. `navigation`: no script; a browser comes by its address bar.
+ * The pages that a route is for. `api`: scripts of any origin read its responses. `ui`: our own
+ * pages and those of SVC_CORS_ORIGINS. `navigation`: no script; a browser comes by its address bar.
  */
 export type Audience = 'api' | 'ui' | 'navigation';
 
@@ -21,8 +24,9 @@ export type Audience = 'api' | 'ui' | 'navigation';
 export type ErrorFormat = 'problem' | 'oauth' | 'scim' | 'html';
 
 /**
- * The origins from which a browser may send a write. `own`: our own origin, where a cookie decides. `strict`: our own origin
- * in every case. `ui`: the origins of SVC_CORS_ORIGINS too. `any`: every origin, since the route reads no cookie.
+ * The origins from which a browser may send a write. `own`: our own origin, if a cookie decides.
+ * `strict`: our own origin in every case. `ui`: the origins of SVC_CORS_ORIGINS too. `any`: every
+ * origin, since the route reads no cookie.
  */
 export type OriginRule = 'own' | 'strict' | 'ui' | 'any';
 
@@ -30,7 +34,7 @@ export type OriginRule = 'own' | 'strict' | 'ui' | 'any';
  * The rule about the caller of a route. Its `session` decides the type that `@Caller()` gives.
  *
  * - `none`: the service looks up no session, and there is no caller.
- * - `optional`: a live session, or undefined where the request carries no token.
+ * - `optional`: a live session, or undefined if the request carries no token.
  * - `any`: a live session of either level.
  * - `verified`: a session that a security key verified.
  * - `provisioner`: the identity provider of an organization, by its SCIM token.
@@ -41,11 +45,20 @@ export type AuthRule =
   | {
       readonly session: 'verified';
       readonly origin: OriginRule;
-      /** The OAuth scope that an access token needs. Without it no OAuth access token opens the route. */
+      /**
+       * The OAuth scope that an access token needs. Without it no OAuth access token opens the
+       * route.
+       */
       readonly scope?: string;
-      /** The largest age of the last assertion, in seconds. An older one is answered with a step-up challenge (RFC 9470 §3). */
+      /**
+       * The largest age of the last assertion, in seconds. An older one is answered with a step-up
+       * challenge (RFC 9470 §3).
+       */
       readonly touchedWithinSeconds?: number;
-      /** True for a route that no cookie opens: a browser sends the cookie with a GET that a page of any origin made. */
+      /**
+       * True for a route that no cookie opens: a browser sends the cookie with a GET that a page of
+       * any origin made.
+       */
       readonly headerOnly?: boolean;
     };
 
@@ -56,15 +69,18 @@ interface Unscoped {
 }
 
 /**
- * The responses of a route by status: a Zod schema for a body of JSON, a record of media types for other bodies, null for no
- * body.
+ * The responses of a route by status: a Zod schema for a body of JSON, a record of media types for
+ * other bodies, null for no body.
  */
 export type Answers = Readonly<Record<number, ZodType | MediaTypes | null>>;
 
-/** Bodies by media type: a Zod schema where the body is JSON, otherwise a text or bytes. */
+/** Bodies by media type: a Zod schema if the body is JSON, otherwise a text or bytes. */
 export type MediaTypes = Readonly<Record<string, ZodType | 'text' | 'binary'>>;
 
-/** The ways in which a client proves itself where no session is read: OAuth clients and their tokens (RFC 6749 §2.3). */
+/**
+ * The ways in which a client proves itself if no session is read: OAuth clients and their tokens
+ * (RFC 6749 §2.3).
+ */
 export type ClientProof = 'client' | 'accessToken' | 'registrationToken';
 
 /** The parts of a request that no decorator of the handler validates, for `/openapi.json`. */
@@ -73,7 +89,7 @@ export interface AskedParts {
   readonly query?: ZodType;
   /** The headers that the route reads, with their meaning. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Undefined where the route asks for no proof. */
+  /** Undefined if the route asks for no proof. */
   readonly proof?: ClientProof;
 }
 
@@ -91,26 +107,43 @@ export interface RoutePolicy {
   /** `negotiated`: the request's `Accept` decides between HTML and a problem document. */
   readonly errors: ErrorFormat | 'negotiated';
   readonly auth: AuthRule;
-  /** `any`: the route answers requests for every host, since probes know the service by its address alone. */
+  /**
+   * `any`: the route answers requests for every host, since probes know the service by its address
+   * alone.
+   */
   readonly hosts: 'own' | 'any';
   /** True if the route also answers at the hosts of tenants, which serve no other route. */
   readonly tenantHosts: boolean;
-  /** True if the plain listener beside TLS answers the route itself and sends no redirect to https. */
+  /**
+   * True if the plain listener beside TLS answers the route itself and sends no redirect to https.
+   */
   readonly plainHttp: boolean;
-  /** True if HEAD works like GET. False where a GET uses up what the request carries. */
+  /** True if HEAD works like GET. False if a GET uses up what the request carries. */
   readonly head: boolean;
-  /** True if requests go first where the address has used up its limit: a removal that waits leaves access. */
+  /**
+   * True if requests go first if the address has used up its limit: a removal that waits leaves
+   * access.
+   */
   readonly goesFirst: boolean;
-  /** A status that counts as a failed attempt of the client's network, beside the statuses that always count. */
+  /**
+   * A status that counts as a failed attempt of the client's network, beside the statuses that
+   * always count.
+   */
   readonly failureStatus: number | undefined;
   /**
-   * True if the route may write a row for a request without a user or an authenticated client. Such rows count for the client's
-   * network. Their writer calls `noteRow`.
+   * True if the route may write a row for a request without a user or an authenticated client. Such
+   * rows count for the client's network. Their writer calls `noteRow`.
    */
   readonly anonymousRows: boolean;
-  /** True if OAuth protects the route: its challenge names the metadata of the resource (RFC 9728 §5.1). */
+  /**
+   * True if OAuth protects the route: its challenge names the metadata of the resource (RFC 9728
+   * §5.1).
+   */
   readonly protectedResource: boolean;
-  /** True if the route serves the metadata that the challenges of protected resources name (RFC 9728 §3). */
+  /**
+   * True if the route serves the metadata that the challenges of protected resources name (RFC 9728
+   * §3).
+   */
   readonly resourceMetadata: boolean;
   /** One line for the reference. */
   readonly summary: string;
@@ -128,7 +161,10 @@ export interface RoutePolicy {
 
 const KIB = 1024;
 
-/** The policy of a request that no route takes, at a path that no module speaks of. Routes change it. */
+/**
+ * The policy of a request that no route takes, at a path that no module speaks of. Routes change
+ * it.
+ */
 export const UNMATCHED_POLICY: RoutePolicy = {
   tier: 'unlimited',
   body: { kind: 'none', max: 256 * KIB },
@@ -168,7 +204,10 @@ export function withChanges(
   );
 }
 
-/** The policy of requests at a path whose methods differ from those of its routes: they reach no handler. */
+/**
+ * The policy of requests at a path whose methods differ from those of its routes: they reach no
+ * handler.
+ */
 export function asUnmatched(policy: RoutePolicy): RoutePolicy {
   const { auth, goesFirst, failureStatus, anonymousRows, head, ...more } = UNMATCHED_POLICY;
   const { summary, answers, refusals, asks, parameters } = more;

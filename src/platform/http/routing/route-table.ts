@@ -2,8 +2,9 @@
 export type RouteRow<T> = readonly [pattern: string, value: T];
 
 /**
- * Values by path. A look-up takes the path of a request or the template of a route, and reads it as the router does: without
- * regard to case and to a slash at its end. The longest pattern wins, and an exact path wins over a prefix.
+ * Values by path. A look-up takes the path of a request or the template of a route, and reads it as
+ * the router does: without regard to case and to a slash at its end. The longest pattern wins, and
+ * an exact path wins over a prefix.
  */
 export class RouteTable<T> {
   readonly #exact = new Map<string, T>();
@@ -21,7 +22,7 @@ export class RouteTable<T> {
     this.#depth = Math.max(0, ...[...this.#below.keys()].map((path) => path.split('/').length));
   }
 
-  /** @returns the value of the path; undefined where no row covers it */
+  /** @returns the value of the path; undefined if no row covers it */
   of(path: string): T | undefined {
     const asWritten = this.#exact.get(path);
     if (asWritten !== undefined) return asWritten;

@@ -1,15 +1,20 @@
 import type { IncomingMessage } from 'node:http';
 import { FALLBACK_TEMPLATE } from './route-policies.js';
 
-/** The label of requests that no route takes: those of the fallback, and those that a step before the router answers. */
+/**
+ * The label of requests that no route takes: those of the fallback, and those that a step before
+ * the router answers.
+ */
 export const UNMATCHED = '<unmatched>';
 
-/** The templates with their parameters as `{id}`, by Express' spelling. There are as many as routes. */
+/**
+ * The templates with their parameters as `{id}`, by Express' spelling. There are as many as routes.
+ */
 const templates = new Map([[FALLBACK_TEMPLATE, UNMATCHED]]);
 
 /**
- * The template of the route that took a request, parameters as `{id}`: `/v1/keys/{id}`. It never contains the values that a
- * client sent. {@link UNMATCHED} where no route took the request.
+ * The template of the route that took a request, parameters as `{id}`: `/v1/keys/{id}`. It never
+ * contains the values that a client sent. {@link UNMATCHED} if no route took the request.
  */
 export function routeTemplateOf(request: IncomingMessage): string {
   const path = (request as { readonly route?: { readonly path: string } }).route?.path;

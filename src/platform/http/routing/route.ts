@@ -5,12 +5,16 @@ import type { PolicyChanges } from './route-policy.js';
 export const KIB = 1024;
 
 /**
- * States the rules of a route beside its handler, and the rules that the routes of a controller share beside the controller.
- * Every route needs a `tier` and an `auth` rule: the application does not start without them.
+ * States the rules of a route beside its handler, and the rules that the routes of a controller
+ * share beside the controller. Every route needs a `tier` and an `auth` rule: the application does
+ * not start without them.
  */
 export const Route = Reflector.createDecorator<PolicyChanges>();
 
-/** The rules of unmatched requests by path: an exact path, or a path and all paths below it (`/scim/*`). */
+/**
+ * The rules of unmatched requests by path: an exact path, or a path and all paths below it
+ * (`/scim/*`).
+ */
 export type UnmatchedRules = Readonly<
   Record<
     string,
@@ -31,12 +35,16 @@ export type UnmatchedRules = Readonly<
 >;
 
 interface SlashRule {
-  /** True if a second slash right behind this path is dropped: clients append paths to a base address that ends with a slash. */
+  /**
+   * True if a second slash right behind this path is dropped: clients append paths to a base
+   * address that ends with a slash.
+   */
   readonly dropsSecondSlash?: boolean;
 }
 
 /**
- * States on a module how requests are answered that no route takes, by path. A longer path changes the rules of a shorter one,
- * and the routes at these paths inherit what they do not state themselves.
+ * States on a module how requests are answered that no route takes, by path. A longer path changes
+ * the rules of a shorter one, and the routes at these paths inherit what they do not state
+ * themselves.
  */
 export const UnmatchedPaths = Reflector.createDecorator<UnmatchedRules>();

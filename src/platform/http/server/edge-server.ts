@@ -24,10 +24,13 @@ export interface EdgeServerOptions {
 /** The largest size of all headers of a request, in bytes. */
 const MOST_HEADERS = 16 * 1024;
 
-/** Milliseconds between two checks of the time-outs of connections: a connection may exceed its time by so much. */
+/**
+ * Milliseconds between two checks of the time-outs of connections: a connection may exceed its time
+ * by so much.
+ */
 const CHECK_EVERY = 1000;
 
-/** Milliseconds by which Node's own deadline exceeds ours. It applies where ours does not. */
+/** Milliseconds by which Node's own deadline exceeds ours. It applies if ours does not. */
 const GRACE = 5000;
 
 /** Makes the HTTP server of a listener. @param tls for a listener that ends TLS */

@@ -32,11 +32,17 @@ export interface ParseErrorOptions {
   readonly logger: Logger;
   /** The time that a refused client has to read the response, in milliseconds. */
   readonly linger: number;
-  /** Is called with the status of each response without a request, and with the method where one was read. */
+  /**
+   * Is called with the status of each response without a request, and with the method if one was
+   * read.
+   */
   readonly onRawResponse: (status: number, method?: string) => void;
 }
 
-/** The requests of one connection that may wait for their responses. Clients that pipeline send fewer. */
+/**
+ * The requests of one connection that may wait for their responses. Clients that pipeline send
+ * fewer.
+ */
 const MOST_WAITING = 32;
 
 const RESPONSES = Symbol('responses of the connection, in their order');
@@ -51,17 +57,19 @@ interface RawRefusal {
 }
 
 /**
- * Responds to input that Node would answer by itself, without our headers: malformed requests, requests that arrive too slowly or
- * whose heads are too large, and CONNECT.
+ * Responds to input that Node would answer by itself, without our headers: malformed requests,
+ * requests that arrive too slowly or whose heads are too large, and CONNECT.
  */
 export class ParseErrorResponder {
   constructor(private readonly options: ParseErrorOptions) {}
 
   /**
-   * Records a response that a connection waits for: unreadable input may be the body of the newest request.
+   * Records a response that a connection waits for: unreadable input may be the body of the newest
+   * request.
    *
-   * @returns false for a request that follows the last response of its connection and is not served (RFC 9112 §9.6). The response
-   *   is made the last one where too many wait already, since a client that sends without reading would fill the memory.
+   * @returns false for a request that follows the last response of its connection and is not served
+   *   (RFC 9112 §9.6). The response is made the last one if too many wait already, since a client
+   *   that sends without reading would fill the memory.
    */
   follow(response: ServerResponse): boolean {
     const { socket } = response.req as { readonly socket: Connection };
@@ -136,25 +144,33 @@ const TUNNEL: RawRefusal = {
 };
 
 /**
- * Handles the errors of a connection after CONNECT, when Node no longer does: an unhandled error would end the process. It also
- * ends the responses that still wait.
+ * Handles the errors of a connection after CONNECT, when Node no longer does: an unhandled error
+ * would end the process. It also ends the responses that still wait.
  */
 function takeOver(socket: Connection): void {
   socket.on('error', () => undefined); // 'close' follows
   socket.once('close', () => socket[RESPONSES]?.forEach((response) => response.destroy()));
 }
 
-/** Returns true for a connection without a byte. Browsers open connections ahead, and would show a response to no request. */
+/**
+ * Returns true for a connection without a byte. Browsers open connections ahead, and would show a
+ * response to no request.
+ */
 function isSilent(socket: Socket): boolean {
   return socket.bytesRead === 0;
 }
 
-/** Returns true for a response that has begun although its request never arrived completely. No second response may follow. */
+/**
+ * Returns true for a response that has begun although its request never arrived completely. No
+ * second response may follow.
+ */
 function isHalfAnswered(latest: ServerResponse | undefined): boolean {
   return latest !== undefined && latest.headersSent && !latest.req.complete;
 }
 
-/** Maps a fault to the error of its response; undefined where the connection or its handshake failed. */
+/**
+ * Maps a fault to the error of its response; undefined if the connection or its handshake failed.
+ */
 function errorOf(fault: Error): DomainError | undefined {
   const code = 'code' in fault ? String(fault.code) : '';
   const known = FAULTS[code];

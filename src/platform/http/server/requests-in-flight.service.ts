@@ -10,7 +10,10 @@ export class RequestsInFlight {
   #isStopping = false;
   #lastCame = 0;
 
-  /** Counts a request until its response closes. It is the first step, so that it sees every request. */
+  /**
+   * Counts a request until its response closes. It is the first step, so that it sees every
+   * request.
+   */
   readonly track: EdgeStep = (_request, response, next) => {
     this.#responses.add(response);
     response.once('close', () => this.#responses.delete(response));
@@ -35,7 +38,10 @@ export class RequestsInFlight {
     return systemClock.monotonic() - this.#lastCame;
   }
 
-  /** Makes every response from now on the last of its connection (RFC 9112 §9.6), so that clients connect to another replica. */
+  /**
+   * Makes every response from now on the last of its connection (RFC 9112 §9.6), so that clients
+   * connect to another replica.
+   */
   beginStop(): void {
     this.#isStopping = true;
     this.#lastCame = systemClock.monotonic();

@@ -12,8 +12,8 @@ const LAST_CALL_MS = 500;
 const POLL_MS = 20;
 
 /**
- * Stops servers without losing an accepted request: every response ends its connection, the listeners close, the requests in
- * flight end, and the rest is cut off.
+ * Stops servers without losing an accepted request: every response ends its connection, the
+ * listeners close, the requests in flight end, and the rest is cut off.
  *
  * @param drain whether to go on listening until no more requests arrive, for at most ten seconds
  * @param limit the time after which requests in flight are cut off, in milliseconds from now
@@ -30,7 +30,8 @@ export async function stopServers(
 
   let open = servers.length;
   for (const server of servers) server.once('close', () => (open -= 1));
-  // This waits until the event loop has accepted all waiting connections: the system resets those of a closed listener.
+  // This waits until the event loop has accepted all waiting connections: the system resets those
+  // of a closed listener.
   await afterPoll();
   for (const server of servers) server.close();
   const lastCall = systemClock.monotonic() + LAST_CALL_MS;

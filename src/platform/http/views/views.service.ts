@@ -5,10 +5,16 @@ import { Inject, Injectable } from '@nestjs/common';
 import { Eta } from 'eta';
 import { CONFIG, type Config } from '#platform/config/config.js';
 
-/** The injection token of the scripts that the composition root adds to every page. Production adds none. */
+/**
+ * The injection token of the scripts that the composition root adds to every page. Production adds
+ * none.
+ */
 export const PAGE_SCRIPTS = Symbol('scripts added to every page');
 
-/** Renders HTML templates (Eta). `<%= %>` escapes its value, and no template uses the raw form for data. */
+/**
+ * Renders HTML templates (Eta). `<%= %>` escapes its value, and no template uses the raw form for
+ * data.
+ */
 @Injectable()
 export class Views {
   readonly #eta = new Eta({ autoEscape: true, varName: 'page', useWith: false });

@@ -20,12 +20,15 @@ export abstract class Buckets implements ThrottlerStorage {
   abstract take(hit: Hit): Promise<Decision>;
 
   /**
-   * Returns the decision for a request at this moment, from what this process knows. It counts and books nothing, and sends no
-   * statement. `remaining` includes that request.
+   * Returns the decision for a request at this moment, from what this process knows. It counts and
+   * books nothing, and sends no statement. `remaining` includes that request.
    */
   abstract peek(hit: Hit): Decision;
 
-  /** Counts a request that was let through without a decision of this bucket. The debt never exceeds the burst. */
+  /**
+   * Counts a request that was let through without a decision of this bucket. The debt never exceeds
+   * the burst.
+   */
   abstract charge(hit: Hit): void;
 
   /** Decides about a request without a credential, for `@nestjs/throttler`. */

@@ -10,20 +10,26 @@ import type { RateLimitsRepository } from './rate-limits.repository.js';
 import { DenialCache } from './denial-cache.js';
 import { KeyedSemaphore } from './keyed-semaphore.js';
 
-/** The longest time for a decision of the database, and the interval between retries while it is away, in milliseconds. */
+/**
+ * The longest time for a decision of the database, and the interval between retries while it is
+ * away, in milliseconds.
+ */
 const PATIENCE = 2000;
 const ASK_AGAIN_AFTER = 1000;
 
-/** Buckets out of debt are deleted at this interval in milliseconds, and at most so many by one statement. */
+/**
+ * Buckets out of debt are deleted at this interval in milliseconds, and at most so many by one
+ * statement.
+ */
 const CLEAR_EVERY = 60_000;
 const CLEAR_AT_ONCE = 10_000;
 
 /**
  * The buckets that all replicas share, with their bookings, in the database.
  *
- * A denial is cached until it is over, and the number of concurrent statements for one bucket is at most its burst, so that a
- * flood costs the database nothing. While the database is away, this process's own buckets decide from its last answers: a
- * limit is never off.
+ * A denial is cached until it is over, and the number of concurrent statements for one bucket is at
+ * most its burst, so that a flood costs the database nothing. While the database is away, this
+ * process's own buckets decide from its last answers: a limit is never off.
  */
 export class DatabaseBuckets extends Buckets {
   readonly #local: LocalBuckets;

@@ -7,8 +7,9 @@ import { LONGEST_STATE } from './tiers.js';
 const MOST = 100_000;
 
 /**
- * Milliseconds for which a client without a booking is refused from this cache while all places are booked. A booking made
- * meanwhile at another replica is not due earlier: no response states a wait of less than a second.
+ * Milliseconds for which a client without a booking is refused from this cache while all places are
+ * booked. A booking made meanwhile at another replica is not due earlier: no response states a wait
+ * of less than a second.
  */
 const HOLD = 990;
 
@@ -19,19 +20,22 @@ export interface DeniedBucket {
   readonly bookings: readonly Booking[];
 }
 
-/** A denied bucket with the times of the question and of the answer. The decision lies between them. */
+/**
+ * A denied bucket with the times of the question and of the answer. The decision lies between them.
+ */
 interface Refusal extends DeniedBucket {
   readonly asked: number;
   readonly answered: number;
 }
 
 /**
- * Denials of the database, kept until it could decide differently: for a client whose booking is not due yet, and for each
- * client without a booking while all places are booked.
+ * Denials of the database, kept until it could decide differently: for a client whose booking is
+ * not due yet, and for each client without a booking while all places are booked.
  *
- * The database decided between the question and its answer. The end of a denial is counted from the question, so that it ends
- * here no later than in the database: a client that waited as long as any replica stated is not refused from this cache. The
- * stated wait is counted from the answer, so that it is long enough.
+ * The database decided between the question and its answer. The end of a denial is counted from the
+ * question, so that it ends here no later than in the database: a client that waited as long as any
+ * replica stated is not refused from this cache. The stated wait is counted from the answer, so
+ * that it is long enough.
  */
 export class DenialCache {
   readonly #known = new GenerationalMap(LONGEST_STATE, () => new Map<string, Refusal>());

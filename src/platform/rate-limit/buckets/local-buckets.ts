@@ -8,13 +8,22 @@ import { Float64Map } from '#platform/gcra/float64-map.js';
 import { GenerationalMap } from '#platform/gcra/generational-map.js';
 import { LONGEST_STATE } from './tiers.js';
 
-/** The number of buckets up to which a client gets a bucket of its own: at most 32 bytes each, in two generations. */
+/**
+ * The number of buckets up to which a client gets a bucket of its own: at most 32 bytes each, in
+ * two generations.
+ */
 const MOST_BUCKETS = 1_000_000;
 
-/** The number of shared overflow buckets of a tier, for clients that come when all own buckets of the process are in use. */
+/**
+ * The number of shared overflow buckets of a tier, for clients that come when all own buckets of
+ * the process are in use.
+ */
 const OVERFLOW_BUCKETS = 4096;
 
-/** The greatest number of buckets with bookings. In other buckets a refused client gets the end of the queue as its wait. */
+/**
+ * The greatest number of buckets with bookings. In other buckets a refused client gets the end of
+ * the queue as its wait.
+ */
 const MOST_BOOKED = 100_000;
 
 const NO_BOOKINGS: readonly Booking[] = [];
@@ -22,9 +31,10 @@ const NO_BOOKINGS: readonly Booking[] = [];
 /**
  * The buckets of one process, in its memory.
  *
- * A bucket is dropped only when it is out of debt, so that no client loses a debt by a flood of other clients. When a million
- * clients came within a minute, new clients share overflow buckets at random. That refuses too many requests rather than too
- * few, and a client that has a bucket keeps it.
+ * A bucket is dropped only when it is out of debt, so that no client loses a debt by a flood of
+ * other clients. When a million clients came within a minute, new clients share overflow buckets at
+ * random. That refuses too many requests rather than too few, and a client that has a bucket keeps
+ * it.
  */
 export class LocalBuckets extends Buckets {
   /** The theoretical arrival times of buckets, by 48 bits of the hash of their keys. */
@@ -71,7 +81,10 @@ export class LocalBuckets extends Buckets {
     this.#tats.set(id, Math.min(start + hit.rate.interval, latest), now);
   }
 
-  /** Takes over the database's debt of a bucket when it is the larger one: the database may not have the latest charges yet. */
+  /**
+   * Takes over the database's debt of a bucket when it is the larger one: the database may not have
+   * the latest charges yet.
+   */
   owe(hit: Hit, tat: number): void {
     const now = Math.floor(this.clock.monotonic());
     const id = this.#idOf(hit, now);
@@ -115,7 +128,10 @@ export class LocalBuckets extends Buckets {
     return this.#digest(`${tier} overflow ${own % OVERFLOW_BUCKETS}`);
   }
 
-  /** Returns 48 bits of a hash, above 0. Among a million clients two share a bucket with a probability of 1 in 500. */
+  /**
+   * Returns 48 bits of a hash, above 0. Among a million clients two share a bucket with a
+   * probability of 1 in 500.
+   */
   #digest(text: string): number {
     return 1 + Number.parseInt(hash('sha256', this.#salt + text).slice(0, 12), 16);
   }

@@ -9,7 +9,10 @@ const LONGEST_LAPSE = Math.max(
   ...Object.values(TIERS).map(({ interval }) => (LAPSE_INTERVALS * interval) / 1000),
 );
 
-/** A decision of the database and the bucket after it, in milliseconds from the moment of the decision. */
+/**
+ * A decision of the database and the bucket after it, in milliseconds from the moment of the
+ * decision.
+ */
 export interface DecidedRow {
   readonly admitted: boolean;
   readonly debt: number;
@@ -20,11 +23,12 @@ export interface DecidedRow {
 /** The buckets that all replicas share, decided by the database's clock. */
 export class RateLimitsRepository {
   /**
-   * Decides about one request, as `takeOrBook` does, in one statement. The row's lock serializes the requests of one bucket,
-   * and each sees the changes of the one before it. A request that waited for the lock is decided by the time at which it came.
+   * Decides about one request, as `takeOrBook` does, in one statement. The row's lock serializes
+   * the requests of one bucket, and each sees the changes of the one before it. A request that
+   * waited for the lock is decided by the time at which it came.
    *
-   * A refused request is written too, since PostgreSQL returns the current row only of a write. It moves the bucket only when
-   * the server's clock was set back and the debt is impossible.
+   * A refused request is written too, since PostgreSQL returns the current row only of a write. It
+   * moves the bucket only when the server's clock was set back and the debt is impossible.
    */
   async take(tx: EntityManager, bucket: string, holder: string, rate: Rate): Promise<DecidedRow> {
     const { burst, interval, most, lapse, grace } = inSeconds(rate);
@@ -97,7 +101,8 @@ export class RateLimitsRepository {
   }
 
   /**
-   * Deletes buckets that are out of debt, which equal new ones. No booking is later than the debt, and each lapses soon after.
+   * Deletes buckets that are out of debt, which equal new ones. No booking is later than the debt,
+   * and each lapses soon after.
    *
    * @param most the greatest number of rows
    * @returns the number of deleted rows

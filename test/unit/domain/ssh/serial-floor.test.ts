@@ -110,7 +110,9 @@ class History {
     if (last > this.seen) this.seen = last;
   }
 
-  /** Continues on a server whose state is so old, and returns the revoked serials: up to the floor. */
+  /**
+   * Continues on a server whose state is so old, and returns the revoked serials: up to the floor.
+   */
   changeTo(lag: bigint, clock: bigint, witness: boolean): bigint {
     const replayed = this.#states.findLast(({ at }) => at <= this.now - lag) ?? this.#states[0];
     if (!replayed) throw new Error('there is a first state');

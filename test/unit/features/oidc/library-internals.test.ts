@@ -6,9 +6,9 @@ import { describe, expect, it } from 'vitest';
 import * as patches from '../../../../src/features/oidc/engine/library-patches.js';
 
 /**
- * The functions of the library that `library-patches.ts` calls or replaces, and those that they call, each with the hash of its
- * text. If one is another after an update: read it, run the tests that its entry in `library-patches.ts` names, and record the
- * hash here.
+ * The functions of the library that `library-patches.ts` calls or replaces, and those that they
+ * call, each with the hash of its text. If one is another after an update: read it, run the tests
+ * that its entry in `library-patches.ts` names, and record the hash here.
  */
 const READ: Readonly<Record<string, string>> = {
   'grants.buildTokenResponse': 'bebe45369bbde122',

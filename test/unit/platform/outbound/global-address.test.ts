@@ -4,7 +4,10 @@ import {
   isLoopbackAddress,
 } from '../../../../src/platform/outbound/global-address.js';
 
-/** The first and the last address of every special-purpose range, and the metadata addresses of clouds. */
+/**
+ * The first and the last address of every special-purpose range, and the metadata addresses of
+ * clouds.
+ */
 const NOT_GLOBAL: Readonly<Record<string, readonly string[]>> = {
   'this network': ['0.0.0.0', '0.255.255.255'],
   private: [

@@ -122,7 +122,9 @@ describe('10.20 bookings of 3,000 random groups of clients', () => {
   const random = randomSource(20_261_122);
   const whole = (from: number, below: number) => from + Math.floor(random() * (below - from));
 
-  /** Sends requests of patient and impatient credentials at random times; returns broken promises. */
+  /**
+   * Sends requests of patient and impatient credentials at random times; returns broken promises.
+   */
   function simulate(rate: Rate) {
     const { ask } = bucketOf(rate);
     const { interval } = rate;
@@ -182,7 +184,10 @@ describe('10 a removal beside the impatient workers of its own token', () => {
   const rate = TIERS.general;
   const { burst, interval } = rate;
 
-  /** Lets 30 workers of one token ask at each 50 ms, and a DELETE at the told time; returns its wait in milliseconds. */
+  /**
+   * Lets 30 workers of one token ask at each 50 ms, and a DELETE at the told time; returns its wait
+   * in milliseconds.
+   */
   function waitOfRemoval(paths: number, removal: string) {
     const { ask } = bucketOf(rate);
     const begin = 1_000_000;

@@ -92,7 +92,8 @@ describe('10.9 a failed attempt', () => {
     [false, 'POST', '/login/webauthn/start', 400, 'malformed_body'],
     [false, 'POST', '/login/webauthn/complete', 503, 'unavailable'],
     [false, 'POST', '/oauth/par', 201, undefined],
-    [false, 'POST', '/oauth/register', 201, undefined], // an anonymous row, which has its own bucket
+    // an anonymous row, which has its own bucket
+    [false, 'POST', '/oauth/register', 201, undefined],
     [false, 'GET', '/oauth/register/some-client', 200, undefined],
   ])('is %s: %s %s, answered %i %s', (expected, method, path, status, error) => {
     const { failureStatus } = routes.ofPath(method, path);

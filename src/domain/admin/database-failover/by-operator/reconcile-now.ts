@@ -12,13 +12,18 @@ import { listKeptSecrets } from '../reconciliation/lost-acts.repository.js';
 import { ReplicaMemory } from '../replica-memory.js';
 import { recordReport, withdrawConfirmation } from '../replicas.repository.js';
 
-/** The most that SVC_SESSION_HOURS can be. The command reads no other setting than those of the database. */
+/**
+ * The most that SVC_SESSION_HOURS can be. The command reads no other setting than those of the
+ * database.
+ */
 const LONGEST_SESSION_HOURS = 12;
 
 /**
- * Does what a proven loss of commits does: ends everything on record, revokes every certificate so far, and demands provider and key at
- * the next login. It takes the confirmation of the server back and reports a loss in one transaction, so that a running service issues
- * nothing meanwhile and one process ends everything. A command that is killed leaves the report: the service or the next command goes on.
+ * Does what a proven loss of commits does: ends everything on record, revokes every certificate so
+ * far, and demands provider and key at the next login. It takes the confirmation of the server back
+ * and reports a loss in one transaction, so that a running service issues nothing meanwhile and one
+ * process ends everything. A command that is killed leaves the report: the service or the next
+ * command goes on.
  *
  * @throws Error in a database that no service of this version has started on
  */

@@ -13,9 +13,10 @@ export const LOST_COMMITS = {
 } as const;
 
 /**
- * Ends everything on record that gives access: sessions, grants, tokens, codes, interactions and passes; marks every valid certificate
- * revoked, and queues GitHub tokens. Keys and accounts stay. Each batch is a transaction of its own in the order of locks of the
- * service, so that a run that was killed goes on with the next one.
+ * Ends everything on record that gives access: sessions, grants, tokens, codes, interactions and
+ * passes; marks every valid certificate revoked, and queues GitHub tokens. Keys and accounts stay.
+ * Each batch is a transaction of its own in the order of locks of the service, so that a run that
+ * was killed goes on with the next one.
  *
  * @param dataSource of a server that may be unconfirmed, with a connection that is free
  * @returns the numbers of what was live

@@ -13,8 +13,9 @@ export const ENDED_TABLES = [
 ] as const;
 
 /**
- * Waits for the transactions that are writing to a table. A statement that found the server confirmed may still run; later ones read
- * that it is not. The lock is of one table, so that no two transactions wait for one another.
+ * Waits for the transactions that are writing to a table. A statement that found the server
+ * confirmed may still run; later ones read that it is not. The lock is of one table, so that no two
+ * transactions wait for one another.
  */
 export async function waitForWriters(
   tx: EntityManager,

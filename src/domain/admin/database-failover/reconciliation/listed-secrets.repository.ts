@@ -48,7 +48,10 @@ export async function listUnconfirmed(tx: EntityManager, orgId: string): Promise
   return rows.map(listedSecret);
 }
 
-/** Confirms a secret by one statement; undefined for a confirmed one, and for one of another organization. */
+/**
+ * Confirms a secret by one statement; undefined for a confirmed one, and for one of another
+ * organization.
+ */
 export async function confirmSecret(
   tx: EntityManager,
   { id: adminId, orgId }: Pick<Admin, 'id' | 'orgId'>,

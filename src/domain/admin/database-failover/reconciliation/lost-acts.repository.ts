@@ -15,8 +15,8 @@ export async function findLost(
 }
 
 /**
- * Claims the acts of a lost audit row: true for one caller of all processes. The primary key decides, and a claim that is rolled back
- * leaves the acts to the next caller.
+ * Claims the acts of a lost audit row: true for one caller of all processes. The primary key
+ * decides, and a claim that is rolled back leaves the acts to the next caller.
  */
 export async function claimLost(tx: EntityManager, auditId: string): Promise<boolean> {
   const claimed = await sql<{ audit_id: string }>(tx)`
@@ -27,7 +27,10 @@ export async function claimLost(tx: EntityManager, auditId: string): Promise<boo
   return claimed.length === 1;
 }
 
-/** Lists a secret of an organization for its admins to confirm. A secret that was listed as kept is listed again when it was lost. */
+/**
+ * Lists a secret of an organization for its admins to confirm. A secret that was listed as kept is
+ * listed again when it was lost.
+ */
 export async function listSecret(
   tx: EntityManager,
   { kind, secret, secretId, orgId, clientId, name }: NotedSecret,
@@ -43,7 +46,8 @@ export async function listSecret(
 }
 
 /**
- * Lists the secrets that were made or ended within an hour by the audit log of this server, which has kept these acts.
+ * Lists the secrets that were made or ended within an hour by the audit log of this server, which
+ * has kept these acts.
  *
  * @returns their number
  */

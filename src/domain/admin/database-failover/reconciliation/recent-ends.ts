@@ -23,8 +23,8 @@ interface Remembered extends RecentEnd {
 }
 
 /**
- * The acts of the last hour that this process committed and that reduce access. A server that lost commits has undone them, and this
- * memory alone knows them then.
+ * The acts of the last hour that this process committed and that reduce access. A server that lost
+ * commits has undone them, and this memory alone knows them then.
  */
 @Injectable()
 export class RecentEnds implements OnModuleInit {

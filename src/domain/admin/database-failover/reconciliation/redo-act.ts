@@ -22,7 +22,8 @@ interface LostAct<Act extends NotedAct = NotedAct> {
 }
 
 /**
- * Does a lost act again, with an audit row of its own that has no actor. Where its effect is there already, nothing happens.
+ * Does a lost act again, with an audit row of its own that has no actor. If its effect is there
+ * already, nothing happens.
  *
  * @returns true if something changed
  */
@@ -52,7 +53,10 @@ export async function redoAct(
   return false;
 }
 
-/** Ends a user with the twins and links of the user, in the order of locks of the first time: directory, then users by id. */
+/**
+ * Ends a user with the twins and links of the user, in the order of locks of the first time:
+ * directory, then users by id.
+ */
 async function endUser(
   tx: EntityManager,
   { organizations, users, ends }: RedoParts,
@@ -120,7 +124,8 @@ async function removeKey(
   const key = user && (await keys.find(tx, userId, keyId));
   if (!key) return false;
   const counts = await accessRevocation.endOfKey(tx, user, keyId, { reason, revokedBy });
-  // The server may have lost the registration of the other key, too: the provider alone must not enroll one then.
+  // The server may have lost the registration of the other key, too: the provider alone must not
+  // enroll one then.
   const isLast = !(await hasKeyLeft(tx, userId));
   if (isLast) await passes.demand(tx, userId);
   const details = {

@@ -20,9 +20,10 @@ export interface Redone {
 }
 
 /**
- * Does again what this process ended in the last hour and the server has lost, in the order of the first time, and lists the secrets
- * that an admin has to confirm. Each act is a transaction of its own; of several processes, one does it. An act that fails is named in
- * a `security` line, and the others are done.
+ * Does again what this process ended in the last hour and the server has lost, in the order of the
+ * first time, and lists the secrets that an admin has to confirm. Each act is a transaction of its
+ * own; of several processes, one does it. An act that fails is named in a `security` line, and the
+ * others are done.
  *
  * @param dataSource of a server that may be unconfirmed, with a connection that is free
  * @throws the driver's error if the server goes away meanwhile

@@ -8,7 +8,9 @@ import { DataSource } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { confirmSecret, listUnconfirmed, type ListedSecret } from './listed-secrets.repository.js';
 
-/** The secrets that the admins of an organization compare, because the database has lost commits. */
+/**
+ * The secrets that the admins of an organization compare, because the database has lost commits.
+ */
 @Injectable()
 export class SecretsToConfirm {
   constructor(
@@ -25,7 +27,8 @@ export class SecretsToConfirm {
   /**
    * Notes that a secret is as it should be. Of several admins who confirm it, one does.
    *
-   * @throws DomainError admin_required; not_found for a secret of another organization, and for a confirmed one
+   * @throws DomainError admin_required; not_found for a secret of another organization, and for a
+   *   confirmed one
    */
   async confirm(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
     await this.dataSource.transaction(async (tx) => {

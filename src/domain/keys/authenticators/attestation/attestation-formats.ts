@@ -9,9 +9,9 @@ import {
 import { Refusal } from './refusal.js';
 
 /**
- * Makes our `packed` and `fido-u2f` the only formats `fido2-lib` knows. Its own are never to be relied on for trust:
- * they accept self-attestation and ignore whether a certificate's signature verifies. The registry is the process's,
- * and registering again changes nothing.
+ * Makes our `packed` and `fido-u2f` the only formats `fido2-lib` knows. Its own are never to be
+ * relied on for trust: they accept self-attestation and ignore whether a certificate's signature
+ * verifies. The registry is the process's, and registering again changes nothing.
  */
 export function registerAttestationFormats(): void {
   Fido2Lib.deleteAllAttestationFormats();
@@ -26,7 +26,10 @@ export function registerAttestationFormats(): void {
   }
 }
 
-/** Takes an attestation statement apart; its members are exactly those of its format (WebAuthn §8.2, §8.6). */
+/**
+ * Takes an attestation statement apart; its members are exactly those of its format (WebAuthn §8.2,
+ * §8.6).
+ */
 function readStatement(
   format: AttestationFormat,
   statement: Record<string, unknown>,
@@ -48,7 +51,10 @@ function readStatement(
   return new Map(Object.entries(statement));
 }
 
-/** Applies the policy, then lists the verified members: the library fails a registration with an unverified member. */
+/**
+ * Applies the policy, then lists the verified members: the library fails a registration with an
+ * unverified member.
+ */
 async function validateStatement(
   format: AttestationFormat,
   { authnrData, clientData, audit, request }: RegistrationCeremony,

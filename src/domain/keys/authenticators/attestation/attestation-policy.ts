@@ -27,7 +27,10 @@ export interface AttestedCredential {
   readonly rpIdHash: Uint8Array;
   readonly aaguid: Uint8Array;
   readonly credentialId: Uint8Array;
-  /** The coordinates of the P-256 public key, 32 bytes each; undefined for a key on another curve, which U2F does not know. */
+  /**
+   * The coordinates of the P-256 public key, 32 bytes each; undefined for a key on another curve,
+   * which U2F does not know.
+   */
   readonly publicKey: { readonly x: Uint8Array; readonly y: Uint8Array } | undefined;
 }
 
@@ -38,9 +41,11 @@ export interface AttestationTrust {
 }
 
 /**
- * The authenticator policy: whether a statement proves that the credential lives in the pinned vendor's hardware.
+ * The authenticator policy: whether a statement proves that the credential lives in the pinned
+ * vendor's hardware.
  *
- * @returns the model's AAGUID as the certificate states it (never authData), or null when it states none
+ * @returns the model's AAGUID as the certificate states it (never authData), or null when it states
+ *   none
  * @throws Refusal for every other statement, with the first reason found
  */
 export function verifyAttestation(
@@ -77,7 +82,10 @@ function packedSignedData({ authenticatorData, clientDataHash }: AttestedCredent
   return Buffer.concat([authenticatorData, clientDataHash]);
 }
 
-/** WebAuthn §8.6: 0x00 ‖ rpIdHash ‖ clientDataHash ‖ credentialId ‖ the public key as an uncompressed point. */
+/**
+ * WebAuthn §8.6: 0x00 ‖ rpIdHash ‖ clientDataHash ‖ credentialId ‖ the public key as an
+ * uncompressed point.
+ */
 function u2fSignedData(credential: AttestedCredential): Buffer {
   const { rpIdHash, clientDataHash, credentialId, publicKey } = credential;
   if (!publicKey) throw new Refusal('A U2F key makes P-256 keys only.');
@@ -92,7 +100,9 @@ function u2fSignedData(credential: AttestedCredential): Buffer {
   ]);
 }
 
-/** Reads the model from the certificate. The AAGUID in the authenticator data must agree with it. */
+/**
+ * Reads the model from the certificate. The AAGUID in the authenticator data must agree with it.
+ */
 function modelOf(
   format: AttestationFormat,
   leaf: ParsedCertificate,
@@ -100,7 +110,8 @@ function modelOf(
 ): string | null {
   const certified = readAaguid(leaf);
   if (certified === null) return null;
-  // A U2F statement has no AAGUID, and zeros mean "no AAGUID". In CTAP2, zeros disagree with the certificate.
+  // A U2F statement has no AAGUID, and zeros mean "no AAGUID". In CTAP2, zeros disagree with the
+  // certificate.
   const carriesNone = format === 'fido-u2f' && claimed.every((byte) => byte === 0);
   if (!carriesNone && !certified.equals(claimed)) {
     throw new Refusal('The AAGUID of the certificate and that of the authenticator data disagree.');

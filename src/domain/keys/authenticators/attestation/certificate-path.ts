@@ -2,17 +2,27 @@ import type { TrustAnchor } from './trust-anchors.js';
 import { Refusal } from './refusal.js';
 import { ATTRIBUTE, EXTENSION, subjectValues, type ParsedCertificate } from './certificate.js';
 
-/** The vendor's multi-purpose root also signs PIV, OpenPGP and other CAs: FIDO keys attest under these alone. */
+/**
+ * The vendor's multi-purpose root also signs PIV, OpenPGP and other CAs: FIDO keys attest under
+ * these alone.
+ */
 const FIDO_CA_PREFIX = 'Yubico FIDO Attestation ';
 
-/** Far more than any vendor's hierarchy, and a bound on the signatures one request can have us check. */
+/**
+ * Far more than any vendor's hierarchy, and a bound on the signatures one request can have us
+ * check.
+ */
 const LONGEST_CHAIN = 5;
 
-/** Every extension this policy takes into account; another one marked critical fails (RFC 5280 §4.2). */
+/**
+ * Every extension this policy takes into account; another one marked critical fails (RFC 5280
+ * §4.2).
+ */
 const UNDERSTOOD: ReadonlySet<string> = new Set(Object.values(EXTENSION));
 
 /**
- * Verifies the path from an attestation leaf to a pinned root (RFC 5280 §6.1, as far as attestation needs it).
+ * Verifies the path from an attestation leaf to a pinned root (RFC 5280 §6.1, as far as attestation
+ * needs it).
  *
  * @param chain `x5c`: the leaf first, each certificate issued by the next, the root left out
  * @param now the moment of enrollment
@@ -48,8 +58,8 @@ export function verifyPath(
 }
 
 /**
- * Completes the chain of a leaf that came alone, with the known intermediates of the anchors. It decides nothing: the result must
- * still pass {@link verifyPath}.
+ * Completes the chain of a leaf that came alone, with the known intermediates of the anchors. It
+ * decides nothing: the result must still pass {@link verifyPath}.
  *
  * @returns the leaf first, each certificate issued by the next, the root left out
  * @throws Refusal when the certificate of an issuer is not known
@@ -67,7 +77,10 @@ export function completeChain(
   return chain;
 }
 
-/** Returns whether no intermediate is missing: an anchor bears the name of the issuer, or the certificate is self-issued. */
+/**
+ * Returns whether no intermediate is missing: an anchor bears the name of the issuer, or the
+ * certificate is self-issued.
+ */
 function isLast({ x509 }: ParsedCertificate, anchors: readonly TrustAnchor[]): boolean {
   return (
     x509.subject === x509.issuer ||
@@ -92,7 +105,10 @@ function findIntermediate(
   );
 }
 
-/** Finds a path to a pinned root. A root in the statement of the client proves nothing, even a pinned one. */
+/**
+ * Finds a path to a pinned root. A root in the statement of the client proves nothing, even a
+ * pinned one.
+ */
 function refuseRoot(
   certificate: ParsedCertificate,
   depth: number,

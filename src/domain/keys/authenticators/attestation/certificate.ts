@@ -19,10 +19,15 @@ export const ATTRIBUTE = {
   organizationalUnit: '2.5.4.11',
 } as const;
 
-/** The header of a BIT STRING of 257 octets: one that counts unused bits, 256 of RSA-2048 signature. */
+/**
+ * The header of a BIT STRING of 257 octets: one that counts unused bits, 256 of RSA-2048 signature.
+ */
 const RSA_2048_BIT_STRING = Buffer.from([0x03, 0x82, 0x01, 0x01]);
 
-/** Position of keyCertSign in the first octet of a KeyUsage BIT STRING: bit 5, counted from the left. */
+/**
+ * Position of keyCertSign in the first octet of a KeyUsage BIT STRING: bit 5, counted from the
+ * left.
+ */
 const KEY_CERT_SIGN = 0x04;
 
 /** A parsed certificate: the X.509 object of Node.js, and the fields that Node.js does not show. */
@@ -30,7 +35,9 @@ export interface ParsedCertificate {
   readonly x509: X509Certificate;
   /** 3 for X.509 v3. */
   readonly version: number;
-  /** By object identifier; none stands twice. `value` is the content of the extnValue OCTET STRING. */
+  /**
+   * By object identifier; none stands twice. `value` is the content of the extnValue OCTET STRING.
+   */
   readonly extensions: ReadonlyMap<string, { readonly critical: boolean; readonly value: Buffer }>;
   /** The subject's attributes in their order. */
   readonly subject: readonly { readonly oid: string; readonly value: string }[];
@@ -42,7 +49,8 @@ export interface ParsedCertificate {
 /**
  * Parses one DER certificate.
  *
- * @throws Refusal for bytes that are not exactly one DER certificate, or a certificate with an extension twice
+ * @throws Refusal for bytes that are not exactly one DER certificate, or a certificate with an
+ *   extension twice
  */
 export function parseCertificate(bytes: Uint8Array): ParsedCertificate {
   const der = withWholeSignatureOctets(bytes);
@@ -54,7 +62,8 @@ export function parseCertificate(bytes: Uint8Array): ParsedCertificate {
   } catch (cause) {
     throw new Refusal('A certificate in x5c is malformed.', { cause });
   }
-  // OpenSSL and ASN.1.js both read over trailing bytes and BER spellings: only one spelling may pass.
+  // OpenSSL and ASN.1.js both read over trailing bytes and BER spellings: only one spelling may
+  // pass.
   if (!x509.raw.equals(der)) throw new Refusal('A certificate in x5c is not plain DER.');
 
   const extensions = new Map<string, { critical: boolean; value: Buffer }>();
@@ -81,8 +90,9 @@ export function subjectValues(certificate: ParsedCertificate, oid: string): stri
 }
 
 /**
- * The genuine leaves of the first U2F keys claim unused bits in the BIT STRING of their RSA-2048 signature, which
- * OpenSSL then cuts. The octet of unused bits is outside the signed part: setting it to 0 changes no statement.
+ * The genuine leaves of the first U2F keys claim unused bits in the BIT STRING of their RSA-2048
+ * signature, which OpenSSL then cuts. The octet of unused bits is outside the signed part: setting
+ * it to 0 changes no statement.
  */
 function withWholeSignatureOctets(bytes: Uint8Array): Buffer {
   const der = Buffer.from(bytes);

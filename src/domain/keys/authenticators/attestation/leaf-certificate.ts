@@ -1,7 +1,10 @@
 import { Refusal } from './refusal.js';
 import { ATTRIBUTE, EXTENSION, subjectValues, type ParsedCertificate } from './certificate.js';
 
-/** The AAGUID extension's value: an OCTET STRING of 16 bytes, inside the OCTET STRING of every extension. */
+/**
+ * The AAGUID extension's value: an OCTET STRING of 16 bytes, inside the OCTET STRING of every
+ * extension.
+ */
 const AAGUID_HEADER = Buffer.from([0x04, 16]);
 
 /**
@@ -22,8 +25,8 @@ export function checkLeaf(leaf: ParsedCertificate): void {
 }
 
 /**
- * The subject that a `packed` leaf must have (WebAuthn §8.2.1): C, O, OU and CN, each once. The `fido-u2f` format
- * asks for none.
+ * The subject that a `packed` leaf must have (WebAuthn §8.2.1): C, O, OU and CN, each once. The
+ * `fido-u2f` format asks for none.
  */
 export function checkPackedSubject(leaf: ParsedCertificate): void {
   const only = (attribute: string): string => {

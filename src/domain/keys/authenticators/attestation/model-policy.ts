@@ -25,9 +25,11 @@ function modelTable(): URL {
 }
 
 /**
- * Applies SVC_ALLOWED_AAGUIDS to a model. It concerns enrollment only: a key that is enrolled stays.
+ * Applies SVC_ALLOWED_AAGUIDS to a model. It concerns enrollment only: a key that is enrolled
+ * stays.
  *
- * @param aaguid as the attestation certificate states it; null when it states none, which no list can allow
+ * @param aaguid as the attestation certificate states it; null when it states none, which no list
+ *   can allow
  */
 export function decideModel(policy: AaguidPolicy, aaguid: string | null): ModelDecision {
   if (policy.kind === 'any') return { allowed: true };
@@ -54,7 +56,10 @@ export function decideModel(policy: AaguidPolicy, aaguid: string | null): ModelD
 export interface AllowedModels {
   /** A phrase that follows "takes" on the page. */
   readonly summary: string;
-  /** The vendor's names, sorted; an AAGUID for a model that is in no table. Empty where any model will do. */
+  /**
+   * The vendor's names, sorted; an AAGUID for a model that is in no table. Empty if any model will
+   * do.
+   */
   readonly names: readonly string[];
 }
 

@@ -1,8 +1,14 @@
-/** A vendor root: its certificate and the SHA-256 of its DER, so that neither changes without the other. */
+/**
+ * A vendor root: its certificate and the SHA-256 of its DER, so that neither changes without the
+ * other.
+ */
 export interface PinnedRoot {
   readonly name: string;
   readonly sha256: string;
-  /** True for a root that also signs CAs without FIDO: a path must then contain a CA of FIDO attestation. */
+  /**
+   * True for a root that also signs CAs without FIDO: a path must then contain a CA of FIDO
+   * attestation.
+   */
   readonly fidoCaRequired: boolean;
   readonly pem: string;
 }

@@ -4,8 +4,9 @@ export type RefusalCode = 'device_passkey' | 'attestation_missing' | 'model_not_
 /**
  * The error of a refused ceremony. Its message is for the client.
  *
- * The attestation policy and the parsers throw it for both ceremonies. {@link WebAuthnCeremonies} turns it into a `DomainError`: with
- * the code of the refusal, or else with the code of the ceremony.
+ * The attestation policy and the parsers throw it for both ceremonies. {@link WebAuthnCeremonies}
+ * turns it into a `DomainError`: with the code of the refusal, or else with the code of the
+ * ceremony.
  */
 export class Refusal extends Error {
   override readonly name = 'Refusal';

@@ -17,8 +17,9 @@ const ROWS = z.array(
 );
 
 /**
- * The vendor's intermediate authorities, each checked against its fingerprint when this module is loaded. They complete the chain of
- * an attestation that carries one certificate. They are no trust anchors: every path must still end in a pinned root.
+ * The vendor's intermediate authorities, each checked against its fingerprint when this module is
+ * loaded. They complete the chain of an attestation that carries one certificate. They are no trust
+ * anchors: every path must still end in a pinned root.
  */
 export const VENDOR_INTERMEDIATES: readonly ParsedCertificate[] = ROWS.parse(
   JSON.parse(readFileSync(table(), 'utf8')),

@@ -10,8 +10,8 @@ export interface AttestationObject {
 }
 
 /**
- * Checks the frame of an attestation object (WebAuthn §6.5.4): one canonical CBOR map of exactly `fmt`, `attStmt` and
- * `authData`.
+ * Checks the frame of an attestation object (WebAuthn §6.5.4): one canonical CBOR map of exactly
+ * `fmt`, `attStmt` and `authData`.
  *
  * @throws Refusal
  */

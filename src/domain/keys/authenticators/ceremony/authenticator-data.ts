@@ -32,7 +32,7 @@ export interface AuthenticatorData {
   readonly flags: number;
   /** The new credential of a registration. */
   readonly credential: AttestedCredentialData | undefined;
-  /** The outputs of extensions, by their identifier; empty where there are none. */
+  /** The outputs of extensions, by their identifier; empty if there are none. */
   readonly extensions: ReadonlyMap<unknown, unknown>;
 }
 
@@ -45,8 +45,8 @@ export interface AttestedCredentialData {
 }
 
 /**
- * Checks that authenticator data has exactly the parts that its flags announce (WebAuthn §6.1). The library, which reads the same
- * bytes afterwards, ignores unexpected parts.
+ * Checks that authenticator data has exactly the parts that its flags announce (WebAuthn §6.1). The
+ * library, which reads the same bytes afterwards, ignores unexpected parts.
  *
  * @param bytes the raw authenticator data
  * @param ceremony a registration carries an ES256 credential, an assertion none
@@ -61,7 +61,8 @@ export function checkAuthenticatorData(
 }
 
 /**
- * Takes authenticator data apart, which has exactly the parts that its flags announce (WebAuthn §6.1).
+ * Takes authenticator data apart, which has exactly the parts that its flags announce (WebAuthn
+ * §6.1).
  *
  * @param bytes the raw authenticator data
  * @param ceremony a registration carries a credential of any kind, an assertion none
@@ -96,8 +97,9 @@ export function readAuthenticatorData(
 }
 
 /**
- * Refuses a credential that can leave its authenticator (NIST SP 800-63B-4 appendix B), by the flags BE and BS (WebAuthn Level 3
- * §6.1.3). No hardware key sets them, neither at enrollment nor later.
+ * Refuses a credential that can leave its authenticator (NIST SP 800-63B-4 appendix B), by the
+ * flags BE and BS (WebAuthn Level 3 §6.1.3). No hardware key sets them, neither at enrollment nor
+ * later.
  */
 function checkFlags(flags: number): void {
   if ((flags & FLAG.backupEligible) !== 0) {

@@ -1,6 +1,9 @@
 import { Refusal } from '../attestation/refusal.js';
 
-/** The members of client data that both verifiers of an assertion read (WebAuthn §5.8.1), none of them believed yet. */
+/**
+ * The members of client data that both verifiers of an assertion read (WebAuthn §5.8.1), none of
+ * them believed yet.
+ */
 export interface ClientData {
   readonly type?: unknown;
   readonly challenge?: unknown;
@@ -9,8 +12,8 @@ export interface ClientData {
 }
 
 /**
- * Reads client data, and refuses a ceremony that ran inside another site's frame (WebAuthn Level 3 §7.1 and §7.2,
- * `crossOrigin` and `topOrigin`). `fido2-lib` looks at neither member.
+ * Reads client data, and refuses a ceremony that ran inside another site's frame (WebAuthn Level 3
+ * §7.1 and §7.2, `crossOrigin` and `topOrigin`). `fido2-lib` looks at neither member.
  *
  * @param clientDataJSON the bytes as the client hashed them
  * @throws Refusal

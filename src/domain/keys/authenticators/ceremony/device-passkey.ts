@@ -13,8 +13,8 @@ const FORMATS_OF_DEVICES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns true when a response claims that no separate security key made it. A client can write any claim here, so that the claim
- * explains a refusal and never causes one.
+ * Returns true when a response claims that no separate security key made it. A client can write any
+ * claim here, so that the claim explains a refusal and never causes one.
  */
 function isOfDevice({ authenticatorAttachment, response }: RegistrationResponse): boolean {
   const { transports } = response;
@@ -26,7 +26,8 @@ function isOfDevice({ authenticatorAttachment, response }: RegistrationResponse)
 }
 
 /**
- * Accepts the formats `packed` and `fido-u2f`, case-sensitive, and explains the refusal of every other format.
+ * Accepts the formats `packed` and `fido-u2f`, case-sensitive, and explains the refusal of every
+ * other format.
  *
  * @throws Refusal
  */
@@ -48,8 +49,8 @@ export function verifyFormat(
 }
 
 /**
- * Runs the checks of a registration. Replaces the reason of a refusal when the response claims that no separate security key made
- * it.
+ * Runs the checks of a registration. Replaces the reason of a refusal when the response claims that
+ * no separate security key made it.
  *
  * @throws Refusal
  */

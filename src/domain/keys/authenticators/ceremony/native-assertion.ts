@@ -4,11 +4,17 @@ import type { AuthenticationResponse } from './webauthn-json.js';
 import { FLAG } from './authenticator-data.js';
 import type { ClientData } from './client-data.js';
 
-/** The fixed part of authenticator data (WebAuthn §6.1): the hash of the relying party id, the flags, the counter. */
+/**
+ * The fixed part of authenticator data (WebAuthn §6.1): the hash of the relying party id, the
+ * flags, the counter.
+ */
 const FLAGS_AT = 32;
 const COUNTER_AT = 33;
 
-/** The challenge that an assertion must answer, and the facts that are stored of the key that made it. */
+/**
+ * The challenge that an assertion must answer, and the facts that are stored of the key that made
+ * it.
+ */
 export interface ExpectedAssertion {
   readonly origin: string;
   readonly rpId: string;
@@ -22,15 +28,17 @@ export interface ExpectedAssertion {
 }
 
 /**
- * The origin that a native client writes into client data. No browser can write it: `svc-native` is no scheme of a page.
+ * The origin that a native client writes into client data. No browser can write it: `svc-native` is
+ * no scheme of a page.
  */
 export function nativeOrigin(clientId: string): string {
   return `svc-native:${clientId}`;
 }
 
 /**
- * Verifies an assertion that a native client brings (WebAuthn §7.2), since `fido2-lib` takes https origins only. The bytes
- * have passed the checks that both verifiers share: client data is JSON outside of frames, authenticator data is whole.
+ * Verifies an assertion that a native client brings (WebAuthn §7.2), since `fido2-lib` takes https
+ * origins only. The bytes have passed the checks that both verifiers share: client data is JSON
+ * outside of frames, authenticator data is whole.
  *
  * @returns the signature counter, which the caller compares, and whether the key verified its user
  * @throws Refusal with the first reason found; Error for a stored key that is not on P-256
@@ -55,7 +63,10 @@ export function verifyNativeAssertion(
   return { signCount: authenticatorData.readUInt32BE(COUNTER_AT), userVerified };
 }
 
-/** Checks steps 10 to 13: the type, the challenge and the origin, and no token binding, which the service does not support. */
+/**
+ * Checks steps 10 to 13: the type, the challenge and the origin, and no token binding, which the
+ * service does not support.
+ */
 function checkClientData(
   { type, challenge, origin, tokenBinding }: ClientData,
   expected: ExpectedAssertion,
@@ -78,7 +89,10 @@ function isUnusedTokenBinding(value: unknown): boolean {
   );
 }
 
-/** Steps 15 to 17: the relying party, the touch, and the PIN or fingerprint. Returns whether there was the latter. */
+/**
+ * Steps 15 to 17: the relying party, the touch, and the PIN or fingerprint. Returns whether there
+ * was the latter.
+ */
 function checkFixedPart(authenticatorData: Buffer, expected: ExpectedAssertion): boolean {
   const rpIdHash = authenticatorData.subarray(0, FLAGS_AT);
   if (!rpIdHash.equals(hash('sha256', expected.rpId, 'buffer'))) {

@@ -25,8 +25,8 @@ const LIBRARY_REASONS: readonly (readonly [said: RegExp, detail: string])[] = [
 ];
 
 /**
- * Returns the text for the client about a failed ceremony. The library throws errors of many types, also about its internals: an
- * unlisted error gets a general text, and the log has it as the cause.
+ * Returns the text for the client about a failed ceremony. The library throws errors of many types,
+ * also about its internals: an unlisted error gets a general text, and the log has it as the cause.
  */
 export function refusalDetail(error: unknown): string {
   if (error instanceof Refusal) return error.message;
@@ -35,7 +35,10 @@ export function refusalDetail(error: unknown): string {
   return reason?.[1] ?? 'The response is malformed.';
 }
 
-/** Turns every error of a ceremony into a refusal of the client's response, with one error code and the reason. */
+/**
+ * Turns every error of a ceremony into a refusal of the client's response, with one error code and
+ * the reason.
+ */
 export async function refusedAs<Result>(
   code: ErrorCode,
   ceremony: () => Result | Promise<Result>,

@@ -3,7 +3,10 @@ import { z } from 'zod';
 /** The transports between key and browser (WebAuthn §5.8.4). Unknown transports are dropped. */
 const TRANSPORTS = ['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal'] as const;
 
-/** base64url of `minimum` to `maximum` bytes, in its one canonical spelling but for the padding older clients send. */
+/**
+ * base64url of `minimum` to `maximum` bytes, in its one canonical spelling but for the padding
+ * older clients send.
+ */
 const base64url = (minimum: number, maximum: number) =>
   z
     .string()
@@ -42,12 +45,18 @@ const credentialOf = <Response extends z.ZodType>(response: Response) =>
     })
     .refine(({ id, rawId }) => id.equals(rawId), 'id and rawId must be the same');
 
-/** `RegistrationResponseJSON` (WebAuthn Level 3 §5.1.8.3), its base64url decoded, every length bounded. */
+/**
+ * `RegistrationResponseJSON` (WebAuthn Level 3 §5.1.8.3), its base64url decoded, every length
+ * bounded.
+ */
 export const REGISTRATION_RESPONSE = credentialOf(
   z.object({ clientDataJSON, attestationObject: base64url(1, 16_384), transports }),
 );
 
-/** `AuthenticationResponseJSON` (WebAuthn Level 3 §5.1.8.4), its base64url decoded, every length bounded. */
+/**
+ * `AuthenticationResponseJSON` (WebAuthn Level 3 §5.1.8.4), its base64url decoded, every length
+ * bounded.
+ */
 export const AUTHENTICATION_RESPONSE = credentialOf(
   z.object({
     clientDataJSON,

@@ -57,7 +57,10 @@ async function documentKeyWhere(
   return row;
 }
 
-/** Stores a document key, unless another replica stored one of the same key of KMS; returns the stored one. */
+/**
+ * Stores a document key, unless another replica stored one of the same key of KMS; returns the
+ * stored one.
+ */
 export async function recordDocumentKey(
   tx: EntityManager,
   key: WrappedDocumentKey,
@@ -93,7 +96,10 @@ export async function resealIssuerKey(
     WHERE kid = ${kid} AND document_key_id = ${documentKeyId}`;
 }
 
-/** Deletes the document keys of keys of KMS that the configuration does not name any more, where no sealed key needs them. */
+/**
+ * Deletes the document keys of keys of KMS that the configuration does not name any more, if no
+ * sealed key needs them.
+ */
 export async function deleteUnusedDocumentKeys(
   tx: EntityManager,
   kmsKeyIds: readonly string[],

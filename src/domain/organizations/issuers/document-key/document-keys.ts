@@ -30,8 +30,9 @@ export interface DocumentKey {
 export type DocumentKeyConfig = Pick<Config, 'documentKey' | 'relyingParty'>;
 
 /**
- * The document keys of this deployment, unwrapped at start-up. The first configured key of KMS wraps the one that seals; the
- * others still open. A key of another replica that this process does not know yet is unwrapped when a row needs it.
+ * The document keys of this deployment, unwrapped at start-up. The first configured key of KMS
+ * wraps the one that seals; the others still open. A key of another replica that this process does
+ * not know yet is unwrapped when a row needs it.
  */
 export class DocumentKeys {
   readonly #opened = new Map<string, Promise<Buffer>>();
@@ -44,10 +45,11 @@ export class DocumentKeys {
   ) {}
 
   /**
-   * Unwraps the document keys that sealed keys need, and the one that seals. The first start under a key of KMS makes that one,
-   * and seals every key again under it.
+   * Unwraps the document keys that sealed keys need, and the one that seals. The first start under
+   * a key of KMS makes that one, and seals every key again under it.
    *
-   * @throws ConfigProblems when an organization has an issuer and no document key is configured, or when one does not open
+   * @throws ConfigProblems when an organization has an issuer and no document key is configured, or
+   *   when one does not open
    */
   static async open(
     config: DocumentKeyConfig,
@@ -90,7 +92,9 @@ export class DocumentKeys {
     return this.#unwrap(key);
   }
 
-  /** Makes the key of a key of KMS the one that seals, and seals under it what another key sealed. */
+  /**
+   * Makes the key of a key of KMS the one that seals, and seals under it what another key sealed.
+   */
   async #useKeyOf(kmsKeyId: string): Promise<void> {
     const found = (await findDocumentKey(this.manager, kmsKeyId)) ?? (await this.#make(kmsKeyId));
     const current = { id: found.id, dataKey: await this.#unwrap(found) };
@@ -103,7 +107,10 @@ export class DocumentKeys {
     await deleteUnusedDocumentKeys(this.manager, this.config.documentKey.kmsKeyIds);
   }
 
-  /** Makes a new document key. Of replicas that start at once, the first one stores its key, and the others use that. */
+  /**
+   * Makes a new document key. Of replicas that start at once, the first one stores its key, and the
+   * others use that.
+   */
   async #make(kmsKeyId: string): Promise<WrappedDocumentKey> {
     const { encrypted } = await this.kms.generateDataKey(kmsKeyId, this.#context());
     return recordDocumentKey(this.manager, { id: newUuid(), kmsKeyId, wrapped: encrypted });
@@ -119,7 +126,9 @@ export class DocumentKeys {
     return opening;
   }
 
-  /** The context that KMS binds a data key to: the key of one deployment does not open in another. */
+  /**
+   * The context that KMS binds a data key to: the key of one deployment does not open in another.
+   */
   #context(): Readonly<Record<string, string>> {
     return { deployment: this.config.relyingParty.id, purpose: 'svc document encryption key' };
   }
@@ -132,7 +141,10 @@ function notConfigured(): DomainError {
   );
 }
 
-/** Returns the line of a start that the document key stops. A fault of the database stays what it is. */
+/**
+ * Returns the line of a start that the document key stops. A fault of the database stays what it
+ * is.
+ */
 function problemOf(error: unknown): unknown {
   if (!(error instanceof DomainError)) return error;
   const reason =

@@ -1,7 +1,10 @@
 import { createCipheriv, createDecipheriv, createPrivateKey, type KeyObject } from 'node:crypto';
 import { systemRandom } from '#platform/clock/random.js';
 
-/** The place of a private key. The ciphertext is bound to it, so that no row opens in the place of another one. */
+/**
+ * The place of a private key. The ciphertext is bound to it, so that no row opens in the place of
+ * another one.
+ */
 export interface KeyPlace {
   readonly orgId: string;
   readonly label: string;
@@ -10,12 +13,18 @@ export interface KeyPlace {
 }
 
 const ALGORITHM = 'aes-256-gcm';
-/** The first byte: version 1 is a nonce of 12 bytes, a tag of 16, and the ciphertext of PKCS#8 in DER. */
+/**
+ * The first byte: version 1 is a nonce of 12 bytes, a tag of 16, and the ciphertext of PKCS#8 in
+ * DER.
+ */
 const VERSION = 1;
 const NONCE = 12;
 const TAG = 16;
 
-/** Encrypts a private key by AES-256-GCM under a data key, with its place as additional data (NIST SP 800-38D). */
+/**
+ * Encrypts a private key by AES-256-GCM under a data key, with its place as additional data (NIST
+ * SP 800-38D).
+ */
 export function sealPrivateKey(dataKey: Buffer, place: KeyPlace, privateKey: KeyObject): Buffer {
   const nonce = systemRandom.bytes(NONCE);
   const cipher = createCipheriv(ALGORITHM, dataKey, nonce, { authTagLength: TAG });

@@ -23,7 +23,10 @@ export interface IdpMetadata {
   readonly keys: readonly KeyObject[];
   /** True if the provider refuses a request that is not signed. */
   readonly wantsSignedRequests: boolean;
-  /** The moment at which the document ends, in milliseconds since 1970; infinite without a validUntil. */
+  /**
+   * The moment at which the document ends, in milliseconds since 1970; infinite without a
+   * validUntil.
+   */
   readonly validUntil: number;
   /** The milliseconds after which the document is read again: within 5 minutes and a day. */
   readonly cacheFor: number;
@@ -37,7 +40,10 @@ export class MetadataFault extends Error {
 const LIMITS = { depth: 32, elements: 50_000, comments: true };
 const HTTP_REDIRECT = 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect';
 const LONGEST_ENTITY_ID = 1024; // SAML Core §8.3.6
-/** The bounds of the time for which a document is kept, in milliseconds: no value of a provider leaves them. */
+/**
+ * The bounds of the time for which a document is kept, in milliseconds: no value of a provider
+ * leaves them.
+ */
 const SHORTEST_CACHE = 300_000;
 const LONGEST_CACHE = 86_400_000;
 const CURVES = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
@@ -45,7 +51,8 @@ const CURVES = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 /**
  * Reads the metadata of one identity provider.
  *
- * @param url the address of the document: with http, which is loopback, its endpoints may have http, too
+ * @param url the address of the document: with http, which is loopback, its endpoints may have
+ *   http, too
  * @param now in milliseconds since 1970
  * @throws MetadataFault
  */
@@ -77,7 +84,10 @@ function parse(text: string): XmlElement {
   }
 }
 
-/** Finds the one EntityDescriptor with the role of an identity provider. @throws MetadataFault when there is none, or more than one */
+/**
+ * Finds the one EntityDescriptor with the role of an identity provider. @throws MetadataFault when
+ * there is none, or more than one
+ */
 function onlyProvider(root: XmlElement): { entity: XmlElement; provider: XmlElement } {
   const isMetadata = ['EntityDescriptor', 'EntitiesDescriptor'].some((name) =>
     isElement(root, 'metadata', name),
@@ -113,8 +123,9 @@ function endOf(element: XmlElement, now: number): number {
 }
 
 /**
- * Returns the milliseconds for which the document is kept: the shortest cacheDuration, and at most half of the time that it is
- * valid. The bounds hold because a document must neither make the service ask all the time nor keep a key for years.
+ * Returns the milliseconds for which the document is kept: the shortest cacheDuration, and at most
+ * half of the time that it is valid. The bounds hold because a document must neither make the
+ * service ask all the time nor keep a key for years.
  */
 function cacheTime(elements: readonly XmlElement[], validFor: number): number {
   const stated = elements.map((element) => durationOf(attributeOf(element, 'cacheDuration')));
@@ -139,7 +150,10 @@ function singleSignOnUrl(provider: XmlElement, url: string): string {
   return location;
 }
 
-/** Collects the signing keys. A KeyDescriptor without `use` is for signing, too (SAML Metadata §2.4.1.1). */
+/**
+ * Collects the signing keys. A KeyDescriptor without `use` is for signing, too (SAML Metadata
+ * §2.4.1.1).
+ */
 function signingKeys(provider: XmlElement): KeyObject[] {
   const certificates = childrenOf(provider, 'metadata', 'KeyDescriptor')
     .filter((descriptor) => (attributeOf(descriptor, 'use') ?? 'signing') === 'signing')
@@ -152,7 +166,10 @@ function signingKeys(provider: XmlElement): KeyObject[] {
   return keys;
 }
 
-/** Reads the first certificate of a KeyDescriptor. Certificates behind it are its chain, whose keys sign no assertions. */
+/**
+ * Reads the first certificate of a KeyDescriptor. Certificates behind it are its chain, whose keys
+ * sign no assertions.
+ */
 function firstCertificate(descriptor: XmlElement): string | undefined {
   const certificate = childrenOf(descriptor, 'signature', 'KeyInfo')
     .flatMap((info) => childrenOf(info, 'signature', 'X509Data'))

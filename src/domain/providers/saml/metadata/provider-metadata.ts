@@ -5,11 +5,17 @@ import type { SamlProviderConfig } from '#platform/config/config.js';
 import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { unavailable } from '../../openid/sign-in-failure.js';
 
-/** The least milliseconds from a fetch to one because of an unknown key: anyone can post a response with such a key. */
+/**
+ * The least milliseconds from a fetch to one because of an unknown key: anyone can post a response
+ * with such a key.
+ */
 const RENEWAL_INTERVAL = 60_000;
 /** The milliseconds after which a failed refresh is repeated. */
 const RETRY_INTERVAL = 300_000;
-/** The most requests that wait for a fetch because of an unknown key: each one holds its message in memory. */
+/**
+ * The most requests that wait for a fetch because of an unknown key: each one holds its message in
+ * memory.
+ */
 const MOST_WAITING = 64;
 
 /** The settings of a provider that its metadata needs. */
@@ -21,17 +27,24 @@ interface MetadataParts {
 }
 
 /**
- * The metadata of one SAML provider, as this process knows it. It is read again when its cacheDuration is over, and when a
- * signature has an unknown key. A fetch that fails, or that names another provider, keeps what is known until its validUntil.
+ * The metadata of one SAML provider, as this process knows it. It is read again when its
+ * cacheDuration is over, and when a signature has an unknown key. A fetch that fails, or that names
+ * another provider, keeps what is known until its validUntil.
  */
 export class SamlMetadata {
   readonly entityId: string;
-  /** The origin of the single sign-on service, which the Content-Security-Policy names from the start on. */
+  /**
+   * The origin of the single sign-on service, which the Content-Security-Policy names from the
+   * start on.
+   */
   readonly origin: string;
   readonly #log = new Logger('upstream');
   #fetching: Promise<void> | undefined;
   #fetchedAt: number;
-  /** The last fetch after that of the start, which does not delay the first one because of an unknown key. */
+  /**
+   * The last fetch after that of the start, which does not delay the first one because of an
+   * unknown key.
+   */
   #fetchedAgainAt = Number.NEGATIVE_INFINITY;
   #hasFailed = false;
   #waiting = 0;
@@ -56,14 +69,20 @@ export class SamlMetadata {
     return this.current.wantsSignedRequests;
   }
 
-  /** Returns the metadata, which is read before if its time has come. @throws DomainError upstream_unavailable once it has ended */
+  /**
+   * Returns the metadata, which is read before if its time has come. @throws DomainError
+   * upstream_unavailable once it has ended
+   */
   async fresh(): Promise<IdpMetadata> {
     // After a failed refresh sign-ins do not wait for the next one.
     if (!this.#hasFailed) await this.refreshIfDue();
     return this.valid();
   }
 
-  /** Returns the metadata within its validUntil. @throws DomainError upstream_unavailable once it has ended */
+  /**
+   * Returns the metadata within its validUntil. @throws DomainError upstream_unavailable once it
+   * has ended
+   */
   async valid(): Promise<IdpMetadata> {
     if (this.#hasEnded()) await this.#ask();
     if (!this.#hasEnded()) return this.current;
@@ -73,8 +92,8 @@ export class SamlMetadata {
   }
 
   /**
-   * Reads the metadata again because a signature is of no key in it. All requests share one fetch, and there is one a minute at
-   * most, for this process.
+   * Reads the metadata again because a signature is of no key in it. All requests share one fetch,
+   * and there is one a minute at most, for this process.
    *
    * @returns the metadata if it has a key that `known` lacks
    */
@@ -85,13 +104,19 @@ export class SamlMetadata {
     return isOther ? this.current : undefined;
   }
 
-  /** Reads the metadata again if its cacheDuration is over, or if a while has passed since the last failure. */
+  /**
+   * Reads the metadata again if its cacheDuration is over, or if a while has passed since the last
+   * failure.
+   */
   async refreshIfDue(): Promise<void> {
     const age = this.parts.clock.monotonic() - this.#fetchedAt;
     if (age >= (this.#hasFailed ? RETRY_INTERVAL : this.current.cacheFor)) await this.refresh();
   }
 
-  /** Reads the metadata again. Concurrent callers share one request. A failure keeps what is known and is logged once. */
+  /**
+   * Reads the metadata again. Concurrent callers share one request. A failure keeps what is known
+   * and is logged once.
+   */
   refresh(): Promise<void> {
     this.#fetching ??= this.#fetch().finally(() => {
       this.#fetching = undefined;

@@ -8,7 +8,10 @@ export interface ServiceProvider {
   readonly signsRequests: boolean;
   /** The certificates of the keys that sign, now or soon: DER in base64. */
   readonly certificates: readonly string[];
-  /** True if a NameID of format emailAddress is the only source of the address: providers import the first format. */
+  /**
+   * True if a NameID of format emailAddress is the only source of the address: providers import the
+   * first format.
+   */
   readonly needsAddress: boolean;
 }
 

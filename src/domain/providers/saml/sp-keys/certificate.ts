@@ -28,7 +28,10 @@ export interface CertifiedKey {
   readonly certificate: Buffer;
 }
 
-/** Makes an RSA key of 3072 bits with a self-signed certificate, which carries the key to providers and proves nothing. */
+/**
+ * Makes an RSA key of 3072 bits with a self-signed certificate, which carries the key to providers
+ * and proves nothing.
+ */
 export async function makeCertifiedKey(dates: {
   readonly name: string;
   readonly notBefore: Date;

@@ -26,8 +26,9 @@ export const PUBLISHED_BEFORE = 7 * DAY;
 const OVERLAP = 30 * DAY;
 
 /**
- * Decides which key signs and which keys are published. The first key signs at once; each later one is published for 7 days
- * first. A key is published until its certificate ends, so that a provider still knows it.
+ * Decides which key signs and which keys are published. The first key signs at once; each later one
+ * is published for 7 days first. A key is published until its certificate ends, so that a provider
+ * still knows it.
  */
 export function planOf(keys: readonly KeyDates[], now: number): KeyPlan {
   const oldestFirst = keys.toSorted((a, b) => a.number - b.number);
@@ -35,7 +36,7 @@ export function planOf(keys: readonly KeyDates[], now: number): KeyPlan {
   const newest = valid.at(-1);
   const ready = valid.filter(({ madeAt }) => madeAt + PUBLISHED_BEFORE <= now);
   return {
-    // Where no key has been published for long enough, the oldest one is the best known.
+    // If no key has been published for long enough, the oldest one is the best known.
     signing: (ready.at(-1) ?? valid[0])?.number,
     published: valid.map(({ number }) => number),
     isDue: !newest || newest.notAfter - OVERLAP - PUBLISHED_BEFORE <= now,

@@ -23,8 +23,9 @@ interface OpenedKey extends StoredKey {
 }
 
 /**
- * The keys with which this service signs SAML requests. The service makes them itself and stores them sealed, so that replicas
- * and restarts use the same ones. The time alone decides which one signs: replicas agree without a message.
+ * The keys with which this service signs SAML requests. The service makes them itself and stores
+ * them sealed, so that replicas and restarts use the same ones. The time alone decides which one
+ * signs: replicas agree without a message.
  */
 export class SpKeys {
   private constructor(

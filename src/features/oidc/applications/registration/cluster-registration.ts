@@ -7,9 +7,9 @@ import { isOwnOrigin, type OwnAudiences } from '../../protocol/resource-servers.
 const URN_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /**
- * Finds the fault of the resource of a cluster (RFC 8707 §2). A resource is `urn:svc:`, the id of the organization, `:` and a name, or
- * an https address of another service, as WHATWG URL writes it. The caller checks that the organization has proven the
- * domain of the address.
+ * Finds the fault of the resource of a cluster (RFC 8707 §2). A resource is `urn:svc:`, the id of
+ * the organization, `:` and a name, or an https address of another service, as WHATWG URL writes
+ * it. The caller checks that the organization has proven the domain of the address.
  *
  * @returns a sentence for the user, or undefined for a resource without a fault
  */
@@ -43,7 +43,10 @@ export function hostOfResource(resource: string): string | undefined {
   return url?.protocol === 'https:' ? url.hostname : undefined;
 }
 
-/** Returns the metadata of a cluster: those of a client that can do nothing, since a cluster is no client. */
+/**
+ * Returns the metadata of a cluster: those of a client that can do nothing, since a cluster is no
+ * client.
+ */
 export function clusterMetadata(name: string): Record<string, unknown> {
   return {
     client_name: name,
@@ -60,7 +63,8 @@ export function clusterNameOf({ metadata }: Pick<ClientApplication, 'metadata'>)
 }
 
 /**
- * Returns the metadata of a cluster after a change: only its name can change, since API servers are configured with its resource.
+ * Returns the metadata of a cluster after a change: only its name can change, since API servers are
+ * configured with its resource.
  *
  * @throws DomainError invalid_request for any other setting
  */

@@ -9,7 +9,10 @@ import { metadataOf } from '#domain/oauth/applications/registration-metadata.js'
 import { problemOf } from './registration-rules.js';
 import type { Registration } from '#domain/oauth/applications/registration.js';
 
-/** Checks the address of an application's keys. @throws DomainError invalid_request for one that may not be fetched */
+/**
+ * Checks the address of an application's keys. @throws DomainError invalid_request for one that may
+ * not be fetched
+ */
 export async function checkKeysAddress(
   jwksUri: string | null | undefined,
   outboundHttp: OutboundHttp,
@@ -24,7 +27,8 @@ export async function checkKeysAddress(
 }
 
 /**
- * Checks a registration by our own rules and by those of the library, which reads it in every request.
+ * Checks a registration by our own rules and by those of the library, which reads it in every
+ * request.
  *
  * @returns the metadata to store
  * @throws DomainError invalid_request, with the fault
@@ -62,7 +66,10 @@ export async function checkedMetadata(
   return metadata;
 }
 
-/** Returns the fault in the API's terms, without the cause as an object: it would contain a private key sent by mistake. */
+/**
+ * Returns the fault in the API's terms, without the cause as an object: it would contain a private
+ * key sent by mistake.
+ */
 function detailOf({
   error_description: description = '',
   cause,

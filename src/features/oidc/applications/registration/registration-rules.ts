@@ -7,7 +7,8 @@ import {
 } from '#domain/oauth/applications/registration.js';
 
 /**
- * Finds the fault of a registration by the rules of our own application types. The library checks the metadata.
+ * Finds the fault of a registration by the rules of our own application types. The library checks
+ * the metadata.
  *
  * @returns a sentence for the user, or undefined for a registration without a fault
  */

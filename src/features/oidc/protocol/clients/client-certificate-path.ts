@@ -1,21 +1,32 @@
 import { X509Certificate } from 'node:crypto';
 import { BasicConstraints, Certificate } from 'pkijs';
 
-/** The most certificates that a client may present, which limits the signatures verified for one request. */
+/**
+ * The most certificates that a client may present, which limits the signatures verified for one
+ * request.
+ */
 const LONGEST_CHAIN = 5;
 
 const BASIC_CONSTRAINTS = '2.5.29.19';
 const KEY_USAGE = '2.5.29.15';
 const EXTENDED_KEY_USAGE = '2.5.29.37';
-/** Fails in any certificate: it is not evaluated here, and must be critical (RFC 5280 §4.2.1.10). */
+/**
+ * Fails in any certificate: it is not evaluated here, and must be critical (RFC 5280 §4.2.1.10).
+ */
 const NAME_CONSTRAINTS = '2.5.29.30';
-/** The extensions that this file or `checkIssued` evaluates. Another critical extension fails (RFC 5280 §4.2). */
+/**
+ * The extensions that this file or `checkIssued` evaluates. Another critical extension fails (RFC
+ * 5280 §4.2).
+ */
 const UNDERSTOOD = new Set([BASIC_CONSTRAINTS, KEY_USAGE, EXTENDED_KEY_USAGE, '2.5.29.17']);
 
 /** id-kp-clientAuth and anyExtendedKeyUsage (RFC 5280 §4.2.1.12). */
 const FOR_CLIENTS = ['1.3.6.1.5.5.7.3.2', '2.5.29.37.0'];
 
-/** Signatures over MD2, MD4, MD5 and SHA-1, of RSA, DSA and ECDSA, which an attacker can forge (RFC 9325 §4.5). */
+/**
+ * Signatures over MD2, MD4, MD5 and SHA-1, of RSA, DSA and ECDSA, which an attacker can forge (RFC
+ * 9325 §4.5).
+ */
 const WEAK_SIGNATURES = new Set([
   ...['2', '3', '4', '5'].map((hash) => `1.2.840.113549.1.1.${hash}`),
   '1.2.840.10040.4.3',
@@ -29,11 +40,12 @@ const SHORTEST_RSA = 2048;
 const DIGITAL_SIGNATURE = 0x80;
 
 /**
- * Checks whether a client certificate leads to one of the operator's authorities (RFC 5280 §6.1). OpenSSL cannot check it in the
- * handshake: it would send the authorities' names, and clients on JSSE, SChannel and NSS would then not send a self-signed
- * certificate.
+ * Checks whether a client certificate leads to one of the operator's authorities (RFC 5280 §6.1).
+ * OpenSSL cannot check it in the handshake: it would send the authorities' names, and clients on
+ * JSSE, SChannel and NSS would then not send a self-signed certificate.
  *
- * @param leaf the certificate from the TLS layer, with the client's other certificates in `issuerCertificate`
+ * @param leaf the certificate from the TLS layer, with the client's other certificates in
+ *   `issuerCertificate`
  * @param authorities self-signed ones are trusted, others only help to build the path
  */
 export function leadsToAuthority(
@@ -111,7 +123,10 @@ function isForClients(leaf: X509Certificate): boolean {
   return bits === undefined || (bits & DIGITAL_SIGNATURE) !== 0;
 }
 
-/** Checks that the extended key usages allow clients. As in OpenSSL, those of an authority limit what it issues. */
+/**
+ * Checks that the extended key usages allow clients. As in OpenSSL, those of an authority limit
+ * what it issues.
+ */
 function isPurposeOfClients(certificate: X509Certificate): boolean {
   // Node names the extended key usages `keyUsage`.
   const purposes = certificate.keyUsage as readonly string[] | undefined;

@@ -1,6 +1,8 @@
 import { CLIENT_ALGORITHMS, FAPI_ALGORITHMS } from '../client-metadata.js';
 
-/** The members of a client's public key (RFC 7517 §4) that decide which signatures it can verify. */
+/**
+ * The members of a client's public key (RFC 7517 §4) that decide which signatures it can verify.
+ */
 interface Jwk {
   readonly kty?: unknown;
   readonly crv?: unknown;
@@ -21,7 +23,9 @@ interface KeyedMetadata {
   readonly require_signed_request_object?: boolean;
 }
 
-/** The key type and the curve of each signature algorithm (RFC 7518 §3.1, RFC 8037 §3.1, RFC 9864). */
+/**
+ * The key type and the curve of each signature algorithm (RFC 7518 §3.1, RFC 8037 §3.1, RFC 9864).
+ */
 const KEYS_OF_ALGORITHMS: Readonly<Record<string, readonly [kty: string, crv?: string]>> = {
   RS256: ['RSA'],
   PS256: ['RSA'],
@@ -31,8 +35,8 @@ const KEYS_OF_ALGORITHMS: Readonly<Record<string, readonly [kty: string, crv?: s
 };
 
 /**
- * Finds the fault of a client's keys: no key fits an algorithm that the client may sign with. Keys behind `jwks_uri` are not
- * checked, since they change.
+ * Finds the fault of a client's keys: no key fits an algorithm that the client may sign with. Keys
+ * behind `jwks_uri` are not checked, since they change.
  *
  * @returns undefined for keys without a fault
  */

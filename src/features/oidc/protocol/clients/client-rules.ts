@@ -1,7 +1,10 @@
 import { isFapi, isFapiAlgorithm, type OwnMetadata } from '../client-metadata.js';
 import { errors, type Client, type ClientMetadata } from '../library.js';
 
-/** The longest lifetime in seconds of a client assertion, and of a request object (FAPI 2.0 Message Signing §5.3.1). */
+/**
+ * The longest lifetime in seconds of a client assertion, and of a request object (FAPI 2.0 Message
+ * Signing §5.3.1).
+ */
 const LONGEST_ASSERTION = 300;
 const LONGEST_REQUEST_OBJECT = 3600;
 
@@ -17,8 +20,9 @@ interface Claims {
 }
 
 /**
- * Checks whether a client must use PKCE: a public client, a FAPI client, and one that registered `require_pkce`. For others PKCE
- * is optional, as the nonce is in the code flow (OpenID Connect Core §3.1.2.1).
+ * Checks whether a client must use PKCE: a public client, a FAPI client, and one that registered
+ * `require_pkce`. For others PKCE is optional, as the nonce is in the code flow (OpenID Connect
+ * Core §3.1.2.1).
  */
 export function requiresPkce(_ctx: unknown, client: Client & OwnMetadata): boolean {
   return client.clientAuthMethod === 'none' || isFapi(client) || client.require_pkce === true;
@@ -39,8 +43,9 @@ export interface ClientAssertion {
 }
 
 /**
- * Checks a client assertion: it is short-lived, and its only audience is the issuer (FAPI 2.0 Security Profile §5.3.2.1). Without
- * that profile the token endpoint is allowed as well (RFC 7523 §3), and in a pushed request the called endpoint (RFC 9126 §2).
+ * Checks a client assertion: it is short-lived, and its only audience is the issuer (FAPI 2.0
+ * Security Profile §5.3.2.1). Without that profile the token endpoint is allowed as well (RFC 7523
+ * §3), and in a pushed request the called endpoint (RFC 9126 §2).
  *
  * @param milliseconds the time since 1970
  * @throws InvalidClientAuth
@@ -85,8 +90,9 @@ interface RequestObject {
 }
 
 /**
- * Checks a request object of a FAPI client: a FAPI algorithm, and a lifetime of an hour at most (FAPI 2.0 Message Signing
- * §5.3.1). The signature of a pushed one was checked when it was pushed, and is not stored.
+ * Checks a request object of a FAPI client: a FAPI algorithm, and a lifetime of an hour at most
+ * (FAPI 2.0 Message Signing §5.3.1). The signature of a pushed one was checked when it was pushed,
+ * and is not stored.
  *
  * @param milliseconds the time since 1970
  * @throws InvalidRequestObject

@@ -11,8 +11,9 @@ const OURS: ReadonlySet<string> = new Set(OWN_METADATA);
 const SCOPES: ReadonlySet<string> = new Set(OIDC_SCOPES);
 
 /**
- * Limits the metadata of a client that registers itself: only authorization codes, and no scope of our own APIs. The server may
- * replace a client's values (RFC 7591 §2), and the response contains the result. Unknown metadata are ignored.
+ * Limits the metadata of a client that registers itself: only authorization codes, and no scope of
+ * our own APIs. The server may replace a client's values (RFC 7591 §2), and the response contains
+ * the result. Unknown metadata are ignored.
  *
  * @returns a value that is not an object unchanged: the library rejects it
  */
@@ -31,12 +32,18 @@ export function dynamicMetadata(body: unknown): unknown {
   return metadata;
 }
 
-/** The limits of a client that registers itself: bytes of metadata, addresses in a list, characters of the name. */
+/**
+ * The limits of a client that registers itself: bytes of metadata, addresses in a list, characters
+ * of the name.
+ */
 const MOST_BYTES = 16 * 1024;
 const MOST_ADDRESSES = 20;
 const LONGEST_NAME = 64;
 
-/** The metadata that are addresses other than redirect URIs (RFC 7591 §2, OpenID Connect Registration §2). */
+/**
+ * The metadata that are addresses other than redirect URIs (RFC 7591 §2, OpenID Connect
+ * Registration §2).
+ */
 const ADDRESSES = [
   'backchannel_logout_uri',
   'client_uri',
@@ -93,7 +100,10 @@ function nameProblem(
   return `client_name must be one line of at most ${LONGEST_NAME} characters, without invisible ones`;
 }
 
-/** Refuses `form_post`, whose page our Content-Security-Policy forbids. A client would wait for responses that never come. */
+/**
+ * Refuses `form_post`, whose page our Content-Security-Policy forbids. A client would wait for
+ * responses that never come.
+ */
 function responseModeProblem({ response_modes: modes = [] }: DynamicMetadata): string | undefined {
   return modes.some((mode) => mode.startsWith('form_post'))
     ? 'response_modes: form_post is not supported; register query, fragment or jwt'

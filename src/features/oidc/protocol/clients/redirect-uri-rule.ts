@@ -9,7 +9,8 @@ export interface ClientKindOfAddress {
 }
 
 /**
- * Finds the fault of any address of a client. Users see such addresses, and they are compared exactly.
+ * Finds the fault of any address of a client. Users see such addresses, and they are compared
+ * exactly.
  *
  * @returns undefined for an address without a fault
  */
@@ -24,8 +25,9 @@ export function addressProblem(uri: string): string | undefined {
 }
 
 /**
- * Finds the fault of an address that users are redirected to after a login or a logout (RFC 8252 §7, RFC 9700 §2.1). Codes are
- * sent there, so http needs a loopback host, and another scheme must be named after a domain (RFC 8252 §7.1).
+ * Finds the fault of an address that users are redirected to after a login or a logout (RFC 8252
+ * §7, RFC 9700 §2.1). Codes are sent there, so http needs a loopback host, and another scheme must
+ * be named after a domain (RFC 8252 §7.1).
  *
  * @returns undefined for an address without a fault
  */

@@ -12,7 +12,9 @@ import { attributeType } from './attribute-types.js';
 /** The result of comparing a registered subject with that of a certificate. */
 export type SubjectComparison = 'match' | 'reversed' | 'mismatch';
 
-/** One attribute in canonical form: `oid=text`, or `oid#` and the DER of a value that is not text. */
+/**
+ * One attribute in canonical form: `oid=text`, or `oid#` and the DER of a value that is not text.
+ */
 type Attribute = string;
 /** The sorted attributes of one RDN; `+` joins them without an order. */
 type Rdn = readonly Attribute[];
@@ -21,11 +23,13 @@ type Rdn = readonly Attribute[];
 const TEXT_TAGS: ReadonlySet<number> = new Set([12, 18, 19, 20, 22, 26, 28, 30]);
 
 /**
- * Compares the registered `tls_client_auth_subject_dn` with the subject of a certificate. An RFC 4514 string lists the RDNs in the
- * reverse of their DER order (§2.1). Spaces, the case of attribute names and the order around `+` do not matter.
+ * Compares the registered `tls_client_auth_subject_dn` with the subject of a certificate. An RFC
+ * 4514 string lists the RDNs in the reverse of their DER order (§2.1). Spaces, the case of
+ * attribute names and the order around `+` do not matter.
  *
  * @param der the certificate
- * @returns `reversed` if it would match with its RDNs in the other order, which the log then explains
+ * @returns `reversed` if it would match with its RDNs in the other order, which the log then
+ *   explains
  */
 export function compareSubjectDn(registered: string, der: Uint8Array): SubjectComparison {
   const expected = parseDn(registered);

@@ -36,7 +36,9 @@ const LIST = z.object({
 });
 const NEW = z.object({ type: z.string().max(32).default('') });
 
-/** Serves `/admin/applications`: the applications of an organization, their settings and secrets. */
+/**
+ * Serves `/admin/applications`: the applications of an organization, their settings and secrets.
+ */
 @Controller('admin/applications')
 @Route(PAGE_ROUTE)
 export class ApplicationsPageController {

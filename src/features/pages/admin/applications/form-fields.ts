@@ -70,7 +70,9 @@ export function clusterFields(name: string, isNew: boolean): FormField[] {
   ];
 }
 
-/** Returns the fields of a kind of application, with the values of a registration, or with defaults. */
+/**
+ * Returns the fields of a kind of application, with the values of a registration, or with defaults.
+ */
 export function fieldsOf(type: ApplicationType, current: Registration | undefined): FormField[] {
   const { isPublic, grantTypes } = TYPES[type];
   return [

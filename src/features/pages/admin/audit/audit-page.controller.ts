@@ -50,7 +50,10 @@ const EVENT = z.object({ id: z.string().max(64) });
 /** The number of events on a page. */
 const PAGE_SIZE = 30;
 
-/** Serves `/admin/audit`, where admins search the audit log of their organization, and the page of each event. */
+/**
+ * Serves `/admin/audit`, where admins search the audit log of their organization, and the page of
+ * each event.
+ */
 @Controller('admin/audit')
 @Route(PAGE_ROUTE)
 export class AuditPageController {
@@ -126,7 +129,10 @@ export class AuditPageController {
     });
   }
 
-  /** Searches for a question without problems. A search that is too costly is explained above the form. */
+  /**
+   * Searches for a question without problems. A search that is too costly is explained above the
+   * form.
+   */
   async #answer(admin: Admin, { question, problems }: AskedQuestion, after: string | undefined) {
     const place = after === undefined ? undefined : readCursor(after);
     if (Object.keys(problems).length > 0) return { result: undefined, failure: undefined };

@@ -64,7 +64,10 @@ export function exportsOf(question: AuditQuestion) {
   });
 }
 
-/** Returns the links of all questions: those that every organization has, those of a person, and the saved ones. */
+/**
+ * Returns the links of all questions: those that every organization has, those of a person, and the
+ * saved ones.
+ */
 export function questionLinks(
   { person }: AuditQuestion,
   saved: readonly SavedQuestion[],
@@ -156,7 +159,7 @@ export function factsOf(row: AuditRow, members: ReadonlySet<string>) {
   };
 }
 
-/** Renders a detail: in words where the page knows what it means, with its value as the log has it. */
+/** Renders a detail: in words if the page knows what it means, with its value as the log has it. */
 function detailOf(name: string, value: unknown, { details }: AuditRow) {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   const raw = shortened(text, LONGEST_DETAIL);

@@ -25,7 +25,10 @@ export class MemberPageController {
     private readonly views: Views,
   ) {}
 
-  /** @throws DomainError admin_required; not_found for an id that is not a member of the organization */
+  /**
+   * @throws DomainError admin_required; not_found for an id that is not a member of the
+   * organization
+   */
   @Get(':id')
   @Route({ summary: 'Shows a member of the organization' })
   async show(
@@ -54,14 +57,17 @@ const RELATIONS = {
   shares_address: 'Another record with the same address.',
 } as const satisfies Record<RelatedMember['relation'], string>;
 
-/** Tells which parting the API would do; undefined where the member is tied to no other account. */
+/** Tells which parting the API would do; undefined if the member is tied to no other account. */
 function partingOf({ ties, scimManaged }: MemberRecord['member']) {
   if (ties.twinOf.length > 0) return 'twin';
   if (scimManaged && ties.takenOverAt !== null) return 'taken over';
   return ties.linkedTo.length > 0 ? 'linked' : undefined;
 }
 
-/** Returns the record of a member for the template. The forms of the acts send `tag` back, so that no act meets another state. */
+/**
+ * Returns the record of a member for the template. The forms of the acts send `tag` back, so that
+ * no act meets another state.
+ */
 function shown(record: MemberRecord) {
   const { member, ending, endingOfTies, lastLoginAt, related } = record;
   const { takenOverAt } = member.ties;

@@ -24,7 +24,7 @@ import { showToAdmin } from '../../shell/show-page.js';
 /** The members on a page. */
 const PAGE_SIZE = '50';
 
-/** The query of the page: that of the API, where a form sends its empty fields, too. */
+/** The query of the page: that of the API, if a form sends its empty fields, too. */
 const PAGE_QUERY = z.preprocess((query) => {
   const filled = Object.entries(query ?? {}).filter(([, value]) => value !== '');
   return { sort: 'address', limit: PAGE_SIZE, ...Object.fromEntries(filled) };

@@ -15,7 +15,10 @@ import { PAGE_ROUTE } from '../../shell/admission.js';
 import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 
-/** Serves `/admin/settings`: the name, the membership mode, the device codes and the issuer of an organization. */
+/**
+ * Serves `/admin/settings`: the name, the membership mode, the device codes and the issuer of an
+ * organization.
+ */
 @Controller('admin/settings')
 @Route(PAGE_ROUTE)
 export class SettingsPageController {

@@ -18,7 +18,10 @@ import { PAGE_ROUTE } from '../../shell/admission.js';
 import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 
-/** Serves `/admin/scim-tokens`, where admins make, rotate and end the tokens of their identity provider. */
+/**
+ * Serves `/admin/scim-tokens`, where admins make, rotate and end the tokens of their identity
+ * provider.
+ */
 @Controller('admin/scim-tokens')
 @Route(PAGE_ROUTE)
 export class TokensPageController {

@@ -11,7 +11,10 @@
 
 import { Refusal } from './api.js';
 
-/** Returns the JSON body of a form; undefined for a form without fields. @throws Refusal for a text that is no JSON */
+/**
+ * Returns the JSON body of a form; undefined for a form without fields. @throws Refusal for a text
+ * that is no JSON
+ */
 export function bodyOf(form) {
   const fields = [...form.elements].filter(({ name, disabled }) => name && !disabled);
   if (fields.length === 0) return undefined;

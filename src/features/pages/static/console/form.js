@@ -2,12 +2,13 @@
 //
 // data-send      the method and the path
 // data-done      the text after success; what the response lists under `ended` is added
-// data-next      the page to open then; by default this page again. `{name}` stands for a member of the response
-// data-secret    the field of the response that is shown once, in the form's `[data-result]`, and no page is opened
-// data-open      the field of the response whose address is opened: a page of another service
-// data-if-match  the entity tag of what the page shows (RFC 9110 §13.1.1)
+// data-next the page to open then; by default this page again. `{name}` stands for a member of the
+// response data-secret the field of the response that is shown once, in the form's `[data-result]`,
+// and no page is opened data-open the field of the response whose address is opened: a page of
+// another service data-if-match the entity tag of what the page shows (RFC 9110 §13.1.1)
 //
-// The comment of fields.js says how a field becomes a member of the JSON body. The form's live region is `[data-status]`.
+// The comment of fields.js says how a field becomes a member of the JSON body. The form's live
+// region is `[data-status]`.
 
 import { onSubmit, sendJson } from './api.js';
 import { explain, withTouch } from './ceremony.js';
@@ -15,7 +16,10 @@ import { bodyOf } from './fields.js';
 import { openWithNotice, showNotice } from './notice.js';
 import { showSecret } from './secret.js';
 
-/** The words for each kind of item that an act ends: the layout of the page has them from the server. */
+/**
+ * The words for each kind of item that an act ends: the layout of the page has them from the
+ * server.
+ */
 const WORDS = JSON.parse(document.querySelector('[data-ended-words]').dataset.endedWords);
 
 showNotice();
@@ -50,7 +54,10 @@ function finish(form, answer) {
   return text;
 }
 
-/** Says what an act ended: `Ended: 2 sessions, 1 SSH certificate.` Empty where the response lists nothing. */
+/**
+ * Says what an act ended: `Ended: 2 sessions, 1 SSH certificate.` Empty if the response lists
+ * nothing.
+ */
 function endedText(ended) {
   if (!ended) return '';
   const items = Object.entries(ended)

@@ -2,7 +2,7 @@
 
 import { say } from './api.js';
 
-/** Where a notice waits while the next page loads. */
+/** If a notice waits while the next page loads. */
 const NOTICE = 'page-notice';
 
 /** Keeps a notice, and opens a page that shows it. */

@@ -1,4 +1,5 @@
-// Tells on the page of a rotation when the identity provider uses the new token. Without this script "Look again" does.
+// Tells on the page of a rotation when the identity provider uses the new token. Without this
+// script "Look again" does.
 
 import { say, sendJson } from './api.js';
 import { localTime } from './page.js';

@@ -1,8 +1,9 @@
-// Shows a secret once, in the `[data-result]` of its form. It is in no address and in no storage, and is gone when the page is left.
+// Shows a secret once, in the `[data-result]` of its form. It is in no address and in no storage,
+// and is gone when the page is left.
 //
 // data-value         takes the secret, and gets the focus
 // data-fill="name"   takes another member of the response
-// data-if="name=x"   is shown only where the member has this value
+// data-if="name=x"   is shown only if the member has this value
 // data-copy="id"     a button that copies the text of an element
 // data-onward        a link to the next page
 
@@ -29,7 +30,7 @@ export function showSecret(form, answer, next) {
   addEventListener('pagehide', () => result.replaceChildren(), { once: true });
 }
 
-/** A button copies a text where the browser allows it; without a clipboard it stays hidden. */
+/** A button copies a text if the browser allows it; without a clipboard it stays hidden. */
 function connectCopy(button) {
   if (!navigator.clipboard) return;
   button.hidden = false;

@@ -3,7 +3,10 @@ import type { ComplexValue } from '../../schema/attribute-value.js';
 import type { Filter } from './filter.js';
 import type { Operator } from '../../schema/literal.js';
 
-/** Tells whether an element meets the filter between the brackets of a path. The meaning is that of {@link conditionOf}. */
+/**
+ * Tells whether an element meets the filter between the brackets of a path. The meaning is that of
+ * {@link conditionOf}.
+ */
 export function meets(element: ComplexValue, filter: Filter): boolean {
   if (filter.kind === 'and') return filter.operands.every((operand) => meets(element, operand));
   if (filter.kind === 'or') return filter.operands.some((operand) => meets(element, operand));
@@ -33,7 +36,8 @@ const TESTS: Readonly<Record<Operator, (left: string, right: string) => boolean>
 };
 
 /**
- * Derives an element that meets the filter, from `type eq "mobile"` or several such comparisons joined by `and`.
+ * Derives an element that meets the filter, from `type eq "mobile"` or several such comparisons
+ * joined by `and`.
  * @returns undefined for a filter that does not determine an element
  */
 export function impliedElement(filter: Filter): ComplexValue | undefined {

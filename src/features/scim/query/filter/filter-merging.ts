@@ -3,8 +3,9 @@ import type { Filter } from './filter.js';
 type Element = Extract<Filter, { kind: 'element' }>;
 
 /**
- * Merges conditions on the same list: `emails[a] or emails[b]` becomes `emails[a or b]`, and `not emails[a] and not
- * emails[b]` becomes `not emails[a or b]`. The merged condition takes the place of the first operand.
+ * Merges conditions on the same list: `emails[a] or emails[b]` becomes `emails[a or b]`, and
+ * `not emails[a] and not emails[b]` becomes `not emails[a or b]`. The merged condition takes the
+ * place of the first operand.
  */
 export function merged(filter: Filter): Filter {
   if (filter.kind === 'not') return { kind: 'not', operand: merged(filter.operand) };
@@ -29,7 +30,10 @@ export function merged(filter: Filter): Filter {
   return joined.length === 1 && only ? only : { kind, operands: joined };
 }
 
-/** The list condition of an operand of `or`, or the negated list condition of an operand of `and`; undefined for others. */
+/**
+ * The list condition of an operand of `or`, or the negated list condition of an operand of `and`;
+ * undefined for others.
+ */
 function mergeable(operand: Filter, kind: 'and' | 'or'): Element | undefined {
   const inner = kind === 'and' && operand.kind === 'not' ? operand.operand : operand;
   return inner.kind === 'element' && (inner !== operand) === (kind === 'and') ? inner : undefined;
@@ -45,7 +49,10 @@ function joinedBy(elements: readonly Element[], kind: 'and' | 'or'): Filter {
   return kind === 'and' ? { kind: 'not', operand: one } : one;
 }
 
-/** Counts the list conditions of a filter that was {@link merged}: each reads a list of every resource. */
+/**
+ * Counts the list conditions of a filter that was {@link merged}: each reads a list of every
+ * resource.
+ */
 export function listsIn(filter: Filter): number {
   if (filter.kind === 'element') return 1;
   if (filter.kind === 'present') {

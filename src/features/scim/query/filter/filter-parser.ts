@@ -34,14 +34,20 @@ export type PatchPath =
 
 const MAX_DEPTH = 32;
 const MAX_NODES = 200;
-/** The most list conditions of a filter. They cost far more than a test of one value; identity providers send one. */
+/**
+ * The most list conditions of a filter. They cost far more than a test of one value; identity
+ * providers send one.
+ */
 const MAX_LISTS = 20;
 
 /**
  * Reads a filter.
- * @param others the schemas searched together with this one. Their attributes have no value here (RFC 7644 §3.4.2.1).
- * @throws DomainError `invalid_filter` for a text that is not a filter, an unknown attribute, an operator that the
- * attribute does not take, or a filter that is too large; `too_many` for a filter with too many list conditions
+ * @param others the schemas searched together with this one. Their attributes have no value here
+ *   (RFC 7644 §3.4.2.1).
+ * @throws DomainError `invalid_filter` for a text that is not a filter, an unknown attribute, an
+ *   operator that the
+ * attribute does not take, or a filter that is too large; `too_many` for a filter with too many
+ * list conditions
  */
 export function parseFilter(
   text: string,
@@ -53,7 +59,8 @@ export function parseFilter(
 
 /**
  * Reads the path of a PATCH operation.
- * @throws DomainError `invalid_path` for a text that is not a path, `invalid_filter` for a fault between its brackets
+ * @throws DomainError `invalid_path` for a text that is not a path, `invalid_filter` for a fault
+ *   between its brackets
  */
 export function parsePath(text: string, resource: ResourceSchema): PatchPath {
   return new Parser(text, resource, 'invalid_path').path();
@@ -126,7 +133,9 @@ class Parser {
     return { kind: 'unknown', name: asciiLowerCase(word.text) };
   }
 
-  /** Parses `term *("or" term)`. Within brackets, `element` is the attribute before the brackets. */
+  /**
+   * Parses `term *("or" term)`. Within brackets, `element` is the attribute before the brackets.
+   */
   #disjunction(element: AttributeReference | undefined, depth: number): Filter {
     const first = this.#conjunction(element, depth);
     const operands = [first];
@@ -193,8 +202,8 @@ class Parser {
   }
 
   /**
-   * Parses the rest of an expression: `pr`, or an operator and a literal. `wrap` puts an element condition around the
-   * result.
+   * Parses the rest of an expression: `pr`, or an operator and a literal. `wrap` puts an element
+   * condition around the result.
    */
   #expression(target: AttributeReference, wrap: (leaf: Filter) => Filter): Filter {
     const word = this.#reader.word();

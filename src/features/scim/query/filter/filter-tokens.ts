@@ -23,8 +23,8 @@ const isBracket = (char: string): char is '(' | ')' | '[' | ']' =>
   char === '(' || char === ')' || char === '[' || char === ']';
 
 /**
- * Cuts a filter into tokens in one pass. A word is the text between spaces, brackets and quotes: an attribute path, an
- * operator or a literal. Strings are JSON strings (RFC 7644 §3.4.2.2).
+ * Cuts a filter into tokens in one pass. A word is the text between spaces, brackets and quotes: an
+ * attribute path, an operator or a literal. Strings are JSON strings (RFC 7644 §3.4.2.2).
  * @throws TokenError for a string without an end, or a text that PostgreSQL cannot store
  */
 export function tokensOf(text: string): Token[] {

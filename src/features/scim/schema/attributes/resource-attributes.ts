@@ -8,7 +8,9 @@ import {
   type Attribute,
 } from './attribute.js';
 
-/** The core User attributes (RFC 7643 §4.1), with `externalId` (§3.1), which every client writes. */
+/**
+ * The core User attributes (RFC 7643 §4.1), with `externalId` (§3.1), which every client writes.
+ */
 export const USER_ATTRIBUTES: readonly Attribute[] = [
   text('userName', 'The name by which the identity provider knows the user, often an address.', {
     required: true,

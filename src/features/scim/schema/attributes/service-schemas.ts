@@ -81,7 +81,9 @@ export const RESOURCE_TYPE_ATTRIBUTES: readonly Attribute[] = [
   ),
 ].map(readOnly);
 
-/** The characteristics in a schema document; a sub-attribute has the same, without sub-attributes. */
+/**
+ * The characteristics in a schema document; a sub-attribute has the same, without sub-attributes.
+ */
 const CHARACTERISTICS: readonly Attribute[] = [
   text('name', 'The name of the attribute.', { required: true, caseExact: true }),
   text('type', 'The data type of the attribute.', {

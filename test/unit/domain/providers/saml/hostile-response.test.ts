@@ -10,7 +10,9 @@ import {
   signed,
 } from '../../../../support/saml/forger.js';
 
-/** Milliseconds of a processor that a hostile response may cost, since /saml/acs has no rate limit. */
+/**
+ * Milliseconds of a processor that a hostile response may cost, since /saml/acs has no rate limit.
+ */
 const BUDGET = 300;
 /** The characters of the form that leave room for the rest of its 64 KiB. */
 const MOST = 63_500;
@@ -23,7 +25,10 @@ const asked = { requestId: '_r', acsUrl: 'https://sp.example/acs', audience: 'sp
 const many = (count: number, write: (index: number) => string) =>
   Array.from({ length: count }, (_, index) => write(index)).join('');
 
-/** Writes a response whose assertion ends with this XML, signed by a key that the metadata does not have. */
+/**
+ * Writes a response whose assertion ends with this XML, signed by a key that the metadata does not
+ * have.
+ */
 function message(extra: string): string {
   const fields = { ...assertionFields(asked, 'https://idp.example', 'eve@evil.example'), extra };
   const assertion = signed(assertionXml(fields), { key });
