@@ -76,7 +76,7 @@ describe('the log of the production server as text', () => {
     const line = lines.find((text) => text.includes('is served on port')) ?? '';
     expect(line).toContain(`svc-server ${VERSION}`);
     expect(line).toContain(server.baseUrl);
-    expect(line).toContain('embedded PostgreSQL in ');
+    expect(line).toMatch(/database: PostgreSQL at \S+\/test_\w+;/);
     expect(line).toMatch(/identity providers: demo/);
   });
 

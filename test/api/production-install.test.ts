@@ -1,7 +1,7 @@
 import { execFile, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, linkSync, mkdirSync, readFileSync, readdirSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { cpSync, linkSync, mkdirSync, readFileSync, readdirSync, symlinkSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -27,7 +27,16 @@ const [INSTALL = '', TRIM = ''] = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
   .split('&&')
   .map((command) => command.trim());
 
+/** The packages of this repository that the image contains. */
+const OWN_PACKAGES = [
+  ...readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
+    .split('FROM ')
+    .at(-1)!
+    .matchAll(/^COPY (packages\/[\w-]+)\/package\.json /gm),
+].map(([, folder = '']) => folder);
+
 interface Locked {
+  readonly resolved?: string;
   readonly dev?: boolean;
   readonly optional?: boolean;
   readonly devOptional?: boolean;
@@ -60,10 +69,14 @@ function linkPackages(folder: string): void {
   const locked: Record<string, Locked> = JSON.parse(
     readFileSync(join(ROOT, 'package-lock.json'), 'utf8'),
   ).packages;
-  for (const [path, { dev, optional, devOptional, link }] of Object.entries(locked)) {
+  for (const [path, { dev, optional, devOptional, link, resolved }] of Object.entries(locked)) {
     const isNeeded = !dev && !optional && !devOptional && !link;
     if (isNeeded && path.startsWith('node_modules/')) {
       linkPackage(join(ROOT, path), join(folder, path));
+    }
+    if (link && OWN_PACKAGES.includes(resolved ?? '')) {
+      mkdirSync(dirname(join(folder, path)), { recursive: true });
+      symlinkSync(join(folder, resolved ?? ''), join(folder, path));
     }
   }
 }
@@ -96,12 +109,17 @@ describe('the packages of the image', () => {
 
   beforeAll(async () => {
     folder = await makeTemporaryDirectory();
+    for (const name of OWN_PACKAGES) {
+      const [from, to] = [ROOT, folder].map((place) => join(place, name, 'package.json'));
+      cpSync(from!, to!);
+    }
     if (SCALE === 'full') await install(folder);
     else linkPackages(folder);
-    for (const name of ['package.json', 'dist', 'migrations', 'config']) {
+    const built = OWN_PACKAGES.map((name) => `${name}/dist`);
+    for (const name of ['package.json', 'dist', 'migrations', 'config', ...built]) {
       cpSync(join(ROOT, name), join(folder, name), {
         recursive: true,
-        filter: (path) => !path.startsWith(join(ROOT, 'dist/demo')), // as the Dockerfile removes it
+        filter: (path) => !path.startsWith(join(ROOT, 'dist/demo')), // the image is built without it
       });
     }
     database = await createTestDatabase();
