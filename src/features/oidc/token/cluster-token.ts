@@ -47,10 +47,10 @@ export async function exchangeForCluster(
     client,
     server,
   });
-  const longest = subject.expiresAt - clock.seconds();
-  if (longest <= 0) throw invalidSubjectToken();
+  const { expiresAt: endsBy } = subject;
+  if (endsBy <= clock.seconds()) throw invalidSubjectToken();
   requestContextOf(ctx).subject = { grantId, clientId };
-  const order = { resourceOwner, possession: UNBOUND, scopes, server, longest };
+  const order = { resourceOwner, possession: UNBOUND, scopes, server, endsBy };
   const issued = await issueToken(ctx, { grantType: 'token_exchange', ...order }, clock);
   ctx.body = buildTokenResponse(provider, { ...issued, issuedTokenType: ACCESS_TOKEN });
 }

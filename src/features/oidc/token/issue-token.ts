@@ -29,8 +29,8 @@ export interface TokenOrder {
   readonly scopes: readonly string[];
   /** The resource server of the token; without one the token is opaque and valid at userinfo. */
   readonly server: ResourceServerInstance | undefined;
-  /** A lifetime in seconds that the token must not exceed. */
-  readonly longest?: number;
+  /** The latest end of the token, in seconds of the epoch: that of its subject token. */
+  readonly endsBy?: number;
 }
 
 /** The fields of a token response. */
@@ -73,7 +73,7 @@ export async function issueToken(
 ): Promise<IssuedToken> {
   const { provider, client } = ctx.oidc;
   const { clientId } = client;
-  const { resourceOwner, possession, server, longest = Infinity } = order;
+  const { resourceOwner, possession, server, endsBy } = order;
   const scope = order.scopes.join(' ');
   const grant = newGrant(provider, resourceOwner, clientId);
   if (server) grant.addResourceScope(server.identifier(), scope);
@@ -83,6 +83,7 @@ export async function issueToken(
     { clientId, scope, resourceServer: server },
     clock.now(),
   );
+  const left = endsBy === undefined ? Infinity : endsBy - clock.seconds();
   const token = new provider.AccessToken({
     client,
     accountId: resourceOwner.userId,
@@ -92,7 +93,9 @@ export async function issueToken(
     resourceServer: server,
     jkt: possession.jkt,
     'x5t#S256': possession.x5t,
-    expiresIn: Math.min(longest, lifetime),
+    expiresIn: Math.max(1, Math.min(left, lifetime)),
+    // The library adds a lifetime to the time at which it writes the token, a second later perhaps.
+    ...(endsBy !== undefined && left < lifetime ? { exp: endsBy } : {}),
   });
   ctx.oidc.entity('AccessToken', token);
   return {

@@ -37,12 +37,12 @@ export async function exchangeToken(
   const server = await resourceServerOf(ctx, targetOf(request.targets, subject));
   const scopes = narrowedScopes(request.scopes, { subject, client, server });
 
-  const longest = subject.expiresAt - clock.seconds();
-  if (longest <= 0) throw invalidSubjectToken();
+  const { expiresAt: endsBy } = subject;
+  if (endsBy <= clock.seconds()) throw invalidSubjectToken();
   const { resourceOwner, grantId, clientId } = subject;
   requestContextOf(ctx).subject = { grantId, clientId };
   const grantType = 'token_exchange';
-  const order = { grantType, resourceOwner, possession, scopes, server, longest };
+  const order = { grantType, resourceOwner, possession, scopes, server, endsBy };
   const issued = await issueToken(ctx, order, clock);
   ctx.body = buildTokenResponse(provider, {
     ...issued,
