@@ -110,7 +110,7 @@ describe('the packages of the image', () => {
   beforeAll(async () => {
     folder = await makeTemporaryDirectory();
     for (const name of OWN_PACKAGES) {
-      const [from, to] = [ROOT, folder].map((place) => join(place, name, 'package.json'));
+      const [from, to] = [ROOT, folder].map((root) => join(root, name, 'package.json'));
       cpSync(from!, to!);
     }
     if (SCALE === 'full') await install(folder);
