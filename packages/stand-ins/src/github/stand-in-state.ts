@@ -60,7 +60,10 @@ export class StandInState {
   fault: StandInFault = 'none';
   /** The user at the browser. */
   browserUser: StandInUser = { id: 1, login: 'octocat', sees: [], owns: [] };
-  /** Holds each minted token back until it resolves: the user may end meanwhile. */
+  /**
+   * If a test sets this promise, the answer with a minted token waits for it, so that the test can
+   * end the user's account between minting and answer.
+   */
   parked: Promise<void> | undefined;
   /** The installations on a page of a list. */
   pageSize = 100;

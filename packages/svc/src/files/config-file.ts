@@ -52,8 +52,8 @@ export function serverAddress(text: string): string {
 }
 
 /**
- * Names and addresses of hosts. Others become a path of ours (`..`) or a command of a shell (`;`)
- * in the files of a setup.
+ * The host names and IP addresses that are accepted. The commands of `svc setup` write the name
+ * into paths and shell commands, so that a name such as `..` or `a;b` is refused.
  */
 const HOST = /^(?:\[[\da-f:.]+\]|[\da-z_-]+(?:\.[\da-z_-]+)*\.?)$/;
 

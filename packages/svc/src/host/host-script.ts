@@ -5,7 +5,7 @@ import { accepted } from '../server/server-client.js';
 import { send } from '../server/transport.js';
 import type { Terminal } from '../terminal/terminal.js';
 
-/** The script of a server, read whole. */
+/** The script `/install-host.sh`, fetched from a server, by which this host joins it. */
 export interface HostScript {
   readonly url: string;
   readonly text: string;
@@ -13,7 +13,7 @@ export interface HostScript {
   readonly checksum: string;
 }
 
-/** The end of the script. */
+/** How the script ended: its exit status and output. */
 export interface HostScriptEnd {
   readonly status: number;
   /** The lines that it printed, where they were kept. */

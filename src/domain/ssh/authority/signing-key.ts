@@ -33,7 +33,7 @@ export function localSigningKey(privateKey: KeyObject): SigningKey {
   };
 }
 
-/** Signs with a key of AWS KMS. */
+/** Returns a signing key whose private half stays in AWS KMS. */
 export function remoteSigningKey(signer: Signer): SigningKey {
   return {
     ...authorityKey(publicKeyBlob(signer.publicKey)),
