@@ -119,7 +119,8 @@ describe('the packages of the image', () => {
     for (const name of ['package.json', 'dist', 'migrations', 'config', ...built]) {
       cpSync(join(ROOT, name), join(folder, name), {
         recursive: true,
-        filter: (path) => !path.startsWith(join(ROOT, 'dist/demo')), // the image is built without it
+        // The image is built without the demo.
+        filter: (path) => !path.startsWith(join(ROOT, 'dist/demo')),
       });
     }
     database = await createTestDatabase();
