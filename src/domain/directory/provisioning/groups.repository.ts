@@ -2,7 +2,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { RECORDED, recordAudit } from '#domain/audit/audit.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
-import { fragment, sql } from '#platform/database/statements/sql.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { scimOperation, type ScimActor } from './scim-operation.js';
 
@@ -48,28 +48,33 @@ export const MEMBER_VERSION =
 export const LAST_MODIFIED = `greatest(g.updated_at,
   (SELECT v.changed_at FROM group_member_versions v WHERE v.group_id = g.id))`;
 
-export async function findGroup(
+export function findGroup(
   tx: EntityManager,
   orgId: string,
   id: string,
 ): Promise<DirectoryGroup | undefined> {
-  const [row] = await sql<GroupRow>(tx)`
-    SELECT id, display_name, external_id, groups.version, created_at, v.version AS member_version,
-           greatest(updated_at, v.changed_at) AS updated_at
-    FROM groups LEFT JOIN group_member_versions v ON v.group_id = groups.id WHERE org_id = ${orgId} AND id = ${id}`;
-  return row && directoryGroup(row);
+  return readGroup(tx, orgId, id, fragment``);
 }
 
 /** Locks the row of a group until the transaction ends: changes of one group follow each other. */
-export async function lockGroup(
+export function lockGroup(
   tx: EntityManager,
   orgId: string,
   id: string,
 ): Promise<DirectoryGroup | undefined> {
+  return readGroup(tx, orgId, id, fragment`FOR UPDATE OF groups`);
+}
+
+async function readGroup(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+  lock: SqlFragment,
+): Promise<DirectoryGroup | undefined> {
   const [row] = await sql<GroupRow>(tx)`
     SELECT id, display_name, external_id, groups.version, created_at, v.version AS member_version,
            greatest(updated_at, v.changed_at) AS updated_at
-    FROM groups LEFT JOIN group_member_versions v ON v.group_id = groups.id WHERE org_id = ${orgId} AND id = ${id} FOR UPDATE OF groups`;
+    FROM groups LEFT JOIN group_member_versions v ON v.group_id = groups.id WHERE org_id = ${orgId} AND id = ${id} ${lock}`;
   return row && directoryGroup(row);
 }
 
