@@ -219,14 +219,14 @@ describe('two processes with one database', () => {
     database = await createTestDatabase();
     dataSource = await new DataSource({ type: 'postgres', url: database.url }).initialize();
     const { privateKey } = generateKeyPairSync('ed25519');
-    const argument: ReplicaArgument = {
-      database: { url: database.url },
+    const replica = (name: string): ReplicaArgument => ({
+      database: { url: `${database.url}&application_name=${name}` },
       environment: {
         SVC_CLEANUP_INTERVAL: '1',
         SVC_SSH_CA_KEY: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
       },
-    };
-    replicas = [runScript('replica.ts', argument), runScript('replica.ts', argument)];
+    });
+    replicas = ['one', 'two'].map((name) => runScript('replica.ts', replica(name)));
     await Promise.all(replicas.map(({ answer }) => answer));
   });
   afterEach(async () => {
@@ -247,14 +247,19 @@ describe('two processes with one database', () => {
     await writeSpent(dataSource, 2000);
     await writeEvents(dataSource, 'auth', 91);
     await writeEvents(dataSource, 'admin', 91);
-    const refused = () =>
-      count(
+    const refused = new Set<string>(); // one after the other: a connection shows its last query
+    const readRefused = async () => {
+      const tries = await rows<{ name: string }>(
         dataSource,
-        `pg_stat_activity WHERE datname = current_database() AND query_start > $1
+        `SELECT application_name AS name FROM pg_stat_activity
+         WHERE datname = current_database() AND query_start > $1
            AND query LIKE '%pg_try_advisory_lock%' AND pid <> pg_backend_pid()`,
         [held],
       );
-    await expect.poll(refused).toBeGreaterThanOrEqual(2); // each process has tried
+      for (const { name } of tries) refused.add(name);
+      return [...refused].toSorted();
+    };
+    await expect.poll(readRefused).toEqual(['one', 'two']); // each process has tried
     expect(await spent()).toBe(2000);
     expect(await lockWaiters(dataSource)).toBe(0);
     await holder.query(`SELECT pg_advisory_unlock(${ADVISORY_LOCKS.cleanUp})`);
