@@ -6,6 +6,7 @@ FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc nest-cli.json tsconfig.json tsconfig.build.json ./
 COPY packages/openssh ./packages/openssh
+COPY packages/scim-language ./packages/scim-language
 COPY packages/svc ./packages/svc
 RUN npm ci
 COPY scripts ./scripts
@@ -17,6 +18,7 @@ ENV NODE_ENV=production SVC_DATA_DIR=/data
 WORKDIR /app
 COPY package.json package-lock.json .npmrc LICENSE ./
 COPY packages/openssh/package.json ./packages/openssh/
+COPY packages/scim-language/package.json ./packages/scim-language/
 # Declarations and source maps, half of the packages, are for compilers and debuggers.
 RUN npm ci --omit=dev --omit=optional \
   && find node_modules -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' \) -delete \
@@ -24,6 +26,7 @@ RUN npm ci --omit=dev --omit=optional \
   && install -d -m 0700 -o node -g node /data
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/packages/openssh/dist ./packages/openssh/dist
+COPY --from=build /app/packages/scim-language/dist ./packages/scim-language/dist
 COPY migrations ./migrations
 COPY config ./config
 USER node

@@ -1,13 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { ComplexValue } from '../../src/features/scim/schema/attribute-value.js';
-import { meets } from '../../src/features/scim/query/filter/element-match.js';
+import {
+  ENTERPRISE_URN,
+  meets,
+  parseFilter,
+  parsePath,
+  USER_SCHEMA,
+  USER_URN,
+  type ComplexValue,
+  type Filter,
+} from '@svc/scim-language';
 import { conditionOf } from '../../src/features/scim/query/filter-condition.js';
 import type { FilterFields } from '../../src/features/scim/query/filter-fields.js';
-import type { Filter } from '../../src/features/scim/query/filter/filter.js';
-import { parseFilter, parsePath } from '../../src/features/scim/query/filter/filter-parser.js';
-import { ENTERPRISE_URN, USER_SCHEMA, USER_URN } from '../../src/features/scim/schema/schemas.js';
 import { openPool } from '#platform/database/connection.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { RecordingLog } from '../support/recording-log.js';

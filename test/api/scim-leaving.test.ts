@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { attributesOf, USER_SCHEMA } from '../../src/features/scim/schema/schemas.js';
+import { attributesOf, USER_SCHEMA } from '@svc/scim-language';
 import { mintOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';

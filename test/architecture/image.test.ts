@@ -78,7 +78,7 @@ describe('the production image', () => {
     expect(sourceFiles('src/demo').length).toBeGreaterThan(5);
     expect(read('.dockerignore').split('\n')).toContain('src/demo');
     const packages = copiedBy(build).filter((source) => source.startsWith('packages'));
-    expect(packages).toEqual(['packages/openssh', 'packages/svc']);
+    expect(packages).toEqual(['packages/openssh', 'packages/scim-language', 'packages/svc']);
     const builds = said(build, 'RUN').filter((command) => command.includes('npm run build'));
     expect(builds).toEqual(['npm run build']);
   });
@@ -89,11 +89,13 @@ describe('the production image', () => {
       'LICENSE',
       'build:/app/dist',
       'build:/app/packages/openssh/dist',
+      'build:/app/packages/scim-language/dist',
       'config',
       'migrations',
       'package-lock.json',
       'package.json',
       'packages/openssh/package.json',
+      'packages/scim-language/package.json',
     ]);
     expect(copiedBy([{ keyword: 'COPY', rest: '. .' }])).toEqual(['.']);
   });

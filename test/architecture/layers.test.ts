@@ -105,7 +105,7 @@ describe('layers', () => {
       against([planted('src/features/oidc/request/x.ts', 'src/features/oidc/token/y.ts')]),
     ).toHaveLength(1);
     expect(
-      against([planted('src/features/scim/schema/x.ts', 'src/features/scim/http/y.ts')]),
+      against([planted('src/features/scim/query/x.ts', 'src/features/scim/http/y.ts')]),
     ).toHaveLength(1);
   });
 

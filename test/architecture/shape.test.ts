@@ -13,13 +13,17 @@ const planted = (text: string, path = 'src/domain/planted/x.ts'): SourceFile => 
   imports: [],
 });
 
-/** Libraries that one file imports. Its comment names the parts in use. */
+/**
+ * Libraries, and packages by their source, that one file imports. Its comment names the parts in
+ * use.
+ */
 const TAMED: Readonly<Record<string, string>> = {
   '@aws-sdk/client-kms': 'src/platform/kms/aws-kms.ts',
   '@nestjs/config': 'src/platform/config/config.module.ts',
   typeorm: 'src/platform/database/statements/typeorm.ts',
   '@nestjs/throttler': 'src/platform/rate-limit/buckets/throttler.ts',
   'fido2-lib': 'src/domain/keys/authenticators/attestation/fido2-library.ts',
+  'packages/scim-language/src/index.ts': 'src/features/scim/language/scim-language.ts',
 };
 
 /**

@@ -1,6 +1,4 @@
-import type { Filter } from '../../src/features/scim/query/filter/filter.js';
-import type { Literal, Operator } from '../../src/features/scim/schema/literal.js';
-import type { AttributeReference } from '../../src/features/scim/schema/schemas.js';
+import type { AttributeReference, Filter, Literal, Operator } from '@svc/scim-language';
 
 type Json = unknown;
 

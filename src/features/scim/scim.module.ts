@@ -8,7 +8,7 @@ import { ScimGroupsController } from './http/scim-groups.controller.js';
 import { ScimSearchController } from './http/scim-search.controller.js';
 import { ScimUsersController } from './http/scim-users.controller.js';
 import { ScimResources } from './resources/scim-resources.service.js';
-import { RESOURCE_SIZE } from './schema/attribute-value.js';
+import { RESOURCE_SIZE } from './language/scim-language.js';
 
 /**
  * `/scim/v2`: an organization's identity provider provisions its users and groups by SCIM 2.0 (RFC

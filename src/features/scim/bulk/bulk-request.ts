@@ -1,6 +1,11 @@
 import { asciiLowerCase } from '#platform/text/single-line.js';
-import { isObject } from '../schema/attribute-value.js';
-import { findAttribute, findSchema, GROUP_SCHEMA, USER_SCHEMA } from '../schema/schemas.js';
+import {
+  findAttribute,
+  findSchema,
+  GROUP_SCHEMA,
+  isObject,
+  USER_SCHEMA,
+} from '../language/scim-language.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /** The most operations of a request. */

@@ -5,12 +5,11 @@ import type { Provisioner } from '#domain/sessions/session-access-policy.service
 import type { AdmittedRequest } from '#platform/http/access/caller.js';
 import type { PolicyChanges } from '#platform/http/routing/route-policy.js';
 import { originOf } from '#platform/http/request/client-origin.js';
-import type { Projection } from '../query/projection.js';
+import { RESOURCE_SIZE, type Projection } from '../language/scim-language.js';
 import { readProjection, readQuery, type QueryFields } from '../query/scim-query.js';
 import { entityTag, type Tagged } from '../resources/resource-json.js';
 import type { JsonPieces, NextState, ScimResource } from '../resources/scim-resource.js';
 import { isNotModified, listHead, listTail, sendJson, streamJson } from './scim-response.js';
-import { RESOURCE_SIZE } from '../schema/attribute-value.js';
 
 /** The rules that all routes of SCIM share. */
 export const SCIM = {

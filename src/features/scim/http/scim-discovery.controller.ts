@@ -4,7 +4,7 @@ import {
   resourceTypeDocuments,
   schemaDocuments,
   type ScimDocument,
-} from '../schema/discovery-documents.js';
+} from '../language/scim-language.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Route } from '#platform/http/routing/route.js';

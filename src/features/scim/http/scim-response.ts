@@ -1,5 +1,5 @@
 import type { Request, Response } from 'express';
-import { namesTag } from '#platform/http/request/entity-tag.js';
+import { namesVersion } from '../language/scim-language.js';
 
 const LIST = '"schemas":["urn:ietf:params:scim:api:messages:2.0:ListResponse"]';
 
@@ -52,7 +52,7 @@ export function isNotModified(response: Response, tag: string): boolean {
   response.setHeader('ETag', tag);
   const { method, headers } = response.req;
   const reads = method === 'GET' || method === 'HEAD';
-  if (!reads || !namesTag(headers['if-none-match'], tag)) return false;
+  if (!reads || !namesVersion(headers['if-none-match'], tag)) return false;
   response.status(304).end();
   return true;
 }

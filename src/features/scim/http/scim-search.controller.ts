@@ -5,7 +5,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { Route } from '#platform/http/routing/route.js';
 import { readQuery, type QueryFields } from '../query/scim-query.js';
 import { ScimResources } from '../resources/scim-resources.service.js';
-import { GROUP_SCHEMA, USER_SCHEMA } from '../schema/schemas.js';
+import { GROUP_SCHEMA, USER_SCHEMA } from '../language/scim-language.js';
 import { Call, piecesOf, SCIM, type ScimCall } from './resource-endpoint.js';
 import { listHead, listTail, streamJson } from './scim-response.js';
 import { SCIM_ROUTES } from './scim.schemas.js';

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import type { Attribute } from '../schema/attributes/attribute.js';
 import {
   ENTERPRISE_ATTRIBUTES,
+  ENTERPRISE_URN,
   GROUP_ATTRIBUTES,
   USER_ATTRIBUTES,
-} from '../schema/attributes/resource-attributes.js';
-import { ENTERPRISE_URN } from '../schema/schemas.js';
+  type Attribute,
+} from '../language/scim-language.js';
 
 /** The part of an attribute's schema that its type decides. */
 const TYPES = {

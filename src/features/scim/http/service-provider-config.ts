@@ -1,4 +1,4 @@
-import { SERVICE_PROVIDER_CONFIG_URN } from '../schema/schemas.js';
+import { SERVICE_PROVIDER_CONFIG_URN } from '../language/scim-language.js';
 import { MOST_OPERATIONS } from '../bulk/bulk-request.js';
 import { SCIM } from './resource-endpoint.js';
 import { MOST_RESULTS } from '../query/scim-query.js';

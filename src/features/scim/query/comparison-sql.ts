@@ -1,4 +1,4 @@
-import type { Operator } from '../schema/literal.js';
+import type { Operator } from '../language/scim-language.js';
 
 /** The SQL operators of instants. The parser allows no other operator for an instant. */
 export const ORDERS: Readonly<Partial<Record<Operator, string>>> = {

@@ -1,5 +1,5 @@
 import { DomainError } from '#platform/errors/domain-error.js';
-import { isStorable } from '../schema/literal.js';
+import { isStorable } from '../language/scim-language.js';
 
 /** The end of a page: its last resource. */
 export interface Position {

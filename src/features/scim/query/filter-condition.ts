@@ -1,11 +1,15 @@
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { folded, ORDERS, quoted, TEXT_TESTS } from './comparison-sql.js';
-import { merged } from './filter/filter-merging.js';
+import {
+  merged,
+  referenceTo,
+  type AttributeReference,
+  type Filter,
+  type Literal,
+  type Operator,
+} from '../language/scim-language.js';
 import type { Field, FilterFields } from './filter-fields.js';
-import type { Filter } from './filter/filter.js';
-import type { Literal, Operator } from '../schema/literal.js';
-import { referenceTo, type AttributeReference } from '../schema/schemas.js';
 
 /** A condition with `$n` in place of the values. */
 export interface Condition {

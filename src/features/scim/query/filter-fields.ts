@@ -1,4 +1,4 @@
-import type { ResourceSchema } from '../schema/schemas.js';
+import type { ResourceSchema } from '../language/scim-language.js';
 
 /**
  * The SQL of an attribute in columns or in related rows. The expressions come from a repository,

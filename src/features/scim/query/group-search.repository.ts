@@ -1,6 +1,6 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { FilterFields } from './filter-fields.js';
-import { GROUP_SCHEMA } from '../schema/schemas.js';
+import { GROUP_SCHEMA } from '../language/scim-language.js';
 import {
   LAST_MODIFIED,
   MEMBER_VERSION,

@@ -1,10 +1,14 @@
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { isObject } from '../schema/attribute-value.js';
-import { parseFilter } from './filter/filter-parser.js';
-import { parseProjection, type Projection } from './projection.js';
+import {
+  findAttribute,
+  isObject,
+  parseFilter,
+  parseProjection,
+  type Projection,
+  type ResourceSchema,
+} from '../language/scim-language.js';
 import type { ScimSearch } from './search-table.repository.js';
-import { findAttribute, type ResourceSchema } from '../schema/schemas.js';
 
 /** The default and the largest number of resources on a page. */
 const USUAL_COUNT = 100;

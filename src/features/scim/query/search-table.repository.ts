@@ -5,8 +5,7 @@ import { composedSql } from '#platform/database/statements/sql.js';
 import { readCursor, SEARCH_LENGTH, writeCursor, type Position } from './cursor.js';
 import { conditionOf, type Condition } from './filter-condition.js';
 import type { FilterFields } from './filter-fields.js';
-import type { Filter } from './filter/filter.js';
-import type { AttributeReference } from '../schema/schemas.js';
+import type { AttributeReference, Filter } from '../language/scim-language.js';
 import { keyOf, type Comparison, type UniqueKeys } from './unique-key.js';
 import { sortExpression, type Sort } from './sort-expression.js';
 

@@ -1,7 +1,6 @@
 import { DomainError } from '#platform/errors/domain-error.js';
-import type { Attribute } from '../schema/attributes/attribute.js';
+import type { Attribute, AttributeReference } from '../language/scim-language.js';
 import type { FilterFields } from './filter-fields.js';
-import type { AttributeReference } from '../schema/schemas.js';
 
 /**
  * The number of characters that count in an attribute without a column: a cursor contains them and

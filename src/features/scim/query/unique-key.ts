@@ -1,4 +1,4 @@
-import type { Filter } from './filter/filter.js';
+import type { Filter } from '../language/scim-language.js';
 
 /**
  * The paths of attributes whose values are unique among the resources of an organization. Each has

@@ -1,7 +1,7 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { fixedSql } from '#platform/database/statements/sql.js';
 import type { FilterFields } from './filter-fields.js';
-import { USER_SCHEMA } from '../schema/schemas.js';
+import { USER_SCHEMA } from '../language/scim-language.js';
 import { searchTable, type ScimPage, type ScimSearch } from './search-table.repository.js';
 import { isOfOne, type UniqueKeys } from './unique-key.js';
 import {

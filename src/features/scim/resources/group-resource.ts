@@ -11,15 +11,21 @@ import type {
 } from '#domain/directory/provisioning/memberships.repository.js';
 import type { DomainError } from '#platform/errors/domain-error.js';
 import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
-import { patchGroup, type GroupPatch } from '../patch/patch-group.js';
-import { readOperations } from '../patch/patch-operations.js';
-import { leftOutOf } from '../patch/user-state.js';
+import {
+  domainErrorOf,
+  GROUP_SCHEMA,
+  patchGroup,
+  readGroup,
+  readGroupReplacement,
+  readOperations,
+  type GroupPatch,
+  type Projection,
+  type ReplacedGroup,
+} from '../language/scim-language.js';
+import { leftOutOf } from './user-state.js';
 import { isOfOneGroup, searchGroups } from '../query/group-search.repository.js';
-import type { Projection } from '../query/projection.js';
 import type { ScimQuery } from '../query/scim-query.js';
 import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
-import { readGroup, readGroupReplacement, type ReplacedGroup } from '../schema/read-resource.js';
-import { GROUP_SCHEMA } from '../schema/schemas.js';
 import { groupHead, memberJson } from './resource-json.js';
 import type { Compute, JsonPieces, ResourceType } from './scim-resource.js';
 
@@ -136,7 +142,7 @@ function replacedGroup(current: DirectoryGroup, group: ReplacedGroup): NextGroup
     displayName: group.displayName ?? current.displayName,
     externalId: (isKept ? current.externalId : group.externalId) ?? null,
     members: [{ kind: 'replace', ids: members }],
-    ...(fault ? { unlessEnded: fault.error } : {}),
+    ...(fault ? { unlessEnded: domainErrorOf(fault.error) } : {}),
     leftOut: leftOut.map(leftOutOf),
   };
 }

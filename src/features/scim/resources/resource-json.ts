@@ -1,5 +1,12 @@
-import { USER_SCHEMA, GROUP_SCHEMA, USER_URN, GROUP_URN } from '../schema/schemas.js';
-import { project, type Projection } from '../query/projection.js';
+import {
+  GROUP_SCHEMA,
+  GROUP_URN,
+  project,
+  USER_SCHEMA,
+  USER_URN,
+  versionTag,
+  type Projection,
+} from '../language/scim-language.js';
 import type { DirectoryGroup } from '#domain/directory/provisioning/groups.repository.js';
 import type { GroupMember } from '#domain/directory/provisioning/memberships.repository.js';
 import {
@@ -16,12 +23,11 @@ export interface Tagged {
 
 /**
  * The version of a resource as an entity tag (RFC 7644 §3.14). The tag changes with everything that
- * clients see of the resource. It is weak, because two responses of one version may differ in
- * bytes.
+ * clients see of the resource.
  */
 export function entityTag({ tag }: Pick<Tagged, 'tag'>): string {
   if (tag === undefined) throw new Error('a part of the resource was not read');
-  return `W/"${tag}"`;
+  return versionTag(tag);
 }
 
 /** The address of a resource. */

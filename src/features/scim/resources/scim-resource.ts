@@ -2,12 +2,10 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { LeftOut, ScimActor } from '#domain/directory/provisioning/scim-operation.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { namesTag } from '#platform/http/request/entity-tag.js';
 import { isUuid } from '#platform/text/single-line.js';
-import type { Projection } from '../query/projection.js';
+import { namesVersion, type Projection, type ResourceSchema } from '../language/scim-language.js';
 import type { ScimQuery } from '../query/scim-query.js';
 import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
-import type { ResourceSchema } from '../schema/schemas.js';
 import { entityTag, type Tagged } from './resource-json.js';
 
 /**
@@ -183,7 +181,7 @@ export class ScimResource<
  * 9110 §13.1.1)
  */
 function checkIfMatch(condition: string | undefined, current: Tagged): void {
-  if (condition !== undefined && !namesTag(condition, entityTag(current))) {
+  if (condition !== undefined && !namesVersion(condition, entityTag(current))) {
     throw new DomainError('precondition_failed', 'The resource has another version now.');
   }
 }

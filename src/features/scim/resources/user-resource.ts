@@ -6,10 +6,15 @@ import {
   type UserProvisioning,
 } from '#domain/directory/provisioning/user-provisioning.service.js';
 import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
-import { readOperations } from '../patch/patch-operations.js';
-import { patchUser } from '../patch/patch-user.js';
-import { nextUser, stateAfter, storedUser } from '../patch/user-state.js';
-import type { Projection } from '../query/projection.js';
+import {
+  patchUser,
+  readOperations,
+  readReplacement,
+  readUser,
+  USER_SCHEMA,
+  type Projection,
+} from '../language/scim-language.js';
+import { nextUser, stateAfter, storedUser } from './user-state.js';
 import type { ScimQuery } from '../query/scim-query.js';
 import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
 import {
@@ -20,8 +25,6 @@ import {
   type ListedUser,
   type UserParts,
 } from '../query/user-search.repository.js';
-import { readReplacement, readUser } from '../schema/read-resource.js';
-import { USER_SCHEMA } from '../schema/schemas.js';
 import { userJson } from './resource-json.js';
 import type { Compute, JsonPieces, ResourceType } from './scim-resource.js';
 

@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { conditionOf } from '../../../../../src/features/scim/query/filter-condition.js';
 import type { FilterFields } from '../../../../../src/features/scim/query/filter-fields.js';
-import { parseFilter } from '../../../../../src/features/scim/query/filter/filter-parser.js';
-import {
-  ENTERPRISE_URN,
-  GROUP_SCHEMA,
-  USER_SCHEMA,
-} from '../../../../../src/features/scim/schema/schemas.js';
+import { ENTERPRISE_URN, GROUP_SCHEMA, parseFilter, USER_SCHEMA } from '@svc/scim-language';
 
 const USERS: FilterFields = {
   resource: USER_SCHEMA,

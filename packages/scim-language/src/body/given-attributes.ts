@@ -1,0 +1,155 @@
+import { ScimError } from '../errors/scim-error.js';
+import {
+  invalidValue,
+  isEmpty,
+  isObject,
+  readSimple,
+  readValue,
+  withParts,
+  type AttributeValue,
+} from '../schema/attribute-value.js';
+import { type CriticalAttribute } from '../schema/critical-attribute.js';
+import { complexIn, isComplex, isWritable, rootPath, type Draft } from '../schema/draft.js';
+import {
+  resemblanceOf,
+  unclearValue,
+  type RefusedPart,
+  type Refuse,
+} from '../schema/refused-part.js';
+import {
+  findAttribute,
+  findSchema,
+  type AttributeReference,
+  type ResourceSchema,
+} from '../schema/schemas.js';
+import { checkLength } from '../schema/user-attributes.js';
+import { refusedPart } from '../schema/written-user.js';
+
+/** Refuses a write for a part that it cannot apply. @throws ScimError the error of the part */
+export function throwPart({ kind, error }: RefusedPart): void {
+  if (kind !== 'dropped') throw error;
+}
+
+/** Builds the error for a required attribute without a value. */
+export function missing(name: string): ScimError {
+  return new ScimError('invalidSyntax', `${name} is required.`);
+}
+
+/** An attribute with the value that a body gives it. */
+export interface Given {
+  readonly target: AttributeReference;
+  readonly raw: unknown;
+}
+
+/**
+ * A resource type with its critical attribute, and the receiver of the parts that are not
+ * understood.
+ */
+export interface BodyReading {
+  readonly resource: ResourceSchema;
+  readonly critical: CriticalAttribute;
+  readonly refuse: Refuse;
+  /** True for a POST, if an unknown name that resembles the critical attribute is ignored. */
+  readonly isNew?: boolean;
+}
+
+/**
+ * Finds the attributes that a body sets, by path. Keys may be nested, dotted, or prefixed with a
+ * URN. `null` sets nothing. An attribute with two values is refused and not set.
+ * @throws ScimError `invalidSyntax` for a body that is no object
+ */
+export function givenIn(body: unknown, reading: BodyReading): Map<string, Given> {
+  const { resource, refuse } = reading;
+  if (!isObject(body)) throw new ScimError('invalidSyntax', 'The body must be a JSON object.');
+  const given = new Map<string, Given>();
+  const twice = new Set<string>();
+  for (const [key, raw] of entriesOf(body, resource)) {
+    if (raw === null) continue;
+    const target = findAttribute(resource, key);
+    if (isUnclear(key, raw, target, reading) || !target || !isWritable(target)) continue;
+    const { path } = target;
+    if (given.has(path) && !twice.has(path)) {
+      twice.add(path);
+      refuse({ kind: 'fault', name: path, error: invalidValue(path, 'occurs twice') });
+    }
+    given.set(path, { target, raw });
+  }
+  for (const path of twice) given.delete(path);
+  return given;
+}
+
+/**
+ * Refuses a reference to the critical attribute that is not understood, and a name that may mean
+ * it.
+ */
+function isUnclear(
+  key: string,
+  raw: unknown,
+  target: AttributeReference | undefined,
+  { resource, critical, refuse, isNew = false }: BodyReading,
+): boolean {
+  if (target?.path === critical) return false;
+  const named = { name: key, value: raw, isKnown: target !== undefined || isNew };
+  const kind = resemblanceOf(critical, named, resource);
+  if (kind !== undefined) refuse({ kind, name: key, error: unclearValue(critical) });
+  return kind !== undefined;
+}
+
+/** Reads the values of attributes into a draft. */
+export function draftFrom(given: ReadonlyMap<string, Given>, refuse: Refuse): Draft {
+  const draft: Draft = new Map();
+  for (const each of given.values()) {
+    attempt(each, refuse, ({ target, raw }) => {
+      if (target.path === 'active' && isEmpty(raw)) throw invalidValue('active', 'has no value');
+      put(draft, target, raw);
+    });
+  }
+  return draft;
+}
+
+/** Reads an attribute, and refuses one that cannot be applied. */
+export function attempt<Value>(
+  given: Given | undefined,
+  refuse: Refuse,
+  read: (given: Given) => Value,
+): Value | undefined {
+  if (!given) return undefined;
+  try {
+    return read(given);
+  } catch (error) {
+    refuse(refusedPart(given.target, error));
+    return undefined;
+  }
+}
+
+/** The entries of a body; the attributes of a nested schema get their full names. */
+function entriesOf(
+  body: Readonly<Record<string, unknown>>,
+  resource: ResourceSchema,
+): (readonly [string, unknown])[] {
+  return Object.entries(body).flatMap(([key, raw]): (readonly [string, unknown])[] => {
+    const schema = findSchema(resource, key);
+    if (!schema || !isObject(raw)) return [[key, raw]];
+    return Object.entries(raw).map(([inner, value]) => [`${schema.id}:${inner}`, value] as const);
+  });
+}
+
+function put(draft: Draft, target: AttributeReference, raw: unknown): void {
+  const { attribute, sub } = target;
+  const path = rootPath(target);
+  if (!sub) {
+    const value = readValue(attribute, raw);
+    if (value === undefined) return;
+    checkLength(path, value);
+    merge(draft, path, value);
+  } else if (!attribute.multiValued) {
+    const parts = [[sub, readSimple(sub, raw, target.path)]] as const;
+    draft.set(path, withParts(complexIn(draft, path), parts));
+  }
+}
+
+/** Merges the parts of a complex value: a body may have both `name` and `name.givenName`. */
+function merge(draft: Draft, path: string, value: AttributeValue): void {
+  const before = complexIn(draft, path);
+  draft.set(path, before && isComplex(value) ? Object.assign(before, value) : value);
+}

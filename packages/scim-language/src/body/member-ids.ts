@@ -1,0 +1,46 @@
+import { GROUP_ATTRIBUTES } from '../schema/attributes/resource-attributes.js';
+import { asciiLowerCase } from '../text/ascii.js';
+import { invalidValue, isEmpty, isObject, readParts } from '../schema/attribute-value.js';
+
+const MEMBERS = GROUP_ATTRIBUTES.find(({ name }) => name === 'members');
+const MAX_ID = 512;
+
+/**
+ * Reads the ids in a list of members, without duplicates: the `value` of each object, or the string
+ * itself. The ids are not looked up here.
+ * @throws ScimError `invalidValue` for a member without an id, or for a group. No member is
+ *   skipped because it was
+ * not understood.
+ */
+export function memberIds(raw: unknown): string[] {
+  if (isEmpty(raw)) return [];
+  const each: readonly unknown[] = Array.isArray(raw) ? raw : [raw];
+  return [...new Set(each.map(memberId))];
+}
+
+function memberId(raw: unknown): string {
+  // An id is never a number, unlike other texts.
+  const isNumbered = isObject(raw) && Object.values(raw).some((part) => typeof part === 'number');
+  const parts = MEMBERS && !Array.isArray(raw) && !isNumbered ? readParts(MEMBERS, raw) : [];
+  const [id, type] = ['value', 'type'].map(
+    (wanted) => parts.find(([{ name }]) => name === wanted)?.[1],
+  );
+  if (typeof type === 'string' && asciiLowerCase(type) === 'group') {
+    throw invalidValue('members', 'are users: a group cannot be in a group');
+  }
+  if (typeof id !== 'string') throw invalidValue('members', 'must be a list of {"value": id}');
+  if (id.length > MAX_ID) throw invalidValue('members', 'has an id that is too long');
+  return id;
+}
+
+/**
+ * Unwraps the value of an operation with the path `members`: some clients repeat the name around
+ * the list.
+ */
+export function listOfMembers(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  const entries = Object.entries(value);
+  const [[name, inner] = []] = entries;
+  const isWrapped = entries.length === 1 && asciiLowerCase(name ?? '') === 'members';
+  return isWrapped && typeof inner === 'object' && inner !== null ? inner : value;
+}

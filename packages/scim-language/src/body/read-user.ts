@@ -1,0 +1,72 @@
+import { ScimError } from '../errors/scim-error.js';
+import { type RefusedPart, type Refuse } from '../schema/refused-part.js';
+import { USER_SCHEMA } from '../schema/schemas.js';
+import {
+  draftOf,
+  userOf,
+  type StoredUser,
+  type UserAttributes,
+} from '../schema/user-attributes.js';
+import { finished, namesAddress, type WrittenUser } from '../schema/written-user.js';
+import { draftFrom, givenIn, missing, throwPart } from './given-attributes.js';
+
+/**
+ * Reads the body of a POST of a user. Unknown and read-only attributes, `schemas` and `password`
+ * are ignored.
+ * @throws ScimError `invalidSyntax` if a required attribute is missing, `invalidValue` if one
+ *   is wrong
+ */
+export function readUser(body: unknown): UserAttributes {
+  const draft = draftFrom(givenIn(body, NEW_USER), throwPart);
+  const userName = draft.get('userName');
+  if (typeof userName !== 'string' || userName.trim() === '') throw missing('userName');
+  return userOf(draft);
+}
+
+const NEW_USER = {
+  resource: USER_SCHEMA,
+  critical: 'active',
+  isNew: true,
+  refuse: throwPart,
+} as const;
+
+/**
+ * Reads the body of a PUT of a user. A PUT without `userName` or `active` keeps the values of
+ * `current`, so that an update of a profile never reactivates a user. A PUT with `active: false`
+ * keeps what it cannot apply, and is not refused for it.
+ *
+ * @param taken the error of an earlier attempt, for a `userName` that another user has
+ * @throws ScimError `invalidSyntax` for a body that is no object, `invalidValue` if an
+ *   attribute is wrong
+ */
+export function readReplacement(
+  body: unknown,
+  current: StoredUser,
+  taken?: ScimError,
+): WrittenUser {
+  const refused: RefusedPart[] = [];
+  const refuse: Refuse = (part) => refused.push(part);
+  const given = givenIn(body, { resource: USER_SCHEMA, critical: 'active', refuse });
+  if (taken && given.delete('userName')) {
+    refuse({ kind: 'fault', name: 'userName', error: taken });
+  }
+  const draft = draftFrom(given, refuse);
+  const userName = draft.get('userName');
+  if (typeof userName === 'string' && userName.trim() === '') {
+    draft.delete('userName');
+    refuse({ kind: 'fault', name: 'userName', error: missing('userName') });
+  }
+  const said = draft.get('active');
+  const before = draftOf(current);
+  // What a write leaves out stays as it is.
+  for (const path of ['userName', 'active', ...refused.map(({ name }) => name)]) {
+    const value = before.get(path);
+    if (!draft.has(path) && value !== undefined) draft.set(path, value);
+  }
+  const named = [...given.values()].filter(
+    ({ target }) => namesAddress(target) && !refused.some(({ name }) => name === target.path),
+  );
+  const written = { draft, named: named.map(({ raw }) => raw), refused };
+  const understood = { hasCritical: said !== undefined, endsAccess: said === false, operations: 1 };
+  return finished(written, current, understood);
+}

@@ -1,0 +1,26 @@
+/** The names of the errors of RFC 7644 §3.12 that a request can have by itself. */
+export type ScimErrorType =
+  | 'invalidFilter'
+  | 'invalidPath'
+  | 'invalidSyntax'
+  | 'invalidValue'
+  | 'mutability'
+  | 'noTarget'
+  | 'tooMany'
+  | 'uniqueness';
+
+/**
+ * The error of a request that breaks a rule of SCIM. `detail` is for the client: it states the
+ * problem and the remedy.
+ */
+export class ScimError extends Error {
+  override readonly name: string = 'ScimError';
+
+  constructor(
+    readonly scimType: ScimErrorType,
+    readonly detail: string,
+    options?: ErrorOptions,
+  ) {
+    super(`${scimType}: ${detail}`, options);
+  }
+}

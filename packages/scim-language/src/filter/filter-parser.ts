@@ -1,0 +1,288 @@
+import { asciiLowerCase } from '../text/ascii.js';
+import { ScimError } from '../errors/scim-error.js';
+import type { Filter } from './filter.js';
+import { listsIn, merged } from './filter-merging.js';
+import { TokenReader, type ParseErrorCode, type Word } from './token-reader.js';
+import {
+  COMPARABLE_BY,
+  isOperator,
+  literalOf,
+  type Operator,
+  type RawLiteral,
+} from '../schema/literal.js';
+import {
+  findAttribute,
+  findSchema,
+  referenceTo,
+  subAttribute,
+  type AttributeReference,
+  type ResourceSchema,
+  type Schema,
+} from '../schema/schemas.js';
+
+/** The target of the `path` of a PATCH operation (RFC 7644 §3.5.2). */
+export type PatchPath =
+  | {
+      readonly kind: 'attribute';
+      readonly target: AttributeReference;
+      readonly filter: Filter | undefined;
+    }
+  /** A bare URN: an extension, or with the core URN the whole resource. */
+  | { readonly kind: 'schema'; readonly schema: Schema }
+  /** An unknown attribute, by its name in lower case. */
+  | { readonly kind: 'unknown'; readonly name: string };
+
+const MAX_DEPTH = 32;
+const MAX_NODES = 200;
+/**
+ * The most list conditions of a filter. They cost far more than a test of one value; identity
+ * providers send one.
+ */
+const MAX_LISTS = 20;
+
+/**
+ * Reads a filter.
+ * @param others the schemas searched together with this one. Their attributes have no value here
+ *   (RFC 7644 §3.4.2.1).
+ * @throws ScimError `invalidFilter` for a text that is not a filter, an unknown attribute, an
+ *   operator that the
+ * attribute does not take, or a filter that is too large; `tooMany` for a filter with too many
+ * list conditions
+ */
+export function parseFilter(
+  text: string,
+  resource: ResourceSchema,
+  others: readonly ResourceSchema[] = [],
+): Filter {
+  return new Parser(text, resource, 'invalidFilter', others).filter();
+}
+
+/**
+ * Reads the path of a PATCH operation.
+ * @throws ScimError `invalidPath` for a text that is not a path, `invalidFilter` for a fault
+ *   between its brackets
+ */
+export function parsePath(text: string, resource: ResourceSchema): PatchPath {
+  return new Parser(text, resource, 'invalidPath').path();
+}
+
+/** The filter that no resource matches. */
+const NOTHING: Filter = { kind: 'or', operands: [] };
+
+/** Parses by recursive descent: each token is read once, and only brackets recurse. */
+class Parser {
+  readonly #resource: ResourceSchema;
+  readonly #others: readonly ResourceSchema[];
+  readonly #reader: TokenReader;
+  #nodes = 0;
+
+  constructor(
+    text: string,
+    resource: ResourceSchema,
+    code: ParseErrorCode,
+    others: readonly ResourceSchema[] = [],
+  ) {
+    this.#resource = resource;
+    this.#others = others;
+    this.#reader = new TokenReader(text, code);
+  }
+
+  /** Parses the whole text as a filter. */
+  filter(): Filter {
+    const filter = this.#disjunction(undefined, 0);
+    this.#reader.end();
+    if (listsIn(filter) > MAX_LISTS && listsIn(merged(filter)) > MAX_LISTS) {
+      throw new ScimError('tooMany', 'The filter has too many conditions on lists of values.');
+    }
+    return filter;
+  }
+
+  /** Parses the whole text as a path. */
+  path(): PatchPath {
+    const word = this.#reader.word();
+    const target = findAttribute(this.#resource, word.text);
+    if (!target) return this.#withoutAttribute(word);
+    const filter = this.#reader.peek()?.kind === '[' ? this.#choice(target) : undefined;
+    const suffix = filter ? this.#reader.suffix() : undefined;
+    this.#reader.end();
+    if (!suffix) return { kind: 'attribute', target, filter };
+    const sub = subAttribute(target.attribute, suffix.text);
+    if (!sub) return { kind: 'unknown', name: asciiLowerCase(`${target.path}.${suffix.text}`) };
+    const of = referenceTo(target.extension, target.attribute, sub);
+    return { kind: 'attribute', target: of, filter };
+  }
+
+  /** Parses the brackets of a path. An error between them is `invalidFilter` (RFC 7644 §3.12). */
+  #choice(target: AttributeReference): Filter {
+    this.#checkElements(target);
+    this.#reader.code = 'invalidFilter';
+    const filter = this.#brackets(target, 0);
+    this.#reader.code = 'invalidPath';
+    return filter;
+  }
+
+  #withoutAttribute(word: Word): PatchPath {
+    const schema = findSchema(this.#resource, word.text);
+    if (schema) {
+      this.#reader.end();
+      return { kind: 'schema', schema };
+    }
+    if (!/^[!-~]+$/.test(word.text)) this.#reader.refuse('is not an attribute name', word.at);
+    // The brackets of an unknown attribute cannot be parsed.
+    if (this.#reader.peek()?.kind !== '[') this.#reader.end();
+    return { kind: 'unknown', name: asciiLowerCase(word.text) };
+  }
+
+  /**
+   * Parses `term *("or" term)`. Within brackets, `element` is the attribute before the brackets.
+   */
+  #disjunction(element: AttributeReference | undefined, depth: number): Filter {
+    const first = this.#conjunction(element, depth);
+    const operands = [first];
+    while (this.#reader.takeWord('or')) operands.push(this.#conjunction(element, depth));
+    return operands.length === 1 ? first : this.#node({ kind: 'or', operands });
+  }
+
+  /** Parses the operands of `and`, which binds tighter than `or`. */
+  #conjunction(element: AttributeReference | undefined, depth: number): Filter {
+    const first = this.#factor(element, depth);
+    const operands = [first];
+    while (this.#reader.takeWord('and')) operands.push(this.#factor(element, depth));
+    return operands.length === 1 ? first : this.#node({ kind: 'and', operands });
+  }
+
+  #factor(element: AttributeReference | undefined, depth: number): Filter {
+    if (this.#reader.peek(1)?.kind === '(' && this.#reader.takeWord('not')) {
+      return this.#not(this.#group(element, depth));
+    }
+    if (this.#reader.peek()?.kind === '(') return this.#group(element, depth);
+    return element ? this.#onElement(element) : this.#onResource(depth);
+  }
+
+  #group(element: AttributeReference | undefined, depth: number): Filter {
+    this.#reader.bracket('(');
+    const inner = this.#disjunction(element, this.#deeper(depth));
+    this.#reader.bracket(')');
+    return inner;
+  }
+
+  #brackets(target: AttributeReference, depth: number): Filter {
+    this.#checkElements(target);
+    this.#reader.bracket('[');
+    const where = this.#disjunction(target, this.#deeper(depth));
+    this.#reader.bracket(']');
+    return where;
+  }
+
+  #onElement(element: AttributeReference): Filter {
+    const word = this.#reader.word();
+    return this.#expression(this.#subOf(element, word.text, word.at), (leaf) => leaf);
+  }
+
+  #onResource(depth: number): Filter {
+    const word = this.#reader.word();
+    const target = this.#find(word.text);
+    if (!target) this.#reader.refuse('is not a known attribute', word.at);
+    if (target.attribute.returned === 'never') this.#reader.refuse('cannot be read', word.at);
+    if (this.#reader.peek()?.kind === '[') return this.#valuePath(target, depth);
+    const isOfElements = target.attribute.multiValued && target.attribute.subAttributes;
+    const whole = referenceTo(target.extension, target.attribute);
+    return this.#expression(target, (leaf) =>
+      isOfElements ? this.#node({ kind: 'element', target: whole, where: leaf }) : leaf,
+    );
+  }
+
+  #valuePath(target: AttributeReference, depth: number): Filter {
+    const where = this.#brackets(target, depth);
+    const suffix = this.#reader.suffix();
+    if (!suffix) return this.#node({ kind: 'element', target, where });
+    const sub = this.#subOf(target, suffix.text, suffix.at);
+    const operands = [where, this.#expression(sub, (leaf) => leaf)];
+    return this.#node({ kind: 'element', target, where: this.#node({ kind: 'and', operands }) });
+  }
+
+  /**
+   * Parses the rest of an expression: `pr`, or an operator and a literal. `wrap` puts an element
+   * condition around the result.
+   */
+  #expression(target: AttributeReference, wrap: (leaf: Filter) => Filter): Filter {
+    const word = this.#reader.word();
+    const operator = asciiLowerCase(word.text);
+    if (operator === 'pr') return this.#present(target, wrap);
+    const isNegated = operator === 'ne';
+    const positive = isNegated ? 'eq' : operator;
+    if (!isOperator(positive)) this.#reader.refuse('is not an operator', word.at);
+    const raw = this.#reader.literal();
+    if (raw === null && positive === 'eq') {
+      const present = this.#present(target, wrap);
+      return isNegated ? present : this.#not(present);
+    }
+    const compared = this.#compare(target, positive, raw, word.at);
+    const found = wrap(this.#node(compared));
+    return isNegated ? this.#not(found) : found;
+  }
+
+  #present(target: AttributeReference, wrap: (leaf: Filter) => Filter): Filter {
+    const leaf = this.#node({ kind: 'present', target });
+    return target.sub ? wrap(leaf) : leaf;
+  }
+
+  #compare(named: AttributeReference, operator: Operator, raw: RawLiteral, at: number): Filter {
+    const target = named.sub ? named : this.#default(named, at);
+    const { type } = target.sub ?? target.attribute;
+    if (!COMPARABLE_BY[type].has(operator)) {
+      this.#reader.refuse(`does not apply to ${target.path}`, at);
+    }
+    const value = literalOf(type, raw);
+    if (value === undefined)
+      this.#reader.refuse(`must be followed by a ${type} for ${target.path}`, at);
+    return { kind: 'compare', target, operator, value };
+  }
+
+  /** A complex attribute means its sub-attribute `value` (RFC 7643 §2.4). */
+  #default(named: AttributeReference, at: number): AttributeReference {
+    return named.attribute.subAttributes ? this.#subOf(named, 'value', at) : named;
+  }
+
+  #subOf(of: AttributeReference, name: string, at: number): AttributeReference {
+    const sub = subAttribute(of.attribute, name);
+    if (!sub) this.#reader.refuse(`must be a sub-attribute of ${of.path}`, at);
+    return referenceTo(of.extension, of.attribute, sub);
+  }
+
+  #checkElements(target: AttributeReference): void {
+    if (target.sub || !target.attribute.multiValued || !target.attribute.subAttributes) {
+      this.#reader.refuse(
+        `is not allowed: ${target.path} has no elements`,
+        this.#reader.peek()?.at,
+      );
+    }
+  }
+
+  #not(operand: Filter): Filter {
+    return this.#node({ kind: 'not', operand });
+  }
+
+  #node(filter: Filter): Filter {
+    this.#nodes += 1;
+    if (this.#nodes > MAX_NODES)
+      throw new ScimError(this.#reader.code, 'The filter has too many conditions.');
+    const isOfOtherResource =
+      'target' in filter && findAttribute(this.#resource, filter.target.path) === undefined;
+    return isOfOtherResource ? NOTHING : filter;
+  }
+
+  #find(name: string): AttributeReference | undefined {
+    for (const resource of [this.#resource, ...this.#others]) {
+      const found = findAttribute(resource, name);
+      if (found) return found;
+    }
+    return undefined;
+  }
+
+  #deeper(depth: number): number {
+    if (depth >= MAX_DEPTH)
+      throw new ScimError(this.#reader.code, 'The brackets are nested too deep.');
+    return depth + 1;
+  }
+}

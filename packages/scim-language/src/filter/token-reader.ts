@@ -1,0 +1,110 @@
+import { asciiLowerCase } from '../text/ascii.js';
+import { ScimError } from '../errors/scim-error.js';
+import type { RawLiteral } from '../schema/literal.js';
+import { tokensOf, TokenError, type Token } from './filter-tokens.js';
+
+/** The error code of a faulty filter, or of a faulty path. */
+export type ParseErrorCode = 'invalidFilter' | 'invalidPath';
+
+const MAX_BYTES = 8192;
+
+/** A name in a filter or path. `at` is the offset of its first character. */
+export interface Word {
+  readonly text: string;
+  readonly at: number;
+}
+
+/** Reads the tokens of a filter or path one after the other. */
+export class TokenReader {
+  readonly #tokens: readonly Token[];
+  #next = 0;
+
+  /** @throws ScimError `code` for a text that is too long or has no tokens */
+  constructor(
+    text: string,
+    /** Changes while the reader is between the brackets of a path. */
+    public code: ParseErrorCode,
+  ) {
+    if (Buffer.byteLength(text) > MAX_BYTES) {
+      throw new ScimError(code, `The text is longer than ${MAX_BYTES} bytes.`);
+    }
+    this.#tokens = this.#cut(text);
+  }
+
+  /** Looks at the next token, or at one after it, without reading it. */
+  peek(ahead = 0): Token | undefined {
+    return this.#tokens[this.#next + ahead];
+  }
+
+  /** Reads a name. */
+  word(): Word {
+    const token = this.peek();
+    if (token?.kind !== 'word') this.refuse('must be a name', token?.at);
+    this.#next += 1;
+    return token;
+  }
+
+  /** Reads a keyword in any case, if it is next. */
+  takeWord(wanted: string): boolean {
+    const token = this.peek();
+    if (token?.kind !== 'word' || asciiLowerCase(token.text) !== wanted) return false;
+    this.#next += 1;
+    return true;
+  }
+
+  bracket(kind: '(' | ')' | '[' | ']'): void {
+    const token = this.peek();
+    if (token?.kind !== kind) this.refuse(`must be "${kind}"`, token?.at);
+    this.#next += 1;
+  }
+
+  end(): void {
+    const token = this.peek();
+    if (token) this.refuse('must be the end', token.at);
+  }
+
+  #cut(text: string): Token[] {
+    try {
+      return tokensOf(text);
+    } catch (error) {
+      if (error instanceof TokenError) this.refuse(error.message, error.at);
+      throw error;
+    }
+  }
+
+  /** Reads the literal of a comparison. */
+  literal(): RawLiteral {
+    const token = this.peek();
+    this.#next += 1;
+    if (token?.kind === 'string') return token.value;
+    if (token?.kind !== 'word') this.refuse('must be a value', token?.at);
+    const word = asciiLowerCase(token.text);
+    if (word === 'null') return null;
+    if (word === 'true' || word === 'false') return word === 'true';
+    return this.#number(word, token.at);
+  }
+
+  #number(word: string, at: number): number {
+    try {
+      const number: unknown = JSON.parse(word);
+      if (typeof number === 'number') return number;
+    } catch {
+      // The word is not JSON.
+    }
+    return this.refuse('must be a value; put text in double quotes', at);
+  }
+
+  /** Reads the `.sub` after brackets, if there is one. */
+  suffix(): Word | undefined {
+    const token = this.peek();
+    if (token?.kind !== 'word' || !token.text.startsWith('.')) return undefined;
+    this.#next += 1;
+    return { text: token.text.slice(1), at: token.at };
+  }
+
+  /** Names the place of the fault. The error does not repeat the text of the client. */
+  refuse(problem: string, at: number | undefined): never {
+    const place = at === undefined ? 'The end' : `The text from character ${at + 1}`;
+    throw new ScimError(this.code, `${place} ${problem}.`);
+  }
+}

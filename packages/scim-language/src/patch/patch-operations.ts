@@ -1,0 +1,272 @@
+import { asciiLowerCase } from '../text/ascii.js';
+import { ScimError } from '../errors/scim-error.js';
+import { invalidValue, isEmpty, isObject } from '../schema/attribute-value.js';
+import { parsePath, type PatchPath } from '../filter/filter-parser.js';
+import { isForeign, refersTo, type CriticalAttribute } from '../schema/critical-attribute.js';
+import { isWritable } from '../schema/draft.js';
+import { resemblanceOf, unclearValue, type Refuse } from '../schema/refused-part.js';
+import { referenceTo, type ResourceSchema, type Schema } from '../schema/schemas.js';
+
+/** One operation of a PATCH (RFC 7644 §3.5.2). */
+export interface PatchOperation {
+  readonly op: 'add' | 'replace' | 'remove';
+  readonly path: string | undefined;
+  readonly value: unknown;
+  /** The error of an operation that is malformed, or one too many. */
+  readonly fault?: ScimError;
+}
+
+const MAX_OPERATIONS = 1000;
+/** The schema URN of a PATCH message, in lower case. */
+const PATCH_OP = 'urn:ietf:params:scim:api:messages:2.0:patchop';
+
+/**
+ * Reads the body of a PATCH. Keys and `op` may have any case, and `schemas` may be absent. A
+ * malformed operation has a fault.
+ * @throws ScimError `invalidSyntax` for a body that is not a PATCH or has a key twice
+ */
+export function readOperations(body: unknown): PatchOperation[] {
+  checkSchemas(member(body, 'schemas'));
+  const operations = member(body, 'operations');
+  if (!Array.isArray(operations) || operations.length === 0) {
+    throw new ScimError('invalidSyntax', 'Operations must be a list of at least one operation.');
+  }
+  return operations.map((raw, index) => {
+    const operation = readOperation(raw);
+    return index < MAX_OPERATIONS || endsAccess(operation)
+      ? operation
+      : { ...operation, fault: tooMany() };
+  });
+}
+
+/**
+ * Tells whether an operation sets `active`, or removes members, by its path. Such an operation is
+ * never one too many.
+ */
+function endsAccess({ op, path = '' }: PatchOperation): boolean {
+  const name = asciiLowerCase(path);
+  return name === 'active' || (op === 'remove' && name.startsWith('members'));
+}
+
+function tooMany(): ScimError {
+  return new ScimError('tooMany', `There must be at most ${MAX_OPERATIONS} operations.`);
+}
+
+/** @throws ScimError `invalidSyntax` if the schemas name another message (RFC 7644 §3.5.2) */
+function checkSchemas(schemas: unknown): void {
+  if (schemas === undefined || schemas === null) return;
+  const named: unknown[] = [schemas].flat();
+  if (named.some((urn) => typeof urn === 'string' && asciiLowerCase(urn) === PATCH_OP)) return;
+  throw new ScimError('invalidSyntax', 'The schemas of a PATCH must name the PatchOp message.');
+}
+
+function readOperation(raw: unknown): PatchOperation {
+  try {
+    return wellFormed(raw);
+  } catch (error) {
+    if (!(error instanceof ScimError)) throw error;
+    const path = isObject(raw) && typeof raw['path'] === 'string' ? raw['path'] : undefined;
+    return { op: 'replace', path, value: undefined, fault: error };
+  }
+}
+
+/**
+ * @throws ScimError `invalidSyntax` for an unknown `op`, `invalidPath` for a path that is not
+ *   a string, `invalidValue` for an
+ * `add` without a value
+ */
+function wellFormed(raw: unknown): PatchOperation {
+  const named = member(raw, 'op');
+  const op = typeof named === 'string' ? asciiLowerCase(named) : undefined;
+  if (op !== 'add' && op !== 'replace' && op !== 'remove') {
+    throw new ScimError('invalidSyntax', 'op must be "add", "replace" or "remove".');
+  }
+  const path = member(raw, 'path');
+  const isAbsent = path === undefined || path === null || path === '';
+  if (!isAbsent && typeof path !== 'string') {
+    throw new ScimError('invalidPath', 'path must be a string.');
+  }
+  const value = member(raw, 'value');
+  if (op === 'add' && value === undefined) throw invalidValue('value', 'is required for add');
+  return { op, path: isAbsent ? undefined : path, value };
+}
+
+function member(of: unknown, name: string): unknown {
+  if (!isObject(of)) return undefined;
+  const found = Object.entries(of).filter(([key]) => asciiLowerCase(key) === name);
+  if (found.length > 1) throw new ScimError('invalidSyntax', `${name} occurs twice.`);
+  return found[0]?.[1];
+}
+
+/** The change of one attribute by an operation. */
+export interface AttributeChange {
+  readonly op: PatchOperation['op'];
+  readonly path: Extract<PatchPath, { kind: 'attribute' }>;
+  readonly value: unknown;
+}
+
+/**
+ * A resource type with its critical attribute, and the receiver of the parts that are not
+ * understood.
+ */
+export interface Reading {
+  readonly resource: ResourceSchema;
+  readonly critical: CriticalAttribute;
+  readonly refuse: Refuse;
+}
+
+/**
+ * Splits an operation into changes of single attributes. Unknown and read-only attributes within an
+ * object are ignored, unless they refer to the critical attribute.
+ */
+export function changesOf(operation: PatchOperation, reading: Reading): AttributeChange[] {
+  const { path, fault } = operation;
+  const name = path ?? 'value';
+  return attempt(name, reading, () => {
+    if (fault) throw fault;
+    if (path === undefined) return changesIn(operation, reading, '');
+    return changesAt(path, operation, reading);
+  });
+}
+
+/** Refuses a part that cannot be read, with its error. */
+function attempt(
+  name: string,
+  { refuse }: Reading,
+  read: () => AttributeChange[],
+): AttributeChange[] {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof ScimError)) throw error;
+    refuse({ kind: 'fault', name, error });
+    return [];
+  }
+}
+
+/** The changes of an operation with a path. */
+function changesAt(name: string, operation: PatchOperation, reading: Reading): AttributeChange[] {
+  const { op, value } = operation;
+  const { resource, refuse } = reading;
+  const path = parsePath(name, resource);
+  if (path.kind === 'schema') {
+    return path.schema === resource.core
+      ? changesIn(operation, reading, '')
+      : once(changesUnder(path.schema, operation, reading), reading);
+  }
+  if (isUnclear(path, value, reading, true)) return [];
+  if (path.kind === 'attribute') {
+    const { attribute } = path.target;
+    const isIgnored = attribute.mutability === 'writeOnly';
+    if (isWritable(path.target) || isIgnored) return [{ op, path, value }];
+    const error = new ScimError('mutability', `${path.target.path} is read-only.`);
+    refuse({ kind: 'unknown', name, error });
+    return [];
+  }
+  const error = new ScimError('invalidPath', 'The path names no attribute.');
+  refuse({ kind: isForeign(path.name, resource) ? 'foreign' : 'unknown', name, error });
+  return [];
+}
+
+/**
+ * Refuses an object with two values for one attribute, because the intended one is unknown. Neither
+ * is applied.
+ */
+function once(changes: AttributeChange[], { refuse }: Reading): AttributeChange[] {
+  const seen = new Set<string>();
+  const twice = new Set<string>();
+  for (const { op, path } of changes) {
+    const name = path.target.path;
+    if (op === 'remove' || path.filter) continue;
+    if (seen.has(name) && !twice.has(name)) {
+      twice.add(name);
+      refuse({ kind: 'fault', name, error: invalidValue(name, 'occurs twice') });
+    }
+    seen.add(name);
+  }
+  return twice.size === 0 ? changes : changes.filter(({ path }) => !twice.has(path.target.path));
+}
+
+/** The changes of an operation on a whole schema. Without a value it removes the extension. */
+function changesUnder(
+  schema: Schema,
+  operation: PatchOperation,
+  reading: Reading,
+): AttributeChange[] {
+  if (operation.op !== 'remove' && !isEmpty(operation.value)) {
+    return attributesIn(operation, reading, `${schema.id}:`);
+  }
+  if (operation.op === 'add' || schema === reading.resource.core) return [];
+  return schema.attributes.map((attribute) => {
+    const target = referenceTo(schema.id, attribute);
+    const path = { kind: 'attribute', target, filter: undefined } as const;
+    return { op: 'remove', path, value: undefined };
+  });
+}
+
+/** The changes of an object of attributes, each attribute once. */
+function changesIn(operation: PatchOperation, reading: Reading, prefix: string): AttributeChange[] {
+  return once(attributesIn(operation, reading, prefix), reading);
+}
+
+/**
+ * The changes of an object of attributes: the `value` of an operation without a path, or the values
+ * under a URN.
+ * @throws ScimError `noTarget`, `invalidValue` for a value that is no object
+ */
+function attributesIn(
+  { op, value }: PatchOperation,
+  reading: Reading,
+  prefix: string,
+): AttributeChange[] {
+  if (op === 'remove') throw new ScimError('noTarget', 'remove needs the path of an attribute.');
+  if (!isObject(value)) {
+    throw new ScimError('invalidValue', 'Where path names no attribute, value must be an object.');
+  }
+  return Object.entries(value).flatMap(([key, inner]) => {
+    const path = pathOfKey(`${prefix}${key}`, reading.resource);
+    if (path.kind === 'schema') {
+      const within = { op, path: undefined, value: inner } as const;
+      return attempt(key, reading, () => changesUnder(path.schema, within, reading));
+    }
+    if (isUnclear(path, inner, reading, false) || path.kind !== 'attribute') return [];
+    return isWritable(path.target) ? [{ op, path, value: inner }] : [];
+  });
+}
+
+/** Parses a key as a path: `name.givenName`, or a name with its URN. */
+function pathOfKey(key: string, resource: ResourceSchema): PatchPath {
+  try {
+    return parsePath(key, resource);
+  } catch (error) {
+    if (!(error instanceof ScimError)) throw error;
+    return { kind: 'unknown', name: key };
+  }
+}
+
+/**
+ * Refuses a reference to the critical attribute that is not understood, and a name that may mean
+ * it.
+ * @param isAimed true for the path of an operation, false for a key of its value
+ */
+function isUnclear(
+  path: Exclude<PatchPath, { kind: 'schema' }>,
+  value: unknown,
+  { resource, critical, refuse }: Reading,
+  isAimed: boolean,
+): boolean {
+  const isKnown = path.kind === 'attribute';
+  const name = isKnown ? path.target.path : path.name;
+  if (isKnown && name === critical) return false;
+  const kind = resemblanceOf(critical, { name, value, isKnown }, resource);
+  if (kind === undefined) return false;
+  const isOfName = refersTo(critical, name) || (isAimed && kind === 'lookalike');
+  const error = isOfName
+    ? new ScimError(
+        'invalidPath',
+        `The path may mean ${critical}, and is not understood. Use the path "${critical}".`,
+      )
+    : unclearValue(critical);
+  refuse({ kind, name, error });
+  return true;
+}

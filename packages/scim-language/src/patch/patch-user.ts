@@ -1,0 +1,283 @@
+import { ScimError } from '../errors/scim-error.js';
+import {
+  checkSize,
+  distinct,
+  hasParts,
+  identity,
+  invalidValue,
+  isEmpty,
+  isObject,
+  isPrimary,
+  readElements,
+  readParts,
+  readSimple,
+  withParts,
+  type ComplexValue,
+  type Part,
+} from '../schema/attribute-value.js';
+import { complexIn, elementsIn, isWritable, rootPath, type Draft } from '../schema/draft.js';
+import { impliedElement, meets } from '../filter/element-match.js';
+import type { Filter } from '../filter/filter.js';
+import type { RefusedPart, Refuse } from '../schema/refused-part.js';
+import { changesOf, type AttributeChange, type PatchOperation } from './patch-operations.js';
+import { subAttribute, USER_SCHEMA, type AttributeReference } from '../schema/schemas.js';
+import { checkColumn, draftOf, type StoredUser } from '../schema/user-attributes.js';
+import { finished, namesAddress, refusedPart, type WrittenUser } from '../schema/written-user.js';
+
+/** The attributes that a PATCH cannot remove. */
+const INDISPENSABLE: ReadonlySet<string> = new Set(['userName', 'active']);
+
+/** The most element comparisons of a request: one for each element and condition. */
+const MOST_WORK = 20_000;
+
+/**
+ * Applies operations to a user in their order. `current` is not modified. An operation that cannot
+ * be applied fails all, unless the last understood `active` is false: then it is left out.
+ *
+ * @param taken the error of an earlier attempt, for a `userName` that another user has
+ * @throws ScimError `mutability` for operations on read-only attributes alone, `noTarget`,
+ *   `invalidPath`, `invalidFilter`,
+ * `invalidValue`, `tooMany` for too many element comparisons
+ */
+export function patchUser(
+  current: StoredUser,
+  operations: readonly PatchOperation[],
+  taken?: ScimError,
+): WrittenUser {
+  const refused: RefusedPart[] = [];
+  const refuse: Refuse = (part) => refused.push(part);
+  const draft = draftOf(current);
+  const applied = appliedTo(draft, operations, refuse, taken);
+  const hasActive = applied.some(({ path }) => path.target.path === 'active');
+  const endsAccess = hasActive && draft.get('active') === false;
+  const named = applied.filter(({ op, path }) => op !== 'remove' && namesAddress(path.target));
+  const written = { draft, named: named.map(({ value }) => value), refused };
+  return finished(written, current, {
+    hasCritical: hasActive,
+    endsAccess,
+    operations: operations.length,
+  });
+}
+
+/** Applies each change that can be applied. @returns the applied changes */
+function appliedTo(
+  draft: Draft,
+  operations: readonly PatchOperation[],
+  refuse: Refuse,
+  taken: ScimError | undefined,
+): AttributeChange[] {
+  const applied: AttributeChange[] = [];
+  let work = 0;
+  for (const operation of operations) {
+    for (const change of changesOf(operation, { ...USER, refuse })) {
+      const { target } = change.path;
+      if (!isWritable(target)) continue;
+      const more = workOf(change, draft);
+      try {
+        if (target.path === 'userName' && taken) throw taken;
+        if (work + more > MOST_WORK) throw tooMuchWork();
+        apply(draft, change);
+        work += more;
+        applied.push(change);
+      } catch (error) {
+        refuse(refusedPart(target, error));
+      }
+    }
+  }
+  return applied;
+}
+
+const USER = { resource: USER_SCHEMA, critical: 'active' } as const;
+
+function tooMuchWork(): ScimError {
+  return new ScimError(
+    'tooMany',
+    'The operations compare too many values. Send fewer operations in one request.',
+  );
+}
+
+/**
+ * Counts the element comparisons of a change: a request of 64 KiB may have a thousand operations on
+ * a hundred elements each.
+ */
+function workOf({ path: { target, filter }, value }: AttributeChange, draft: Draft): number {
+  const elements = elementsIn(draft, rootPath(target)).length;
+  const given = Array.isArray(value) ? value.length : 0;
+  return elements * (1 + given + (filter ? sizeOf(filter) : 0));
+}
+
+function sizeOf(filter: Filter): number {
+  if (filter.kind === 'not') return 1 + sizeOf(filter.operand);
+  if (filter.kind !== 'and' && filter.kind !== 'or') return 1;
+  return filter.operands.reduce((sum, operand) => sum + sizeOf(operand), 1);
+}
+
+function apply(draft: Draft, change: AttributeChange): void {
+  const { attribute } = change.path.target;
+  if (!attribute.subAttributes) applyToSimple(draft, change);
+  else if (!attribute.multiValued) applyToComplex(draft, change);
+  else applyToElements(draft, change);
+}
+
+function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
+  const value = op === 'remove' ? undefined : readSimple(target.attribute, raw, target.path);
+  if (value !== undefined) {
+    checkColumn(target.path, value);
+    draft.set(target.path, value);
+  } else if (INDISPENSABLE.has(target.path)) {
+    throw invalidValue(target.path, 'must have a value');
+  } else {
+    draft.delete(target.path);
+  }
+}
+
+/**
+ * Changes a complex attribute. Sub-attributes without a new value stay (RFC 7644 §3.5.2.3), except
+ * those of a reference, which describe the former target.
+ */
+function applyToComplex(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
+  const path = rootPath(target);
+  const isRemoved = op === 'remove' || isEmpty(raw);
+  const isCleared = op === 'replace' && isEmptyObject(raw) && isReference(target);
+  if ((isRemoved || isCleared) && !target.sub) {
+    draft.delete(path);
+    return;
+  }
+  const parts = isRemoved ? emptied(target) : partsOf(target, raw);
+  const isNew = parts.some(([sub]) => sub === subAttribute(target.attribute, 'value'));
+  const value = withParts(isNew ? undefined : complexIn(draft, path), parts);
+  if (hasParts(value) && (!isNew || 'value' in value)) draft.set(path, value);
+  else draft.delete(path);
+}
+
+/** Tells whether an attribute refers to another resource, which is nothing without its `value`. */
+function isReference({ attribute }: AttributeReference): boolean {
+  return subAttribute(attribute, 'value') !== undefined;
+}
+
+/** Tells whether a value is `{}`, also as the one element of a list. */
+function isEmptyObject(raw: unknown): boolean {
+  if (Array.isArray(raw)) return raw.length === 1 && isEmptyObject((raw as unknown[])[0]);
+  return isObject(raw) && Object.keys(raw).length === 0;
+}
+
+function partsOf({ attribute, sub, path }: AttributeReference, raw: unknown): Part[] {
+  return sub ? [[sub, readSimple(sub, raw, path)]] : readParts(attribute, raw);
+}
+
+function applyToElements(draft: Draft, change: AttributeChange): void {
+  const { target } = change.path;
+  const path = rootPath(target);
+  const elements = changedElements(elementsIn(draft, path), change);
+  // after each operation, because the next one reads all elements
+  checkSize(target.attribute, elements);
+  if (elements.length === 0) draft.delete(path);
+  else draft.set(path, elements);
+}
+
+/** Changes the elements that the brackets choose, or all elements. */
+function changedElements(before: readonly ComplexValue[], change: AttributeChange): ComplexValue[] {
+  const { op, value } = change;
+  const { filter, target } = change.path;
+  if (!filter && !target.sub) return changedList(before, change);
+  const isRemoved = op === 'remove' || isEmpty(value);
+  const isChosen = (element: ComplexValue) => !filter || meets(element, filter);
+  if (isRemoved && !target.sub) return before.filter((element) => !isChosen(element));
+  const parts = isRemoved ? emptied(target) : partsOf(target, value);
+  // A replaced element keeps none of its former parts (RFC 7644 §3.5.2.3).
+  const isWhole = op === 'replace' && !target.sub;
+  const changed = new Set<ComplexValue>();
+  const changeOf = (element: ComplexValue | undefined) => {
+    const next = withParts(element, parts);
+    changed.add(next);
+    return next;
+  };
+  const after = before.map((element) =>
+    isChosen(element) ? changeOf(isWhole ? undefined : element) : element,
+  );
+  if (changed.size === 0 && !isRemoved) {
+    const made = changeOf(newElement(change));
+    // The new value must still meet the filter in the brackets.
+    if (op === 'replace' && filter && !meets(made, filter)) throw noTarget();
+    after.push(made);
+  }
+  return onePrimary(after, changed, target).filter(hasParts);
+}
+
+/** The part that clears the sub-attribute of a path. */
+function emptied({ sub }: AttributeReference): Part[] {
+  return sub ? [[sub, undefined]] : [];
+}
+
+/** Changes a list without brackets: adds, removes or replaces elements. */
+function changedList(
+  before: readonly ComplexValue[],
+  { op, path: { target }, value }: AttributeChange,
+): ComplexValue[] {
+  const given = readElements(target.attribute, value);
+  if (op === 'replace') return given;
+  if (op === 'add') return added(before, given, target);
+  // Without a value, `remove` removes all elements (RFC 7644 §3.5.2.2); with a list, as Entra sends
+  // it, the listed elements.
+  if (value === undefined || value === null) return [];
+  return before.filter((element) => !given.some((each) => includes(element, each)));
+}
+
+/** Adds elements. An element that differs from an existing one only in `primary` replaces it. */
+function added(
+  before: readonly ComplexValue[],
+  given: readonly ComplexValue[],
+  target: AttributeReference,
+): ComplexValue[] {
+  const fresh = new Map(given.map((element) => [identity(element), element]));
+  const changed = new Set<ComplexValue>();
+  const known = before.map((element) => {
+    const again = fresh.get(identity(element));
+    fresh.delete(identity(element));
+    if (!again || !isPrimary(again)) return element;
+    changed.add(again);
+    return again;
+  });
+  for (const element of fresh.values()) changed.add(element);
+  return onePrimary([...known, ...fresh.values()], changed, target);
+}
+
+function includes(element: ComplexValue, part: ComplexValue): boolean {
+  return Object.entries(part).every(([name, value]) => element[name] === value);
+}
+
+/**
+ * The new element if the brackets match none, derived from the filter. Microsoft Entra replaces a
+ * part of a value that does not exist yet, such as `phoneNumbers[type eq "work"].value`. A
+ * `replace` of a whole element needs a match (RFC 7644 §3.5.2.3); without brackets it adds an
+ * element.
+ */
+function newElement({ op, path: { filter, target } }: AttributeChange): ComplexValue | undefined {
+  if (!filter) return undefined;
+  const implied = op === 'add' || target.sub ? impliedElement(filter) : undefined;
+  if (!implied) throw noTarget();
+  return implied;
+}
+
+function noTarget(): ScimError {
+  return new ScimError('noTarget', 'No value matches the filter in the path.');
+}
+
+/** Clears `primary` of the other elements when a new one is primary (RFC 7644 §3.5.2). */
+function onePrimary(
+  elements: readonly ComplexValue[],
+  changed: ReadonlySet<ComplexValue>,
+  { attribute }: AttributeReference,
+): ComplexValue[] {
+  const claims = distinct([...changed].filter(isPrimary));
+  if (claims.length > 1) throw invalidValue(attribute.name, 'can have one primary value only');
+  const primary = subAttribute(attribute, 'primary');
+  if (claims.length === 0 || !primary) return distinct(elements);
+  return distinct(
+    elements.map((element) =>
+      changed.has(element) || !isPrimary(element)
+        ? element
+        : withParts(element, [[primary, undefined]]),
+    ),
+  );
+}

@@ -1,0 +1,187 @@
+import { ScimError } from '../errors/scim-error.js';
+import { isObject } from '../schema/attribute-value.js';
+import {
+  attributesOf,
+  findAttribute,
+  findSchema,
+  type AttributeReference,
+  type ResourceSchema,
+} from '../schema/schemas.js';
+
+/** The attributes that a response shows (RFC 7644 §3.9), chosen before the resources are loaded. */
+export interface Projection {
+  /** Tells whether an attribute, by its path, is shown, at least in part. */
+  includes(path: string): boolean;
+  /** True when a response shows the members of a group. */
+  readonly needsMembers: boolean;
+  /** True when a response shows the groups of a user. */
+  readonly needsGroups: boolean;
+  /** True when a response shows attributes of a user that are stored beside the named ones. */
+  readonly needsAttributes: boolean;
+  /** True when a response shows the version, which covers all attributes. */
+  readonly needsVersion: boolean;
+  /** True when the client chose no attributes. */
+  readonly isDefault: boolean;
+}
+
+/** The two query parameters as the client sent them. */
+export interface ProjectionQuery {
+  readonly attributes?: string | undefined;
+  readonly excludedAttributes?: string | undefined;
+}
+
+const MAX_LENGTH = 8192;
+
+/**
+ * Reads `attributes` and `excludedAttributes`. Unknown names are ignored.
+ * @throws ScimError `invalidValue` when both are present, or a list is too long
+ */
+export function parseProjection(query: ProjectionQuery, resource: ResourceSchema): Projection {
+  const wanted = pathsIn(query.attributes, resource);
+  const unwanted = pathsIn(query.excludedAttributes, resource);
+  if (wanted || unwanted) return projectionOf(resource, wanted, unwanted);
+  let usual = DEFAULTS.get(resource);
+  if (!usual) DEFAULTS.set(resource, (usual = projectionOf(resource)));
+  return usual;
+}
+
+/** The attributes of a user that need no {@link Projection.needsAttributes}. */
+const BESIDE: ReadonlySet<string> = new Set([
+  'schemas',
+  'id',
+  'userName',
+  'externalId',
+  'active',
+  'meta',
+  'groups',
+]);
+
+/** The projection of a request without these parameters, by resource type. */
+const DEFAULTS = new WeakMap<ResourceSchema, Projection>();
+
+function projectionOf(
+  resource: ResourceSchema,
+  wanted?: ReadonlySet<string>,
+  unwanted?: ReadonlySet<string>,
+): Projection {
+  if (wanted && unwanted) {
+    throw new ScimError('invalidValue', 'attributes and excludedAttributes exclude one another.');
+  }
+  const shown = new Set(
+    attributesOf(resource)
+      .flatMap(withSubs)
+      .filter((target) => isShown(target, wanted, unwanted))
+      .map(({ path }) => path),
+  );
+  const includes = (path: string) => shown.has(path);
+  return {
+    includes,
+    needsMembers: includes('members'),
+    needsGroups: includes('groups'),
+    needsAttributes: [...shown].some((path) => !BESIDE.has(path.split('.', 1)[0] ?? path)),
+    needsVersion: includes('meta.version'),
+    isDefault: !wanted && !unwanted,
+  };
+}
+
+function isShown(
+  { attribute, sub, path, extension }: AttributeReference,
+  wanted: ReadonlySet<string> | undefined,
+  unwanted: ReadonlySet<string> | undefined,
+): boolean {
+  if (attribute.returned === 'never') return false;
+  if (attribute.returned === 'always') return true;
+  const root = sub ? path.slice(0, -sub.name.length - 1) : path;
+  const covers = (paths: ReadonlySet<string>) =>
+    paths.has(path) || paths.has(root) || (extension !== undefined && paths.has(extension));
+  if (wanted) return covers(wanted) || (!sub && hasPartOf(root, wanted));
+  return !unwanted || !covers(unwanted);
+}
+
+/** `attributes=name.givenName` shows a part of `name`. */
+function hasPartOf(root: string, wanted: ReadonlySet<string>): boolean {
+  for (const path of wanted) if (path.startsWith(`${root}.`)) return true;
+  return false;
+}
+
+function withSubs(target: AttributeReference): AttributeReference[] {
+  const subs = target.attribute.subAttributes ?? [];
+  return [target, ...subs.map((sub) => ({ ...target, sub, path: `${target.path}.${sub.name}` }))];
+}
+
+/**
+ * The paths in a parameter, with the URN of an extension for all its attributes; undefined for an
+ * empty parameter.
+ */
+function pathsIn(
+  text: string | undefined,
+  resource: ResourceSchema,
+): ReadonlySet<string> | undefined {
+  if (text === undefined || text.trim() === '') return undefined;
+  if (text.length > MAX_LENGTH) {
+    throw new ScimError('invalidValue', 'The list of attributes is too long.');
+  }
+  return new Set(text.split(',').flatMap((name) => pathsOf(withoutBrackets(name), resource)));
+}
+
+/**
+ * Removes a filter in brackets: Microsoft's tests request `emails[type eq "work"]`, and a list is
+ * only shown whole.
+ */
+function withoutBrackets(name: string): string {
+  const [path = ''] = name.split('[', 1);
+  return path.trim();
+}
+
+function pathsOf(name: string, resource: ResourceSchema): string[] {
+  const found = findAttribute(resource, name);
+  if (found) return [found.path];
+  const schema = findSchema(resource, name);
+  if (schema !== resource.core) return schema ? [schema.id] : [];
+  return schema.attributes.map((attribute) => attribute.name);
+}
+
+/** Copies the shown attributes of a resource. */
+export function project(
+  resource: Readonly<Record<string, unknown>>,
+  projection: Projection,
+  schema: ResourceSchema,
+): Record<string, unknown> {
+  const shown: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(resource)) {
+    const isExtension = schema.extensions.some(({ id }) => id === name);
+    const part = isExtension
+      ? membersShown(value, (member) => visible(`${name}:${member}`, projection))
+      : visible(name, projection)?.(value);
+    if (part !== undefined) shown[name] = part;
+  }
+  return shown;
+}
+
+type Show = (value: unknown) => unknown;
+const showWhole: Show = (value) => value;
+
+/** A function that copies the shown parts of an attribute; undefined for a hidden attribute. */
+function visible(path: string, projection: Projection): Show | undefined {
+  if (!projection.includes(path)) return undefined;
+  const show: Show = (value) => {
+    if (isObject(value)) {
+      return membersShown(value, (sub) =>
+        projection.includes(`${path}.${sub}`) ? showWhole : undefined,
+      );
+    }
+    if (!Array.isArray(value)) return value;
+    const elements = value.map(show).filter((element) => element !== undefined);
+    return elements.length === 0 && value.length > 0 ? undefined : elements;
+  };
+  return show;
+}
+
+/** Copies the shown members of an object; undefined when all are hidden. */
+function membersShown(value: unknown, how: (name: string) => Show | undefined): unknown {
+  if (!isObject(value)) return undefined;
+  const members = Object.entries(value)
+    .map(([name, member]) => [name, how(name)?.(member)] as const)
+    .filter(([, member]) => member !== undefined);
+  return members.length === 0 ? undefined : Object.fromEntries(members);
+}

@@ -1,0 +1,20 @@
+/**
+ * Writes the version of a resource as an entity tag (RFC 7644 §3.14). The tag is weak, because two
+ * responses of one version may differ in bytes.
+ *
+ * @param version a text that changes with everything that clients see of the resource
+ */
+export function versionTag(version: string): string {
+  return `W/"${version}"`;
+}
+
+/**
+ * Tells whether `If-Match` or `If-None-Match` names a version (RFC 9110 §13.1): `*` names each. The
+ * comparison is weak for both, because all tags of {@link versionTag} are.
+ */
+export function namesVersion(condition: string | undefined, tag: string): boolean {
+  if (condition === undefined) return false;
+  if (condition.trim() === '*') return true;
+  const named: readonly string[] = condition.match(/"[^"]*"/g) ?? [];
+  return named.includes(tag.replace(/^W\//, ''));
+}

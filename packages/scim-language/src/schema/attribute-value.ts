@@ -1,0 +1,275 @@
+import { ScimError } from '../errors/scim-error.js';
+import type { Attribute } from './attributes/attribute.js';
+import { booleanOf, isStorable } from './literal.js';
+import { subAttribute } from './schemas.js';
+
+/**
+ * The 64 KiB rule of SCIM: the largest body of a request for one resource, in bytes. The attributes
+ * of a user together, and the elements of one attribute, have the same limit. Bulk requests have a
+ * limit of their own (RFC 7644 §3.7.4).
+ */
+export const RESOURCE_SIZE = 64 * 1024;
+
+/** A value without parts. */
+export type SimpleValue = string | boolean;
+
+/**
+ * A complex value: its sub-attributes by their names in canonical case, none of them empty. The
+ * object has no prototype.
+ */
+export interface ComplexValue {
+  [sub: string]: SimpleValue;
+}
+
+/** The value of an attribute in canonical form. */
+export type AttributeValue = SimpleValue | ComplexValue | ComplexValue[];
+
+/** The most elements of a multi-valued attribute; `members` has its own rows and no such limit. */
+const MAX_ELEMENTS = 100;
+/** The most characters of a text. */
+const MAX_TEXT = 16_384;
+/** The most characters of all elements of an attribute: as many as a request body can contain. */
+const MAX_LIST = RESOURCE_SIZE;
+
+/**
+ * Tells whether a value means "no value" (RFC 7643 §2.5). Some clients write the empty string
+ * instead of null.
+ */
+export function isEmpty(raw: unknown): boolean {
+  return (
+    raw === undefined || raw === null || raw === '' || (Array.isArray(raw) && raw.length === 0)
+  );
+}
+
+/** Tells whether a value is a JSON object; an array is not. */
+export function isObject(raw: unknown): raw is Readonly<Record<string, unknown>> {
+  return typeof raw === 'object' && raw !== null && !Array.isArray(raw);
+}
+
+/** Builds the error for a value that does not fit its attribute (RFC 7644 §3.12). */
+export function invalidValue(path: string, problem: string): ScimError {
+  return new ScimError('invalidValue', `${path} ${problem}.`);
+}
+
+/** The error for a text or a list over its limit. */
+export class TooLarge extends ScimError {
+  constructor(path: string, problem: string) {
+    super('invalidValue', `${path} ${problem}.`);
+  }
+}
+
+/**
+ * Reads a value without parts. A boolean may be a string in any case, and a text may be a number;
+ * nothing else is coerced.
+ * @returns undefined for an empty value
+ * @throws ScimError `invalidValue`
+ */
+export function readSimple(of: Attribute, raw: unknown, path = of.name): SimpleValue | undefined {
+  if (isEmpty(raw)) return undefined;
+  if (of.type === 'boolean') {
+    const value = booleanOf(raw);
+    if (value === undefined) throw invalidValue(path, 'must be true or false');
+    return value;
+  }
+  const text = of.type === 'string' ? (textOfNumber(raw) ?? raw) : raw;
+  if (typeof text !== 'string') throw invalidValue(path, 'must be a string');
+  if (text.length > MAX_TEXT) {
+    throw new TooLarge(path, `must not be longer than ${MAX_TEXT} characters`);
+  }
+  if (!isStorable(text)) throw invalidValue(path, 'contains a character that cannot be stored');
+  if (of.type === 'binary' && !isBase64(text)) throw invalidValue(path, 'must be base64');
+  return text;
+}
+
+/** Converts a number in the place of a text; undefined for a number that JSON may have rounded. */
+function textOfNumber(raw: unknown): string | undefined {
+  if (typeof raw !== 'number' || Math.abs(raw) > Number.MAX_SAFE_INTEGER) return undefined;
+  return String(raw);
+}
+
+/**
+ * Tells whether a text is base64 (RFC 7643 §2.3.6). The padding is optional; no other character is
+ * allowed.
+ */
+function isBase64(text: string): boolean {
+  const [, digits = '', padding = ''] = /^([A-Za-z0-9+/]+)(={0,2})$/.exec(text) ?? [];
+  if (digits === '' || digits.length % 4 === 1) return false;
+  return padding === '' || (digits.length + padding.length) % 4 === 0;
+}
+
+/** A sub-attribute with the value from the client; undefined for an empty value. */
+export type Part = readonly [sub: Attribute, value: SimpleValue | undefined];
+
+/**
+ * Reads the parts of one complex value. A string means its `value`, and a list of one element means
+ * the element. Read-only and unknown sub-attributes are left out.
+ * @throws ScimError `invalidValue`
+ */
+export function readParts(of: Attribute, raw: unknown): Part[] {
+  if (isEmpty(raw)) return [];
+  if (Array.isArray(raw)) {
+    if (raw.length > 1 || Array.isArray(raw[0]))
+      throw invalidValue(of.name, 'must have one value only');
+    return readParts(of, raw[0]);
+  }
+  if (typeof raw === 'string' && subAttribute(of, 'value')) return readParts(of, { value: raw });
+  if (!isObject(raw)) throw invalidValue(of.name, 'must be an object');
+  const parts = new Map<Attribute, SimpleValue | undefined>();
+  for (const [key, part] of Object.entries(raw)) {
+    const sub = subAttribute(of, key);
+    if (!sub || sub.mutability === 'readOnly') continue;
+    if (parts.has(sub)) throw invalidValue(`${of.name}.${sub.name}`, 'occurs twice');
+    parts.set(sub, readSimple(sub, part, `${of.name}.${sub.name}`));
+  }
+  return [...parts];
+}
+
+/**
+ * Reads one complex value; undefined for a value without sub-attributes. @throws ScimError
+ * invalidValue
+ */
+export function readComplex(of: Attribute, raw: unknown): ComplexValue | undefined {
+  const value = withParts(undefined, readParts(of, raw));
+  return hasParts(value) ? value : undefined;
+}
+
+/** Copies a complex value and changes some parts; an empty part is removed. */
+export function withParts(value: ComplexValue | undefined, parts: readonly Part[]): ComplexValue {
+  const changed = Object.assign(Object.create(null) as ComplexValue, value);
+  for (const [{ name }, part] of parts) {
+    if (part === undefined) delete changed[name];
+    else changed[name] = part;
+  }
+  return changed;
+}
+
+/**
+ * Reads the elements of a multi-valued attribute without duplicates. One element may stand without
+ * a list.
+ * @throws ScimError `invalidValue`, also for two primary elements (RFC 7643 §2.4)
+ */
+export function readElements(of: Attribute, raw: unknown): ComplexValue[] {
+  if (isEmpty(raw)) return [];
+  const given: readonly unknown[] = Array.isArray(raw) ? raw : [raw];
+  const elements = of.name === 'photos' ? shortOnes(given) : given;
+  checkSize(of, elements);
+  return readEach(of, elements);
+}
+
+/**
+ * Leaves out photos that are over the limit of a text, because a photo decides nothing and its user
+ * matters.
+ */
+function shortOnes(photos: readonly unknown[]): readonly unknown[] {
+  return photos.filter((photo) =>
+    isObject(photo) ? Object.values(photo).every(isShort) : isShort(photo),
+  );
+}
+
+const isShort = (part: unknown): boolean => lengthOf(part) <= MAX_TEXT;
+
+function readEach(of: Attribute, given: readonly unknown[]): ComplexValue[] {
+  const elements = given
+    .map((each) => {
+      if (Array.isArray(each)) throw invalidValue(of.name, 'must be one list of values');
+      return readComplex(of, each);
+    })
+    .filter((each) => each !== undefined);
+  if (elements.filter(isPrimary).length > 1) {
+    throw invalidValue(of.name, 'can have one primary value only');
+  }
+  return distinct(elements);
+}
+
+/** Reads a value of the type of an attribute; undefined for an empty value. */
+export function readValue(of: Attribute, raw: unknown): AttributeValue | undefined {
+  if (!of.subAttributes) return readSimple(of, raw);
+  if (!of.multiValued) return readComplex(of, raw);
+  const elements = readElements(of, raw);
+  return elements.length === 0 ? undefined : elements;
+}
+
+/**
+ * Copies a stored value without sub-attributes that the schema does not have or that are read-only.
+ */
+export function storedValue(of: Attribute, stored: unknown): AttributeValue | undefined {
+  if (!of.subAttributes) return isSimple(stored) ? stored : undefined;
+  if (!of.multiValued) return storedComplex(of, stored);
+  const elements = (Array.isArray(stored) ? stored : [])
+    .map((each: unknown) => storedComplex(of, each))
+    .filter((each) => each !== undefined);
+  return elements.length === 0 ? undefined : elements;
+}
+
+function storedComplex(of: Attribute, stored: unknown): ComplexValue | undefined {
+  if (!isObject(stored)) return undefined;
+  const writable = (of.subAttributes ?? []).filter(({ mutability }) => mutability !== 'readOnly');
+  const parts = writable.map((sub): Part => {
+    const part = Object.hasOwn(stored, sub.name) ? stored[sub.name] : undefined;
+    return [sub, isSimple(part) ? part : undefined];
+  });
+  const value = withParts(undefined, parts);
+  return hasParts(value) ? value : undefined;
+}
+
+const isSimple = (value: unknown): value is SimpleValue =>
+  typeof value === 'string' || typeof value === 'boolean';
+
+/** @throws ScimError `invalidValue` for too many elements, or too much text in them */
+export function checkSize(of: Attribute, elements: readonly unknown[]): void {
+  if (elements.length > MAX_ELEMENTS) {
+    throw new TooLarge(of.name, `must not have more than ${MAX_ELEMENTS} values`);
+  }
+  let length = 0;
+  for (const each of elements) {
+    if (isObject(each)) for (const part of Object.values(each)) length += lengthOf(part);
+  }
+  if (length > MAX_LIST) {
+    throw new TooLarge(of.name, `must not have more than ${MAX_LIST} characters in all its values`);
+  }
+}
+
+const lengthOf = (part: unknown): number => (typeof part === 'string' ? part.length : 0);
+
+/** Drops elements that have only a label: a `type` or `primary` without a value says nothing. */
+export function withoutLabels(elements: readonly ComplexValue[]): ComplexValue[] {
+  return elements.filter((each) =>
+    Object.keys(each).some((name) => name !== 'type' && name !== 'primary'),
+  );
+}
+
+/** Drops duplicates; of two equal elements the primary one stays. */
+export function distinct(elements: readonly ComplexValue[]): ComplexValue[] {
+  const seen = new Map<string, ComplexValue>();
+  for (const element of elements) {
+    const key = identity(element);
+    if (!seen.has(key) || isPrimary(element)) seen.set(key, element);
+  }
+  return [...seen.values()];
+}
+
+/**
+ * Identifies an element by all parts except `primary`. The cache relies on elements never being
+ * modified.
+ */
+export function identity(element: ComplexValue): string {
+  let known = IDENTITIES.get(element);
+  if (known === undefined) IDENTITIES.set(element, (known = writtenIdentity(element)));
+  return known;
+}
+
+const IDENTITIES = new WeakMap<ComplexValue, string>();
+
+function writtenIdentity(element: ComplexValue): string {
+  const names = Object.keys(element).filter((name) => name !== 'primary');
+  const texts = names.toSorted().map((name) => {
+    const value = element[name];
+    // The length delimits the text, so that no text can imitate a delimiter.
+    return `${name} ${typeof value === 'string' ? `${value.length} ${value}` : String(value)}`;
+  });
+  return texts.join('\n');
+}
+
+export const isPrimary = (element: ComplexValue): boolean => element['primary'] === true;
+
+export const hasParts = (value: ComplexValue): boolean => Object.keys(value).length > 0;

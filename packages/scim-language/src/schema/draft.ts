@@ -1,0 +1,50 @@
+import { invalidValue, type AttributeValue, type ComplexValue } from './attribute-value.js';
+import { referenceTo, type AttributeReference } from './schemas.js';
+
+/**
+ * The attributes of a resource while a request reads or patches them: values by the path of their
+ * attribute.
+ */
+export type Draft = Map<string, AttributeValue>;
+
+/** The most characters of a text that a service indexes: PostgreSQL indexes at most 2704 bytes. */
+const MAX_INDEXED = 512;
+
+/**
+ * Tells whether a client can write an attribute. A password is not writable: the service reads and
+ * drops it.
+ */
+export function isWritable({ attribute, sub }: AttributeReference): boolean {
+  const { mutability } = attribute.mutability === 'readWrite' && sub ? sub : attribute;
+  return mutability === 'readWrite' || mutability === 'immutable';
+}
+
+/** The path of an attribute without the sub-attribute. */
+export function rootPath({ extension, attribute }: AttributeReference): string {
+  return referenceTo(extension, attribute).path;
+}
+
+export const isComplex = (value: AttributeValue | undefined): value is ComplexValue =>
+  typeof value === 'object' && !Array.isArray(value);
+
+export function complexIn(draft: Draft, path: string): ComplexValue | undefined {
+  const value = draft.get(path);
+  return isComplex(value) ? value : undefined;
+}
+
+export function elementsIn(draft: Draft, path: string): readonly ComplexValue[] {
+  const value = draft.get(path);
+  return Array.isArray(value) ? value : [];
+}
+
+/** Reads a text that fits an index. */
+export function textIn(draft: Draft, path: string): string | undefined {
+  const value = draft.get(path);
+  return typeof value === 'string' ? limited(path, value) : undefined;
+}
+
+/** @throws ScimError `invalidValue` for a text that is too long for an index */
+export function limited(path: string, value: string): string {
+  if (value.length <= MAX_INDEXED) return value;
+  throw invalidValue(path, `must not be longer than ${MAX_INDEXED} characters`);
+}

@@ -1,0 +1,83 @@
+import { asciiLowerCase } from '../text/ascii.js';
+import type { AttributeType } from './attributes/attribute.js';
+
+/** The comparison operators, without `ne`: the parser turns `a ne v` into `not (a eq v)`. */
+export type Operator = 'eq' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le';
+
+/**
+ * The value of a comparison, in the type of its attribute. A dateTime is an instant as ISO 8601 in
+ * UTC.
+ */
+export type Literal = string | boolean;
+
+const OPERATORS: ReadonlySet<string> = new Set<Operator>([
+  'eq',
+  'co',
+  'sw',
+  'ew',
+  'gt',
+  'ge',
+  'lt',
+  'le',
+]);
+export const isOperator = (text: string): text is Operator => OPERATORS.has(text);
+
+/**
+ * The operators of each type. `gt` of a boolean or of bytes is an error (RFC 7644 §3.4.2.2), and so
+ * is `co` of an instant.
+ */
+export const COMPARABLE_BY: Record<AttributeType, ReadonlySet<Operator>> = {
+  string: new Set(['eq', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le']),
+  reference: new Set(['eq', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le']),
+  binary: new Set(['eq', 'co', 'sw', 'ew']),
+  boolean: new Set(['eq']),
+  dateTime: new Set(['eq', 'gt', 'ge', 'lt', 'le']),
+  integer: new Set(),
+  complex: new Set(),
+};
+
+/** A literal as the filter has it, before the type of the attribute is known. */
+export type RawLiteral = string | number | boolean | null;
+
+/** Converts a literal to the type of the attribute; undefined if it does not fit. */
+export function literalOf(type: AttributeType, raw: RawLiteral): Literal | undefined {
+  if (type === 'boolean') return booleanOf(raw);
+  if (typeof raw !== 'string') return undefined;
+  return type === 'dateTime' ? instantOf(raw) : raw;
+}
+
+/**
+ * Reads a boolean, also from a string in any case as some clients write it; undefined for another
+ * value.
+ */
+export function booleanOf(value: unknown): boolean | undefined {
+  if (typeof value === 'boolean') return value;
+  if (typeof value !== 'string' || value.length > 'false'.length) return undefined;
+  const word = asciiLowerCase(value);
+  return word === 'true' || word === 'false' ? word === 'true' : undefined;
+}
+
+/** Matches an xsd:dateTime (RFC 7643 §2.3.5). Each part has a fixed length, except the fraction. */
+const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(Z|[+-]\d\d:\d\d)?$/i;
+
+/**
+ * Normalizes an instant to the form that PostgreSQL reads with every setting. Without an offset it
+ * is UTC.
+ */
+function instantOf(text: string): string | undefined {
+  const parts = DATE_TIME.exec(text);
+  if (!parts) return undefined;
+  const instant = new Date(asciiUpperCase(parts[1] ? text : `${text}Z`));
+  if (Number.isNaN(instant.getTime())) return undefined;
+  const year = instant.getUTCFullYear();
+  return year >= 1 && year <= 9999 ? instant.toISOString() : undefined;
+}
+
+const asciiUpperCase = (text: string): string => text.replace('t', 'T').replace('z', 'Z');
+
+/**
+ * Tells whether PostgreSQL can store a text: it stores neither U+0000 nor half a surrogate pair.
+ */
+export function isStorable(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed();
+}

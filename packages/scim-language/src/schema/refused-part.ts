@@ -1,0 +1,93 @@
+import type { ScimError } from '../errors/scim-error.js';
+import { invalidValue } from './attribute-value.js';
+import {
+  containsReferenceTo,
+  isForeign,
+  refersTo,
+  resembles,
+  type CriticalAttribute,
+} from './critical-attribute.js';
+import type { ResourceSchema } from './schemas.js';
+
+/**
+ * The kinds of a part that a write does not apply.
+ *
+ * - `fault`: it cannot be applied.
+ * - `unclear`: it names the critical attribute in a way that is not understood.
+ * - `lookalike`: it may mean the critical attribute.
+ * - `unknown`: it is an operation on an unknown or read-only attribute.
+ * - `foreign`: it is an operation under the URN of an unknown schema.
+ * - `dropped`: it is a photo over the limit.
+ */
+export type RefusedKind = 'fault' | 'unclear' | 'lookalike' | 'unknown' | 'foreign' | 'dropped';
+
+/** A part of a PATCH or PUT that is not applied: an operation, or one attribute. */
+export interface RefusedPart {
+  readonly kind: RefusedKind;
+  /** The path or the key, as the client wrote it. */
+  readonly name: string;
+  readonly error: ScimError;
+}
+
+/** Receives the parts of a write that are not applied. */
+export type Refuse = (part: RefusedPart) => void;
+
+/** The facts about the understood parts of a write. */
+export interface Understood {
+  /** True if an understood part sets the critical attribute. */
+  readonly hasCritical: boolean;
+  /** True if the write ends access: it says `active: false`, or removes members. */
+  readonly endsAccess: boolean;
+  /** The number of operations; 1 for a PUT. */
+  readonly operations: number;
+}
+
+/**
+ * Decides whether a write is applied without its refused parts. A write that ends access always is:
+ * a value that cannot be applied must not keep a person's access alive.
+ *
+ * @returns the parts to report; none for attributes that every write ignores
+ * @throws ScimError the error of a part for which the write is refused
+ */
+export function partsLeftOut(
+  refused: readonly RefusedPart[],
+  { hasCritical, endsAccess, operations }: Understood,
+): readonly RefusedPart[] {
+  const reported = refused.filter(({ kind }) => kind !== 'foreign');
+  if (endsAccess) return reported;
+  const fault = refused.find(
+    ({ kind }) => kind === 'fault' || kind === 'unclear' || (kind === 'lookalike' && !hasCritical),
+  );
+  if (fault) throw fault.error;
+  // Each operation on an unknown, read-only or foreign attribute is one part.
+  const ignored = refused.filter(({ kind }) => kind === 'unknown' || kind === 'foreign');
+  const unknown = ignored.find(({ kind }) => kind === 'unknown');
+  if (unknown && ignored.length === operations) throw unknown.error;
+  return reported.filter(({ kind }) => kind === 'dropped');
+}
+
+/**
+ * Classifies a name that is not the critical attribute.
+ *
+ * @returns undefined if the name and the value have nothing to do with the critical attribute
+ */
+export function resemblanceOf(
+  critical: CriticalAttribute,
+  { name, value, isKnown }: { name: string; value: unknown; isKnown: boolean },
+  resource: ResourceSchema,
+): 'unclear' | 'lookalike' | undefined {
+  const isOfOthers = isForeign(name, resource);
+  if (refersTo(critical, name) || containsReferenceTo(critical, value)) {
+    return isOfOthers ? 'lookalike' : 'unclear';
+  }
+  if (isKnown || isOfOthers) return undefined;
+  return resembles(critical, name, value) ? 'lookalike' : undefined;
+}
+
+/**
+ * Builds the error for a value that refers to the critical attribute, or may mean it, in a way that
+ * is not understood.
+ */
+export function unclearValue(critical: CriticalAttribute): ScimError {
+  return invalidValue(critical, 'is referenced in a way that is not understood');
+}

@@ -1,0 +1,151 @@
+import { ScimError } from '../errors/scim-error.js';
+import {
+  checkSize,
+  invalidValue,
+  isObject,
+  storedValue,
+  RESOURCE_SIZE,
+  withoutLabels,
+  type AttributeValue,
+} from './attribute-value.js';
+import { isWritable, limited, textIn, type Draft } from './draft.js';
+import { attributesOf, USER_SCHEMA, type AttributeReference } from './schemas.js';
+
+/**
+ * Attributes in stored form: canonical names, no empty values, the attributes of an extension under
+ * its URN.
+ */
+export interface StoredAttributes {
+  readonly [name: string]: AttributeValue | Readonly<Record<string, AttributeValue>>;
+}
+
+/**
+ * A user as the body of a request describes it. `attributes` has the attributes that are not
+ * named here.
+ */
+export interface UserAttributes {
+  readonly userName: string;
+  readonly externalId: string | undefined;
+  readonly active: boolean;
+  readonly displayName: string | undefined;
+  readonly attributes: StoredAttributes;
+}
+
+/** A user as a service stores it: of its attributes, those count that the schema has. */
+export type StoredUser = Omit<UserAttributes, 'attributes'> & {
+  readonly attributes: Readonly<Record<string, unknown>>;
+};
+
+/** The most bytes of all attributes of a resource: as many as a request body can contain. */
+const MAX_BYTES = RESOURCE_SIZE;
+
+/** The attributes with a member of their own in {@link UserAttributes}. */
+const COLUMNS: ReadonlySet<string> = new Set(['userName', 'externalId', 'active', 'displayName']);
+
+/** Makes a draft of a stored user; changes of the draft leave the user as it is. */
+export function draftOf(user: StoredUser): Draft {
+  const draft: Draft = new Map([
+    ['userName', user.userName],
+    ['active', user.active],
+  ] as [string, AttributeValue][]);
+  if (user.externalId !== undefined) draft.set('externalId', user.externalId);
+  if (user.displayName !== undefined) draft.set('displayName', user.displayName);
+  for (const target of attributesOf(USER_SCHEMA)) {
+    if (COLUMNS.has(target.path) || !isWritable(target)) continue;
+    const holder = target.extension
+      ? ownMember(user.attributes, target.extension)
+      : user.attributes;
+    const value = storedValue(target.attribute, ownMember(holder, target.attribute.name));
+    if (value !== undefined) draft.set(target.path, value);
+  }
+  return draft;
+}
+
+function ownMember(of: unknown, name: string): unknown {
+  return isObject(of) && Object.hasOwn(of, name) ? of[name] : undefined;
+}
+
+/**
+ * Makes a user from a draft.
+ * @throws ScimError `invalidValue` if `userName` is missing, or a value is too large
+ */
+export function userOf(draft: Draft): UserAttributes {
+  const userName = textIn(draft, 'userName')?.trim() ?? '';
+  if (userName === '') throw noUserName();
+  const attributes = storedAttributes(draft);
+  return {
+    userName,
+    externalId: textIn(draft, 'externalId'),
+    active: draft.get('active') !== false,
+    displayName: textIn(draft, 'displayName'),
+    attributes,
+  };
+}
+
+/**
+ * Reads a stored user as a write without any change would leave it.
+ * @throws ScimError as {@link userOf}
+ */
+export function readStored(user: StoredUser): UserAttributes {
+  return userOf(draftOf(user));
+}
+
+/**
+ * Checks a new value of an attribute with a limit of its own. @throws ScimError `invalidValue`
+ */
+export function checkColumn(path: string, value: AttributeValue): void {
+  if (path === 'userName' && typeof value === 'string' && value.trim() === '') throw noUserName();
+  checkLength(path, value);
+}
+
+/** @throws ScimError `invalidValue` for a text that is too long for an index */
+export function checkLength(path: string, value: AttributeValue): void {
+  if (COLUMNS.has(path) && typeof value === 'string') limited(path, value);
+}
+
+function noUserName(): ScimError {
+  return invalidValue('userName', 'must have a value');
+}
+
+/** Collects the other attributes. Every key is a name of the schema table. */
+function storedAttributes(draft: Draft): StoredAttributes {
+  const stored = emptyRecord<AttributeValue | Record<string, AttributeValue>>();
+  for (const { extension, attribute, path } of attributesOf(USER_SCHEMA)) {
+    const value = COLUMNS.has(path) ? undefined : kept(attribute, draft.get(path));
+    if (value === undefined) continue;
+    if (extension === undefined) {
+      stored[attribute.name] = value;
+    } else {
+      const inner = (stored[extension] ??= emptyRecord<AttributeValue>());
+      (inner as Record<string, AttributeValue>)[attribute.name] = value;
+    }
+  }
+  if (isTooLarge(stored)) delete stored['photos'];
+  if (isTooLarge(stored)) {
+    throw new ScimError('invalidValue', `All attributes together exceed ${MAX_BYTES} bytes.`);
+  }
+  return stored;
+}
+
+function isTooLarge(stored: object): boolean {
+  return Buffer.byteLength(JSON.stringify(stored)) > MAX_BYTES;
+}
+
+/**
+ * Drops elements that have only a label (`type`, `primary`); undefined if none is left.
+ *
+ * @throws ScimError invalidValue for too many or too long elements
+ */
+function kept(
+  attribute: AttributeReference['attribute'],
+  value: AttributeValue | undefined,
+): AttributeValue | undefined {
+  if (!Array.isArray(value)) return value;
+  const elements = withoutLabels(value);
+  checkSize(attribute, elements);
+  return elements.length === 0 ? undefined : elements;
+}
+
+function emptyRecord<Value>(): Record<string, Value> {
+  return Object.create(null) as Record<string, Value>;
+}

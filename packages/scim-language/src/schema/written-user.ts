@@ -1,0 +1,57 @@
+import { ScimError } from '../errors/scim-error.js';
+import { TooLarge } from './attribute-value.js';
+import type { Draft } from './draft.js';
+import { partsLeftOut, type RefusedPart, type Understood } from './refused-part.js';
+import type { AttributeReference } from './schemas.js';
+import { draftOf, userOf, type StoredUser, type UserAttributes } from './user-attributes.js';
+
+/** A user after a write, with the parts of the write that were not applied. */
+export interface WrittenUser {
+  readonly user: UserAttributes;
+  /** The values that the write gives to `userName` and `emails`. */
+  readonly named: readonly unknown[];
+  readonly leftOut: readonly RefusedPart[];
+}
+
+/** A user after a write, of which the parts that can be applied were applied. */
+interface Written {
+  readonly draft: Draft;
+  readonly named: readonly unknown[];
+  readonly refused: readonly RefusedPart[];
+}
+
+/**
+ * Completes a write: refuses it for its refused parts, or leaves them out.
+ * @throws ScimError the error of a part for which the write is refused
+ */
+export function finished(
+  { draft, named, refused }: Written,
+  current: StoredUser,
+  understood: Understood,
+): WrittenUser {
+  const leftOut = partsLeftOut(refused, understood);
+  try {
+    return { user: userOf(draft), named, leftOut };
+  } catch (error) {
+    if (!understood.endsAccess || !(error instanceof ScimError)) throw error;
+    const user = userOf(draftOf(current).set('active', false));
+    const rest: RefusedPart = { kind: 'fault', name: 'all attributes but active', error };
+    return { user, named: [], leftOut: [...leftOut, rest] };
+  }
+}
+
+/**
+ * Describes an attribute whose value cannot be applied. A photo over the limit is dropped, and
+ * fails no write.
+ */
+export function refusedPart({ attribute, path }: AttributeReference, error: unknown): RefusedPart {
+  if (!(error instanceof ScimError)) throw error;
+  const isDropped = attribute.name === 'photos' && error instanceof TooLarge;
+  return { kind: isDropped ? 'dropped' : 'fault', name: path, error };
+}
+
+/** Tells whether the values of an attribute can be the address to sign in with. */
+export function namesAddress({ path }: AttributeReference): boolean {
+  const [root] = path.split('.', 1);
+  return root === 'userName' || root === 'emails';
+}

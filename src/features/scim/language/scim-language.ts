@@ -1,0 +1,111 @@
+import * as language from '@svc/scim-language';
+import { ScimError, type ScimErrorType, type StoredUser } from '@svc/scim-language';
+import type { ErrorCode } from '#platform/errors/catalogue.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+
+// Of the functions that throw, only those below are for the server: they throw a DomainError.
+export {
+  ENTERPRISE_ATTRIBUTES,
+  ENTERPRISE_URN,
+  findAttribute,
+  findSchema,
+  GROUP_ATTRIBUTES,
+  GROUP_SCHEMA,
+  GROUP_URN,
+  isObject,
+  isStorable,
+  merged,
+  namesVersion,
+  project,
+  referenceTo,
+  RESOURCE_SIZE,
+  resourceTypeDocuments,
+  schemaDocuments,
+  SERVICE_PROVIDER_CONFIG_URN,
+  USER_ATTRIBUTES,
+  USER_SCHEMA,
+  USER_URN,
+  versionTag,
+  type Attribute,
+  type AttributeReference,
+  type Filter,
+  type GroupPatch,
+  type Literal,
+  type Operator,
+  type Projection,
+  type RefusedPart,
+  type ReplacedGroup,
+  type ResourceSchema,
+  type ScimDocument,
+  type StoredUser,
+  type UserAttributes,
+  type WrittenUser,
+} from '@svc/scim-language';
+
+/** The codes of the server for the errors of the language. */
+const CODES: Readonly<Record<ScimErrorType, ErrorCode>> = {
+  invalidFilter: 'invalid_filter',
+  invalidPath: 'invalid_path',
+  invalidSyntax: 'invalid_request',
+  invalidValue: 'invalid_value',
+  mutability: 'mutability',
+  noTarget: 'no_target',
+  tooMany: 'too_many',
+  uniqueness: 'uniqueness',
+};
+
+/** Translates an error of the language. The error of an earlier attempt comes back as it was. */
+export function domainErrorOf(error: ScimError): DomainError {
+  const { cause } = error;
+  return cause instanceof DomainError
+    ? cause
+    : new DomainError(CODES[error.scimType], error.detail);
+}
+
+/** Translates the error of an earlier attempt, for a name that another resource has. */
+function scimErrorOf(taken: DomainError | undefined): ScimError | undefined {
+  return taken && new ScimError('uniqueness', taken.detail, { cause: taken });
+}
+
+/** Makes a function of the language throw a {@link DomainError}. */
+function translated<Given extends readonly unknown[], Result>(
+  read: (...given: Given) => Result,
+): (...given: Given) => Result {
+  return (...given) => {
+    try {
+      return read(...given);
+    } catch (error) {
+      throw error instanceof ScimError ? domainErrorOf(error) : error;
+    }
+  };
+}
+
+export const readUser = translated(language.readUser);
+export const readStored = translated(language.readStored);
+export const readGroup = translated(language.readGroup);
+export const readOperations = translated(language.readOperations);
+export const parseFilter = translated(language.parseFilter);
+export const parseProjection = translated(language.parseProjection);
+
+/** Reads the body of a PUT of a user. @param taken the error of an earlier attempt */
+export const readReplacement = translated(
+  (body: unknown, current: StoredUser, taken?: DomainError) =>
+    language.readReplacement(body, current, scimErrorOf(taken)),
+);
+
+/** Applies a PATCH to a user. @param taken the error of an earlier attempt */
+export const patchUser = translated(
+  (current: StoredUser, operations: readonly language.PatchOperation[], taken?: DomainError) =>
+    language.patchUser(current, operations, scimErrorOf(taken)),
+);
+
+/** Reads the body of a PUT of a group. @param taken the error of an earlier attempt */
+export const readGroupReplacement = translated((body: unknown, taken?: DomainError) =>
+  language.readGroupReplacement(body, scimErrorOf(taken)),
+);
+
+/** Translates a PATCH of a group. @param taken the error of an earlier attempt */
+export const patchGroup = translated(
+  (operations: readonly language.PatchOperation[], taken?: DomainError) =>
+    language.patchGroup(operations, scimErrorOf(taken)),
+);

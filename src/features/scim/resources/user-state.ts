@@ -1,0 +1,98 @@
+import { addressesOf } from '#domain/directory/record-addresses.js';
+import { parseEmailAddress } from '#domain/organizations/email-address.js';
+import type { NextUser } from '#domain/directory/provisioning/directory-users.repository.js';
+import type { DirectoryUser } from '#domain/directory/provisioning/directory-user.js';
+import { namesAddress } from '#domain/directory/provisioning/record-plan.js';
+import type { LeftOut } from '#domain/directory/provisioning/scim-operation.js';
+import { toSingleLine } from '#platform/text/single-line.js';
+import {
+  domainErrorOf,
+  readStored,
+  type RefusedPart,
+  type StoredUser,
+  type UserAttributes,
+  type WrittenUser,
+} from '../language/scim-language.js';
+
+/** Converts a user of the tables to the form that the schema functions read. */
+export function storedUser(user: DirectoryUser): StoredUser {
+  const { displayName, ...attributes } = JSON.parse(user.attributes) as Record<string, unknown>;
+  return {
+    userName: user.userName,
+    externalId: user.externalId ?? undefined,
+    active: user.active,
+    displayName: typeof displayName === 'string' ? displayName : undefined,
+    attributes,
+  };
+}
+
+/** Derives the address to sign in with; null if the user has none. */
+function signInAddress({ userName, attributes }: UserAttributes): string | null {
+  return addressesOf(userName, attributes['emails']).has[0]?.address ?? null;
+}
+
+/** Converts a user from a request to the form of the tables. */
+export function nextUser(user: UserAttributes): NextUser {
+  const { displayName, attributes } = user;
+  return {
+    userName: user.userName,
+    externalId: user.externalId ?? null,
+    active: user.active,
+    email: signInAddress(user),
+    name: displayName ?? fullName(attributes['name']) ?? null,
+    attributes: { ...(displayName === undefined ? {} : { displayName }), ...attributes },
+  };
+}
+
+/**
+ * Derives the state of a user after a write. The address to sign in with changes only by a write
+ * that names the new address, or that changes which address comes first: an address does not move
+ * to a user because another user gave it up.
+ */
+export function stateAfter(
+  current: DirectoryUser,
+  { user, named, leftOut }: WrittenUser,
+): NextUser {
+  const next = { ...nextUser(user), leftOut: leftOut.map(leftOutOf) };
+  if (next.email === current.email) return next;
+  const before = signInAddress(readStored(storedUser(current)));
+  const { email } = next;
+  const isTaken = email !== before || (email !== null && named.some((each) => holds(each, email)));
+  // A member who was taken over keeps an address only while the record names it.
+  const isKept = current.email === null || namesAddress(next, current.email);
+  return isTaken || !isKept ? next : { ...next, email: current.email };
+}
+
+/** Describes a part of a write that was not applied, for the audit log. */
+export function leftOutOf({ name, error }: RefusedPart): LeftOut {
+  return { name: toSingleLine(name, LONGEST_NAME) ?? '', reason: domainErrorOf(error).code };
+}
+
+/** The most characters of the name of a part. */
+const LONGEST_NAME = 128;
+
+function holds(value: unknown, address: string): boolean {
+  if (typeof value === 'string') return parseEmailAddress(value) === address;
+  if (typeof value !== 'object' || value === null) return false;
+  return Object.values(value).some((inner) => holds(inner, address));
+}
+
+/** The most characters of a full name that is joined from parts. */
+const MAX_FULL_NAME = 256;
+
+function fullName(name: unknown): string | undefined {
+  if (typeof name !== 'object' || name === null) return undefined;
+  const { formatted, givenName, familyName } = name as Record<string, unknown>;
+  const parts =
+    typeof formatted === 'string'
+      ? [formatted]
+      : [givenName, familyName].filter((part) => typeof part === 'string');
+  return parts.length === 0 ? undefined : cut(parts.join(' '));
+}
+
+/** Cuts a name without leaving half a surrogate pair, which PostgreSQL does not store. */
+function cut(text: string): string {
+  return text.length <= MAX_FULL_NAME
+    ? text
+    : text.slice(0, MAX_FULL_NAME).replace(/[\uD800-\uDBFF]$/, '');
+}
