@@ -1,34 +1,34 @@
 import 'reflect-metadata';
 import { operatorAccess, operatorDomains } from '#domain/admin/operator-access/compose-access.js';
-import { readEnvironment, type Environment } from '#platform/config/environment.js';
 import { loadOperatorConfig } from '#platform/config/load-config.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
 import { openInstalledDatabase } from '#platform/database/installed-database.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { createLogger } from '#platform/telemetry/pino-options.js';
 import { act } from './act.js';
 import { readCommand, WrongUsage, USAGE, type GlassCommand } from './arguments.js';
 import { check, inUse } from './check.js';
 import { actOnDomain, listDomains } from './domains.js';
-import { operatorOf, redirectNestLog } from './ground.js';
+import { operatorOf, surroundingsOfProcess, type Surroundings } from './ground.js';
 import { listAdmins } from './list-admins.js';
 import { reconcile } from './reconcile.js';
-import { processTerminal } from './terminal.js';
 
 /**
  * Runs a command of the operator. Returns the exit status: 0 done, 1 failed or refused, 2 wrong
  * usage.
  */
-export async function breakGlass(args: readonly string[]): Promise<0 | 1 | 2> {
-  const terminal = processTerminal;
+export async function breakGlass(
+  args: readonly string[],
+  surroundings = surroundingsOfProcess,
+): Promise<0 | 1 | 2> {
+  const { terminal } = surroundings;
   try {
     const command = readCommand(args);
     if (command.name === 'help') {
       terminal.print(USAGE.trimEnd());
       return 0;
     }
-    return await run(command, readEnvironment());
+    return await run(command, surroundings);
   } catch (error) {
     if (error instanceof WrongUsage) {
       terminal.say(`${error.message}\nnode dist/admin.js --help lists the commands.`);
@@ -47,13 +47,15 @@ function explain(error: unknown): string {
 
 async function run(
   command: Exclude<GlassCommand, { readonly name: 'help' }>,
-  environment: Environment,
+  { readEnvironment, terminal, openLog }: Surroundings,
 ): Promise<0 | 1> {
-  const terminal = processTerminal;
-  if (command.name === 'check') return check(command, environment, terminal);
+  const environment = readEnvironment();
+  if (command.name === 'check') {
+    openLog({ format: 'text', filter: 'error' });
+    return check(command, environment, terminal);
+  }
   const { database, log: logging } = loadOperatorConfig(environment);
-  const log = createLogger(logging, 2);
-  redirectNestLog(log);
+  const log = openLog(logging);
   const opened = await openInstalledDatabase(database, 'production');
   try {
     const access = operatorAccess(opened.dataSource);

@@ -20,9 +20,7 @@ import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { withRootSecret } from '#platform/kms/root-secret.js';
 import type { GlassCommand } from './arguments.js';
 import { Findings } from './findings.js';
-import { createLogger } from '#platform/telemetry/pino-options.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
-import { redirectNestLog } from './ground.js';
 import type { OperatorTerminal } from './terminal.js';
 
 /** Seconds by which two clocks may differ: tokens allow about as much. */
@@ -39,7 +37,6 @@ export async function check(
   environment: Environment,
   terminal: OperatorTerminal,
 ): Promise<0 | 1> {
-  redirectNestLog(createLogger({ format: 'text', filter: 'error' }, 2));
   const findings = new Findings();
   const config = await checkConfiguration(findings, environment);
   const database = await checkDatabase(findings, environment);

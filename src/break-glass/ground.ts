@@ -3,7 +3,10 @@ import { hostname, userInfo } from 'node:os';
 import { Logger as NestLogger, type LoggerService } from '@nestjs/common';
 import type { Logger } from 'pino';
 import type { MachineOperator } from '#domain/admin/operator-access/operator.js';
-import type { Environment } from '#platform/config/environment.js';
+import type { Config } from '#platform/config/config.js';
+import { readEnvironment, type Environment } from '#platform/config/environment.js';
+import { createLogger } from '#platform/telemetry/pino-options.js';
+import { terminalOf, type OperatorTerminal } from './terminal.js';
 
 /** The login uid of a process that no login started, such as a daemon: -1 in 32 bits. */
 const NO_LOGIN = 0xffffffff;
@@ -67,3 +70,22 @@ export function redirectNestLog(logger: Logger): void {
   };
   NestLogger.overrideLogger(service);
 }
+
+/** The surroundings of a command. A test brings its own, and so needs no process of its own. */
+export interface Surroundings {
+  readonly readEnvironment: () => Environment;
+  readonly terminal: OperatorTerminal;
+  /** Opens the log of the command, which the lines of the domain go to as well. */
+  readonly openLog: (settings: Config['log']) => Logger;
+}
+
+/** The environment and the streams of this process, whose log is standard error. */
+export const surroundingsOfProcess: Surroundings = {
+  readEnvironment,
+  terminal: terminalOf(process),
+  openLog: (settings) => {
+    const log = createLogger(settings, 2);
+    redirectNestLog(log);
+    return log;
+  },
+};

@@ -1,6 +1,6 @@
 import { createInterface } from 'node:readline/promises';
 
-/** The streams of the command, which the tests of its parts replace. */
+/** The lines that a command writes and reads. */
 export interface OperatorTerminal {
   /** Writes a line of the result to standard output. */
   print(line: string): void;
@@ -30,15 +30,27 @@ function escaped(text: string): string {
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
 
-/** The streams of this process. */
-export const processTerminal: OperatorTerminal = {
-  print: (line) => void process.stdout.write(`${visible(line)}\n`),
-  say: (line) => void process.stderr.write(`${visible(line)}\n`),
-  ask: readAnswer,
-};
+/** The streams of a process. */
+export interface Streams {
+  readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
+  readonly stdout: NodeJS.WritableStream;
+  readonly stderr: NodeJS.WritableStream;
+}
 
-async function readAnswer(question: string): Promise<string | undefined> {
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
+/** Returns the terminal of streams. */
+export function terminalOf(streams: Streams): OperatorTerminal {
+  return {
+    print: (line) => void streams.stdout.write(`${visible(line)}\n`),
+    say: (line) => void streams.stderr.write(`${visible(line)}\n`),
+    ask: (question) => readAnswer(question, streams),
+  };
+}
+
+async function readAnswer(
+  question: string,
+  { stdin, stderr }: Streams,
+): Promise<string | undefined> {
+  const lines = createInterface({ input: stdin, output: stderr });
   try {
     const ended = new Promise<undefined>((resolve) => {
       lines.once('close', () => resolve(undefined));
@@ -47,6 +59,6 @@ async function readAnswer(question: string): Promise<string | undefined> {
   } finally {
     lines.close();
     // a terminal has echoed the end of the line
-    if (!process.stdin.isTTY) process.stderr.write('\n');
+    if (stdin.isTTY !== true) stderr.write('\n');
   }
 }

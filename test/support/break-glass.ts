@@ -1,5 +1,9 @@
 import { tmpdir } from 'node:os';
+import { Readable, Writable } from 'node:stream';
 import type { DataSource } from 'typeorm';
+import { breakGlass } from '../../src/break-glass/break-glass.js';
+import { terminalOf } from '../../src/break-glass/terminal.js';
+import { createLogger } from '../../src/platform/telemetry/pino-options.js';
 import type { TestApp } from './app.js';
 import { run, type Ended } from './entry-point.js';
 import { rows } from './rows.js';
@@ -16,15 +20,44 @@ export interface BreakGlassOptions {
  * Runs `node dist/admin.js` to its end, on a database alone: no other variable of the service is
  * set.
  */
-export function breakGlass(
+export function adminProcess(
   args: readonly string[],
-  { url, input, environment = {} }: BreakGlassOptions,
+  { input, ...options }: BreakGlassOptions,
 ): Promise<Ended> {
   return run('admin.js', args, {
     cwd: tmpdir(),
-    environment: { SVC_DATABASE_URL: url, SVC_LOG_FORMAT: 'json', ...environment },
+    environment: variablesOf(options),
     ...(input === undefined ? {} : { input }),
   });
+}
+
+/**
+ * Runs a command like {@link adminProcess}, without the half second of a process: with streams and
+ * variables of its own, and the lines of the domain in the log of the test's application.
+ */
+export async function adminCommand(
+  args: readonly string[],
+  { input = '', ...options }: BreakGlassOptions,
+): Promise<Ended> {
+  const written = { stdout: '', stderr: '' };
+  const into = (name: keyof typeof written) =>
+    new Writable({
+      write(chunk, _, done) {
+        written[name] += String(chunk);
+        done();
+      },
+    });
+  const streams = { stdin: Readable.from([input]), stdout: into('stdout'), stderr: into('stderr') };
+  const status = await breakGlass(args, {
+    readEnvironment: () => variablesOf(options),
+    terminal: terminalOf(streams),
+    openLog: (settings) => createLogger(settings, streams.stderr),
+  });
+  return { status, ...written };
+}
+
+function variablesOf({ url, environment = {} }: BreakGlassOptions): Record<string, string> {
+  return { SVC_DATABASE_URL: url, SVC_LOG_FORMAT: 'json', ...environment };
 }
 
 /**

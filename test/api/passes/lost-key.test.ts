@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import { breakGlass, handTo, renameProvider } from '../../support/break-glass.js';
+import { adminCommand, handTo, renameProvider } from '../../support/break-glass.js';
 import type { Client } from '../../support/client.js';
 import { createTestDatabase } from '../../support/database.js';
 import { addKey } from '../../support/keys.js';
@@ -159,10 +159,10 @@ describe('a lost key', () => {
       await handTo(own.dataSource, 'production');
       const { url } = database;
       const address = `ada@${domain}`;
-      const given = await breakGlass(['give-pass', address], { url, input: `${address}\n` });
+      const given = await adminCommand(['give-pass', address], { url, input: `${address}\n` });
       expect(given.status).toBe(0);
       expect((await orgApi(ada, 'GET', '/members')).status).toBe(401);
-      const made = await breakGlass(['make-admin', `bob@${domain}`, '--yes'], { url });
+      const made = await adminCommand(['make-admin', `bob@${domain}`, '--yes'], { url });
       expect(made.status).toBe(0);
       expect((await orgApi(bob, 'GET', '/members')).status).toBe(200);
 

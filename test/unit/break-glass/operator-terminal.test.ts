@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from 'vitest';
-import { processTerminal } from '../../../src/break-glass/terminal.js';
+import { surroundingsOfProcess } from '../../../src/break-glass/ground.js';
 
 afterEach(() => vi.restoreAllMocks());
 
@@ -13,8 +13,8 @@ it('a hostile name moves no cursor of the operator, and a JSON document keeps th
   };
   vi.spyOn(process.stdout, 'write').mockImplementation(keep);
   vi.spyOn(process.stderr, 'write').mockImplementation(keep);
-  processTerminal.say(HOSTILE);
-  processTerminal.print(JSON.stringify({ name: HOSTILE }, undefined, 2));
+  surroundingsOfProcess.terminal.say(HOSTILE);
+  surroundingsOfProcess.terminal.print(JSON.stringify({ name: HOSTILE }, undefined, 2));
   vi.restoreAllMocks();
   expect(written).not.toMatch(/[^\P{C}\n]/u);
   const document: unknown = JSON.parse(written.slice(written.indexOf('{')));
