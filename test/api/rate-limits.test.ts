@@ -332,7 +332,7 @@ describe('two processes on one PostgreSQL', () => {
 });
 
 describe('a single process', () => {
-  const clients = atScale({ small: 20_000, full: 1_000_000 });
+  const clients = atScale({ small: 2000, full: 1_000_000 });
   let dataDir: string;
   let peer: TestApp;
   let baseUrl: string;

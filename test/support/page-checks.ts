@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import type { Page, Request } from 'playwright-core';
 import { expect } from 'vitest';
 import type { BrowserProfile } from './browser.js';
+import { elementKinds } from './element-kinds.js';
 import { SCALE } from './scale.js';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -64,6 +65,13 @@ const LOOKS = Object.values(SCREENS).flatMap((size) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ size, colorScheme })),
 );
 
+/** The looks of the small twin: each screen once, and the last one dark. */
+const SMALL_LOOKS = [
+  { size: SCREENS.narrow, colorScheme: 'light' },
+  { size: SCREENS.phone, colorScheme: 'light' },
+  { size: SCREENS.desktop, colorScheme: 'dark' },
+] as const;
+
 /**
  * The rules that can tell these looks apart, because they measure: the contrast of colours, and the
  * size of what a finger must hit. All other rules read the elements, which are the same on every
@@ -75,8 +83,9 @@ const RULES_OF_LOOKS = ['color-contrast', 'link-in-text-block', 'target-size'];
  * Checks a page on a narrow screen, a phone and a desktop, light and dark: no violation of WCAG 2.2
  * AA, no scrolling sideways, no error of the console or of the Content-Security-Policy, no request
  * to another origin, and at most 60 KB in all. At full scale the page is loaded and checked by
- * every rule in each of these six looks; otherwise it is loaded once. The check of a page is a
- * visit from a network of its own, so that a fast machine stays under the limits of one.
+ * every rule in each of these six looks; otherwise it is loaded once, and checked by the rules if
+ * it has a kind of element that is new. The check of a page is a visit from a network of its own,
+ * so that a fast machine stays under the limits of one.
  *
  * @param profile a profile whose session may open the page
  * @param path the path of the page
@@ -113,23 +122,47 @@ export async function checkPage(
  * that works once.
  */
 export async function checkOpenPage({ page, pageErrors }: BrowserProfile): Promise<void> {
-  for (const [index, { size, colorScheme }] of LOOKS.entries()) {
-    await page.setViewportSize(size);
-    await page.emulateMedia({ colorScheme });
-    const where = `${page.url()}, ${size.width} pixels, ${colorScheme}`;
-    if (isFullScale || index === 0) await checkLook(page, where);
-    else if (index === LOOKS.length - 1) await checkLook(page, where, RULES_OF_LOOKS);
-    else if (colorScheme === 'light') expect(await overflowing(page), where).toEqual([]);
-  }
+  if (isFullScale) {
+    for (const look of LOOKS) await checkLook(page, await showIn(look, page));
+  } else await checkNewKinds(page);
   expect(pageErrors).toEqual([]);
 }
 
+/** The kinds of elements of the pages that this worker checked. */
+const checkedKinds = new Set<string>();
+
 /**
- * Checks the open page on the present screen: no violation of the rules, by default of WCAG 2.2 AA,
- * and no scrolling sideways.
+ * Checks the open page on each screen: no scrolling sideways. If it has an element of a kind that
+ * no page before had, then also by every rule, in light, and in dark by the rules that measure:
+ * a page of kinds that were checked gives no other answer.
  */
-async function checkLook(page: Page, where: string, rules?: readonly string[]): Promise<void> {
-  expect(await accessibilityViolations(page, rules), where).toEqual([]);
+async function checkNewKinds(page: Page): Promise<void> {
+  const kinds = await elementKinds(page);
+  const hasNew = kinds.some((kind) => !checkedKinds.has(kind));
+  for (const [index, look] of SMALL_LOOKS.entries()) {
+    const where = await showIn(look, page);
+    if (hasNew && index === 0) expect(await accessibilityViolations(page), where).toEqual([]);
+    if (hasNew && look.colorScheme === 'dark') {
+      expect(await accessibilityViolations(page, RULES_OF_LOOKS), where).toEqual([]);
+    }
+    expect(await overflowing(page), where).toEqual([]);
+  }
+  for (const kind of kinds) checkedKinds.add(kind);
+}
+
+/** Shows the open page in a look. @returns the name of both */
+async function showIn({ size, colorScheme }: (typeof LOOKS)[number], page: Page): Promise<string> {
+  await page.setViewportSize(size);
+  await page.emulateMedia({ colorScheme });
+  return `${page.url()}, ${size.width} pixels, ${colorScheme}`;
+}
+
+/**
+ * Checks the open page on the present screen: no violation of WCAG 2.2 AA, and no scrolling
+ * sideways.
+ */
+async function checkLook(page: Page, where: string): Promise<void> {
+  expect(await accessibilityViolations(page), where).toEqual([]);
   expect(await overflowing(page), where).toEqual([]);
 }
 

@@ -1,0 +1,24 @@
+import type { Page } from 'playwright-core';
+
+/**
+ * Returns the kinds of the elements of a page: the names, classes, roles and states of an element
+ * and of all elements around it, without texts and addresses. Elements of one kind have the same
+ * style and the same attributes.
+ */
+export function elementKinds(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`(() => {
+    const kinds = new Set();
+    const says = /^(?:class|role|type|lang|scope|aria-(?:hidden|live|current|expanded|disabled|invalid))$/;
+    const visit = (element, around) => {
+      const attributes = [...element.attributes].map(({ name, value }) =>
+        says.test(name) ? name + '=' + value : value === '' ? name : name + '=…',
+      );
+      const hasText = [...element.childNodes].some((node) => node.nodeType === 3 && /\\S/.test(node.data));
+      const kind = around + '/' + [element.localName, ...attributes.sort(), hasText].join(' ');
+      kinds.add(kind);
+      for (const child of element.children) visit(child, kind);
+    };
+    visit(document.documentElement, '');
+    return [...kinds];
+  })()`);
+}
