@@ -1,8 +1,5 @@
 import type { Logger } from '@nestjs/common';
-import type {
-  ConfirmedIdentity,
-  DatabaseIdentity,
-} from '#platform/database/identity/database-identity.js';
+import type { DatabaseIdentity } from '#platform/database/identity/database-identity.js';
 import type { FailoverDecision } from './decision.js';
 
 const PAGE = 'See docs/operations/failover.md.';
@@ -36,7 +33,7 @@ export function announce(security: Logger, decision: FailoverDecision): void {
 
 /** The details of the audit event. */
 export function detailsOf(
-  confirmed: ConfirmedIdentity,
+  confirmed: DatabaseIdentity,
   identity: DatabaseIdentity,
   decision: FailoverDecision,
 ): object {

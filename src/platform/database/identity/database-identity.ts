@@ -19,12 +19,6 @@ export interface DatabaseIdentity {
   readonly timeline: string | null;
 }
 
-/** An identity on record, which a transaction has confirmed. */
-export interface ConfirmedIdentity extends DatabaseIdentity {
-  /** The last time at which everything on record was ended, because commits were lost. */
-  readonly reconciledAt: Date | null;
-}
-
 /**
  * Reads the identity of the server of a connection. It runs outside of a transaction, because a
  * function that the role may not call raises an error. The control file shows the timeline of a
@@ -80,16 +74,15 @@ async function readable(
  */
 export async function lockConfirmedIdentity(
   tx: EntityManager,
-): Promise<ConfirmedIdentity | undefined> {
+): Promise<DatabaseIdentity | undefined> {
   const [row] = await sql<{
     started_at: string;
     system_identifier: string | null;
     database_oid: string;
     timeline: string | null;
-    reconciled_at: Date | null;
   }>(tx)`
     SELECT (extract(epoch FROM started_at) * 1000000)::bigint::text AS started_at, system_identifier::text,
-      database_oid::text, timeline, reconciled_at
+      database_oid::text, timeline
     FROM database_identity FOR UPDATE`;
   return (
     row && {
@@ -97,7 +90,6 @@ export async function lockConfirmedIdentity(
       systemIdentifier: row.system_identifier,
       databaseOid: row.database_oid,
       timeline: row.timeline,
-      reconciledAt: row.reconciled_at,
     }
   );
 }
