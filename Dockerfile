@@ -5,6 +5,8 @@
 FROM node:24-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc nest-cli.json tsconfig.json tsconfig.build.json ./
+COPY packages/arguments ./packages/arguments
+COPY packages/markup ./packages/markup
 COPY packages/openssh ./packages/openssh
 COPY packages/scim-language ./packages/scim-language
 COPY packages/svc ./packages/svc
@@ -17,6 +19,8 @@ FROM node:24-slim
 ENV NODE_ENV=production SVC_DATA_DIR=/data
 WORKDIR /app
 COPY package.json package-lock.json .npmrc LICENSE ./
+COPY packages/arguments/package.json ./packages/arguments/
+COPY packages/markup/package.json ./packages/markup/
 COPY packages/openssh/package.json ./packages/openssh/
 COPY packages/scim-language/package.json ./packages/scim-language/
 # Declarations and source maps, half of the packages, are for compilers and debuggers.
@@ -25,6 +29,8 @@ RUN npm ci --omit=dev --omit=optional \
   && npm cache clean --force \
   && install -d -m 0700 -o node -g node /data
 COPY --from=build /app/dist ./dist
+COPY --from=build /app/packages/arguments/dist ./packages/arguments/dist
+COPY --from=build /app/packages/markup/dist ./packages/markup/dist
 COPY --from=build /app/packages/openssh/dist ./packages/openssh/dist
 COPY --from=build /app/packages/scim-language/dist ./packages/scim-language/dist
 COPY migrations ./migrations

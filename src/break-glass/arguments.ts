@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { sortArguments, WrongArguments } from '@svc/arguments';
 
 /** The commands that change something. Each takes the address of a person. */
 export const ACTS = ['make-admin', 'revoke-everything', 'give-pass'] as const;
@@ -80,82 +80,73 @@ the uid of the operating-system user, the uid of the login, SUDO_USER as a claim
 Exit status: 0 done or healthy; 1 failed, refused or unhealthy; 2 wrong usage.
 `;
 
-/** A command line that was not understood. */
-export class WrongUsage extends Error {
-  override readonly name = 'WrongUsage';
-}
+const NAMES = {
+  flags: ['yes', 'json', 'help'],
+  values: ['org'],
+  letters: { h: 'help' },
+  refusesDashes: true,
+  positionals: Infinity, // each command says itself how many it takes
+};
 
 /**
  * Reads the command line.
  *
- * @throws WrongUsage
+ * @throws WrongArguments
  */
 export function readCommand(args: readonly string[]): GlassCommand {
-  const { values, positionals } = parsed(args);
-  if (values.help) return { name: 'help' };
+  const { positionals, has, value } = sortArguments(args, NAMES);
+  if (has('help')) return { name: 'help' };
   const [name, address, ...rest] = positionals;
-  const { json, org, yes } = values;
-  if (name === undefined) throw new WrongUsage('A command is missing.');
+  const [json, yes, org] = [has('json'), has('yes'), value('org')];
+  if (name === undefined) throw new WrongArguments('A command is missing.');
   if (name === 'domains') return domainsCommand(positionals.slice(1), { json, org, yes });
   const act = ACTS.find((one) => one === name);
   if (act) {
-    if (address === undefined) throw new WrongUsage(`${name} needs the address of a person.`);
-    if (rest.length > 0) throw new WrongUsage(`${name} takes one address.`);
+    if (address === undefined) throw new WrongArguments(`${name} needs the address of a person.`);
+    if (rest.length > 0) throw new WrongArguments(`${name} takes one address.`);
     return { name: act, address, json, org: org?.toLowerCase(), yes };
   }
   if (name === 'reconcile') {
-    if (address !== undefined) throw new WrongUsage('reconcile takes no address.');
+    if (address !== undefined) throw new WrongArguments('reconcile takes no address.');
     if (org !== undefined) {
-      throw new WrongUsage('reconcile ends the access of all organizations: --org has no effect.');
+      throw new WrongArguments(
+        'reconcile ends the access of all organizations: --org has no effect.',
+      );
     }
     return { name, json, yes };
   }
-  if (name !== 'list-admins' && name !== 'check') throw new WrongUsage(`No such command: ${name}`);
-  if (address !== undefined) throw new WrongUsage(`${name} takes no address.`);
-  if (yes) throw new WrongUsage(`${name} changes nothing: --yes has no effect.`);
+  if (name !== 'list-admins' && name !== 'check')
+    throw new WrongArguments(`No such command: ${name}`);
+  if (address !== undefined) throw new WrongArguments(`${name} takes no address.`);
+  if (yes) throw new WrongArguments(`${name} changes nothing: --yes has no effect.`);
   if (name === 'list-admins') return { name, json, org: org?.toLowerCase() };
   if (org !== undefined)
-    throw new WrongUsage('check looks at the whole service: --org has no effect.');
+    throw new WrongArguments('check looks at the whole service: --org has no effect.');
   return { name, json };
 }
 
-/** Reads the arguments of `domains`. @throws WrongUsage */
+/** Reads the arguments of `domains`. @throws WrongArguments */
 function domainsCommand(
   [named = 'list', domain, ...rest]: readonly string[],
   { json, org: asked, yes }: { json: boolean; org: string | undefined; yes: boolean },
 ): GlassCommand {
   const org = asked?.toLowerCase();
   if (named === 'list') {
-    if (domain !== undefined) throw new WrongUsage('domains list takes no domain: use --org.');
-    if (yes) throw new WrongUsage('domains list changes nothing: --yes has no effect.');
+    if (domain !== undefined) throw new WrongArguments('domains list takes no domain: use --org.');
+    if (yes) throw new WrongArguments('domains list changes nothing: --yes has no effect.');
     return { name: 'domains', act: 'list', json, org };
   }
   const act = DOMAIN_ACTS.find((one) => one === named);
-  if (!act) throw new WrongUsage(`No such command: domains ${named}`);
-  if (domain === undefined) throw new WrongUsage(`domains ${act} needs a domain.`);
-  if (rest.length > 0) throw new WrongUsage(`domains ${act} takes one domain.`);
+  if (!act) throw new WrongArguments(`No such command: domains ${named}`);
+  if (domain === undefined) throw new WrongArguments(`domains ${act} needs a domain.`);
+  if (rest.length > 0) throw new WrongArguments(`domains ${act} takes one domain.`);
   if (act === 'assign' && org === undefined) {
-    throw new WrongUsage('domains assign needs --org: the organization that gets the domain.');
+    throw new WrongArguments('domains assign needs --org: the organization that gets the domain.');
   }
   if (act === 'release' && org !== undefined) {
-    throw new WrongUsage('domains release takes the domain from its owner: --org has no effect.');
+    throw new WrongArguments(
+      'domains release takes the domain from its owner: --org has no effect.',
+    );
   }
   return { name: 'domains', act, domain, json, org, yes };
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        org: { type: 'string' },
-        yes: { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    });
-  } catch (error) {
-    throw new WrongUsage(error instanceof Error ? error.message : String(error));
-  }
 }

@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { WrongArguments } from '@svc/arguments';
 import { operatorAccess, operatorDomains } from '#domain/admin/operator-access/compose-access.js';
 import { loadOperatorConfig } from '#platform/config/load-config.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
@@ -6,7 +7,7 @@ import { openInstalledDatabase } from '#platform/database/installed-database.js'
 import { reasonOf } from '#platform/database/statements/faults.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { act } from './act.js';
-import { readCommand, WrongUsage, USAGE, type GlassCommand } from './arguments.js';
+import { readCommand, USAGE, type GlassCommand } from './arguments.js';
 import { check, inUse } from './check.js';
 import { actOnDomain, listDomains } from './domains.js';
 import { operatorOf, surroundingsOfProcess, type Surroundings } from './ground.js';
@@ -30,7 +31,7 @@ export async function breakGlass(
     }
     return await run(command, surroundings);
   } catch (error) {
-    if (error instanceof WrongUsage) {
+    if (error instanceof WrongArguments) {
       terminal.say(`${error.message}\nnode dist/admin.js --help lists the commands.`);
       return 2;
     }

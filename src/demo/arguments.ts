@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util';
+import { sortArguments, WrongArguments } from '@svc/arguments';
 
 /** The text for `--help` and after a wrong argument. */
 export const USAGE = `Usage: npm run demo -- [options]
@@ -27,37 +27,28 @@ export interface DemoArguments {
   readonly attestationRoot: string | undefined;
 }
 
-/** An error in the command line, explained by its message. */
-export class UsageError extends Error {
-  override readonly name = 'UsageError';
-}
+const NAMES = {
+  flags: ['json', 'exit', 'help'],
+  values: ['port', 'attestation-root'],
+  refusesDashes: true,
+};
 
 /**
  * Reads the command line.
  *
- * @throws UsageError for an unknown argument, a missing value or an invalid port
+ * @throws WrongArguments for an unknown argument, a missing value or an invalid port
  */
 export function readArguments(argv: readonly string[]): DemoArguments {
-  const { json, exit, help, port, 'attestation-root': attestationRoot } = parse(argv);
+  const { has, value } = sortArguments(argv, NAMES);
+  const port = value('port');
   if (port !== undefined && (!/^\d{1,5}$/.test(port) || Number(port) > 65_535)) {
-    throw new UsageError('--port must be a number between 0 and 65535');
+    throw new WrongArguments('--port must be a number between 0 and 65535');
   }
-  return { json, exit, help, port: port === undefined ? undefined : Number(port), attestationRoot };
-}
-
-function parse(argv: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...argv],
-      options: {
-        json: { type: 'boolean', default: false },
-        exit: { type: 'boolean', default: false },
-        help: { type: 'boolean', default: false },
-        port: { type: 'string' },
-        'attestation-root': { type: 'string' },
-      },
-    }).values;
-  } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
-  }
+  return {
+    json: has('json'),
+    exit: has('exit'),
+    help: has('help'),
+    port: port === undefined ? undefined : Number(port),
+    attestationRoot: value('attestation-root'),
+  };
 }

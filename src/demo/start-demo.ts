@@ -1,5 +1,6 @@
 import { runOrExit } from '../start.js';
-import { readArguments, USAGE, UsageError, type DemoArguments } from './arguments.js';
+import { WrongArguments } from '@svc/arguments';
+import { readArguments, USAGE, type DemoArguments } from './arguments.js';
 import { serveDemo } from './serve.js';
 import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { JSON_OUTPUT, TEXT_OUTPUT } from './console-output.js';
@@ -44,7 +45,7 @@ function argumentsOrExit(argv: readonly string[]): DemoArguments {
   try {
     return readArguments(argv);
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
+    if (!(error instanceof WrongArguments)) throw error;
     process.stderr.write(`${error.message}\n\n${USAGE}`);
     return process.exit(2);
   }

@@ -78,7 +78,13 @@ describe('the production image', () => {
     expect(sourceFiles('src/demo').length).toBeGreaterThan(5);
     expect(read('.dockerignore').split('\n')).toContain('src/demo');
     const packages = copiedBy(build).filter((source) => source.startsWith('packages'));
-    expect(packages).toEqual(['packages/openssh', 'packages/scim-language', 'packages/svc']);
+    expect(packages).toEqual([
+      'packages/arguments',
+      'packages/markup',
+      'packages/openssh',
+      'packages/scim-language',
+      'packages/svc',
+    ]);
     const builds = said(build, 'RUN').filter((command) => command.includes('npm run build'));
     expect(builds).toEqual(['npm run build']);
   });
@@ -88,12 +94,16 @@ describe('the production image', () => {
       '.npmrc',
       'LICENSE',
       'build:/app/dist',
+      'build:/app/packages/arguments/dist',
+      'build:/app/packages/markup/dist',
       'build:/app/packages/openssh/dist',
       'build:/app/packages/scim-language/dist',
       'config',
       'migrations',
       'package-lock.json',
       'package.json',
+      'packages/arguments/package.json',
+      'packages/markup/package.json',
       'packages/openssh/package.json',
       'packages/scim-language/package.json',
     ]);
@@ -160,7 +170,7 @@ describe('the production image', () => {
     const outputs = copiedBy(image).flatMap(
       (source) => /^build:\/app\/(packages\/[^/]+)\/dist$/.exec(source)?.[1] ?? [],
     );
-    expect([...new Set(own)]).toEqual(outputs);
+    expect([...new Set(own)].toSorted()).toEqual(outputs);
     const imported = reached
       .flatMap((path) => readSource(path).imports)
       .filter((target) => !/^(?:node:|src\/|packages\/)/.test(target))

@@ -150,9 +150,10 @@ describe('layers', () => {
     );
   });
 
-  it('the command imports nothing of the server, and no package but that of the formats of OpenSSH', () => {
+  it('the command imports nothing of the server, and no package but arguments and the formats of OpenSSH', () => {
     const packages = (from: string, target: string) =>
-      from.startsWith('packages/svc/') && !/^(?:node:|packages\/(?:svc|openssh)\/)/.test(target);
+      from.startsWith('packages/svc/') &&
+      !/^(?:node:|packages\/(?:svc|arguments|openssh)\/)/.test(target);
     expect(violations(files, packages)).toEqual([]);
     expect(violations([planted('packages/svc/src/x.ts', 'undici')], packages)).toHaveLength(1);
     const server = planted('packages/svc/src/x.ts', 'src/platform/text/y.ts');

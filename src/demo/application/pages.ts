@@ -1,20 +1,21 @@
-import { escapeHtml, type PlainPage } from '@svc/stand-ins/plain-page';
+import { markup } from '@svc/markup';
+import type { PlainPage } from '@svc/stand-ins/plain-page';
 
 const TITLE = 'Demo application';
 
 /** The state of a user at the application. */
 export type AccessState = 'signed-out' | 'signed-in' | 'ended';
 
-const SIGN_IN =
-  '\n      <p><a class="button" href="/sign-in">Sign in with your security key</a></p>';
+const SIGN_IN = markup`
+      <p><a class="button" href="/sign-in">Sign in with your security key</a></p>`;
 
 /** Builds the page of a user who is not signed in. @param problem empty at the first try */
 export function signedOutPage(problem = ''): PlainPage {
   return {
     title: TITLE,
-    content: `
+    content: markup`
       <p>It stands in for an application of your company. It has no passwords: the svc service signs you in.</p>
-      <p role="alert">${escapeHtml(problem)}</p>${SIGN_IN}`,
+      <p role="alert">${problem}</p>${SIGN_IN}`,
   };
 }
 
@@ -24,17 +25,17 @@ export function signedOutPage(problem = ''): PlainPage {
  */
 export function signedInPage(claims: Readonly<Record<string, unknown>>): PlainPage {
   const rows = Object.entries(claims).map(
-    ([name, value]) => `
-        <dt>${escapeHtml(name)}</dt>
-        <dd><code>${escapeHtml(typeof value === 'string' ? value : JSON.stringify(value))}</code></dd>`,
+    ([name, value]) => markup`
+        <dt>${name}</dt>
+        <dd><code>${typeof value === 'string' ? value : JSON.stringify(value)}</code></dd>`,
   );
   return {
     title: TITLE,
     script: '/watch.js',
-    content: `
-      <p data-access="signed-in">You are signed in as <strong>${escapeHtml(nameOf(claims))}</strong>. The service has confirmed it just now.</p>
+    content: markup`
+      <p data-access="signed-in">You are signed in as <strong>${nameOf(claims)}</strong>. The service has confirmed it just now.</p>
       <h2>The claims of the ID token</h2>
-      <dl>${rows.join('')}
+      <dl>${rows}
       </dl>
       <p><a class="button" href="/sign-out">Sign out of this application</a></p>`,
   };
@@ -44,8 +45,8 @@ export function signedInPage(claims: Readonly<Record<string, unknown>>): PlainPa
 export function endedPage(claims: Readonly<Record<string, unknown>>): PlainPage {
   return {
     title: 'Access ended',
-    content: `
-      <p data-access="ended" role="alert">The service says that the access of ${escapeHtml(nameOf(claims))} has ended.</p>
+    content: markup`
+      <p data-access="ended" role="alert">The service says that the access of ${nameOf(claims)} has ended.</p>
       <p>The session expired, or the person logged out or left. Nothing had to be done at this application.</p>${SIGN_IN}`,
   };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { readArguments, UsageError } from '../../../src/demo/arguments.js';
+import { WrongArguments } from '@svc/arguments';
+import { readArguments } from '../../../src/demo/arguments.js';
 
 describe('the arguments of the demo', () => {
   it('are all optional', () => {
@@ -32,7 +33,7 @@ describe('the arguments of the demo', () => {
     { argv: ['--port', '70000'], names: '--port' },
     { argv: ['--port', ''], names: '--port' },
   ])('refuses $argv', ({ argv, names }) => {
-    expect(() => readArguments(argv)).toThrow(UsageError);
+    expect(() => readArguments(argv)).toThrow(WrongArguments);
     expect(() => readArguments(argv)).toThrow(names);
   });
 });

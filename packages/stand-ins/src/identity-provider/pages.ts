@@ -1,4 +1,5 @@
-import { escapeHtml, type PlainPage } from '../loopback/plain-page.js';
+import { markup, type MarkupValue } from '@svc/markup';
+import type { PlainPage } from '../loopback/plain-page.js';
 
 /** A person that the page offers by a button. */
 export interface OfferedPerson {
@@ -17,28 +18,28 @@ const TITLE = 'Demo identity provider';
 export function signInPage(people: readonly OfferedPerson[], problem: string): PlainPage {
   return {
     title: TITLE,
-    content: `
+    content: markup`
       <p>It stands in for your company's: it asks no password and believes any address.</p>${buttons(people)}
       <form method="post">
         <p>
           <label for="email">E-mail</label>
           <input id="email" name="email" type="email" required autofocus autocomplete="email">
         </p>
-        <p role="alert">${escapeHtml(problem)}</p>
+        <p role="alert">${problem}</p>
         <button type="submit">Sign in</button>
       </form>`,
   };
 }
 
-function buttons(people: readonly OfferedPerson[]): string {
+function buttons(people: readonly OfferedPerson[]): MarkupValue {
   if (people.length === 0) return '';
   const each = people.map(
-    ({ email, name, role }) => `
-        <button class="plain" name="email" value="${escapeHtml(email)}"><strong>${escapeHtml(name)}</strong>, ${escapeHtml(role)}</button>`,
+    ({ email, name, role }) => markup`
+        <button class="plain" name="email" value="${email}"><strong>${name}</strong>, ${role}</button>`,
   );
-  return `
+  return markup`
       <h2>Ready-made people</h2>
-      <form method="post">${each.join('')}
+      <form method="post">${each}
       </form>
       <h2>Or any other address</h2>`;
 }
@@ -47,7 +48,7 @@ function buttons(people: readonly OfferedPerson[]): string {
 export function messagePage(message: string): PlainPage {
   return {
     title: TITLE,
-    content: `
-      <p role="alert">${escapeHtml(message)}</p>`,
+    content: markup`
+      <p role="alert">${message}</p>`,
   };
 }

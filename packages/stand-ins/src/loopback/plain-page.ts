@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
+import { Markup, markup } from '@svc/markup';
 
 const STYLE = `
 :root { color-scheme: light dark; --ink: light-dark(#1d2430, #e8ebf0); --paper: light-dark(#f3f4f7, #14181f);
@@ -34,8 +35,7 @@ const styleHash = createHash('sha256').update(STYLE).digest('base64');
 /** A page of a server of the demo that is not the service itself. */
 export interface PlainPage {
   readonly title: string;
-  /** Markup, in which every value of a request is escaped. */
-  readonly content: string;
+  readonly content: Markup;
   /** The address of a script of the same server. */
   readonly script?: string;
 }
@@ -71,15 +71,15 @@ export const PLAIN_PAGE_HEADERS = {
 /** Renders a page. */
 export function renderPlainPage({ title, content, script }: PlainPage): string {
   const scripts =
-    script === undefined ? '' : `\n    <script type="module" src="${script}"></script>`;
-  return `<!doctype html>
+    script === undefined ? '' : markup`\n    <script type="module" src="${script}"></script>`;
+  return markup`<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <meta name="color-scheme" content="light dark">
     <title>${title}</title>
-    <style>${STYLE}</style>${scripts}
+    <style>${new Markup(STYLE)}</style>${scripts}
   </head>
   <body>
     <main>
@@ -87,10 +87,5 @@ export function renderPlainPage({ title, content, script }: PlainPage): string {
     </main>
   </body>
 </html>
-`;
-}
-
-/** Escapes a text for HTML. */
-export function escapeHtml(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+`.text;
 }

@@ -1,3 +1,5 @@
+import { element, joined, markup, XML_DECLARATION, type Markup } from '@svc/markup';
+
 /** An error of AWS: its code, its status, and a message for the caller. */
 export class AwsError extends Error {
   override readonly name = 'AwsError';
@@ -50,21 +52,17 @@ export function s3Error({ code, message }: AwsError, requestId: string): string 
 }
 
 function documentOf(root: string, namespace: string | undefined, content: XmlElements): string {
-  const attribute = namespace === undefined ? '' : ` xmlns="${namespace}"`;
-  return `<?xml version="1.0" encoding="UTF-8"?>\n<${root}${attribute}>${inner(content)}</${root}>\n`;
+  const attributes = namespace === undefined ? {} : { xmlns: namespace };
+  return markup`${XML_DECLARATION}${element(root, inner(content), attributes)}\n`.text;
 }
 
-function inner(elements: XmlElements): string {
-  return Object.entries(elements)
-    .flatMap(([name, value]) => [value].flat().map((each) => element(name, each)))
-    .join('');
-}
-
-function element(name: string, value: string | undefined | XmlElements): string {
-  if (value === undefined) return '';
-  return `<${name}>${typeof value === 'string' ? escape(value) : inner(value)}</${name}>`;
-}
-
-function escape(text: string): string {
-  return text.replaceAll(/[<>&"]/g, (character) => `&#${character.charCodeAt(0)};`);
+function inner(elements: XmlElements): Markup {
+  return joined(
+    Object.entries(elements).flatMap(([name, value]) =>
+      [value].flat().flatMap((each) => {
+        if (each === undefined) return [];
+        return element(name, typeof each === 'string' ? each : inner(each));
+      }),
+    ),
+  );
 }

@@ -1,3 +1,4 @@
+import { joined, markup, XML_DECLARATION } from '@svc/markup';
 import { NS } from '../xml-document.js';
 
 /** The facts of this service as a SAML service provider. */
@@ -21,34 +22,22 @@ const EMAIL_ADDRESS = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress';
 /** Writes the metadata of this service (SAML Metadata §2.4.4). */
 export function spMetadata(provider: ServiceProvider): string {
   const keys = provider.certificates.map(
-    (certificate) => `
+    (certificate) => markup`
     <md:KeyDescriptor use="signing">
       <ds:KeyInfo>
         <ds:X509Data>
-          <ds:X509Certificate>${escape(certificate)}</ds:X509Certificate>
+          <ds:X509Certificate>${certificate}</ds:X509Certificate>
         </ds:X509Data>
       </ds:KeyInfo>
     </md:KeyDescriptor>`,
   );
   const formats = provider.needsAddress ? [EMAIL_ADDRESS, PERSISTENT] : [PERSISTENT, EMAIL_ADDRESS];
-  return `<?xml version="1.0" encoding="UTF-8"?>
-<md:EntityDescriptor xmlns:md="${NS.metadata}" xmlns:ds="${NS.signature}" entityID="${escape(provider.entityId)}" cacheDuration="P1D">
-  <md:SPSSODescriptor AuthnRequestsSigned="${provider.signsRequests}" WantAssertionsSigned="true" protocolSupportEnumeration="${NS.protocol}">${keys.join('')}
-    ${formats.map((format) => `<md:NameIDFormat>${format}</md:NameIDFormat>`).join('\n    ')}
-    <md:AssertionConsumerService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST" Location="${escape(provider.acsUrl)}" index="0" isDefault="true"/>
+  const nameIds = formats.map((format) => markup`<md:NameIDFormat>${format}</md:NameIDFormat>`);
+  return markup`${XML_DECLARATION}<md:EntityDescriptor xmlns:md="${NS.metadata}" xmlns:ds="${NS.signature}" entityID="${provider.entityId}" cacheDuration="P1D">
+  <md:SPSSODescriptor AuthnRequestsSigned="${provider.signsRequests}" WantAssertionsSigned="true" protocolSupportEnumeration="${NS.protocol}">${keys}
+    ${joined(nameIds, '\n    ')}
+    <md:AssertionConsumerService Binding="urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST" Location="${provider.acsUrl}" index="0" isDefault="true"/>
   </md:SPSSODescriptor>
 </md:EntityDescriptor>
-`;
-}
-
-const ESCAPES: Readonly<Record<string, string>> = {
-  '&': '&amp;',
-  '<': '&lt;',
-  '>': '&gt;',
-  '"': '&quot;',
-  "'": '&apos;',
-};
-
-function escape(text: string): string {
-  return text.replaceAll(/[&<>"']/g, (character) => ESCAPES[character] ?? '');
+`.text;
 }

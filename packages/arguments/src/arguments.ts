@@ -1,0 +1,125 @@
+import { parseArgs } from 'node:util';
+
+/** The names that a program understands, without their dashes. */
+export interface ArgumentNames {
+  /** Options without a value, such as `remove` for `--remove`. */
+  readonly flags?: readonly string[];
+  /**
+   * Options with a value, such as `host` for `--host NAME` or `--host=NAME`; each may come several
+   * times.
+   */
+  readonly values?: readonly string[];
+  /**
+   * True if a value that begins with a dash is taken only behind an equals sign: it is noticed if
+   * the value was forgotten.
+   */
+  readonly refusesDashes?: boolean;
+  /** The options that one letter names, too, such as `{ h: 'help' }` for `-h`. */
+  readonly letters?: Readonly<Record<string, string>>;
+  /** The greatest number of arguments that are not options; 0 by default. */
+  readonly positionals?: number;
+}
+
+/** Arguments, sorted. */
+export interface SortedArguments {
+  /** The arguments that are not options, and everything after `--`. */
+  readonly positionals: readonly string[];
+  /** Tells whether a flag was given. */
+  readonly has: (flag: string) => boolean;
+  /** Returns the last value of an option. */
+  readonly value: (name: string) => string | undefined;
+  /** Returns every value of an option in order. */
+  readonly all: (name: string) => readonly string[];
+}
+
+/** Arguments that a program does not understand; the message says why in one line. */
+export class WrongArguments extends Error {
+  override readonly name = 'WrongArguments';
+}
+
+/**
+ * Sorts the arguments of a program or of one of its commands. Everything after `--` is positional.
+ *
+ * @throws WrongArguments for an unknown option, a missing value or too many arguments
+ */
+export function sortArguments(args: readonly string[], names: ArgumentNames): SortedArguments {
+  const { rest, ...sorted } = takeOptions(args, names);
+  const unknown = rest.find(({ isOption }) => isOption);
+  if (unknown) throw new WrongArguments(`Unknown option: ${unknown.text}`);
+  const positionals = rest.map(({ text }) => text);
+  const superfluous = positionals[names.positionals ?? 0];
+  if (superfluous !== undefined) throw new WrongArguments(`Unexpected argument: ${superfluous}`);
+  return { positionals, ...sorted };
+}
+
+/** An argument that is none of the named options, and no value of one. */
+export interface OtherArgument {
+  readonly text: string;
+  /** True for an option of another name, false for an argument that is no option. */
+  readonly isOption: boolean;
+}
+
+/**
+ * Takes the named options out of the arguments, wherever they stand before `--`, and leaves the
+ * rest in order for another reader.
+ *
+ * @throws WrongArguments for a missing value
+ */
+export function takeOptions(
+  args: readonly string[],
+  { flags = [], values = [], letters = {}, refusesDashes = false }: ArgumentNames,
+): Omit<SortedArguments, 'positionals'> & { readonly rest: readonly OtherArgument[] } {
+  const given = new Set<string>();
+  const found = new Map<string, string[]>();
+  const rest: OtherArgument[] = [];
+  let last = -1;
+  for (const token of tokensOf(args, values)) {
+    const { index } = token;
+    const text = args[index] ?? '';
+    const name = token.kind === 'option' ? nameOf(text, token.name, letters) : undefined;
+    if (name !== undefined && values.includes(name)) {
+      const isForgotten = refusesDashes && !token.inlineValue && token.value?.startsWith('-');
+      if (token.value === undefined || isForgotten) {
+        throw new WrongArguments(`${text} needs a value.`);
+      }
+      found.set(name, [...(found.get(name) ?? []), token.value]);
+    } else if (name !== undefined && token.value === undefined && flags.includes(name)) {
+      given.add(name);
+    } else if (token.kind !== 'option-terminator' && index !== last) {
+      rest.push({ text, isOption: token.kind === 'option' });
+    }
+    last = index; // the letters of `-abc` are one argument
+  }
+  return {
+    rest,
+    has: (flag) => given.has(flag),
+    value: (name) => found.get(name)?.at(-1),
+    all: (name) => found.get(name) ?? [],
+  };
+}
+
+/** A token of Node's parser, as far as it is used. */
+interface Token {
+  readonly kind: 'option' | 'positional' | 'option-terminator';
+  readonly index: number;
+  readonly name?: string | undefined;
+  readonly value?: string | undefined;
+  readonly inlineValue?: boolean | undefined;
+}
+
+/** Lets Node split the arguments. It judges nothing, because its texts differ between releases. */
+function tokensOf(args: readonly string[], values: readonly string[]): readonly Token[] {
+  const options = Object.fromEntries(values.map((name) => [name, { type: 'string' } as const]));
+  return parseArgs({ args: [...args], options, strict: false, tokens: true }).tokens;
+}
+
+/** Returns the name of an option: of `--name` itself, and of a letter that stands alone. */
+function nameOf(
+  text: string,
+  name: string | undefined,
+  letters: Readonly<Record<string, string>>,
+): string | undefined {
+  if (text.startsWith('--')) return name;
+  const letter = /^-(\w)$/.exec(text)?.[1];
+  return letter !== undefined && Object.hasOwn(letters, letter) ? letters[letter] : undefined;
+}
