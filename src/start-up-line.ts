@@ -5,7 +5,7 @@ import {
   DEFAULT_PORT,
   parseDatabaseUrl,
   type DatabaseHost,
-} from '#platform/config/shapes/database-url.js';
+} from '#platform/database/url/database-url.js';
 
 /** The parts of the configuration that the start-up line contains. */
 export type StartUpFacts = Pick<Config, 'http' | 'database' | 'upstream'>;

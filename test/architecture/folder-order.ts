@@ -12,6 +12,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'gcra',
     'tls',
     'object-store',
+    'database/url',
+    'telemetry/filter',
     'config/shapes',
     'config/table',
     'config',

@@ -1,10 +1,11 @@
 import { isIP } from 'node:net';
 import { isHttpsOrLoopback, isLoopbackHost } from '#platform/text/loopback.js';
+import { isPrivate } from '#platform/tls/pem.js';
 import { holdsCertificates, holdsPrivateKey, readTlsMaterial } from '#platform/tls/tls-material.js';
 import type { KmsKeySetting, ValidConfig } from './config.js';
 import type { Environment } from './environment.js';
-import { DATABASE_PAGE, parseDatabaseUrl } from './shapes/database-url.js';
-import { isPrivate, SIGNING_KEY_PROBLEMS } from './shapes/key-shapes.js';
+import { DATABASE_PAGE, parseDatabaseUrl } from '#platform/database/url/database-url.js';
+import { SIGNING_KEY_PROBLEMS } from './shapes/key-shapes.js';
 import { TABLE, VARIABLES } from './table/table.js';
 
 /** The address of GitHub's own API. */

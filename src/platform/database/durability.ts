@@ -1,6 +1,6 @@
 import type { Logger } from '@nestjs/common';
 import type { Config } from '#platform/config/config.js';
-import { DATABASE_PAGE } from '#platform/config/shapes/database-url.js';
+import { DATABASE_PAGE } from '#platform/database/url/database-url.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 

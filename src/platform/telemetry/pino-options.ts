@@ -9,7 +9,7 @@ import { toSingleLine } from '#platform/text/single-line.js';
 import { cleanArguments } from './clean-arguments.js';
 import { textLines } from './text-lines.js';
 import { activeSpan } from './tracing.js';
-import { parseLogFilter } from '#platform/config/shapes/log-filter.js';
+import { parseLogFilter } from '#platform/telemetry/filter/log-filter.js';
 
 /** The request that the current code serves; undefined between requests. */
 export const servedRequest = new AsyncLocalStorage<IncomingMessage>();

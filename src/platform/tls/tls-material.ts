@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';
+import { readPem } from './pem.js';
 
 /** The values of SVC_TLS_CERT and SVC_TLS_KEY: PEM, base64 of PEM, or a file's path. */
 export interface TlsSource {
@@ -42,19 +42,6 @@ export function holdsCertificates(source: string): boolean {
 export function holdsPrivateKey(source: string): boolean {
   return succeeds(() => createPrivateKey(readPem(source)));
 }
-
-/**
- * Returns the PEM text of a source: the source itself, its base64 decoding, or the contents of the
- * file.
- *
- * @throws the system's error when there is no such file
- */
-export function readPem(source: string): string {
-  if (source.includes(PEM)) return source;
-  const decoded = Buffer.from(source, 'base64').toString('latin1');
-  return decoded.includes(PEM) ? decoded : readFileSync(source, 'utf8');
-}
-const PEM = '-----BEGIN ';
 
 function succeeds(attempt: () => unknown): boolean {
   try {

@@ -1,6 +1,6 @@
 import { Client } from 'pg';
 import { describe, expect, it } from 'vitest';
-import { databaseUrl, parseDatabaseUrl } from '#platform/config/shapes/database-url.js';
+import { databaseUrl, parseDatabaseUrl } from '#platform/database/url/database-url.js';
 
 const LOGIN = 'postgres://svc:p%2Cw@';
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parseLogFilter } from '../../../src/platform/config/shapes/log-filter.js';
+import { parseLogFilter } from '../../../src/platform/telemetry/filter/log-filter.js';
 
 const [TRACE, DEBUG, INFO, WARN, ERROR] = [10, 20, 30, 40, 50];
 

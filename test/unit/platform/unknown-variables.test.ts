@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { editDistance, unknownNames } from '../../../src/platform/config/unknown-variables.js';
+import { unknownNames } from '../../../src/platform/config/unknown-variables.js';
+import { editDistance } from '../../../src/platform/text/edit-distance.js';
 
 const SVC_IDPS = 'demo,corp,corp-saml';
 const found = (name: string, value = 'x') => {

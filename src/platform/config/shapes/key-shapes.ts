@@ -1,17 +1,13 @@
-import { X509Certificate, createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto';
+import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { z } from 'zod';
-import { holdsCertificates, holdsPrivateKey, readPem } from '#platform/tls/tls-material.js';
+import { readCertificates, readKeys, readPem } from '#platform/tls/pem.js';
+import { holdsCertificates, holdsPrivateKey } from '#platform/tls/tls-material.js';
 import { pem, readBy } from './base-shapes.js';
 
 /** Certificates in PEM, or a file of them. */
 export const certificates = readBy(
   pem,
-  (value): string[] | undefined => {
-    const blocks =
-      readPem(value).match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-    const areSound = blocks.every((block) => new X509Certificate(block).raw.length > 0);
-    return blocks.length > 0 && areSound ? blocks : undefined;
-  },
+  readCertificates,
   'must be PEM certificates, or a readable file of them',
 );
 
@@ -46,19 +42,7 @@ export const SIGNING_KEY_PROBLEMS = {
  * key may come first if a key in KMS signs, which a rule of `setting-rules.ts` checks.
  */
 const signingKeys = (fits: (key: KeyObject) => boolean, message: string) =>
-  readBy(
-    pem,
-    (value): string[] | undefined => {
-      const whole = readPem(value);
-      const blocks = whole.match(/-----BEGIN [^-]+-----[^-]+-----END [^-]+-----/g) ?? [];
-      const [first = ''] = blocks;
-      const areBlocks = whole.split('-----BEGIN ').length - 1 === blocks.length;
-      const areFit = blocks.length > 0 && blocks.every((block) => fits(createPublicKey(block)));
-      const isSound = !isPrivate(first) || fits(createPrivateKey(first));
-      return areBlocks && areFit && isSound ? blocks : undefined;
-    },
-    message,
-  );
+  readBy(pem, (value) => readKeys(value, fits), message);
 
 /** Keys that sign with ES256. */
 export const ecSigningKeys = signingKeys(
@@ -71,8 +55,3 @@ export const rsaSigningKeys = signingKeys(
     key.asymmetricKeyType === 'rsa' && (key.asymmetricKeyDetails?.modulusLength ?? 0) >= 3072,
   SIGNING_KEY_PROBLEMS.rsa,
 );
-
-/** Checks that a block of PEM is a private key. */
-export function isPrivate(block: string): boolean {
-  return block.includes('PRIVATE KEY-----');
-}

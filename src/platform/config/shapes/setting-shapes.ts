@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { JSON_FORMS, list, readBy, shortText, text } from './base-shapes.js';
-import { parseLogFilter } from './log-filter.js';
+import { parseLogFilter } from '#platform/telemetry/filter/log-filter.js';
 
 /** The models that may enroll: any with a valid chain, a named table, or a list of AAGUIDs. */
 export type AaguidPolicy =

@@ -3,9 +3,9 @@ import type { Environment } from '#platform/config/environment.js';
 import { PROVIDER_VARIABLES, providerVariable } from '#platform/config/provider-settings.js';
 import { TABLE, VARIABLES } from '#platform/config/table/table.js';
 import { toSingleLine } from '#platform/text/single-line.js';
-import { editDistance } from '#platform/config/unknown-variables.js';
-import type { ConfigurationDocument } from './document.js';
-import { asVariable, isPem, jsonFormOf, NOT_PEM } from './json-value.js';
+import { editDistance } from '#platform/text/edit-distance.js';
+import { isPem } from '#platform/tls/pem.js';
+import { asVariable, jsonFormOf, NOT_PEM } from './json-value.js';
 
 /** The settings of a document as variables. A problem names the key, never its value. */
 export interface DocumentSettings {
@@ -47,9 +47,9 @@ const PROVIDER_KEYS = new Map(
 const KNOWN_OF_PROVIDER = ['id', ...PROVIDER_KEYS.keys()];
 
 /** Returns the settings of a document. */
-export function settingsOf(document: ConfigurationDocument): DocumentSettings {
+export function settingsOf(document: Readonly<Record<string, unknown>>): DocumentSettings {
   const settings = new CollectedSettings();
-  for (const [key, value] of document) {
+  for (const [key, value] of Object.entries(document)) {
     const row = KEYS.get(key);
     if (FORBIDDEN.test(key)) settings.problems.push(forbidden(key));
     else if (key === 'tls') addTls(settings, value);

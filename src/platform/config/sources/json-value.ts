@@ -50,12 +50,6 @@ export function asVariable(value: unknown, form: JsonForm | undefined): Variable
   return { problem: EXPECTED[form ?? 'string'] };
 }
 
-/** Tells whether a value is PEM or base64 of PEM. */
-export function isPem(text: string): boolean {
-  const begin = '-----BEGIN ';
-  return text.includes(begin) || Buffer.from(text, 'base64').toString('latin1').includes(begin);
-}
-
 /**
  * An empty array is refused: as a variable it would be unset, and `allowed_domains: []` would
  * permit every domain.

@@ -5,7 +5,7 @@ import {
   type ObjectStoreFault,
 } from '#platform/object-store/object-store-error.js';
 import type { ObjectReader, StoredObject } from '#platform/object-store/s3-object.js';
-import { readDocument, UnreadableDocument } from './document.js';
+import { readJsonObject, UnreadableObject } from '#platform/text/json-object.js';
 import { FROM_STORE, settingsOf, type DocumentSettings } from './document-settings.js';
 
 /** A valid document over the environment. */
@@ -43,10 +43,12 @@ export function validated(
   environment: Environment,
 ): StoredConfiguration {
   try {
-    const settings = settingsOf(readDocument(bytes));
+    const { version, ...document } = readJsonObject(bytes);
+    if (version !== 1) throw new UnreadableObject('must have "version": 1');
+    const settings = settingsOf(document);
     return { loaded: loadMerged(environment, settings), settings, etag };
   } catch (error) {
-    if (!(error instanceof UnreadableDocument)) throw error;
+    if (!(error instanceof UnreadableObject)) throw error;
     throw new ConfigProblems([`SVC_S3_CONFIG_KEY: the document ${error.message}`]);
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { shortText, wholeNumber } from '#platform/config/shapes/base-shapes.js';
-import { databaseUrl } from '#platform/config/shapes/database-url.js';
+import { databaseUrl } from '#platform/database/url/database-url.js';
 import { certificates, tlsCertificates, tlsKey } from '#platform/config/shapes/key-shapes.js';
 import {
   cidrList,

@@ -4,7 +4,7 @@ import {
   parseDatabaseUrl,
   type DatabaseUrl,
   type TargetSession,
-} from '#platform/config/shapes/database-url.js';
+} from '#platform/database/url/database-url.js';
 import { isReadOnly } from '#platform/database/statements/faults.js';
 import { HostSearch, NoFittingHost } from './host-search.js';
 

@@ -1,5 +1,5 @@
 import { systemClock, type Clock } from '#platform/clock/clock.js';
-import type { DatabaseHost } from '#platform/config/shapes/database-url.js';
+import type { DatabaseHost } from '#platform/database/url/database-url.js';
 import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
 import { isRefusal } from './refusals.js';
 

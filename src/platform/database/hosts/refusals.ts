@@ -1,4 +1,4 @@
-import { DATABASE_PAGE } from '#platform/config/shapes/database-url.js';
+import { DATABASE_PAGE } from '#platform/database/url/database-url.js';
 import { codeOf, reasonOf } from '#platform/database/statements/faults.js';
 
 /** What an operator does about a refused connection. Waiting mends none of these. */

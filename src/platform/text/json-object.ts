@@ -1,0 +1,64 @@
+/** A text that is no JSON object, or not a plain one. The message quotes nothing of it. */
+export class UnreadableObject extends Error {
+  override readonly name = 'UnreadableObject';
+}
+
+/** The objects and arrays that a text may have inside each other. */
+const MAX_DEPTH = 8;
+
+/** Reads JSON text, strings whole, as a list of its tokens. */
+const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/gs;
+
+/**
+ * Reads a JSON object in UTF-8, with or without a byte order mark.
+ *
+ * @throws UnreadableObject for every other content, and for a key that an object has twice
+ */
+export function readJsonObject(bytes: Buffer): Readonly<Record<string, unknown>> {
+  const text = decode(bytes);
+  const value = parse(text);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new UnreadableObject('must be a JSON object');
+  }
+  checkStructure(text);
+  return value as Record<string, unknown>;
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new UnreadableObject('must be UTF-8');
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new UnreadableObject('is not JSON'); // the parser's message quotes the text
+  }
+}
+
+/**
+ * Refuses what `JSON.parse` accepts in silence: deep nesting, and a key twice, of which the parser
+ * drops the first.
+ */
+function checkStructure(text: string): void {
+  // the keys of each open object; undefined for an array
+  const open: (Set<string> | undefined)[] = [];
+  let last = '';
+  for (const [token] of text.matchAll(TOKENS)) {
+    if (token === '{' || token === '[') open.push(token === '{' ? new Set() : undefined);
+    else if (token === '}' || token === ']') open.pop();
+    else if (token === ':') addKey(open.at(-1), last);
+    if (open.length > MAX_DEPTH) throw new UnreadableObject('is nested too deeply');
+    last = token;
+  }
+}
+
+function addKey(keys: Set<string> | undefined, token: string): void {
+  const key = String(JSON.parse(token));
+  if (keys?.has(key)) throw new UnreadableObject('has an object with the same key twice');
+  keys?.add(key);
+}
