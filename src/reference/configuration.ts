@@ -1,4 +1,4 @@
-import { PROVIDER_VARIABLES } from '#platform/config/provider-settings.js';
+import { PROVIDER_VARIABLES } from '#platform/config/table/providers.js';
 import { VARIABLES } from '#platform/config/table/table.js';
 import type { Variable } from '#platform/config/table/variable.js';
 import { markdownTable } from './markdown.js';

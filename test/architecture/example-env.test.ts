@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { PROVIDER_VARIABLES } from '../../src/platform/config/provider-settings.js';
+import { PROVIDER_VARIABLES } from '../../src/platform/config/table/providers.js';
 import { jsonFormOf } from '../../src/platform/config/sources/json-value.js';
 import { VARIABLES } from '../../src/platform/config/table/table.js';
 

@@ -14,7 +14,6 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'object-store',
     'database/url',
     'telemetry/filter',
-    'config/shapes',
     'config/table',
     'config',
     'crypto',

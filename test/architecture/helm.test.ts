@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { PROVIDER_VARIABLES } from '../../src/platform/config/provider-settings.js';
+import { PROVIDER_VARIABLES } from '../../src/platform/config/table/providers.js';
 import { TABLE, VARIABLES } from '../../src/platform/config/table/table.js';
 
 const folder = new URL('../../helm/', import.meta.url);

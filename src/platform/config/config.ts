@@ -1,10 +1,10 @@
-import type { TlsSource } from '#platform/tls/tls-material.js';
+import { join } from 'node:path';
 import type { PROVIDERS } from './table/providers.js';
-import type { TABLE } from './table/table.js';
-import type { KmsKeyUse, Values } from './table/variable.js';
+import { TABLE } from './table/table.js';
+import { valueOf, type Frozen, type KmsKeyUse, type Values } from './table/variable.js';
 
 /** The values of the table as an operator gave them, or their defaults. */
-export type Settings = Values<typeof TABLE>;
+type Settings = Values<typeof TABLE>;
 
 /**
  * The settings of one upstream provider (SVC_IDP_<SLUG>_*), with its slug and the label of its
@@ -17,54 +17,55 @@ type ProviderOf<Type extends keyof typeof PROVIDERS> = Omit<
 
 /** One upstream OpenID Connect provider. */
 export type OidcProviderConfig = ProviderOf<'oidc'>;
-
-/** One upstream SAML provider. */
-export type SamlProviderConfig = Omit<ProviderOf<'saml'>, 'spEntityId'> & {
-  /** The entity id of this service at the provider. */
-  readonly spEntityId: string;
-};
-
+/** One upstream SAML provider, with the entity id of this service there. */
+export type SamlProviderConfig = ProviderOf<'saml'> & { readonly spEntityId: string };
 /** One upstream provider of either type. */
 export type ProviderConfig = OidcProviderConfig | SamlProviderConfig;
 
-/** A key in AWS KMS that a variable names. */
+/** A key in AWS KMS that a variable names: by an id, an ARN or an alias. */
 export interface KmsKeySetting {
   readonly variable: string;
-  /** An id, an ARN or an alias. */
   readonly keyId: string;
   readonly use: KmsKeyUse;
 }
 
-/** An object of which no value is undefined. */
-export type Whole<T> = { readonly [Key in keyof T]: Exclude<T[Key], undefined> };
+/** Returns settings that have an effect together only; undefined if one is missing. */
+function whole<T extends object>(settings: T) {
+  const isWhole = Object.values(settings).every((value) => value !== undefined);
+  return isWhole ? (settings as { [Key in keyof T]: Exclude<T[Key], undefined> }) : undefined;
+}
 
-/** The GitHub App, on github.com or a GitHub Enterprise Server. */
-export type GitHubSettings = Whole<Settings['github']>;
-
-/** The destination of spans: they go to `/v1/traces` below the endpoint. */
-export type TracingConfig = Whole<Omit<Settings['tracing'], 'protocol'>>;
+/** Arranges the configuration, and adds the defaults that depend on other settings. */
+export function arrange(
+  settings: Settings,
+  providers: readonly ProviderConfig[],
+  kmsKeys: readonly KmsKeySetting[],
+) {
+  const { http, relyingParty, kms, upstream, ssh, github } = settings;
+  const { endpoint, serviceName } = settings.tracing;
+  const isPublicApi = github.apiUrl === valueOf(TABLE.github.apiUrl, {});
+  const webUrl = isPublicApi ? 'https://github.com' : new URL(github.apiUrl).origin;
+  return {
+    ...settings,
+    /** Without `tls`, a proxy ends TLS, or there is no TLS. */
+    http: { ...http, tls: whole(http.tls) },
+    relyingParty: {
+      id: relyingParty.id ?? new URL(http.baseUrl).hostname,
+      name: relyingParty.name,
+      organizationName: relyingParty.organizationName ?? relyingParty.name,
+    },
+    kms: { keys: kmsKeys, endpoint: kms.endpoint ?? kms.anyEndpoint },
+    upstream: { providers, extraCaCerts: upstream.extraCaCerts },
+    ssh: { ...ssh, caKeyPath: ssh.caKeyPath ?? join(settings.database.dataDir, 'ssh_ca_key') },
+    /** The GitHub App, on github.com or a GitHub Enterprise Server; undefined: there is none. */
+    github: whole({ ...github, webUrl: github.webUrl ?? webUrl }),
+    /** Spans go to `/v1/traces` below the endpoint; undefined: tracing is off. */
+    tracing: whole({ endpoint, serviceName }),
+  };
+}
 
 /** A validated configuration whose root secret may still have to be asked of KMS. */
-export interface ValidConfig extends Omit<
-  Settings,
-  'http' | 'relyingParty' | 'kms' | 'upstream' | 'ssh' | 'github' | 'tracing'
-> {
-  readonly http: Omit<Settings['http'], 'tls'> & {
-    /** Undefined: a proxy ends TLS, or there is no TLS. */
-    readonly tls: TlsSource | undefined;
-  };
-  readonly relyingParty: Whole<Settings['relyingParty']>;
-  readonly kms: { readonly keys: readonly KmsKeySetting[]; readonly endpoint: string | undefined };
-  readonly upstream: {
-    readonly providers: readonly ProviderConfig[];
-    readonly extraCaCerts: readonly string[];
-  };
-  readonly ssh: Settings['ssh'] & { readonly caKeyPath: string };
-  /** Undefined: no GitHub App is configured. */
-  readonly github: GitHubSettings | undefined;
-  /** Undefined: tracing is off. */
-  readonly tracing: TracingConfig | undefined;
-}
+export type ValidConfig = Frozen<ReturnType<typeof arrange>>;
 
 /** The operator's settings, validated and frozen. A provider takes the part that it needs. */
 export interface Config extends Omit<ValidConfig, 'secrets'> {
@@ -74,6 +75,9 @@ export interface Config extends Omit<ValidConfig, 'secrets'> {
    */
   readonly secrets: { readonly root: string; readonly previousRoot: string | undefined };
 }
+
+export type GitHubSettings = NonNullable<Config['github']>;
+export type TracingConfig = NonNullable<Config['tracing']>;
 
 /** The injection token of the frozen {@link Config}. */
 export const CONFIG = Symbol('Config');

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { parseEnv } from 'node:util';
+import type { Environment } from './table/variable.js';
 
-/** The environment as plain strings; an empty string counts as unset. */
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment };
 
 /** The process's environment over that of `.env`, if there is one; empty strings count as unset. */
 export function readEnvironment(): Environment {

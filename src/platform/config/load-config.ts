@@ -1,8 +1,7 @@
-import { join } from 'node:path';
-import type { Config, ProviderConfig, Settings, ValidConfig, Whole } from './config.js';
+import { arrange, type Config, type ValidConfig } from './config.js';
 import { withoutEmpty, type Environment } from './environment.js';
 import { loadProviders } from './provider-settings.js';
-import { kmsKeysOf, problemsOf, PUBLIC_API, warningsOf, withTlsOrigin } from './setting-rules.js';
+import { kmsKeysOf, problemsOf, warningsOf, withTlsOrigin } from './setting-rules.js';
 import { TABLE } from './table/table.js';
 import { readTable, type Table, type Values } from './table/variable.js';
 import { unknownNames } from './unknown-variables.js';
@@ -36,9 +35,8 @@ export function loadConfig(raw: Environment): LoadedConfig {
   const unknown = unknownNames(environment);
   const problems = [...ofTable, ...ofProviders, ...problemsOf(environment), ...unknown.problems];
   if (!values || problems.length > 0) throw new ConfigProblems(problems);
-  const config = completed(values, environment, providers);
-  const warnings = [...warningsOf(environment, config), ...unknown.warnings];
-  return { config: deepFreeze(config), warnings };
+  const config = deepFreeze(arrange(values, providers, kmsKeysOf(environment)));
+  return { config, warnings: [...warningsOf(environment, config), ...unknown.warnings] };
 }
 
 /**
@@ -63,38 +61,6 @@ export function loadDatabaseConfig(environment: Environment): Config['database']
  */
 export function loadOperatorConfig(environment: Environment): Pick<Config, 'database' | 'log'> {
   return loadPart({ database: TABLE.database, log: TABLE.log }, environment);
-}
-
-/** Adds the defaults that depend on other settings. */
-function completed(
-  settings: Settings,
-  environment: Environment,
-  providers: readonly ProviderConfig[],
-): ValidConfig {
-  const { http, relyingParty, kms, upstream, ssh, github } = settings;
-  const { endpoint, serviceName } = settings.tracing;
-  const webUrl =
-    github.apiUrl === PUBLIC_API ? 'https://github.com' : new URL(github.apiUrl).origin;
-  return {
-    ...settings,
-    http: { ...http, tls: whole(http.tls) },
-    relyingParty: {
-      id: relyingParty.id ?? new URL(http.baseUrl).hostname,
-      name: relyingParty.name,
-      organizationName: relyingParty.organizationName ?? relyingParty.name,
-    },
-    kms: { keys: kmsKeysOf(environment), endpoint: kms.endpoint ?? kms.anyEndpoint },
-    upstream: { providers, extraCaCerts: upstream.extraCaCerts },
-    ssh: { ...ssh, caKeyPath: ssh.caKeyPath ?? join(settings.database.dataDir, 'ssh_ca_key') },
-    github: whole({ ...github, webUrl: github.webUrl ?? webUrl }),
-    tracing: whole({ endpoint, serviceName }),
-  };
-}
-
-/** Returns settings that have an effect together only; undefined if one is missing. */
-function whole<T extends object>(settings: T): Whole<T> | undefined {
-  const isWhole = Object.values(settings).every((value) => value !== undefined);
-  return isWhole ? (settings as Whole<T>) : undefined;
 }
 
 function deepFreeze<T>(value: T): T {

@@ -1,39 +1,27 @@
 import type { ProviderConfig } from './config.js';
 import type { Environment } from './environment.js';
-import { PROVIDERS } from './table/providers.js';
+import { PROVIDER_VARIABLES, PROVIDERS } from './table/providers.js';
 import { TABLE } from './table/table.js';
-import { readTable, rowsOf, type Variable } from './table/variable.js';
-
-/** The variables of providers of every type, by the name after the prefix `SVC_IDP_<SLUG>_`. */
-export const PROVIDER_VARIABLES: ReadonlyMap<string, Variable> = new Map(
-  Object.values(PROVIDERS)
-    .flatMap(rowsOf)
-    .map((row) => [row.name, row]),
-);
-
-/** The configured providers in their order, and their problems. */
-export interface LoadedProviders {
-  readonly providers: readonly ProviderConfig[];
-  readonly problems: readonly string[];
-}
+import { readTable, rowsOf, valueOf } from './table/variable.js';
 
 /** Returns the slugs of SVC_IDPS; none if the list is malformed, which is a problem of its own. */
 export function slugsOf(environment: Environment): readonly string[] {
-  return TABLE.upstream.slugs.shape.safeParse(environment['SVC_IDPS']).data ?? [];
+  return valueOf(TABLE.upstream.slugs, environment) ?? [];
 }
 
-/** Names a provider as its variables do: `corp-saml` is `CORP_SAML`. */
-export function nameOfSlug(slug: string): string {
-  return slug.replaceAll('-', '_').toUpperCase();
-}
-
-/** Names a variable of a provider: `SVC_IDP_CORP_SAML_METADATA_URL`. */
+/** Names a variable of a provider: `SVC_IDP_CORP_SAML_METADATA_URL` of the slug `corp-saml`. */
 export function providerVariable(slug: string, name: string): string {
-  return `SVC_IDP_${nameOfSlug(slug)}_${name}`;
+  return `SVC_IDP_${slug.replaceAll('-', '_').toUpperCase()}_${name}`;
 }
 
-/** Reads the settings of each upstream provider, and collects their problems. */
-export function loadProviders(environment: Environment): LoadedProviders {
+/** A provider, if its settings are right, and their problems. */
+interface LoadedProvider {
+  readonly provider?: ProviderConfig;
+  readonly problems: readonly string[];
+}
+
+/** Reads the settings of each upstream provider in its order, and collects their problems. */
+export function loadProviders(environment: Environment) {
   const read = slugsOf(environment).map((slug) => loadProvider(slug, environment));
   return {
     providers: read.flatMap(({ provider }) => provider ?? []),
@@ -41,10 +29,7 @@ export function loadProviders(environment: Environment): LoadedProviders {
   };
 }
 
-function loadProvider(
-  slug: string,
-  environment: Environment,
-): { readonly provider?: ProviderConfig; readonly problems: readonly string[] } {
+function loadProvider(slug: string, environment: Environment): LoadedProvider {
   const prefix = providerVariable(slug, '');
   const type = environment[`${prefix}TYPE`];
   if (type !== 'oidc' && type !== 'saml') {
@@ -59,7 +44,7 @@ function loadProvider(
   if (!values || foreign.length > 0) return { problems: [...problems, ...foreign] };
   const common = { slug, name: values.name ?? slug };
   if ('issuer' in values) return { provider: { ...values, ...common, type: 'oidc' }, problems };
-  const base = TABLE.http.baseUrl.shape.safeParse(environment['SVC_BASE_URL']).data ?? '';
+  const base = valueOf(TABLE.http.baseUrl, environment) ?? '';
   const spEntityId = values.spEntityId ?? `${base}/saml/metadata`;
   return { provider: { ...values, ...common, type: 'saml', spEntityId }, problems };
 }

@@ -1,28 +1,19 @@
 import { isIP } from 'node:net';
+import { DATABASE_PAGE, parseDatabaseUrl } from '#platform/database/url/database-url.js';
 import { isHttpsOrLoopback, isLoopbackHost } from '#platform/text/loopback.js';
 import { isPrivate } from '#platform/tls/pem.js';
 import { holdsCertificates, holdsPrivateKey, readTlsMaterial } from '#platform/tls/tls-material.js';
 import type { KmsKeySetting, ValidConfig } from './config.js';
 import type { Environment } from './environment.js';
-import { DATABASE_PAGE, parseDatabaseUrl } from '#platform/database/url/database-url.js';
-import { SIGNING_KEY_PROBLEMS } from './shapes/key-shapes.js';
+import { SIGNING_KEY_PROBLEMS } from './table/shapes.js';
 import { TABLE, VARIABLES } from './table/table.js';
-
-/** The address of GitHub's own API. */
-export const PUBLIC_API = TABLE.github.apiUrl.shape.parse(undefined);
+import { rowsOf, valueOf } from './table/variable.js';
 
 /** The variables of which either all are set, or none. */
 const TOGETHER = [
-  ['SVC_TLS_CERT', 'SVC_TLS_KEY'],
-  [
-    'SVC_GITHUB_APP_ID',
-    'SVC_GITHUB_APP_KEY',
-    'SVC_GITHUB_APP_NAME',
-    'SVC_GITHUB_APP_CLIENT_ID',
-    'SVC_GITHUB_APP_CLIENT_SECRET',
-    'SVC_GITHUB_WEBHOOK_SECRET',
-  ],
-] as const;
+  rowsOf(TABLE.http.tls),
+  rowsOf(TABLE.github).filter(({ name }) => !/_(?:API|WEB)_URL$/.test(name)),
+].map((rows) => rows.map(({ name }) => name));
 
 /** The variables that have an effect only with others: their pattern, and one of the others. */
 const NEEDS = [
@@ -32,18 +23,21 @@ const NEEDS = [
   [/^SVC_GITHUB_(?:API|WEB)_URL$/, 'SVC_GITHUB_APP_ID'],
 ] as const;
 
+/** The rules between variables, each of which yields its problems. */
+const RULES: readonly ((environment: Environment) => Iterable<string>)[] = [
+  oneRootSecret,
+  someProvider,
+  matchingOrigin,
+  matchingTls,
+  together,
+  certificationOnItsHost,
+  safeKms,
+  privateSigningKeys,
+];
+
 /** Lists the problems between variables. A value that its own row refuses is not among them. */
 export function problemsOf(environment: Environment): string[] {
-  return [
-    ...rootSecretProblems(environment),
-    ...missingProvider(environment),
-    ...originProblems(environment),
-    ...tlsProblems(environment),
-    ...TOGETHER.flatMap((names) => missingOf(names, environment)),
-    ...certificationProblems(environment),
-    ...kmsProblems(environment),
-    ...signingKeyProblems(environment),
-  ];
+  return RULES.flatMap((rule) => [...rule(environment)]);
 }
 
 /**
@@ -60,156 +54,142 @@ export function withTlsOrigin(environment: Environment): Environment {
 
 /** Lists every key in AWS KMS that a variable names. */
 export function kmsKeysOf(environment: Environment): KmsKeySetting[] {
-  return [...VARIABLES.values()].flatMap(({ name, shape, kmsUse: use }) => {
-    if (use === undefined) return [];
-    const ids = [shape.safeParse(environment[name]).data].flat();
+  return [...VARIABLES.values()].flatMap((row) => {
+    const { name: variable, kmsUse: use } = row;
+    const ids: unknown[] = use === undefined ? [] : [valueOf(row, environment)].flat();
     return ids.flatMap((keyId) =>
-      typeof keyId === 'string' ? { variable: name, keyId, use } : [],
+      use && typeof keyId === 'string' ? { variable, keyId, use } : [],
     );
   });
 }
 
-function missingOf(names: readonly string[], environment: Environment): string[] {
-  const given = names.find((name) => environment[name] !== undefined);
-  if (given === undefined) return [];
-  const missing = names.filter((name) => environment[name] === undefined);
-  return missing.map((name) => `${name}: is required where ${given} is set`);
+/** There is one root secret, and at most one previous one: a text, or a key in KMS. */
+function* oneRootSecret(environment: Environment) {
+  const isSet = (name: string) => environment[name] !== undefined;
+  if (!isSet('SVC_JWT_SECRET') && !isSet('SVC_JWT_HMAC_KMS_KEY_ID')) {
+    yield 'SVC_JWT_SECRET: is required';
+  }
+  for (const previous of ['', '_PREVIOUS']) {
+    const [text, key] = [`SVC_JWT_SECRET${previous}`, `SVC_JWT_HMAC_KMS_KEY_ID${previous}`];
+    if (isSet(text) && isSet(key)) {
+      yield `${text}: must not be set beside ${key}; keep the one that is the secret`;
+    }
+  }
 }
 
-/** Reports that there is no upstream provider. Only certification test mode needs none. */
-function missingProvider(environment: Environment): string[] {
-  const slugs = TABLE.upstream.slugs.shape.safeParse(environment['SVC_IDPS']).data;
-  if (slugs?.length !== 0 || environment['SVC_CERTIFICATION_TEST_TOKEN'] !== undefined) return [];
-  return ['SVC_IDPS: at least one upstream identity provider is required'];
+/** There is an upstream provider. Only certification test mode needs none. */
+function* someProvider(environment: Environment) {
+  const isMissing = valueOf(TABLE.upstream.slugs, environment)?.length === 0;
+  if (isMissing && environment['SVC_CERTIFICATION_TEST_TOKEN'] === undefined) {
+    yield 'SVC_IDPS: at least one upstream identity provider is required';
+  }
 }
 
 /** Returns the public origin; undefined for a malformed one, which is a problem of its row. */
 function baseUrlOf(environment: Environment): URL | undefined {
-  const { data } = TABLE.http.baseUrl.shape.safeParse(environment['SVC_BASE_URL']);
-  return data === undefined ? undefined : new URL(data);
+  const value = valueOf(TABLE.http.baseUrl, environment);
+  return value === undefined ? undefined : new URL(value);
 }
 
-/** Checks the public origin and the relying party against each other. */
-function originProblems(environment: Environment): string[] {
+/** The public origin is safe, and the relying party is its host or a parent domain. */
+function* matchingOrigin(environment: Environment) {
   const baseUrl = baseUrlOf(environment);
-  if (baseUrl === undefined) return [];
+  if (baseUrl === undefined) return;
   const { protocol, hostname } = baseUrl;
   const rpId = environment['SVC_RP_ID']?.toLowerCase() ?? hostname;
-  const problems: string[] = [];
   if (protocol === 'http:' && !isLoopbackHost(hostname)) {
-    problems.push('SVC_BASE_URL: must be https (http only for a loopback host)');
+    yield 'SVC_BASE_URL: must be https (http only for a loopback host)';
   }
   if (isIP(rpId.replace(/^\[|\]$/g, '')) !== 0) {
-    problems.push(
-      'SVC_RP_ID: an address cannot be a WebAuthn relying party id; use a host name in SVC_BASE_URL',
-    );
+    yield 'SVC_RP_ID: an address cannot be a WebAuthn relying party id; use a host name in SVC_BASE_URL';
   } else if (rpId !== 'localhost' && !rpId.includes('.')) {
-    problems.push('SVC_RP_ID: must be localhost or a domain name of two labels or more');
+    yield 'SVC_RP_ID: must be localhost or a domain name of two labels or more';
   } else if (hostname !== rpId && !hostname.endsWith(`.${rpId}`)) {
-    problems.push('SVC_RP_ID: must be the host of SVC_BASE_URL or a parent domain of it');
+    yield 'SVC_RP_ID: must be the host of SVC_BASE_URL or a parent domain of it';
   }
-  return problems;
 }
 
-/** Checks certificate, key and public origin against each other. */
-function tlsProblems(environment: Environment): string[] {
+/** Certificate, key and public origin match each other. */
+function* matchingTls(environment: Environment) {
   const { SVC_TLS_CERT: cert, SVC_TLS_KEY: key, SVC_BASE_URL: baseUrl } = environment;
-  if (cert === undefined || key === undefined) return [];
-  const problems: string[] = [];
-  if (baseUrl === undefined) problems.push('SVC_BASE_URL: is required with TLS, or else SVC_RP_ID');
-  else if (baseUrl.startsWith('http:')) problems.push('SVC_BASE_URL: must be https with TLS');
-  if (!holdsCertificates(cert) || !holdsPrivateKey(key)) return problems;
+  if (cert === undefined || key === undefined) return;
+  if (baseUrl === undefined) yield 'SVC_BASE_URL: is required with TLS, or else SVC_RP_ID';
+  else if (baseUrl.startsWith('http:')) yield 'SVC_BASE_URL: must be https with TLS';
+  if (!holdsCertificates(cert) || !holdsPrivateKey(key)) return;
   try {
     readTlsMaterial({ cert, key });
   } catch (error) {
-    problems.push(error instanceof Error ? error.message : String(error));
+    yield error instanceof Error ? error.message : String(error);
   }
-  return problems;
 }
 
-/** Reports certification test mode, which bypasses logins, on a host that was not named for it. */
-function certificationProblems(environment: Environment): string[] {
+function* together(environment: Environment) {
+  for (const names of TOGETHER) {
+    const given = names.find((name) => environment[name] !== undefined);
+    for (const name of given === undefined ? [] : names) {
+      if (environment[name] === undefined) yield `${name}: is required where ${given} is set`;
+    }
+  }
+}
+
+/** Certification test mode, which bypasses logins, has a host that was named for it. */
+function* certificationOnItsHost(environment: Environment) {
   const hostname = baseUrlOf(environment)?.hostname;
-  if (environment['SVC_CERTIFICATION_TEST_TOKEN'] === undefined || hostname === undefined)
-    return [];
-  const meant = environment['SVC_CERTIFICATION_HOST']?.toLowerCase();
-  if (isLoopbackHost(hostname) || hostname === meant) return [];
-  return [
-    'SVC_CERTIFICATION_TEST_TOKEN: certification test mode starts on loopback alone, or where SVC_CERTIFICATION_HOST ' +
-      'names the host of SVC_BASE_URL',
-  ];
+  const { SVC_CERTIFICATION_TEST_TOKEN: token, SVC_CERTIFICATION_HOST: meant } = environment;
+  if (token === undefined || hostname === undefined || isLoopbackHost(hostname)) return;
+  if (hostname !== meant?.toLowerCase()) {
+    yield 'SVC_CERTIFICATION_TEST_TOKEN: certification test mode starts on loopback alone, or where SVC_CERTIFICATION_HOST names the host of SVC_BASE_URL';
+  }
 }
 
-/** Checks that there is one root secret, and at most one previous one: a text, or a key in KMS. */
-function rootSecretProblems(environment: Environment): string[] {
-  const isSet = (name: string) => environment[name] !== undefined;
-  const isMissing = !isSet('SVC_JWT_SECRET') && !isSet('SVC_JWT_HMAC_KMS_KEY_ID');
-  const twice = ['', '_PREVIOUS'].flatMap((previous) => {
-    const [text, key] = [`SVC_JWT_SECRET${previous}`, `SVC_JWT_HMAC_KMS_KEY_ID${previous}`];
-    return isSet(text) && isSet(key)
-      ? `${text}: must not be set beside ${key}; keep the one that is the secret`
-      : [];
-  });
-  return [...(isMissing ? ['SVC_JWT_SECRET: is required'] : []), ...twice];
+/** The address of KMS is https, loopback apart, if a key is configured. */
+function* safeKms(environment: Environment) {
+  const isSet = ({ name }: { readonly name: string }) => environment[name] !== undefined;
+  const endpoint = Object.values(TABLE.kms).find(isSet);
+  const hasKey = [...VARIABLES.values()].some((row) => row.kmsUse !== undefined && isSet(row));
+  if (endpoint && hasKey && !isHttpsOrLoopback(environment[endpoint.name] ?? '')) {
+    yield `${endpoint.name}: must be https (http only for localhost)`;
+  }
 }
 
-/** Checks the address of KMS if a key is configured: it must be https, loopback apart. */
-function kmsProblems(environment: Environment): string[] {
-  const endpoints = [TABLE.kms.endpoint.name, TABLE.kms.anyEndpoint.name];
-  const name = endpoints.find((one) => environment[one] !== undefined);
-  const hasKey = [...VARIABLES.values()].some(
-    (row) => row.kmsUse !== undefined && environment[row.name] !== undefined,
-  );
-  if (name === undefined || !hasKey || isHttpsOrLoopback(environment[name] ?? '')) return [];
-  return [`${name}: must be https (http only for localhost)`];
-}
-
-/** Checks that PEM keys begin with a private one, unless a key in KMS signs. */
-function signingKeyProblems(environment: Environment): string[] {
-  return (['ec', 'rsa'] as const).flatMap((kind) => {
-    const { name, shape } = TABLE.oidc.signingKeys[kind];
-    const [first] = shape.safeParse(environment[name]).data ?? [];
+/** PEM keys begin with a private one, unless a key in KMS signs. */
+function* privateSigningKeys(environment: Environment) {
+  for (const kind of ['ec', 'rsa'] as const) {
+    const row = TABLE.oidc.signingKeys[kind];
+    const [first] = valueOf(row, environment) ?? [];
     const isOutside = environment[TABLE.oidc.signingKmsKeyIds[kind].name] !== undefined;
-    const isSigning = first === undefined || isPrivate(first) || isOutside;
-    return isSigning ? [] : `${name}: ${SIGNING_KEY_PROBLEMS[kind]}`;
-  });
+    if (first !== undefined && !isPrivate(first) && !isOutside) {
+      yield `${row.name}: ${SIGNING_KEY_PROBLEMS[kind]}`;
+    }
+  }
 }
 
-/** Lists warnings about valid settings that are probably a mistake. */
-export function warningsOf(environment: Environment, config: ValidConfig): string[] {
-  const { root } = config.secrets;
+/** Yields warnings about valid settings that are probably a mistake. */
+export function* warningsOf(environment: Environment, config: ValidConfig): Generator<string> {
   const { baseUrl, tls, trustedProxies } = config.http;
-  const isBehindProxy = baseUrl.startsWith('https:') && tls === undefined;
+  const { root } = config.secrets;
+  if (root !== undefined && new Set(Buffer.from(root)).size < 8) {
+    yield 'SVC_JWT_SECRET: has fewer than 8 distinct bytes';
+  }
+  if (baseUrl.startsWith('https:') && tls === undefined && trustedProxies.length === 0) {
+    yield 'SVC_TRUSTED_PROXIES: is empty although a proxy ends TLS; all clients share one address';
+  }
+  if (config.relyingParty.id !== new URL(baseUrl).hostname) {
+    yield 'SVC_RP_ID: is not the host of SVC_BASE_URL; every page under that domain can ask for touches of the same keys';
+  }
   const { principals, principalsDomain } = config.ssh;
+  if (principalsDomain !== undefined && !principals.has('username')) {
+    yield 'SVC_SSH_PRINCIPALS_DOMAIN: has no effect without username in SVC_SSH_PRINCIPALS';
+  }
   const database = parseDatabaseUrl(config.database.url ?? '');
-  const found: readonly (readonly [boolean, string])[] = [
-    [
-      root !== undefined && new Set(Buffer.from(root)).size < 8,
-      'SVC_JWT_SECRET: has fewer than 8 distinct bytes',
-    ],
-    [
-      isBehindProxy && trustedProxies.length === 0,
-      'SVC_TRUSTED_PROXIES: is empty although a proxy ends TLS; all clients share one address',
-    ],
-    [
-      config.relyingParty.id !== new URL(baseUrl).hostname,
-      'SVC_RP_ID: is not the host of SVC_BASE_URL; every page under that domain can ask for touches of the same keys',
-    ],
-    [
-      principalsDomain !== undefined && !principals.has('username'),
-      'SVC_SSH_PRINCIPALS_DOMAIN: has no effect without username in SVC_SSH_PRINCIPALS',
-    ],
-    [
-      database !== undefined && database.hosts.length > 1 && database.target === undefined,
-      `SVC_DATABASE_URL: names several hosts and may reach a standby, which takes no writes; add target_session_attrs=read-write (${DATABASE_PAGE})`,
-    ],
-  ];
-  const without = NEEDS.flatMap(([pattern, needed, named = needed]) =>
-    environment[needed] === undefined
-      ? Object.keys(environment)
-          .filter((name) => pattern.test(name) && VARIABLES.has(name))
-          .map((name) => `${name}: has no effect without ${named}`)
-      : [],
-  );
-  return [...found.flatMap(([isSo, line]) => (isSo ? line : [])), ...without];
+  if (database !== undefined && database.hosts.length > 1 && database.target === undefined) {
+    yield `SVC_DATABASE_URL: names several hosts and may reach a standby, which takes no writes; add target_session_attrs=read-write (${DATABASE_PAGE})`;
+  }
+  for (const [pattern, needed, named = needed] of NEEDS) {
+    if (environment[needed] !== undefined) continue;
+    const idle = Object.keys(environment).filter(
+      (name) => pattern.test(name) && VARIABLES.has(name),
+    );
+    for (const name of idle) yield `${name}: has no effect without ${named}`;
+  }
 }

@@ -1,56 +1,45 @@
 import { editDistance } from '#platform/text/edit-distance.js';
 import type { Environment } from './environment.js';
-import { nameOfSlug, PROVIDER_VARIABLES, slugsOf } from './provider-settings.js';
+import { providerVariable, slugsOf } from './provider-settings.js';
+import { PROVIDER_VARIABLES } from './table/providers.js';
 import { VARIABLES } from './table/table.js';
 
 /** Every name that an operator may set, and the variable of the command's folder. */
 const KNOWN = [...VARIABLES.keys(), 'SVC_HOME'];
 const OF_PROVIDERS = [...PROVIDER_VARIABLES.keys()];
 
-/**
- * The names that are no setting of this service: a problem if the name is probably mistyped,
- * otherwise a warning.
- */
-export interface UnknownNames {
-  readonly problems: readonly string[];
-  readonly warnings: readonly string[];
-}
-
 /** The greatest edit distance of a name that counts as mistyped. */
 const MISTYPED = 2;
 
-const PROVIDER = 'SVC_IDP_';
-
-/**
- * Finds the `SVC_` variables that are no setting. A name within two letters of a known name is
- * fatal: `SVC_ALLOWED_DOMAIN` would open enrollment to every domain.
- */
-export function unknownNames(environment: Environment): UnknownNames {
-  const problems: string[] = [];
-  const warnings: string[] = [];
-  const prefixes = slugsOf(environment).map((slug) => `${PROVIDER}${nameOfSlug(slug)}_`);
-  for (const [name, value = ''] of Object.entries(environment)) {
-    if (!name.startsWith('SVC_') || KNOWN.includes(name) || isOfKubernetes(name, value)) continue;
-    const isOfProvider = name.startsWith(PROVIDER);
-    const found = isOfProvider ? unknownOfProvider(name, prefixes) : unknown(name);
-    if (found === undefined) continue;
-    (found.isFatal ? problems : warnings).push(`${name}: ${found.text}`);
-  }
-  return { problems, warnings };
-}
-
+/** A name that is no setting: a problem if it is probably mistyped, otherwise a warning. */
 interface Finding {
   readonly isFatal: boolean;
   readonly text: string;
 }
 
+/**
+ * Finds the `SVC_` variables that are no setting. A name within two letters of a known name is
+ * fatal: `SVC_ALLOWED_DOMAIN` would open enrollment to every domain.
+ */
+export function unknownNames(environment: Environment) {
+  const prefixes = slugsOf(environment).map((slug) => providerVariable(slug, ''));
+  const found = Object.entries(environment).flatMap(([name, value = '']) => {
+    if (!name.startsWith('SVC_') || KNOWN.includes(name) || isOfKubernetes(name, value)) return [];
+    const isOfProvider = name.startsWith('SVC_IDP_');
+    const finding = isOfProvider ? unknownOfProvider(name, prefixes) : unknown(name);
+    return finding ? { isFatal: finding.isFatal, line: `${name}: ${finding.text}` } : [];
+  });
+  return {
+    problems: found.flatMap(({ isFatal, line }) => (isFatal ? line : [])),
+    warnings: found.flatMap(({ isFatal, line }) => (isFatal ? [] : line)),
+  };
+}
+
 function unknown(name: string): Finding {
   const { nearest, distance } = nearestOf(name, KNOWN);
   const suggestion = distance <= name.length / 2 ? `; did you mean ${nearest}?` : '';
-  return {
-    isFatal: distance <= MISTYPED,
-    text: `is not a variable of this service${suggestion}`,
-  };
+  const text = `is not a variable of this service${suggestion}`;
+  return { isFatal: distance <= MISTYPED, text };
 }
 
 /** Compares only the suffix: operators choose the slugs, which may resemble each other. */

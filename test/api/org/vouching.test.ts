@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { namesDomain } from '../../../src/domain/providers/vouching.js';
 import { loadConfig } from '../../../src/platform/config/load-config.js';
-import { settingsOf } from '../../../src/platform/config/sources/document-settings.js';
+import { DocumentSettings } from '../../../src/platform/config/sources/document-settings.js';
 import { VouchedDomains } from '../../../src/domain/providers/accepted/vouched-domains.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Answer } from '../../support/client.js';
@@ -170,9 +170,9 @@ describe('the list of domains', () => {
 
   it('is an array in the document of an object store', () => {
     const idp = { id: 'corp', type: 'oidc', domains: ['corp.example', '*.corp.example'] };
-    const { variables, problems } = settingsOf({ idps: [idp] });
+    const { variables, problems } = new DocumentSettings({ idps: [idp] });
     expect(problems).toEqual([]);
     expect(variables['SVC_IDP_CORP_DOMAINS']).toBe('corp.example,*.corp.example');
-    expect(settingsOf({ idps: [{ ...idp, domains: [] }] }).problems).toHaveLength(1);
+    expect(new DocumentSettings({ idps: [{ ...idp, domains: [] }] }).problems).toHaveLength(1);
   });
 });

@@ -1,12 +1,7 @@
-import { JSON_FORMS, type JsonForm } from '#platform/config/shapes/base-shapes.js';
+import { JSON_FORMS, type JsonForm } from '#platform/config/table/shapes.js';
 
 /** The text of a variable, or the reason why a value of the document has none. */
 export type VariableText = { readonly text: string } | { readonly problem: string };
-
-/** The parts of a Zod schema that lead to the schema it was made of. */
-interface MadeOf {
-  readonly def?: { readonly innerType?: unknown; readonly in?: unknown };
-}
 
 const EXPECTED: Readonly<Record<JsonForm | 'string', string>> = {
   list: 'must be a string or an array of strings',
@@ -16,25 +11,20 @@ const EXPECTED: Readonly<Record<JsonForm | 'string', string>> = {
   string: 'must be a string',
 };
 
-/**
- * The problem of a value that names a file: the document is read on each machine, and knows no
- * machine's files.
- */
-export const NOT_PEM = 'must be PEM or base64 of PEM; the document names no files';
+/** The parts of a Zod schema that lead to the schema it was made of. */
+interface MadeOf {
+  readonly def?: { readonly innerType?: unknown; readonly in?: unknown };
+}
 
 /**
  * Returns the JSON form of a schema: that of the shape from which it is made; undefined for a plain
  * string.
  */
 export function jsonFormOf(schema: unknown): JsonForm | undefined {
-  let inner = schema;
-  while (typeof inner === 'object' && inner !== null) {
-    const form = JSON_FORMS.get(inner as Parameters<typeof JSON_FORMS.get>[0])?.form;
-    if (form !== undefined) return form;
-    const { def } = inner as MadeOf;
-    inner = def?.innerType ?? def?.in;
-  }
-  return undefined;
+  if (typeof schema !== 'object' || schema === null) return undefined;
+  const { def } = schema as MadeOf;
+  const own = JSON_FORMS.get(schema as Parameters<typeof JSON_FORMS.get>[0])?.form;
+  return own ?? jsonFormOf(def?.innerType ?? def?.in);
 }
 
 /**
@@ -43,8 +33,9 @@ export function jsonFormOf(schema: unknown): JsonForm | undefined {
  */
 export function asVariable(value: unknown, form: JsonForm | undefined): VariableText {
   if (typeof value === 'string') return { text: value };
-  if (form === 'number' && Number.isSafeInteger(value)) return { text: String(value) };
-  if (form === 'flag' && typeof value === 'boolean') return { text: String(value) };
+  const isText =
+    form === 'number' ? Number.isSafeInteger(value) : form === 'flag' && typeof value === 'boolean';
+  if (isText) return { text: String(value) };
   if (form === 'list' && isTextArray(value)) return joined(value, ',');
   if (form === 'pem' && isTextArray(value)) return joined(value, '\n');
   return { problem: EXPECTED[form ?? 'string'] };

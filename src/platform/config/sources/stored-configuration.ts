@@ -6,7 +6,7 @@ import {
 } from '#platform/object-store/object-store-error.js';
 import type { ObjectReader, StoredObject } from '#platform/object-store/s3-object.js';
 import { readJsonObject, UnreadableObject } from '#platform/text/json-object.js';
-import { FROM_STORE, settingsOf, type DocumentSettings } from './document-settings.js';
+import { DocumentSettings, FROM_STORE } from './document-settings.js';
 
 /** A valid document over the environment. */
 export interface StoredConfiguration {
@@ -45,7 +45,7 @@ export function validated(
   try {
     const { version, ...document } = readJsonObject(bytes);
     if (version !== 1) throw new UnreadableObject('must have "version": 1');
-    const settings = settingsOf(document);
+    const settings = new DocumentSettings(document);
     return { loaded: loadMerged(environment, settings), settings, etag };
   } catch (error) {
     if (!(error instanceof UnreadableObject)) throw error;

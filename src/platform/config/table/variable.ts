@@ -1,32 +1,64 @@
 import type { z } from 'zod';
 
+/** The environment as plain strings; an empty string counts as unset. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
 /** The use of a key in AWS KMS, which decides its type. */
 export type KmsKeyUse = 'ES256' | 'RS256' | 'Ed25519 or ES256' | 'HMAC' | 'data keys';
 
-interface Description {
+/** A row of the table: a variable, and the shape of its value with the default. */
+export class Variable<Shape extends z.ZodType = z.ZodType> {
   /** One sentence or more for the reference. */
-  readonly meaning: string;
+  meaning = '';
   /** The effect of leaving it out, if the default of the shape does not say it. */
-  readonly unset?: string;
-  /** The use of the keys in AWS KMS that the variable names. */
-  readonly kmsUse?: KmsKeyUse;
+  unset: string | undefined;
+
+  constructor(
+    readonly name: string,
+    readonly shape: Shape,
+    /** True if who reads the value could act as this service or one of its users. */
+    readonly isSecret: boolean,
+    /** The use of the keys in AWS KMS that the variable names. */
+    readonly kmsUse: KmsKeyUse | undefined,
+  ) {}
+
+  means(meaning: string): this {
+    this.meaning = meaning;
+    return this;
+  }
+
+  whenUnset(effect: string): this {
+    this.unset = effect;
+    return this;
+  }
 }
 
-/** A row of the table: a variable, and the shape of its value with the default. */
-export interface Variable<Shape extends z.ZodType = z.ZodType> extends Description {
-  readonly name: string;
-  readonly shape: Shape;
-  /** True if who reads the value could act as this service or one of its users. */
-  readonly isSecret: boolean;
-}
+/** Begins the row of a variable whose value may be shown. */
+export const variable = <Shape extends z.ZodType>(name: string, shape: Shape) =>
+  new Variable(name, shape, false, undefined);
+
+/** Begins the row of a variable whose value is a secret. */
+export const secret = <Shape extends z.ZodType>(name: string, shape: Shape) =>
+  new Variable(name, shape, true, undefined);
+
+/** Begins the row of a variable that names keys in AWS KMS. */
+export const kmsKey = <Shape extends z.ZodType>(use: KmsKeyUse, name: string, shape: Shape) =>
+  new Variable(name, shape, false, use);
 
 /** Variables by their place in the configuration. */
 export interface Table {
   readonly [key: string]: Variable | Table;
 }
 
-type Frozen<T> =
-  T extends Set<infer Item> ? ReadonlySet<Item> : T extends (infer Item)[] ? readonly Item[] : T;
+/** A value of which nothing can be changed. */
+export type Frozen<T> =
+  T extends ReadonlySet<infer Item>
+    ? ReadonlySet<Item>
+    : T extends readonly (infer Item)[]
+      ? readonly Item[]
+      : T extends object
+        ? { readonly [Key in keyof T]: Frozen<T[Key]> }
+        : T;
 
 /** The values of a table, each at the place of its variable. */
 export type Values<T> = {
@@ -35,31 +67,17 @@ export type Values<T> = {
     : Values<T[Key]>;
 };
 
-/** Makes the row of a variable whose value may be shown. */
-export function variable<Shape extends z.ZodType>(
-  name: string,
-  shape: Shape,
-  description: Description,
-): Variable<Shape> {
-  return { name, shape, isSecret: false, ...description };
-}
-
-/** Makes the row of a variable whose value is a secret. */
-export function secret<Shape extends z.ZodType>(
-  name: string,
-  shape: Shape,
-  description: Description,
-): Variable<Shape> {
-  return { name, shape, isSecret: true, ...description };
-}
-
-function isVariable(node: Variable | Table): node is Variable {
-  return typeof node.name === 'string';
-}
-
 /** Lists the rows of a table in their order. */
 export function rowsOf(table: Table): Variable[] {
-  return Object.values(table).flatMap((node) => (isVariable(node) ? [node] : rowsOf(node)));
+  return Object.values(table).flatMap((node) => (node instanceof Variable ? [node] : rowsOf(node)));
+}
+
+/** Returns the value of one variable; undefined if it is malformed, or unset without a default. */
+export function valueOf<Shape extends z.ZodType>(
+  { name, shape }: Variable<Shape>,
+  environment: Environment,
+): z.output<Shape> | undefined {
+  return shape.safeParse(environment[name]).data;
 }
 
 /**
@@ -68,12 +86,12 @@ export function rowsOf(table: Table): Variable[] {
  */
 export function readTable<T extends Table>(
   table: T,
-  environment: Readonly<Record<string, string | undefined>>,
+  environment: Environment,
   prefix = '',
 ): { readonly values: Values<T> | undefined; readonly problems: readonly string[] } {
   const problems = new Set<string>();
   const read = (node: Variable | Table): unknown => {
-    if (!isVariable(node)) {
+    if (!(node instanceof Variable)) {
       return Object.fromEntries(Object.entries(node).map(([key, inner]) => [key, read(inner)]));
     }
     const { data, error } = node.shape.safeParse(environment[prefix + node.name]);

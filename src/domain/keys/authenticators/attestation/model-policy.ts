@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import type { AaguidPolicy } from '#platform/config/shapes/setting-shapes.js';
+import type { AaguidPolicy } from '#platform/config/table/shapes.js';
 
 /** The decision about a model, with the reason of a refusal for the client. */
 export type ModelDecision =

@@ -1,16 +1,76 @@
+import { createPrivateKey, type KeyObject } from 'node:crypto';
 import { isIP } from 'node:net';
 import { domainToASCII } from 'node:url';
 import { z } from 'zod';
+import { parseLogFilter } from '#platform/telemetry/filter/log-filter.js';
 import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
-import { JSON_FORMS, list, readBy, shortText, text } from './base-shapes.js';
-import { parseLogFilter } from '#platform/telemetry/filter/log-filter.js';
+import { readCertificates, readKeys, readPem } from '#platform/tls/pem.js';
+import { holdsCertificates, holdsPrivateKey } from '#platform/tls/tls-material.js';
 
 /** The models that may enroll: any with a valid chain, a named table, or a list of AAGUIDs. */
 export type AaguidPolicy =
   | { readonly kind: 'any' }
   | { readonly kind: 'fips-only' | 'yubikey-5' }
   | { readonly kind: 'list'; readonly aaguids: ReadonlySet<string> };
+
+/** The forms that a setting has in the JSON document of an object store, beside a string. */
+export type JsonForm = 'list' | 'pem' | 'number' | 'flag';
+
+/** The form of each shape in JSON. A shape that is missing here is a string. */
+export const JSON_FORMS = z.registry<{ readonly form: JsonForm }>();
+
+/** Makes a shape of a reader, which throws or returns undefined for a wrong value. */
+function readBy<From extends z.ZodType, T>(
+  from: From,
+  read: (value: z.output<From>) => T | undefined,
+  message: string,
+) {
+  return from.transform((value, context): T => {
+    try {
+      const result = read(value);
+      if (result !== undefined) return result;
+    } catch {
+      // The message below omits the reason, which may quote the value.
+    }
+    context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  });
+}
+
+const text = (pattern: RegExp, message: string) => z.string().regex(pattern, message);
+/** PEM, base64 of it, or the path of a file. */
+const pem = z.string().register(JSON_FORMS, { form: 'pem' });
+/** A comma-separated list; empty items are dropped. */
+const list = z
+  .string()
+  .register(JSON_FORMS, { form: 'list' })
+  .transform((items) => items.split(',').map((item) => item.trim()))
+  .transform((items) => items.filter((item) => item !== ''));
+
+export const shortText = (most: number) =>
+  z.string().max(most, `must have ${most} characters at most`);
+export const longText = (least: number) =>
+  z.string().min(least, `must have at least ${least} characters`);
+const printable = (most: number) =>
+  text(
+    new RegExp(`^(?! )[\\x20-\\x7e]{1,${most}}(?<! )$`),
+    `must be ${most} printable ASCII characters at most`,
+  );
+
+/** A whole number between two limits, both included. */
+export const wholeNumber = (minimum: number, maximum: number) =>
+  text(/^\d{1,9}$/, 'must be a whole number')
+    .register(JSON_FORMS, { form: 'number' })
+    .transform(Number)
+    .refine((n) => n >= minimum && n <= maximum, `must be between ${minimum} and ${maximum}`);
+
+/** `true` or `false`, the default. */
+export const flag = z
+  .enum(['true', 'false'], 'must be true or false')
+  .register(JSON_FORMS, { form: 'flag' })
+  .default('false')
+  .transform((value) => value === 'true');
 
 /** A comma-separated list whose items are ASCII lower-cased. */
 export const lowerCasedSet = list.transform((items) => new Set(items.map(asciiLowerCase)));
@@ -24,8 +84,6 @@ function asDomain(item: string): string | undefined {
   const isDomain = domain.length <= 253 && domain.includes('.');
   return isDomain && domain.split('.').every((label) => LABEL.test(label)) ? domain : undefined;
 }
-
-/** One domain, in ASCII and lower case. */
 export const domainName = readBy(z.string(), asDomain, 'must be a domain such as corp.example');
 
 /** A comma-separated list of domains, and of `*.` with a domain for every subdomain of it. */
@@ -35,39 +93,38 @@ export const domainPatterns = readBy(
     const patterns = items.map((item) => {
       const [wildcard, name] = item.startsWith('*.') ? ['*.', item.slice(2)] : ['', item];
       const domain = asDomain(name);
-      return domain === undefined ? [] : [wildcard + domain];
+      return domain === undefined ? undefined : wildcard + domain;
     });
-    return items.length > 0 && patterns.every(({ length }) => length === 1)
-      ? patterns.flat()
-      : undefined;
+    const isSound = patterns.length > 0 && !patterns.includes(undefined);
+    return isSound ? patterns.filter((pattern) => pattern !== undefined) : undefined;
   },
   'must be domains such as corp.example or *.corp.example, comma-separated',
 );
 
-const isHttp = (value: string) => /^https?:\/\//i.test(value) && URL.canParse(value);
 const isBare = ({ username, password, search, hash }: URL) =>
   `${username}${password}${search}${hash}` === '';
 const SAFE = 'must be https (http only for localhost)';
+const url = (fits: (value: URL) => boolean, error: string) =>
+  z.string().refine((value) => URL.canParse(value) && fits(new URL(value)), { error, abort: true });
 
 /** A URL with the scheme http or https. */
-export const httpUrl = z.string().refine(isHttp, 'must be an http or https URL');
-
-/** An origin: scheme, host and port, without a path. */
-export const origin = z
+export const httpUrl = z
   .string()
-  .refine((value) => URL.canParse(value) && /^https?:$/.test(new URL(value).protocol), {
+  .refine((value) => /^https?:\/\//i.test(value) && URL.canParse(value), {
     error: 'must be an http or https URL',
-    abort: true,
-  })
+  });
+/** An origin: scheme, host and port, without a path. */
+export const origin = url(
+  ({ protocol }) => /^https?:$/.test(protocol),
+  'must be an http or https URL',
+)
   .refine((value) => isBare(new URL(value)) && new URL(value).pathname === '/', {
     error: 'must be an origin only, without path, query or credentials',
     abort: true,
   })
   .transform((value) => new URL(value).origin);
-
 /** An origin that is https, loopback apart. */
 export const safeOrigin = origin.refine(isHttpsOrLoopback, SAFE);
-
 /** Origins, of which none is a pattern. */
 export const corsOrigins = list
   .refine((items) => !items.some((item) => item.includes('*')), {
@@ -75,29 +132,17 @@ export const corsOrigins = list
     abort: true,
   })
   .pipe(z.array(origin));
-
 /** A URL that is https, loopback apart. */
-export const safeUrl = z
-  .string()
-  .refine((value) => URL.canParse(value), { error: 'must be a URL', abort: true })
-  .refine(isHttpsOrLoopback, SAFE);
-
+export const safeUrl = url(() => true, 'must be a URL').refine(isHttpsOrLoopback, SAFE);
 /** The address of a document, which may have a query. */
 export const metadataUrl = safeUrl.refine((value) => {
   const { username, password, hash } = new URL(value);
   return !username && !password && !hash;
 }, 'must have no credentials and no fragment');
-
 /** The address of an API: https, loopback apart, without query. A trailing slash is dropped. */
-export const httpsUrl = z
-  .string()
-  .refine((value) => URL.canParse(value) && isBare(new URL(value)), {
-    error: 'must be a URL without query or credentials',
-    abort: true,
-  })
+export const httpsUrl = url(isBare, 'must be a URL without query or credentials')
   .refine(isHttpsOrLoopback, SAFE)
   .transform((value) => new URL(value).href.replace(/\/+$/, ''));
-
 /**
  * The URI of a contact (RFC 9116 §2.5.3). It is printable ASCII alone, so that it stays one line.
  */
@@ -108,7 +153,6 @@ export const contactUri = z
     (value) => /^(?:https:\/\/|mailto:|tel:)[!-~]+$/i.test(value) && URL.canParse(value),
     'must be an https:, mailto: or tel: URI',
   );
-
 /** The entity id of a SAML service provider: a URI (SAML Core §8.3.6). */
 export const entityId = text(
   /^[a-z][a-z\d+.-]*:[\x21-\x7e]{1,1000}$/i,
@@ -129,20 +173,18 @@ export const listenAddress = readBy(
   'must be ADDRESS:PORT, such as [::]:3000 or 127.0.0.1:3000',
 );
 
-/** A comma-separated list of addresses and CIDR ranges. */
+function isNetwork(item: string): boolean {
+  const [address = '', bits = '0', ...rest] = item.split('/');
+  const width = isIP(address) === 6 ? 128 : 32;
+  const isRange = /^\d{1,3}$/.test(bits) && Number(bits) <= width;
+  return isIP(address) !== 0 && rest.length === 0 && isRange;
+}
 export const cidrList = list.refine(
-  (items) =>
-    items.every((item) => {
-      const [address = '', bits = '0', ...rest] = item.split('/');
-      const width = isIP(address) === 6 ? 128 : 32;
-      const isRange = /^\d{1,3}$/.test(bits) && Number(bits) <= width;
-      return isIP(address) !== 0 && rest.length === 0 && isRange;
-    }),
+  (items) => items.every(isNetwork),
   'must be a comma-separated list of addresses or CIDR ranges',
 );
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-/** The models that may enroll: a named table, or a list of AAGUIDs. */
 export const aaguidPolicy = readBy(
   list,
   (items): AaguidPolicy | undefined => {
@@ -156,12 +198,11 @@ export const aaguidPolicy = readBy(
   'must be fips-only, yubikey-5, or a comma-separated list of AAGUIDs',
 );
 
-/** The slugs of providers. */
+export const SLUG = /^(?!-)[a-z0-9-]{1,32}(?<!-)$/;
 export const slugs = list
-  .pipe(z.array(text(/^(?!-)[a-z0-9-]{1,32}(?<!-)$/, 'has a malformed slug')))
+  .pipe(z.array(text(SLUG, 'has a malformed slug')))
   .refine((items) => new Set(items).size === items.length, 'names a slug twice');
 
-/** The kinds of principals in SSH certificates. */
 export const principalKinds = list
   .pipe(z.array(z.enum(['email', 'username'], 'must be email, username, or both')).min(1))
   .default(['email'])
@@ -169,9 +210,7 @@ export const principalKinds = list
 
 const KMS_KEY_ID =
   /^(?:arn:[a-z0-9-]{1,32}:kms:[a-z0-9-]{1,32}:\d{12}:(?:key|alias)\/)?[A-Za-z0-9/_-]{1,256}$/;
-/** One key in AWS KMS. */
 export const kmsKeyId = text(KMS_KEY_ID, 'must be the id or ARN of a key in AWS KMS');
-/** Keys in AWS KMS: ids, ARNs or aliases, comma-separated. */
 export const kmsKeyIds = list.refine(
   (ids) =>
     ids.length > 0 && ids.every((id) => KMS_KEY_ID.test(id)) && new Set(ids).size === ids.length,
@@ -183,58 +222,84 @@ export const lastingKmsKeyIds = kmsKeyIds.refine(
   'must not name an alias: what a key wrapped, only that key opens',
 );
 
-const printable = (most: number) =>
-  text(
-    new RegExp(`^(?! )[\\x20-\\x7e]{1,${most}}(?<! )$`),
-    `must be ${most} printable ASCII characters at most`,
-  );
+/** The root secret, from which every other secret derives. */
+export const rootSecret = longText(32).refine(
+  (value) => new Set(value).size > 1,
+  'must not be one repeated character',
+);
+export const certificates = readBy(
+  pem,
+  readCertificates,
+  'must be PEM certificates, or a readable file of them',
+);
+export const tlsCertificates = z
+  .string()
+  .refine(holdsCertificates, 'must be PEM certificates, base64 of them, or a readable file');
+export const tlsKey = z
+  .string()
+  .refine(holdsPrivateKey, 'must be a PEM private key, base64 of it, or a readable file');
+/** An RSA private key in PKCS#1 or PKCS#8, which becomes PKCS#8. */
+export const rsaPrivateKey = readBy(
+  pem,
+  (value) => {
+    const key = createPrivateKey(readPem(value));
+    const isRsa = key.asymmetricKeyType === 'rsa';
+    return isRsa ? key.export({ type: 'pkcs8', format: 'pem' }).toString() : undefined;
+  },
+  'must be an RSA private key in PEM, base64 of it, or a readable file',
+);
 
-/** The name of a SAML attribute. */
-export const attributeName = printable(512);
-/** The name of a GitHub App. */
-export const appName = printable(64);
+/** The problems of signing keys. A rule repeats them for a first key that should be private. */
+export const SIGNING_KEY_PROBLEMS = {
+  ec: 'must be P-256 keys in PEM, a private one first',
+  rsa: 'must be RSA keys of 3072 bits or more in PEM, a private one first',
+} as const;
+const isP256 = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject) =>
+  type === 'ec' && details?.namedCurve === 'prime256v1';
+const isLongRsa = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject) =>
+  type === 'rsa' && (details?.modulusLength ?? 0) >= 3072;
+/**
+ * Blocks of PEM: the first is the private key that signs, the others are only published. A public
+ * key may come first if a key in KMS signs, which a rule of `setting-rules.ts` checks.
+ */
+export const signingKeys = {
+  ec: readBy(pem, (value) => readKeys(value, isP256), SIGNING_KEY_PROBLEMS.ec),
+  rsa: readBy(pem, (value) => readKeys(value, isLongRsa), SIGNING_KEY_PROBLEMS.rsa),
+};
 
 /** The number of a GitHub App: digits, kept as text. */
 export const appNumber = text(/^\d{1,12}$/, 'must be the number of a GitHub App').register(
   JSON_FORMS,
   { form: 'number' },
 );
-
+/** The name of a SAML attribute. */
+export const attributeName = printable(512);
+/** The name of a GitHub App. */
+export const appName = printable(64);
 /** Printable ASCII without spaces, which fits into a header. */
 export const headerText = shortText(255).regex(
   /^[\x21-\x7e]+$/,
   'must be printable ASCII without spaces',
 );
-
 /** The token of a scraper. */
 export const bearerToken = text(
   /^(?! )[\x20-\x7e]+(?<! )$/,
   'must be printable ASCII: it has to fit into a header',
 );
-
 /** The audience of a token. */
 export const audience = text(
   /^[\x21-\x7e]{1,255}$/,
   'must be 1 to 255 printable ASCII characters without a space',
 );
-
-/** The name of a bucket. */
 export const bucket = text(/^[\w.:/-]{3,255}$/, 'must be the name of a bucket');
-/** A region of an object store. */
 export const region = text(/^[a-z0-9-]{1,32}$/, 'must be a region such as eu-central-1, or auto');
-
-/** The way in which the standbys of the database replicate. */
-export const replication = z.enum(
-  ['synchronous', 'asynchronous'],
-  'must be synchronous or asynchronous',
-);
-
-/** The protocol of a collector of traces. */
+/** One of a few words. */
+export const oneOf = <const Words extends readonly string[]>(...words: Words) =>
+  z.enum(words, `must be ${words.join(' or ')}`);
 export const otlpProtocol = z.literal(
   'http/protobuf',
   'must be http/protobuf, the only one that is spoken',
 );
-
 /** Log directives, such as `info,security=warn`. */
 export const logDirectives = readBy(
   z.string(),
