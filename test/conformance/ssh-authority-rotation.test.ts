@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, expect, it, vi } from 'vitest';
 import { publicKeyBlob, publicKeyLine, writePrivateKey } from '@svc/openssh';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
@@ -11,6 +12,7 @@ import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { kmsAdmin, useMotoCredentials } from '../support/kms.js';
 import { startMoto, type Moto } from '../support/moto.js';
 import { requires } from '../support/programs.js';
+import { SCALE } from '../support/scale.js';
 import { verifyCertificate } from '../support/published-keys.js';
 import {
   startReplicatedService,
@@ -33,8 +35,8 @@ interface Issued {
 }
 
 /**
- * Users that request certificates without a pause, and verify each with the keys that are published
- * when it arrives.
+ * Users that request certificates, at full scale without a pause, and verify each with the keys
+ * that are published when it arrives.
  */
 class CertificateLoad {
   readonly failures: string[] = [];
@@ -72,6 +74,7 @@ class CertificateLoad {
         if (status !== 200) throw new Error(`${status} ${text}`);
         await verifyCertificate(this.service, json.certificate);
         this.issued.push(json.certificate);
+        if (SCALE === 'small') await delay(50);
       } catch (error) {
         this.failures.push(String(error));
       }
