@@ -1,6 +1,14 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -86,9 +94,10 @@ describe('the alerts', () => {
   });
 
   it('each alert has a test that it fires', () => {
-    const fired = [
-      ...read('docs/grafana/alerts.test.yaml').matchAll(/alertname: (\w+)\n\s+exp_alerts:/g),
-    ];
+    const tests = globSync('docs/grafana/*.test.yaml', { cwd: ROOT });
+    const fired = tests.flatMap((path) => [
+      ...read(path).matchAll(/alertname: (\w+)\n\s+exp_alerts:/g),
+    ]);
     const names = [...ALERTS.matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
     expect(fired.map(([, name]) => name).toSorted()).toEqual(names.toSorted());
   });
