@@ -18,8 +18,8 @@ const NOTHING_LEFT: EndedBatch = { counts: {}, next: undefined };
 const BATCH = 500;
 
 /**
- * Ends the access of users, in the caller's transaction: whole or not at all. The row of the user
- * is locked before anything else; then each registered kind ends, in its order.
+ * Ends the access of users in the caller's transaction, so that either all of it ends or none. The
+ * row of the user is locked first. Then each registered kind of access ends, in this order:
  *
  *     lock the user -> sessions with their grants, codes and tokens -> certificates
  *         -> attested SSH keys -> GitHub tokens -> applications with their tokens -> clusters
@@ -41,8 +41,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Revokes everything of some users that an event ends. Of many users it ends some at a time, so
-   * that no statement exceeds its time limit.
+   * Revokes everything that an event ends for some users. It takes the users in batches, so that no
+   * statement exceeds its time limit.
    *
    * @param tx a transaction that has locked the rows of the users
    * @returns the sums for the audit event
@@ -66,8 +66,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Counts what each of some events would end of a user now, also by foreign keys. A transaction
-   * that has locked the row of the user gets the numbers that the event then ends.
+   * Counts the items of a user that each of some events would end now, also by foreign keys. If the
+   * transaction has locked the row of the user, the event then ends exactly these numbers.
    */
   async count<Scope extends RevocationScope>(
     tx: EntityManager,
@@ -89,7 +89,10 @@ export class AccessRevocation {
     return Object.fromEntries(sums) as Record<Scope, RevokedCounts>;
   }
 
-  /** Counts what an event ends of a user by foreign keys alone, if no `revoke` is called. */
+  /**
+   * Counts the items of a user that an event ends by foreign keys alone, without a call of
+   * `revoke`.
+   */
   async countByForeignKey(
     tx: EntityManager,
     user: LockedUser,
@@ -124,7 +127,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Counts what the removal of each key of a user would end. A key that opened nothing is missing.
+   * Counts the items that the removal of each key of a user would end. The result leaves out a key
+   * that opened nothing.
    */
   async countByKey(tx: EntityManager, userId: string): Promise<ReadonlyMap<string, RevokedCounts>> {
     const found: CountOfKey[] = [];
@@ -137,8 +141,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends what stands on the proof of a domain, beside the access of its users. The caller has
-   * changed the row of the domain.
+   * Ends the items that need the proof of a domain, beside the access of the domain's users. The
+   * caller has already changed the row of the domain.
    */
   endOfDomain(
     tx: EntityManager,
@@ -149,8 +153,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends what other organizations may not have under a domain any more, because an organization has
-   * just proven it.
+   * Ends the items of other organizations under a domain. An organization has just proven the
+   * domain, so the others may not keep them.
    */
   claimDomain(
     tx: EntityManager,
@@ -161,8 +165,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends what all users have on record, kind by kind, in batches. A run that is killed goes on with
-   * the next run.
+   * Ends all access on record of all users, one kind after another, in batches. If the run is
+   * killed, the next run continues.
    *
    * @param transact runs each batch in a transaction of its own
    */
@@ -185,7 +189,7 @@ export class AccessRevocation {
     return sumOf(counts);
   }
 
-  /** Lets each kind end something, in their order, and adds up the counts. */
+  /** Runs one step on each kind, in the order of the kinds, and adds up the counts. */
   async #sumOfKinds(
     end: (kind: Revocable) => Promise<RevokedCounts> | undefined,
   ): Promise<RevokedCounts> {

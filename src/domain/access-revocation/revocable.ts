@@ -41,8 +41,8 @@ export interface EndedBatch {
 }
 
 /**
- * The items that one transaction ends if everything on record ends: few enough that it ends long
- * before its time limit.
+ * The number of items that one transaction ends if everything on record ends. The number is small
+ * enough for the transaction to end long before its time limit.
  */
 export const ON_RECORD_BATCH = 5000;
 
@@ -55,8 +55,8 @@ export interface DomainOfOrganization {
 /** A kind of access that a user loses with an account, or with a part of an account. */
 export interface Revocable {
   /**
-   * The place of the kind in the order of locks: a lower number ends first. No two kinds share a
-   * number.
+   * The place of the kind in the order of locks: a kind with a lower number ends first. No two
+   * kinds share a number.
    */
   readonly revocationOrder: number;
   /** The events that end the kind. A kind that ends by a foreign key does not list the event. */
@@ -73,29 +73,29 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Ends the items of all users because the database has lost commits, one batch after another. A
-   * batch locks the rows of its users first. Null for a kind that stays: a member that every kind
-   * has, so that a new kind decides.
+   * Ends the items of all users in batches, because the database has lost commits. Each batch first
+   * locks the rows of its users. A kind whose items stay has null. The member is not optional, so
+   * that each new kind must decide.
    *
-   * @param from the place after the batch before; empty for the first batch
+   * @param from the place after the previous batch; empty for the first batch
    */
   readonly revokeOnRecord:
     ((tx: EntityManager, cause: RevocationCause, from: string) => Promise<EndedBatch>) | null;
   /**
-   * Counts the valid items of a user that would end now. It reads by the same conditions as
-   * `revoke` counts by, so that a page that warns of an act and the response to the act agree. A
-   * kind without an item may leave its name out.
+   * Counts the valid items of a user that would end now. The conditions are those of `revoke`, so
+   * that a page that warns of an act and the response to the act show the same numbers. A kind
+   * without an item may leave its name out.
    */
   count(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
   /**
-   * Counts the items that a foreign key ends with the row of the user, and that `revoke` leaves.
+   * Counts the items that `revoke` leaves, and that a foreign key ends with the row of the user.
    */
   countByRow?(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
   /** Revokes the items of users without an organization whose e-mail address is in a domain. */
   revokeOfOutsiders?(tx: EntityManager, domain: string, cause: RevocationCause): Promise<unknown>;
   /**
-   * Ends the items that stand on the proof of a domain and belong to no user. The row of the domain
-   * has changed before, and the rows of its users are locked.
+   * Ends the items that need the proof of a domain and belong to no user.
+   * The caller has already changed the row of the domain and locked the rows of its users.
    */
   revokeOfDomain?(
     tx: EntityManager,
@@ -103,8 +103,8 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Ends the items of other organizations that this organization alone may have, since it has just
-   * proven the domain.
+   * Ends the items that other organizations have under a domain. An organization has just proven
+   * the domain, so only that organization may have such items.
    */
   claimDomain?(
     tx: EntityManager,
@@ -112,8 +112,8 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Revokes the items that a key of the user opened. A kind that depends on a session by a foreign
-   * key does not need it. The caller holds the lock on the row of the user.
+   * Revokes the items that a key of the user opened. A kind whose rows end with a session by a
+   * foreign key does not need this method. The caller holds the lock on the row of the user.
    */
   revokeOfKey?(
     tx: EntityManager,
@@ -137,13 +137,13 @@ export function sumOf(counts: readonly RevokedCounts[]): RevokedCounts {
   return sums;
 }
 
-/** Leaves out the names without an item: an audit event has them only if there were some. */
+/** Leaves out the names with a count of zero, because an audit event lists only what ended. */
 export function withoutZeros(counts: RevokedCounts): RevokedCounts {
   return Object.fromEntries(Object.entries(counts).filter(([, n]) => n > 0));
 }
 
 /**
- * The event of a deleted account, which ends by foreign keys what hangs on the row of the user
+ * The event of a deleted account. Foreign keys end the items that depend on the row of the user
  * alone.
  */
 export const BY_DELETED_ROW: ReadonlySet<RevocationScope> = new Set(['account-deleted']);
@@ -153,7 +153,7 @@ export function idsOf(users: readonly LockedUser[]): string[] {
   return users.map(({ id }) => id);
 }
 
-/** All events: for a kind that ends whenever access ends. */
+/** All events, for a kind that ends with every loss of access. */
 export const EVERY_SCOPE: ReadonlySet<RevocationScope> = new Set([
   'account-deleted',
   'account-deactivated',

@@ -3,7 +3,7 @@ import { recordAudit } from '#domain/audit/audit.repository.js';
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 import { ISSUED } from './issuance-statement.repository.js';
 
-/** The part of a request that its audit event reads. */
+/** The columns of a request that its audit event needs. */
 export interface RequestOfUser {
   readonly auditId: string;
   readonly origin: AuditOrigin;

@@ -9,17 +9,17 @@ import {
 } from './lock-order.repository.js';
 
 /**
- * The reasons why nothing is issued. `gone`: a row that the credential hangs on is missing, over,
- * or of another user.
+ * The reasons why nothing is issued. `gone`: a row that the credential depends on is missing, has
+ * expired, or belongs to another user.
  */
 export type Denial = 'gone' | 'account_inactive' | 'domain_not_owned' | 'withheld';
 
 /**
- * The SQL of a kind of credential, of constants alone. `k` is a request with its columns, `a` its
- * user, `s` its session, `g` its grant. `i` is a decided request: its columns, `of_user`, `org_id`
- * and `user_email`, and of the rows that the kind requires `client_name`, `client_org_id`,
- * `of_session`, `session_ends`, `session_key` (the security key that opened the session) and
- * `grant_ends`.
+ * The SQL of a kind of credential. It consists of constants and has no value of a request. `k` is a
+ * request with its columns, `a` its user, `s` its session, `g` its grant. `i` is a request after
+ * the decision, with its columns, `of_user`, `org_id` and `user_email`. If the kind requires the
+ * row behind them, `i` also has `client_name`, `client_org_id`, `of_session`, `session_ends`,
+ * `session_key` (the security key that opened the session) and `grant_ends`.
  */
 export interface IssuanceSql {
   readonly requires: Requirements;
@@ -30,11 +30,11 @@ export interface IssuanceSql {
   readonly columns: SqlFragment;
   /** A condition on `k`, `a`, `s` and `g` under which the denial is `gone`. */
   readonly goneIf?: SqlFragment;
-  /** More columns of `i`, computed of `k`, `a`, `s` and `g`. */
+  /** More columns of `i`, computed from `k`, `a`, `s` and `g`. */
   readonly computed?: SqlFragment;
-  /** A condition on `i`, without which the denial is `withheld`. */
+  /** A condition on `i`. If it does not hold, the denial is `withheld`. */
   readonly issuedIf?: (locks: RowLocks) => SqlFragment | undefined;
-  /** A value that is drawn for each issued row alone, such as a serial: a column of `i`. */
+  /** A column of `i` that is computed for issued rows only, such as a serial from a sequence. */
   readonly drawn?: { readonly value: SqlFragment; readonly column: SqlFragment };
   /** Writes the issued rows: `INSERT … SELECT …` from {@link ISSUED}. */
   readonly written: SqlFragment;
@@ -47,15 +47,16 @@ export interface IssuanceSql {
 const NOTHING = fragment``;
 
 /**
- * Writes the statement of a kind: it locks the rows behind the requests, decides about each
- * request, and writes what is issued with its audit rows. The same text serves one request and
- * many; only `SKIP LOCKED` differs. `OFFSET 0` makes PostgreSQL compute each column once.
+ * Writes the statement of a kind. The statement locks the rows behind the requests, decides about
+ * each request, and writes the issued rows with their audit rows. The same text serves one request
+ * and many; only `SKIP LOCKED` differs. `OFFSET 0` makes PostgreSQL compute each column once.
  */
 export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragment {
   const { requires, columns, computed, drawn, written, audited, returned } = kind;
   const behind = rowsBehind(requires);
   const condition = kind.issuedIf?.(locks);
-  // A condition that is NULL issues nothing, and the answer must say so.
+  // If the condition is NULL, nothing is issued. The column must then be false, because the answer
+  // states it.
   const isIssued = condition
     ? fragment`i.denial IS NULL AND coalesce((${condition}), false)`
     : fragment`i.denial IS NULL`;
@@ -86,8 +87,8 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
 }
 
 /**
- * Returns the reason of a denial, or NULL: the only rule of activity, ownership of the e-mail
- * domain, and end.
+ * Returns the SQL of the reason of a denial, or of NULL. No other place decides if the user is
+ * active, if the organization owns the e-mail domain, and if a row has expired.
  */
 function denialOf({ goneIf, requires }: IssuanceSql, behind: readonly RowBehind[]): SqlFragment {
   const isGone = joined([...behind.map((row) => row.isGone), ...(goneIf ? [goneIf] : [])], ' OR ');
@@ -96,9 +97,10 @@ function denialOf({ goneIf, requires }: IssuanceSql, behind: readonly RowBehind[
 }
 
 /**
- * Returns the rule of ownership. The loss of a domain deletes the sessions of its users, so that a
- * statement that began before the loss finds its session gone. Without a session the owner of the
- * domain is read again, after the lock on the user.
+ * Returns the rule that the organization of the user owns the e-mail domain. The loss of a domain
+ * deletes the sessions of its users, so that a statement that began before the loss finds its
+ * session gone. Without a session the owner of the domain is read again, after the lock on the
+ * user.
  */
 function isOwn({ session }: Requirements): SqlFragment {
   return session ? fragment`a.is_own` : fragment`is_own_address_now(a.org_id, a.email)`;

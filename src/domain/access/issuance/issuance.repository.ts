@@ -13,23 +13,20 @@ import type { RowLocks } from './lock-order.repository.js';
 /** The result of a request: what was issued, or why nothing was. */
 export type Outcome<Issued> = { readonly issued: Issued } | { readonly denial: Denial };
 
-/** A row of the result: of which request, and the columns that the kind returns. */
+/** A row of the result: the place of its request, and the columns that the kind returns. */
 export interface OutcomeRow {
   readonly n: number;
   readonly denial: Denial | null;
 }
 
-/**
- * The columns of a request that its audit rows have as their ids. The statement writes them for
- * what it issues.
- */
+/** The columns of a request whose values become the ids of its audit rows. */
 interface AskedColumns {
   readonly n: number;
   readonly audit_id?: string;
   readonly exchange_id?: string | undefined;
 }
 
-/** A kind of credential: its SQL, and how a request and a result are written and read. */
+/** A kind of credential: its SQL, and the functions that write a request and read a result. */
 export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> {
   readonly #statements: Readonly<Record<RowLocks, string>>;
 
@@ -46,15 +43,18 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
   }
 
   /**
-   * Issues what it may of some requests, and waits for no lock: a request whose rows another
-   * transaction has locked is denied here, and may be issued by {@link issue}. The results are in
+   * Decides several requests without waiting for a lock. If another transaction has locked a row of
+   * a request, the request is denied here, and {@link issue} may still issue it. The results are in
    * the order of the requests.
    */
   issueUnlocked(tx: EntityManager, requests: readonly Request[]): Promise<Outcome<Issued>[]> {
     return this.#run(tx, requests, 'skip');
   }
 
-  /** Issues a credential, or says why not. It waits for the locks of other transactions. */
+  /**
+   * Decides one request, and returns the credential or the denial. It waits for the locks of other
+   * transactions.
+   */
   async issue(tx: EntityManager, request: Request): Promise<Outcome<Issued>> {
     const [outcome] = await this.#run(tx, [request], 'wait');
     return outcome ?? GONE;
@@ -96,9 +96,10 @@ export class Issuance {
   constructor(private readonly manager: EntityManager) {}
 
   /**
-   * Issues one credential, or says why not. A batch waits for no lock and refuses nothing: a
-   * request that it did not issue is repeated alone, waits for the locks, and is decided then. So
-   * no request waits for the user of another one.
+   * Decides one request, and returns the credential or the denial. The request first runs in a
+   * batch, which waits for no lock. If the batch does not issue it, the request runs again alone,
+   * waits for the locks, and gets its final decision. So no request waits for locks on the user of
+   * another request.
    */
   async issue<Request, Issued, Row extends OutcomeRow>(
     kind: IssuanceKind<Request, Issued, Row>,

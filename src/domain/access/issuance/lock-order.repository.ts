@@ -8,33 +8,38 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 export type RowLocks = 'wait' | 'skip';
 
 /**
- * The rows that a credential hangs on: the statement locks them, and they must be live and of one
- * user.
+ * The rows that a credential depends on. The statement locks them. Each must be live, and all must
+ * belong to one user.
  */
 export interface Requirements {
   /**
-   * The user: named by the request, or the owner of its client, if the client has an owner. An
-   * owner has a key.
+   * The user: either the request names the user, or the user is the owner of the client. A client
+   * may have no owner. An owner must have a key.
    */
   readonly user: 'of the request' | 'owner of the client';
   readonly client?: boolean;
   /**
-   * The application of kind `kubernetes` that the request names: of the organization that the user
-   * has now.
+   * True if the request names an application of kind `kubernetes`, which must belong to the present
+   * organization of the user.
    */
   readonly cluster?: boolean;
-  /** The session: named by the request, or that of its grant; with a condition on the row `s`. */
+  /**
+   * The session: either the request names it, or it is the session of the grant. `where` is a
+   * further condition on the row `s`.
+   */
   readonly session?: { readonly of: 'request' | 'grant'; readonly where: SqlFragment };
   /**
-   * The grant: the one that the credential hangs on, or the parent of a new grant, if it has a
-   * parent.
+   * The grant. `required`: the credential depends on it. `parent`: it is the parent of a new grant,
+   * if the new grant has one.
    */
   readonly grant?: 'required' | 'parent';
 }
 
 const NOTHING = fragment``;
 
-/** A row behind a request: how it is found and locked, and what the decision reads of it. */
+/**
+ * A row behind a request: the SQL that finds and locks it, and the columns that the decision reads.
+ */
 export interface RowBehind {
   readonly name: SqlFragment;
   readonly selected: SqlFragment;
@@ -102,8 +107,8 @@ const CLUSTER: RowBehind = {
 };
 
 /**
- * No credential without hardware: after the end of all keys of its owner, a client gets nothing
- * until the owner has enrolled a key. The locks see the end of a key that began earlier.
+ * A client with an owner gets nothing while the owner has no key, because no credential is issued
+ * without hardware. The locks notice the removal of a key that began earlier.
  */
 const KEY_OF_OWNER: RowBehind = {
   name: fragment`owner_key`,
@@ -130,8 +135,8 @@ function sessionBehind(where: SqlFragment): RowBehind {
 }
 
 /**
- * Returns the row of the grant. A parent is also locked against a change of its end: the later
- * transaction sees the earlier one.
+ * Returns the row of the grant. The lock on a parent also blocks a change of its end, so that the
+ * later transaction sees the earlier one.
  */
 function grantBehind(isParent: boolean): RowBehind {
   return {
@@ -147,11 +152,11 @@ function grantBehind(isParent: boolean): RowBehind {
 }
 
 /**
- * Locks the rows and reads them as they are then. The end of an account and the end of a client
- * take rows in the same order, so that no two wait for one another, and the transaction that comes
- * second sees what the first one did. A count of the rows before makes PostgreSQL lock those first.
- * Only the statement of one request waits, so that two requests never wait for one another in a
- * circle.
+ * Locks the rows and reads their present values. The end of an account and the end of a client lock
+ * rows in the same order. So no two transactions wait for one another, and the second one sees what
+ * the first one did. Each step counts the rows of the step before, which makes PostgreSQL lock
+ * those first. Only the statement of a single request waits for locks, so that two batches never
+ * wait for one another in a circle.
  */
 export function lockInOrder(behind: readonly RowBehind[], locks: RowLocks): SqlFragment {
   const skip = locks === 'skip' ? fragment`SKIP LOCKED` : NOTHING;

@@ -50,8 +50,8 @@ export class SingleUseStates {
     const { jti, exp } = claims ?? {};
     const fits = claims?.['for'] === fingerprint(binding);
     if (!claims || !fits || jti === undefined || exp === undefined) throw invalidState();
-    // Spent before the caller reads the payload: a failed ceremony must start again with a new
-    // challenge.
+    // The state is spent before the caller reads the payload, because a failed ceremony must start
+    // again with a new challenge.
     if (!(await spendToken(this.manager, jti, new Date(exp * 1000)))) throw invalidState();
     return claims['payload'] as T;
   }

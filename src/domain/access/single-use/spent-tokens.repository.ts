@@ -5,8 +5,8 @@ import { sql } from '#platform/database/statements/sql.js';
  * Spends a single-use token: true for exactly one caller. The primary key decides, so that of two
  * replicas one succeeds.
  *
- * The token stays spent when the use of it fails afterwards: a failed ceremony starts again with a
- * new challenge.
+ * If the act that the token allowed fails, the token stays spent: a failed ceremony starts again
+ * with a new challenge.
  *
  * @param id the `jti` of the token
  * @param expiresAt the expiry of the token; the clean-up deletes the row afterwards
