@@ -20,8 +20,8 @@ export interface ExportHead {
 }
 
 /**
- * Writes an export as one JSON document. Lists that may be long are read in batches, each after the
- * client has taken the batch before, so that one batch at most is in memory.
+ * Writes an export as one JSON document. A list that may be long is read in batches. Each batch is
+ * read after the client has taken the previous one, so that at most one batch is in memory.
  */
 export async function* exportedJson(
   userId: string,
@@ -84,16 +84,15 @@ function exportedEvent(event: OwnEvent, userId: string) {
 }
 
 /**
- * The person and the machine behind an act of the operator are for the admins of the organization.
+ * Removes the person and the machine behind an act of the operator. Only the admins of the
+ * organization see them.
  */
 function withoutOperator(details: OwnEvent['details']): OwnEvent['details'] {
   const { os_user: _1, os_uid: _2, sudo_user: _3, host: _4, ...others } = details;
   return others;
 }
 
-/**
- * Returns the address and device of an event: those of another person are not shown to the user.
- */
+/** Returns the address and device of an event. If another person acted, both are left out. */
 export function originFor(
   { actorId, ip, userAgent }: OwnEvent,
   userId: string,

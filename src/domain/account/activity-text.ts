@@ -11,10 +11,10 @@ type Facts = Pick<
   'type' | 'actorId' | 'subjectId' | 'actorEmail' | 'subjectEmail' | 'clientName' | 'details'
 >;
 
-/** Reads a fact of the details as text, with a word for an event that has none. */
+/** Reads a fact of the details as text. `otherwise` is the text for an event without the fact. */
 type Read = (name: string, otherwise?: string) => string;
 
-/** The texts of what a user did or had done on the own account. */
+/** The texts of events in which a user acted on the own account, or had another user act on it. */
 const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>> = {
   login_success: () => 'You logged in with a security key',
   login_failed: (of) =>
@@ -89,16 +89,19 @@ const ACTS: Partial<Record<AuditType, string>> = {
   enrollment_pass_waived: 'lifted the demand for a re-enrollment pass from …',
 };
 
-/** The same of types that are mostly about the own account. `{name}` is the name of a key. */
+/**
+ * The verbs of further types, for events in which a user acted on another account. Most events of
+ * these types are about the own account. `{name}` is the name of a key.
+ */
 const ACTS_ON_OTHERS: Partial<Record<AuditType, string>> = {
   session_ended: 'ended a session of …',
   key_removed: 'removed the key “{name}” of …',
 };
 
 /**
- * Says in words what an event was, to one of its users.
+ * Returns the text of an event for its actor or its subject.
  *
- * @param userId the reader
+ * @param userId the user who reads the text
  */
 export function activityText(event: Facts, userId: string): string {
   const { type, actorId, actorEmail, subjectEmail, clientName, details } = event;
@@ -124,7 +127,7 @@ export function activityText(event: Facts, userId: string): string {
   return OWN[type]?.(of, application) ?? generalText(type);
 }
 
-/** Tells whether the operator of the service acted, who is no user. */
+/** Checks whether the operator of the service acted. The operator is not a user. */
 export function isByOperator({ actorId, details }: Pick<Facts, 'actorId' | 'details'>): boolean {
   return actorId === null && details['by'] === 'operator';
 }

@@ -3,7 +3,8 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The records of a user that are few: the profile, and what hangs on it. No member holds a secret.
+ * The records of a user whose number is small: the profile, and the rows that belong to it. No
+ * member holds a secret.
  */
 export interface HeldRecords {
   readonly profile: Readonly<Record<string, unknown>>;
@@ -65,8 +66,8 @@ export interface HeldCertificate {
 }
 
 /**
- * Lists the SSH certificates of a user below a serial, the newest first. They outlive the log of
- * their issuance. Revoked and other certificates each have an index.
+ * Lists the SSH certificates of a user below a serial, the newest first. A certificate stays here
+ * longer than its event stays in the audit log. Revoked and other certificates each have an index.
  */
 export function listHeldCertificates(
   tx: EntityManager,

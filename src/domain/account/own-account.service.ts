@@ -14,7 +14,7 @@ import { countOwnCertificates } from '#domain/ssh/own-certificates.repository.js
 import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';
 import { pageOf, type OwnPage } from './own-page.js';
 
-/** The number of things that are open for a user. */
+/** The number of sessions, keys and other items that are open for a user. */
 export interface OpenCounts {
   readonly keys: number;
   readonly sessions: number;
@@ -22,10 +22,7 @@ export interface OpenCounts {
   readonly applications: number;
 }
 
-/**
- * The account of a user as the user sees it: what is open, what happened, and an export of all of
- * it.
- */
+/** The account of a user as the user sees it: open items, past events, and an export of both. */
 @Injectable()
 export class OwnAccount {
   constructor(

@@ -72,9 +72,10 @@ export async function countOwnAccess(
 }
 
 /**
- * Ends the grants of a user to a client with all that hangs on them, and the consent. The caller
- * holds the row of the user, so that nothing is issued meanwhile, and the sessions of the user,
- * which the end of a session locks before the grants.
+ * Ends the grants of a user to a client with everything that depends on them, and the consent. The
+ * caller holds the lock on the row of the user, so that nothing is issued meanwhile. The caller
+ * also holds the sessions of the user, because the end of a session locks the session before the
+ * grants.
  *
  * @returns false if there was no consent
  */

@@ -48,8 +48,8 @@ export class OwnApplications {
   }
 
   /**
-   * Ends the access of an application to a user, in one transaction. Of several requests one ends
-   * it.
+   * Ends the access of an application to a user, in one transaction. If several requests do so at
+   * once, exactly one succeeds.
    *
    * @throws DomainError not_found for a client without access to the user; account_inactive
    */

@@ -23,8 +23,7 @@ export interface OwnEvent {
 }
 
 /**
- * The event in which a credential was issued; for an SSH certificate with the time of its
- * revocation.
+ * The event of an issued credential. For an SSH certificate it includes the time of its revocation.
  */
 export interface IssuanceEvent extends OwnEvent {
   readonly revokedAt: Date | null;

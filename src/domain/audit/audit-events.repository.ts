@@ -71,8 +71,8 @@ const COLUMNS = `e.id, e.type, e.class, e.actor_id, e.subject_id, e.actor_email,
 @Injectable()
 export class AuditEventsRepository {
   /**
-   * Lists the matching events of an organization after a place, the newest first. If the events
-   * that match are rare, it stops after a bounded number of others.
+   * Lists the matching events of an organization after a place, the newest first. If few events
+   * match, the search stops after it has checked a fixed number of others.
    */
   async list(
     tx: EntityManager,
@@ -112,9 +112,9 @@ export class AuditEventsRepository {
   }
 
   /**
-   * Lists the latest events of the keys of a user, the newest first. A key that was refused before
-   * the account existed is found by the e-mail address, which the identity provider of the user
-   * vouches for.
+   * Lists the latest events of the keys of a user, the newest first. An event from before the
+   * account existed, such as a refused key, is found by the e-mail address. The identity provider
+   * of the user vouches for that address.
    */
   listKeyEvents(
     tx: EntityManager,

@@ -21,8 +21,8 @@ export interface AuditKeys {
 export interface AuditFilter {
   readonly types?: readonly string[] | undefined;
   /**
-   * Each entry is matched by the actor, the subject, or an address in the details: events outlive
-   * users.
+   * An entry matches an event by its actor, its subject, or an address in the details. The address
+   * is needed because events are kept longer than users.
    */
   readonly people?: readonly AuditPeople[] | undefined;
   /** The id of a client or application, or its name at the time. */
@@ -44,7 +44,7 @@ export interface AuditNetwork {
   readonly bits: number;
 }
 
-/** The facts of an event that say what happened. */
+/** The facts that describe an event. */
 export interface EventFacts {
   readonly type: string;
   readonly actorId: string | null;
@@ -80,8 +80,8 @@ export interface AuditRange {
 export interface AuditFound {
   readonly rows: readonly AuditRow[];
   /**
-   * The place that the search reached where it stopped before the end: the search continues after
-   * it.
+   * The last place that the search reached, if it stopped before the end. The next search continues
+   * after it.
    */
   readonly end: AuditPlace | undefined;
 }

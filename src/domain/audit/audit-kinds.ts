@@ -15,7 +15,7 @@ export const AUDIT_KINDS = {
 /** A kind of events. */
 export type AuditKind = keyof typeof AUDIT_KINDS;
 
-/** The kinds of the types whose class does not say it. */
+/** The kinds of the types whose class does not decide the kind. */
 const KIND_OF: Partial<Record<AuditType, AuditKind>> = {
   login_failed: 'refusals',
   enrollment_refused: 'refusals',
@@ -48,7 +48,9 @@ const KIND_OF_PREFIX: readonly (readonly [prefix: string, kind: AuditKind])[] = 
   ['oauth_secret_', 'applications'],
 ];
 
-/** Returns the kind of a type; of a type that this version does not know, the kind of its class. */
+/**
+ * Returns the kind of a type. If this version does not know the type, the class decides the kind.
+ */
 export function kindOf(type: string, ofClass?: string): AuditKind {
   const known = AUDIT_TYPES.find((each) => each === type);
   const named = known && KIND_OF[known];
@@ -67,7 +69,10 @@ export const TYPES_OF_KIND: ReadonlyMap<AuditKind, readonly AuditType[]> = new M
   ]),
 );
 
-/** Further groups of types: `access` answers who got in to what. */
+/**
+ * Further groups of types. `access` has the events by which a user got in to an account or a
+ * target.
+ */
 const GROUPS = {
   access: [
     'login_success',

@@ -1,18 +1,21 @@
 import type { AuditFilter, AuditKeys, AuditPeople, AuditRange } from './audit-filter.js';
 
-/** A part of the log that one index has in the order of a search. */
+/** A part of the log that one index returns in the order of a search. */
 interface Place {
   /** The conditions that the index serves. */
   readonly where: string;
-  /** A list of values, as a `FROM` item `p (x)`: the place is read for each of them. */
+  /** A list of values, written as a `FROM` item `p (x)`. The place is read once for each value. */
   readonly each?: string;
-  /** False if the index has another order: all events of the place are read, which are few. */
+  /**
+   * False if the index has another order. Then all events of the place are read, because they are
+   * few.
+   */
   readonly isOrdered?: false;
 }
 
 /**
  * A field of the filter: the places that find its events, and the condition that checks an event
- * which another field found. A field without a place only checks.
+ * found by another field. A field without a place only checks.
  */
 interface Criterion {
   readonly places: readonly Place[];
@@ -25,22 +28,28 @@ export interface SearchStatement {
   readonly values: readonly unknown[];
 }
 
-/** The most events that a search reads in one place to find those that match the other fields. */
+/**
+ * The most events that a search reads in one place before it gives up finding events that match the
+ * other fields.
+ */
 export const LOOK_BACK = 10_000;
 
 /**
- * The most events of a network that are sorted. A network with more of them is met soon enough in
- * the order of time.
+ * The most events of a network that are sorted. If a network has more, a search in the order of
+ * time finds them soon enough.
  */
 export const FEW_OF_NETWORK = 5_000;
 
 const NEWEST_FIRST = 'ORDER BY e.created_at DESC, e.id DESC';
-/** A form without an index: otherwise the planner could scan the whole log of the organization. */
+/**
+ * The condition has a form that no index serves. With an indexed form the planner could choose to
+ * scan the whole log of the organization.
+ */
 const OF_ORGANIZATION = 'e.org_id IS NOT DISTINCT FROM $1';
 
 /**
- * Collects the values of a statement. Its text depends on the fields that are set, never on their
- * values.
+ * Collects the values of a statement as parameters. So the text of the statement depends on which
+ * fields are set, and never on their values.
  */
 class Values {
   constructor(readonly all: unknown[]) {}
@@ -81,8 +90,9 @@ export function searchStatement(
 
 /**
  * Builds the statement that counts the events of a search by type and by section of its time. It
- * reads at most `most` events, and the sections begin where the reading stopped. Times are
- * floating-point numbers there: `extract` would compute with decimals.
+ * reads at most `most` events, and the first section begins where the reading stopped. The
+ * statement computes times as floating-point numbers, because `extract` would compute with
+ * decimals.
  *
  * @param now the end of the last section if the filter has none
  */
@@ -103,7 +113,7 @@ export function timelineStatement(
   });
   const from = values.bind(filter.from ?? null);
   const to = values.bind(filter.to !== undefined && filter.to < now ? filter.to : now);
-  // Several places can have the same event, and so can the values of one.
+  // An event can be in several places, and under several values of one place.
   const isOnce = places.length === 1 && places[0]?.each === undefined;
   const text = `
     WITH scanned AS MATERIALIZED (
@@ -275,7 +285,10 @@ function scanOf(place: Place, where: string, most: number): string {
   return `SELECT e.*, ${number} ${fromPlace(place, where)} ${NEWEST_FIRST} LIMIT ${most}`;
 }
 
-/** `OFFSET 0` keeps the planner from an index that has the order and not the condition. */
+/**
+ * Writes the `FROM` of a place. `OFFSET 0` keeps the planner from an index that has the order but
+ * not the condition.
+ */
 function fromPlace({ isOrdered }: Place, where: string): string {
   return isOrdered === false
     ? `FROM (SELECT e.* FROM audit_events e WHERE ${where} OFFSET 0) e`

@@ -18,7 +18,7 @@ import type { CommittedActs } from './noted-act.js';
  * over the source of the rows.
  */
 export interface AuditRecord {
-  /** A new id by default, which suits one row alone. */
+  /** The id of the row. The default is a new id, which suits a statement that writes one row. */
   readonly id?: string | SqlFragment;
   readonly type: AuditType | SqlFragment;
   readonly actorId?: string | null | SqlFragment;
@@ -31,8 +31,8 @@ export interface AuditRecord {
   readonly origin: AuditOrigin | SqlFragment;
   readonly details?: object | SqlFragment;
   /**
-   * Names that the statement has read already. A trigger looks up the names that are missing, row
-   * by row.
+   * The names, if the statement has read them already. For missing names a trigger looks them up,
+   * row by row.
    */
   readonly actorEmail?: SqlFragment;
   readonly subjectEmail?: SqlFragment;
@@ -70,8 +70,8 @@ const NULL = fragment`NULL`;
 const NO_NAME = fragment`NULL::text`;
 
 /**
- * The class of a type that only the statement knows, as an SQL expression of the types of each
- * class.
+ * Returns the class of a type. If only the statement knows the type, the class is an SQL expression
+ * over the types of each class.
  */
 function classOf(type: AuditType | SqlFragment): string | SqlFragment {
   if (!(type instanceof SqlFragment)) return AUDIT_CLASS[type];
@@ -80,8 +80,8 @@ function classOf(type: AuditType | SqlFragment): string | SqlFragment {
 }
 
 /**
- * Constants of the product, written into the text of the statement: PostgreSQL then computes with
- * them when it plans.
+ * Writes the types of a class into the text of the statement. They are constants of the product, so
+ * that PostgreSQL can use them when it plans.
  */
 function typesOf(name: AuditClass): SqlFragment {
   const types = AUDIT_TYPES.filter((type) => AUDIT_CLASS[type] === name);

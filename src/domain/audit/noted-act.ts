@@ -1,4 +1,7 @@
-/** An act that reduces access, or makes a secret. A database that loses its commit undoes it. */
+/**
+ * An act that reduces access, or makes a secret. If the database loses its commit, the act is
+ * undone.
+ */
 export type NotedAct =
   | {
       readonly kind: 'user_removed' | 'user_deactivated';
@@ -9,7 +12,7 @@ export type NotedAct =
       readonly reason: string;
     }
   | {
-      /** The user may sign in again: an earlier deactivation is not to be done again. */
+      /** The user may sign in again, so an earlier deactivation must not be repeated. */
       readonly kind: 'user_activated';
       readonly userId: string;
     }
@@ -49,11 +52,14 @@ export interface NotedSecret {
   readonly name: string;
   /** The application of a client secret. */
   readonly clientId?: string;
-  /** The end of a secret that stays valid for a while beside its successor; at once by default. */
+  /**
+   * The end of a secret that stays valid for a while beside its successor. Without it, the secret
+   * ends at once.
+   */
   readonly endsAt?: Date;
 }
 
-/** The noted acts of an audit row whose commit has returned. */
+/** The acts of an audit row whose commit has returned. */
 export interface CommittedActs {
   /** If this row is missing, the acts are lost. */
   readonly auditId: string;

@@ -21,7 +21,7 @@ export interface AwsTokenRequest extends RequestOfUser {
   readonly tokenId: string;
   readonly roleArn: string | null;
   readonly sourceIdentity: string;
-  /** Seconds from now. The end of the session ends it earlier. */
+  /** The lifetime in seconds. If the session ends earlier, the token ends with it. */
   readonly lifetime: number;
 }
 
@@ -44,9 +44,9 @@ interface AwsTokenRow extends OutcomeRow {
 }
 
 /**
- * A token for AWS. It hangs on a hardware-verified session of a user of an organization, who still
- * has the address that the token names. A de-provisioning that comes first leaves no session to
- * issue it to. One that comes second finds nothing to revoke.
+ * A token for AWS. It needs a hardware-verified session of a member of an organization, whose
+ * e-mail address is still the one in the token. If a de-provisioning commits first, there is no
+ * session to issue the token to. If it commits second, it finds nothing to revoke.
  */
 export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, AwsTokenRow>(
   {

@@ -10,7 +10,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { AWS_TOKEN } from './aws-tokens.repository.js';
 import { awsTokenClaims, sourceIdentityOf, type AwsTokenSubject } from './token-claims.js';
 
-/** The lifetime of a token in seconds: a client exchanges it at once. */
+/** The lifetime of a token in seconds. It is short because a client exchanges the token at once. */
 const LIFETIME = 300;
 
 /** The hardware-verified session of the request, with its user. */

@@ -37,7 +37,10 @@ export function sourceIdentityOf({ userId, email }: Pick<AwsTokenSubject, 'userI
   return STS_NAME.test(email) ? email : userId;
 }
 
-/** Returns the claims of a token. An e-mail that STS does not take as a name is no tag either. */
+/**
+ * Returns the claims of a token. If STS does not take the e-mail as a name, the e-mail is no tag
+ * either.
+ */
 export function awsTokenClaims(subject: AwsTokenSubject, values: AwsTokenValues) {
   const { email, userId, orgId, hardwareAaguid, amr, acr, authTime } = subject;
   const sourceIdentity = sourceIdentityOf(subject);
