@@ -14,15 +14,15 @@ const UNLISTED = [
   'tutanota.com',
 ];
 const PUBLIC_MAIL = new Set([...freeMailDomains, ...UNLISTED]);
-// In the list by mistake: RFC 2606 §3 reserves the domain for documentation, so that no mailbox
-// exists there.
+// The list has this domain by mistake. RFC 2606 §3 reserves it for documentation, so that no
+// mailbox exists there.
 PUBLIC_MAIL.delete('example.com');
 
 /**
- * Returns the domain as the domain of an organization, or null for a domain that strangers share:
- * the first user would become the admin of the others. Strangers share a public suffix (also a
- * private one such as `github.io`), a public mail domain and its subdomains, a single label, and an
- * IP address.
+ * Returns the domain if it can belong to an organization. Returns null for a domain that strangers
+ * share, because there the first user would become the admin of the others. Strangers share a
+ * public suffix (also a private one such as `github.io`), a public mail domain and its subdomains,
+ * a single label, and an IP address.
  *
  * @param domain ASCII, lower case
  */

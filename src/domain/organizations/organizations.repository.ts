@@ -30,8 +30,8 @@ export interface ProviderTenant {
 @Injectable()
 export class OrganizationsRepository {
   /**
-   * Finds the organization that owns a domain, and if it accepts a provider and tenant. It holds an
-   * accepted provider, as {@link OrganizationsRepository.holdProvider} does.
+   * Finds the organization that owns a domain, and checks if it accepts a provider and tenant. An
+   * accepted provider is locked as in {@link OrganizationsRepository.holdProvider}.
    */
   async findByDomain(
     tx: EntityManager,
@@ -47,8 +47,8 @@ export class OrganizationsRepository {
 
   /**
    * Returns true when an organization accepts a provider and tenant, and keeps it true until the
-   * transaction ends: a withdrawal waits, and then finds what the transaction has made. The lock
-   * comes before the lock on the row of a user, as in a withdrawal.
+   * transaction ends. A withdrawal of the provider waits, and then sees everything that the
+   * transaction has made. The lock comes before the lock on the row of a user, as in a withdrawal.
    */
   async holdProvider(
     tx: EntityManager,
@@ -62,8 +62,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Locks a domain until the transaction ends, so that of two first users at once, one founds the
-   * organization and the other joins it. A unique index alone would make the second one fail.
+   * Locks a domain until the transaction ends. So of two first users at once, one founds the
+   * organization and the other joins it. With a unique index alone, the second sign-in would fail.
    */
   async lockDomain(tx: EntityManager, domain: string): Promise<void> {
     await sql(tx)`SELECT pg_advisory_xact_lock(hashtextextended('organization ' || ${domain}, 0))`;

@@ -130,8 +130,8 @@ function required<T>(part: T | undefined): T {
 }
 
 /**
- * Reports SAML providers with the issuer of another provider: users are bound to issuer and
- * subject, and could not be told apart.
+ * Reports SAML providers that have the issuer of another provider. Users are bound to issuer and
+ * subject, so the users of the two providers could not be told apart.
  */
 function sharedEntityIds(
   providers: readonly UpstreamProvider[],

@@ -41,9 +41,9 @@ const LONGEST_KEPT_STATE = 3800;
 /** The reason for which a SAML response without a request of this service is refused. */
 const UNASKED =
   'The identity provider did not sign you in. It answers no request of this service. Start the sign-in on the login page.';
-/** The milliseconds between two reads of what the providers publish. */
+/** The milliseconds between two reads of the published keys and metadata of the providers. */
 const REFRESH_INTERVAL = 86_400_000;
-/** The milliseconds between two looks at the ages of what the providers published. */
+/** The milliseconds between two checks of the age of what the providers published. */
 const LOOK_INTERVAL = 60_000;
 
 /** The payload of the state: the provider, the secrets of the sign-in, and the address after it. */
@@ -86,7 +86,7 @@ export interface ReturnedSignIn {
   readonly redirectTo: string;
   readonly crossSite: boolean;
   /**
-   * Reads from the provider who signed in. It works once.
+   * Reads from the provider which user signed in. It can be called once.
    *
    * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable; the log has the
    *   cause
@@ -168,7 +168,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     const name = provider.keptUnder?.(remembered);
     if (name !== undefined) {
       if (state.length > LONGEST_KEPT_STATE) {
-        // The address after the sign-in is too long for a cookie: the sign-in ends on the first
+        // If the address after the sign-in is too long for a cookie, the sign-in ends on the first
         // page.
         state = await this.states.seal(PURPOSE, { ...signIn, redirectTo: '/' }, binding);
       }
@@ -230,7 +230,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     });
     const { slug, remembered, redirectTo, crossSite = false } = underWay;
     const provider = this.#find(slug);
-    // A state of one protocol is worth nothing in the other one.
+    // A state of one protocol is not valid for the other protocol.
     if ((provider.keptUnder !== undefined) !== (callback.kept !== undefined)) throw invalidState();
     return {
       provider: slug,
@@ -257,7 +257,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
 
   /**
    * Reads the metadata of SAML providers again, and makes the next key of this service when it is
-   * due. A failure keeps what runs.
+   * due. After a failure, the present metadata and keys stay in use.
    */
   async refresh(): Promise<void> {
     const renewals = [

@@ -86,7 +86,7 @@ export function issuerTemplate({ issuer, tenancy }: TenantedProvider): string {
   return tenancy.kind === 'microsoft' ? (tenantTemplate(issuer) ?? issuer) : issuer;
 }
 
-/** Returns true when a provider gives identities of an issuer, of whichever tenant. */
+/** Returns true when a provider gives identities of an issuer, for any tenant. */
 export function mayNameIssuer({ issuer, tenancy }: TenantedProvider, named: string): boolean {
   if (tenancy.kind !== 'microsoft') return issuer === named;
   const [before = '', after = ''] = tenantTemplate(issuer)?.split('{tenantid}') ?? [];

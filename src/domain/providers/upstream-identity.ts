@@ -85,8 +85,8 @@ function verifiedEmail(issuer: string, claims: Claims): string {
           : '`email` claim.'),
     );
   }
-  // A tenant's admin writes any address into a Microsoft `email` claim; only Microsoft itself sets
-  // `xms_edov`.
+  // Any admin of a tenant can write any address into a Microsoft `email` claim. Only Microsoft
+  // itself sets `xms_edov`.
   if (isMicrosoft && !isTrue(claims['xms_edov'])) {
     throw refused(
       'The identity provider did not confirm that your e-mail address is verified. Its administrator must add the ' +

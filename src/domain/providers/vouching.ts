@@ -28,8 +28,8 @@ export function isNamedBy(
 }
 
 /**
- * Refuses an identity in a domain for which its provider may not vouch: that of the address, and
- * that of the organization. A provider that is not configured any more vouches for none.
+ * Refuses an identity if its provider may not vouch for the domain of the address or of the
+ * organization. A provider that is no longer configured vouches for no domain.
  *
  * @throws DomainError with the code
  */

@@ -5,8 +5,8 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { RECORD_LABEL } from './domain-record.js';
 
 /**
- * The characters of a name before its conversion (RFC 3490 §3.1 for the dots): `domainToASCII`
- * reads a path as an end of the name.
+ * The characters of a name before its conversion (RFC 3490 §3.1 for the dots). They exclude `/`,
+ * because `domainToASCII` ends the name at a path.
  */
 const CHARACTERS = /^[\p{L}\p{M}\p{N}\-.\u3002\uff0e\uff61]+$/u;
 
@@ -14,8 +14,8 @@ const CHARACTERS = /^[\p{L}\p{M}\p{N}\-.\u3002\uff0e\uff61]+$/u;
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
- * A name of 253 characters is the longest one (RFC 1035 §2.3.4), and the name of the record is
- * longer than the domain.
+ * The most characters of a domain. The name of its DNS record is longer than the domain, and a name
+ * has at most 253 characters (RFC 1035 §2.3.4).
  */
 const MOST_CHARACTERS = 253 - `${RECORD_LABEL}.`.length;
 

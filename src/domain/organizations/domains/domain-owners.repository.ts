@@ -13,8 +13,8 @@ export interface DomainOwner {
 }
 
 /**
- * Finds the owner of a domain. The caller has locked the domain, so that the owner stays the same
- * but for its proof.
+ * Finds the owner of a domain. The caller has locked the domain, so that the owner cannot change;
+ * only its proof can.
  */
 export async function findOwner(
   tx: EntityManager,
@@ -28,8 +28,8 @@ export async function findOwner(
 }
 
 /**
- * Lists the other organizations that own a domain, or owned it once: people of theirs may be of the
- * domain.
+ * Lists the other organizations that own a domain, or owned it once. Such an organization may have
+ * members with an address in the domain.
  */
 export async function listOtherOwners(
   tx: EntityManager,
@@ -42,8 +42,8 @@ export async function listOtherOwners(
 }
 
 /**
- * Takes a domain from its owner, whose row keeps it as an unverified one. A domain that was only
- * asserted may be taken, and every domain if the operator releases it.
+ * Takes a domain from its owner, whose row keeps it as unverified. This is allowed if no proof
+ * confirmed the domain, or if the operator releases it.
  *
  * @returns false when the organization does not own the domain, or has proven it
  */
@@ -77,8 +77,9 @@ export async function dropReleased(
 }
 
 /**
- * Notes that the operator assigned a domain to an organization: proven, and not checked. One
- * statement with the unique index of verified domains behind it, so that a domain has one owner.
+ * Notes that the operator assigned a domain to an organization. The domain is then proven, and is
+ * not checked. One statement with the unique index of verified domains decides, so that a domain
+ * has one owner.
  *
  * @returns false when another organization owns the domain
  */
@@ -103,13 +104,14 @@ export async function markAssigned(
 export interface UserOfDomain {
   readonly id: string;
   readonly orgId: string | null;
-  /** False for the one more user, whose e-mail is in another domain. */
+  /** False for the one additional user, whose e-mail is in another domain. */
   readonly inDomain: boolean;
 }
 
 /**
- * Locks the users whose e-mail is in a domain until the transaction ends, with one more user, in
- * the order of their ids: those of some organizations, and those without one.
+ * Locks the users whose e-mail is in a domain until the transaction ends, in the order of their
+ * ids: the users of some organizations and, if asked, users without one. One additional user can be
+ * locked in the same order.
  *
  * @param of the organizations, and whether users without one are locked, too
  */
@@ -129,8 +131,8 @@ export async function lockUsersOfDomain(
 }
 
 /**
- * Unbinds locked users from the identities by which they signed in, with an audit event for each:
- * their next sign-in leads to the organization that owns the domain now.
+ * Unbinds locked users from the identities by which they signed in, with an audit event for each.
+ * Their next sign-in leads to the organization that owns the domain now.
  */
 export async function unbindUsersOfDomain(
   tx: EntityManager,
@@ -163,16 +165,16 @@ export async function unbindUsersOfDomain(
 
 /** A configured provider, and the domains for which it may vouch. */
 export interface NamingProvider {
-  /** With `{tenantid}` if each tenant has an issuer of its own. */
+  /** The issuer. It contains `{tenantid}` if each tenant has an issuer of its own. */
   readonly issuer: string;
-  /** Undefined for a provider that may vouch for every domain: it names none. */
+  /** The domains; undefined for a provider that names no domain, because it may vouch for each. */
   readonly domains: readonly string[] | undefined;
 }
 
 /**
- * Lists the primary domains whose organization was founded through a provider that names them now,
- * and did not before, and those of which the opposite is true. If several configured providers have
- * the issuer, each must name the domain.
+ * Lists the primary domains whose vouching has changed: the provider that founded the organization
+ * names the domain now and did not before, or the reverse. If several configured providers have the
+ * issuer, each must name the domain.
  */
 export async function listChangedVouching(
   tx: EntityManager,

@@ -49,15 +49,15 @@ export interface DomainChange {
   readonly origin: AuditOrigin;
 }
 
-/** The operator of the service, as the audit event of an act on a domain has the operator. */
+/** The operator of the service, in the form that the audit event of an act on a domain records. */
 export interface DomainOperator {
   readonly origin: AuditOrigin;
   readonly details: Readonly<Record<string, unknown>>;
 }
 
 /**
- * The worker that checks the proofs every day has no request, and the request of another
- * organization is not shown.
+ * The origin of events that have no request to show. The daily worker has none, and the request of
+ * another organization stays hidden.
  */
 const NO_REQUEST: AuditOrigin = {
   requestId: 'daily-domain-check',
@@ -88,7 +88,7 @@ export class DomainOwnership {
    */
   async add(tx: EntityManager, act: DomainChange): Promise<OrganizationDomain> {
     const { admin, domain } = act;
-    // Concurrent additions wait for the row of the organization, and the limit holds.
+    // Concurrent additions wait for the row of the organization, so that the limit holds.
     await this.organizations.lockSettings(tx, admin.orgId);
     const others = await listDomains(tx, admin.orgId);
     if (others.some((one) => one.domain === domain)) {
@@ -124,8 +124,8 @@ export class DomainOwnership {
 
   /**
    * Gives a domain to the organization that has proven it, and ends what users without an
-   * organization hold under it. A domain that a sign-in only asserted for another organization is
-   * taken from it. The caller has locked the domain.
+   * organization hold under it. If a sign-in only asserted the domain for another organization,
+   * that organization loses it. The caller has locked the domain.
    *
    * @param token the token that the DNS showed
    * @throws DomainError domain_taken, not_found
@@ -139,7 +139,7 @@ export class DomainOwnership {
     const [now, spread] = [this.clock.now(), this.random.bytes(1).readUInt8() / 255];
     if (!(await markProven(tx, { ...own, token }, now, nextDay(now, spread)))) throw domainTaken();
     if (claimed) {
-      const { ended } = await claimed(); // the counts of the other organization are not this one's
+      const { ended } = await claimed(); // the counts of the losing organization are not returned
       await this.#record(tx, 'org_domain_verified', act, { from: stateOf(before), ...ended });
     } else if (before.failures > 0) {
       await this.#record(tx, 'org_domain_verified', act, { from: stateOf(before) });
@@ -151,8 +151,8 @@ export class DomainOwnership {
    * Gives a domain to an organization by the decision of the operator, as {@link prove} does, but
    * without checks. The caller has locked the domain.
    *
-   * @returns the counts of what ended; undefined when the organization has the domain by an
-   *   assignment already
+   * @returns the counts of what ended; undefined when the domain is already assigned to the
+   *   organization
    * @throws DomainError domain_taken when another organization has proven the domain
    */
   async assign(
@@ -171,8 +171,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Takes a domain from its owner by the decision of the operator, and ends what stood on it. The
-   * caller has locked the domain.
+   * Takes a domain from its owner by the decision of the operator, and ends the items that needed
+   * the domain. The caller has locked the domain.
    *
    * @throws DomainError not_found when no organization owns the domain
    */
@@ -241,8 +241,8 @@ export class DomainOwnership {
 
   /**
    * Takes the proof of a domain from its organization after its last failed check, and ends the
-   * access of its users. Of a primary domain only the proof ends: it stays with its organization as
-   * one that is asserted. The caller has locked the domain.
+   * access of its users. A primary domain loses only the proof: it stays with its organization, as
+   * asserted by a sign-in. The caller has locked the domain.
    *
    * @returns false when the domain was checked or removed meanwhile
    */
@@ -262,11 +262,11 @@ export class DomainOwnership {
   }
 
   /**
-   * Prepares the transaction for a new proof of a domain: it locks the users whose access ends, and
-   * takes the domain from another organization for which a sign-in only asserted it.
+   * Prepares the transaction for a new proof of a domain. It locks the users whose access ends. It
+   * takes the domain from another organization if a sign-in only asserted it there.
    *
-   * @returns ends what is not allowed any more, once the proof is noted, and counts it: of all
-   *   others, and of the losing organization
+   * @returns a function for the time after the proof is noted: it ends what is not allowed any
+   *   more, and counts what ended for the losing organization and for all others
    * @throws DomainError domain_taken when another organization has proven the domain
    */
   async #claim(
@@ -295,8 +295,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Ends what stood on a domain that another organization has proven. The event does not name that
-   * organization.
+   * Ends the items that needed a domain in the organization that lost it, because another one has
+   * proven it. The audit event does not name the other organization.
    */
   async #endOfLoser(
     tx: EntityManager,
@@ -315,8 +315,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Unbinds the people of a domain from the organizations that do not own it, so that the owner's
-   * can be theirs.
+   * Unbinds the users of a domain from the organizations that do not own it, so that they can join
+   * the owner.
    */
   #unbind(tx: EntityManager, domain: string, users: readonly UserOfDomain[]): Promise<void> {
     const members = users.filter(({ orgId, inDomain }) => inDomain && orgId !== null);
@@ -324,8 +324,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Ends the access of the users of a domain, whose rows are locked, and all else that stood on the
-   * domain.
+   * Ends the access of the users of a domain, whose rows are locked, and every other item that
+   * needed the domain.
    */
   async #endStanding(
     tx: EntityManager,

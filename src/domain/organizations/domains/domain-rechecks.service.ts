@@ -30,7 +30,7 @@ const AT_ONCE = 32;
 
 /**
  * Checks each verified domain every day, in one replica at a time and on one connection. The table
- * says which check is due, so that a restart neither repeats nor forgets one.
+ * stores when each check is due, so that a restart neither repeats nor misses one.
  */
 @Injectable()
 export class DomainRechecks implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -116,8 +116,8 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
   }
 
   /**
-   * Records a result. If that fails the check stays due; after a stop of the service there is no
-   * result.
+   * Records a result. If recording fails, the check stays due. After a stop of the service there is
+   * no result to record.
    */
   async #settle(tx: EntityManager, due: DueDomain, result: CheckResult): Promise<void> {
     if (this.#stopping.signal.aborted) return;

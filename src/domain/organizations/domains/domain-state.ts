@@ -4,7 +4,10 @@ export const MOST_FAILURES = 3;
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
-/** In milliseconds: a fault of the DNS is no failure while the record was seen so lately. */
+/**
+ * The milliseconds since the record was last seen in which a fault of the DNS does not count as a
+ * failure.
+ */
 const FAULTS_FORGIVEN = 7 * DAY;
 
 /**
@@ -37,9 +40,9 @@ export interface Checked {
 }
 
 /**
- * Returns the facts after a daily check. A missing record is a failure. A fault of the DNS is none,
- * and is checked again after an hour, until the record was not seen for seven days: an outage takes
- * no domain at once, and a dead zone keeps none.
+ * Returns the facts after a daily check. A missing record is a failure. A fault of the DNS is
+ * checked again after an hour. It counts as a failure only if the record was not seen for seven
+ * days, so that an outage takes no domain at once and a dead zone keeps none.
  *
  * @param spread a number from 0 to 1 that distributes the checks of many domains over an hour
  */
@@ -60,10 +63,7 @@ export function afterCheck(
   return { failures: failures + 1, lastProvenAt, nextCheckAt: nextDay(now, spread) };
 }
 
-/**
- * Returns a time of the next day: 23 to 24 hours from now, so that no check comes later than a day
- * after the one before.
- */
+/** Returns a time 23 to 24 hours from now, so that two checks are never more than a day apart. */
 export function nextDay(now: Date, spread: number): Date {
   return new Date(now.getTime() + DAY - spread * HOUR);
 }

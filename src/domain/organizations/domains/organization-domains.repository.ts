@@ -19,7 +19,8 @@ export interface OrganizationDomain {
    */
   readonly token: string | null;
   /**
-   * Null for a domain without a proof: it is pending or unverified, or a sign-in alone asserted it.
+   * The proof. It is null for a pending or unverified domain, and for a domain that a sign-in alone
+   * asserted.
    */
   readonly proof: DomainProof | null;
   readonly addedBy: string | null;
@@ -37,7 +38,10 @@ export interface DueDomain {
   readonly token: string;
   readonly failures: number;
   readonly lastProvenAt: Date;
-  /** A result counts only while this is still the last check. */
+  /**
+   * The time of the last check. The result of a check counts only if this time has not changed
+   * since.
+   */
   readonly lastCheckedAt: Date;
 }
 
@@ -54,7 +58,7 @@ interface Row {
   failures: number;
 }
 
-/** The columns of {@link Row}. A domain with a next check is proven by its record. */
+/** The columns of {@link Row}. A domain that has a next check is proven by its DNS record. */
 const COLUMNS = fragment`domain, is_primary, token, added_by, created_at, verified_at, unverified_at, last_checked_at, failures,
     CASE WHEN verified_at IS NULL THEN NULL WHEN assigned_at IS NOT NULL THEN 'operator' WHEN next_check_at IS NOT NULL THEN 'dns'
          WHEN is_vouched THEN 'provider' END AS proof`;
@@ -101,8 +105,8 @@ export async function insertDomain(
 
 /**
  * Deletes a domain of an organization that its admin gives up. The primary domain stays. A domain
- * that the operator assigned counts as one that DNS has proven: no sign-in founds an organization
- * for it.
+ * that the operator assigned is remembered like one that DNS has proven: no sign-in founds an
+ * organization for it later.
  *
  * @returns false without such a domain
  */
@@ -135,9 +139,9 @@ export async function ensureToken(
 }
 
 /**
- * Notes the proof of a domain, which its organization then owns. One statement, so that of two
- * organizations with a proof one gets the domain; the unique index of verified domains is behind
- * it.
+ * Notes the proof of a domain, which its organization then owns. One statement with the unique
+ * index of verified domains decides, so that of two organizations with a proof exactly one gets the
+ * domain.
  *
  * @returns false when another organization owns the domain, or the domain was removed since the
  *   look-up
@@ -165,8 +169,8 @@ export async function markProven(
 }
 
 /**
- * Lists verified domains whose check is due, in the order of their keys, after one of them. Each
- * run then sees a domain once, also if its result could not be recorded.
+ * Lists verified domains whose check is due, in the order of their keys, from a given key on. So
+ * each run sees a domain once, even if its result could not be recorded.
  */
 export async function listDue(
   tx: EntityManager,

@@ -15,9 +15,9 @@ export interface PublishedIssuer {
 }
 
 /**
- * Finds the issuers of hosts. Nothing is cached: each request rests on a statement that began after
- * it, and requests of one moment share that statement. So a released label and a withdrawn key are
- * gone with the commit, on every replica.
+ * Finds the issuers of hosts. Nothing is cached: each request reads by a statement that began after
+ * the request, and simultaneous requests share that statement. So a released label and a withdrawn
+ * key are gone with the commit, on every replica.
  */
 @Injectable()
 export class IssuerHosts {
@@ -30,7 +30,8 @@ export class IssuerHosts {
   }
 
   /**
-   * Returns true for a text that has the form of a label. Other names cost no work of the database.
+   * Returns true for a text that has the form of a label. Other names need no look-up in the
+   * database.
    */
   isLabel(text: string): boolean {
     return isIssuerLabel(text);

@@ -15,8 +15,8 @@ import type { TokenIssuer } from './signing-key.repository.js';
 const generate = promisify(generateKeyPair);
 
 /**
- * Generations at once in a process: each takes a thread of libuv for a second, and signatures need
- * the others.
+ * The most keys that a process generates at once. Each generation takes a thread of libuv for a
+ * second, and signatures need the other threads.
  */
 const GENERATIONS = 2;
 const PATIENCE_MS = 20_000;
@@ -25,8 +25,8 @@ const PATIENCE_MS = 20_000;
 const MOST_OPENED = 500;
 
 /**
- * The private keys of issuers. A process keeps opened keys by their ids. Which key signs is never
- * kept: the statement that records a token decides it.
+ * The private keys of issuers. A process keeps opened keys by their ids. It never keeps which key
+ * signs, because the statement that records a token decides that.
  */
 export class IssuerKeys {
   readonly #opened = new Map<string, Promise<Signer>>();
@@ -97,7 +97,8 @@ export class IssuerKeys {
     const known = this.#opened.get(name);
     const opening = known ?? this.#open(orgId, issuer).then(localSigner);
     this.#opened.delete(name);
-    this.#opened.set(name, opening); // the key that was used last is the last to go
+    // moves to the end of the map, so that the least recently used key is dropped first
+    this.#opened.set(name, opening);
     const [oldest] = this.#opened.keys();
     if (this.#opened.size > MOST_OPENED && oldest !== undefined) this.#opened.delete(oldest);
     if (known === undefined) opening.catch(() => this.#opened.delete(name));

@@ -22,7 +22,7 @@ export interface OrganizationIssuer {
   readonly claimedAt: Date;
   /** True if the AWS tokens of the organization come from this issuer. */
   readonly active: boolean;
-  /** The time of the database, by which the states of keys are decided. */
+  /** The time of the database, which decides the states of the keys. */
   readonly now: Date;
   readonly keys: readonly IssuerKey[];
 }
@@ -77,8 +77,8 @@ export async function countOtherLabels(
 }
 
 /**
- * Claims a label: one that no organization ever had, or one that this organization released. Of
- * organizations that claim one label at once, the first one to commit has it for ever.
+ * Claims a label that no organization ever had, or that this organization released. If several
+ * organizations claim one label at once, the first one to commit has it for ever.
  */
 export async function claimLabel(
   tx: EntityManager,
@@ -109,8 +109,8 @@ export async function releaseLabel(tx: EntityManager, orgId: string, label: stri
 }
 
 /**
- * Decides if the AWS tokens of an organization come from its issuer. Returns false when that was so
- * already.
+ * Sets if the AWS tokens of an organization come from its own issuer. Returns false if nothing
+ * changed.
  */
 export async function setIssuerActive(
   tx: EntityManager,

@@ -13,13 +13,13 @@ export interface TokenIssuer {
 }
 
 /**
- * Writes the issuer of an organization and the key that signs now, as a jsonb object; NULL if the
- * tokens of the organization come from the service's own issuer. Nothing decides it but the rows at
- * the time of the statement, so that no replica signs by a key that was withdrawn. An issuer
- * without a key gives an object without `kid`, on which nothing may be issued.
+ * Writes the issuer of an organization and the key that signs now, as a jsonb object. It is NULL if
+ * the tokens of the organization come from the service's own issuer. Only the rows at the time of
+ * the statement decide, so that no replica signs by a withdrawn key. An issuer without a key gives
+ * an object without `kid`, and then nothing may be issued.
  *
- * The latest key signs whose time has come. A key of the very moment may be a microsecond ahead of
- * the statement.
+ * Of the keys whose time has come, the latest signs. A key that was made in this moment may be a
+ * microsecond ahead of the statement.
  *
  * @param orgId the organization, as an SQL expression
  */

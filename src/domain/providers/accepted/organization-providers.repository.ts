@@ -23,9 +23,9 @@ interface Row {
 }
 
 /**
- * Makes the acts of admins on the providers of one organization take turns until the transaction
- * ends. Of two withdrawals, the second counts the providers that the first left. It comes before
- * every row lock.
+ * Makes acts of admins on the providers of one organization wait for one another until the
+ * transaction ends. So the second of two withdrawals counts the providers that the first one left.
+ * The lock comes before every row lock.
  */
 export async function lockProviders(tx: EntityManager, orgId: string): Promise<void> {
   await sql(tx)`SELECT pg_advisory_xact_lock(hashtextextended('providers ' || ${orgId}, 0))`;

@@ -4,15 +4,18 @@ import { DomainError } from '#platform/errors/domain-error.js';
 export interface WithdrawalFacts {
   /** True when the configuration of the service has the provider. */
   readonly isConfigured: boolean;
-  /** The same of each other provider that the organization accepts. */
+  /**
+   * For each other provider that the organization accepts: true when the configuration of the
+   * service has it.
+   */
   readonly others: readonly boolean[];
   /** True when the admin is bound through no other provider of the organization. */
   readonly isOwn: boolean;
 }
 
 /**
- * Checks that an organization keeps a provider, and the admin a way to sign in. A provider that is
- * not configured any more does not count in place of one that is.
+ * Checks that an organization keeps a provider, and that the admin can still sign in. A provider
+ * that is no longer configured does not count as one that the organization keeps.
  *
  * @throws DomainError last_provider, own_provider
  */

@@ -10,7 +10,7 @@ export interface ReceivedAssertion {
   readonly assertionId: string;
   /** The id of the answered request. */
   readonly requestId: string;
-  /** Null for an assertion that was refused: it is spent all the same. */
+  /** The identity to collect. It is null for a refused assertion, which is spent as well. */
   readonly collectable: {
     /** The SHA-256 of the handle with which the browser collects the identity. */
     readonly handle: Buffer;
@@ -41,8 +41,8 @@ export async function spendAssertion(
 }
 
 /**
- * Collects the identity of an accepted assertion: it works once, for the request that the assertion
- * answered.
+ * Collects the identity of an accepted assertion. An identity can be collected once, and only for
+ * the request that the assertion answered.
  *
  * @param now the time; an assertion that was not collected in time is lost
  */

@@ -10,8 +10,8 @@ import {
 } from './xml-document.js';
 
 /**
- * A response of the expected shape. Nothing in it is verified: it selects the keys, and can only
- * refuse.
+ * A response of the expected shape. Nothing in it is verified, so it may only select the keys or be
+ * refused.
  */
 export interface SamlResponse {
   /** The text of the message. */
@@ -75,8 +75,8 @@ export function parseSamlResponse(encoded: string): SamlResponse {
 }
 
 /**
- * Compares the unsigned message around the assertion with the expectations. What it says can only
- * refuse.
+ * Compares the unsigned message around the assertion with the expectations. Its content can only
+ * lead to a refusal.
  *
  * @throws DomainError sign_in_failed
  */

@@ -148,7 +148,7 @@ function verifyByAny(keys: readonly KeyObject[], signature: XmlElement, document
       isIntact = false;
     }
   } catch {
-    // A wrong signature, in the library's words: they quote the message.
+    // A wrong signature: the library's error is dropped, because it quotes the message.
   }
   throw isIntact ? new UnknownSigningKey() : unverified('was changed after it was signed');
 }

@@ -58,7 +58,7 @@ async function documentKeyWhere(
 }
 
 /**
- * Stores a document key, unless another replica stored one of the same key of KMS; returns the
+ * Stores a document key, unless another replica has stored one for the same KMS key. Returns the
  * stored one.
  */
 export async function recordDocumentKey(
@@ -97,8 +97,8 @@ export async function resealIssuerKey(
 }
 
 /**
- * Deletes the document keys of keys of KMS that the configuration does not name any more, if no
- * sealed key needs them.
+ * Deletes the document keys whose KMS key the configuration does not name any more, if no sealed
+ * key needs them.
  */
 export async function deleteUnusedDocumentKeys(
   tx: EntityManager,

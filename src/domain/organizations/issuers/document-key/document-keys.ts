@@ -30,9 +30,9 @@ export interface DocumentKey {
 export type DocumentKeyConfig = Pick<Config, 'documentKey' | 'relyingParty'>;
 
 /**
- * The document keys of this deployment, unwrapped at start-up. The first configured key of KMS
- * wraps the one that seals; the others still open. A key of another replica that this process does
- * not know yet is unwrapped when a row needs it.
+ * The document keys of this deployment, unwrapped at start-up. New private keys are sealed under
+ * the document key of the first configured KMS key; the other document keys only open. If a row
+ * needs a document key that another replica has made since, it is unwrapped then.
  */
 export class DocumentKeys {
   readonly #opened = new Map<string, Promise<Buffer>>();
@@ -45,8 +45,8 @@ export class DocumentKeys {
   ) {}
 
   /**
-   * Unwraps the document keys that sealed keys need, and the one that seals. The first start under
-   * a key of KMS makes that one, and seals every key again under it.
+   * Unwraps the document keys that stored keys need, and the one that seals new keys. The first
+   * start with a new KMS key makes its document key, and seals every stored key again under it.
    *
    * @throws ConfigProblems when an organization has an issuer and no document key is configured, or
    *   when one does not open
@@ -93,7 +93,8 @@ export class DocumentKeys {
   }
 
   /**
-   * Makes the key of a key of KMS the one that seals, and seals under it what another key sealed.
+   * Seals from now on under the document key of a KMS key, and seals the keys of other document
+   * keys again under it.
    */
   async #useKeyOf(kmsKeyId: string): Promise<void> {
     const found = (await findDocumentKey(this.manager, kmsKeyId)) ?? (await this.#make(kmsKeyId));
@@ -108,8 +109,8 @@ export class DocumentKeys {
   }
 
   /**
-   * Makes a new document key. Of replicas that start at once, the first one stores its key, and the
-   * others use that.
+   * Makes a new document key. If several replicas start at once, the first one stores its key, and
+   * the others use that key.
    */
   async #make(kmsKeyId: string): Promise<WrappedDocumentKey> {
     const { encrypted } = await this.kms.generateDataKey(kmsKeyId, this.#context());
@@ -142,8 +143,8 @@ function notConfigured(): DomainError {
 }
 
 /**
- * Returns the line of a start that the document key stops. A fault of the database stays what it
- * is.
+ * Returns the message of a start that fails because of a document key. A fault of the database is
+ * returned unchanged.
  */
 function problemOf(error: unknown): unknown {
   if (!(error instanceof DomainError)) return error;

@@ -2,8 +2,8 @@ import { createCipheriv, createDecipheriv, createPrivateKey, type KeyObject } fr
 import { systemRandom } from '#platform/clock/random.js';
 
 /**
- * The place of a private key. The ciphertext is bound to it, so that no row opens in the place of
- * another one.
+ * The row that a private key belongs to. The ciphertext is bound to it, so that the ciphertext of
+ * one row does not open in another row.
  */
 export interface KeyPlace {
   readonly orgId: string;

@@ -42,8 +42,8 @@ export class SamlMetadata {
   #fetching: Promise<void> | undefined;
   #fetchedAt: number;
   /**
-   * The last fetch after that of the start, which does not delay the first one because of an
-   * unknown key.
+   * The time of the last fetch after the first one. The fetch at the start does not count, so that
+   * it does not delay a fetch because of an unknown key.
    */
   #fetchedAgainAt = Number.NEGATIVE_INFINITY;
   #hasFailed = false;
@@ -70,7 +70,7 @@ export class SamlMetadata {
   }
 
   /**
-   * Returns the metadata, which is read before if its time has come. @throws DomainError
+   * Returns the metadata, and reads it again first if it is due. @throws DomainError
    * upstream_unavailable once it has ended
    */
   async fresh(): Promise<IdpMetadata> {
@@ -92,8 +92,8 @@ export class SamlMetadata {
   }
 
   /**
-   * Reads the metadata again because a signature is of no key in it. All requests share one fetch,
-   * and there is one a minute at most, for this process.
+   * Reads the metadata again because no key in it made a signature. In one process, all requests
+   * share one fetch, at most once a minute.
    *
    * @returns the metadata if it has a key that `known` lacks
    */

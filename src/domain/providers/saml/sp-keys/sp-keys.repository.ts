@@ -18,9 +18,7 @@ export function listSpKeys(tx: EntityManager): Promise<StoredKey[]> {
       FROM saml_sp_keys ORDER BY number`;
 }
 
-/**
- * Stores a key, unless another replica stored one of this number: then that one is the key of both.
- */
+/** Stores a key. If another replica has stored a key with this number, both use that key. */
 export async function addSpKey(tx: EntityManager, key: StoredKey): Promise<void> {
   await sql(tx)`
     INSERT INTO saml_sp_keys (number, sealed, certificate, made_at, not_after)
