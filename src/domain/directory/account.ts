@@ -16,7 +16,10 @@ export interface AccountAudit extends Pick<AuditEvent, 'actorId' | 'origin' | 'd
 /** The reason that ends the access of a user, for the revocation records and the audit log. */
 export interface Deprovisioning extends RevocationCause {
   readonly audit: AccountAudit;
-  /** What a foreign key ends with the account, counted before: no statement counts it then. */
+  /**
+   * The items that a foreign key ends with the account. They are counted before, because no
+   * statement counts them then.
+   */
   readonly endedByForeignKey?: RevokedCounts;
 }
 

@@ -35,7 +35,7 @@ export interface Readmitted {
   readonly email: string;
   /** The number of identities that may sign in again. */
   readonly identities: number;
-  /** The record that got the address, because it has it and had no address to sign in with. */
+  /** The record that got the address. It names the address, and had no address to sign in with. */
   readonly givenTo: string | null;
 }
 
@@ -51,8 +51,8 @@ export interface GivenAddress extends MemberAfterEnd {
 }
 
 /**
- * The acts of admins on the ties of members to records, and on bars. Each is a transaction that
- * first locks the directory.
+ * The acts of admins on the ties of members to records, and on barred addresses. Each act is a
+ * transaction that first locks the directory.
  */
 @Injectable()
 export class MemberTies {
@@ -65,7 +65,7 @@ export class MemberTies {
   ) {}
 
   /**
-   * Lifts the bar of an address, and those of the identities that were removed with it.
+   * Lets an address in again, with the identities that were removed with it.
    *
    * @throws DomainError not_found for an address that is not barred, admin_required
    */
@@ -93,8 +93,7 @@ export class MemberTies {
 
   /**
    * Parts two people that an address tied: a twin from its records, a member who was taken over
-   * from the record, or two linked records. The address decides nothing for the record from then
-   * on.
+   * from the record, or two linked records. From then on the address has no effect for the record.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_to_part
    */
@@ -121,8 +120,8 @@ export class MemberTies {
   }
 
   /**
-   * Gives a linked record the address that is its userName. The sessions, certificates and bound
-   * identities of the user who signed in with it end.
+   * Gives a linked record the address that is its userName. Another user has signed in with the
+   * address until now. The sessions, certificates and bound identities of that user end.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_withheld
    */
@@ -159,8 +158,8 @@ export class MemberTies {
   }
 
   /**
-   * Moves the person of a record that took the person over to a new id. What is open in the name of
-   * the record ends.
+   * Moves a person out of the record that took the person over, to a new id. All access in the name
+   * of the record ends.
    */
   async #moveOut(tx: EntityManager, act: MemberAct, member: Member): Promise<PartedMember> {
     const { id, email } = member;

@@ -16,13 +16,10 @@ import { UsersRepository, type Admin, type Member } from './users.repository.js'
 /** An act of an admin on a member. */
 export interface MemberAct {
   readonly admin: Admin;
-  /** The id from the request: of any form, and perhaps of no member. */
+  /** The id from the request. It may have any form, and may belong to no member. */
   readonly memberId: string;
   readonly origin: AuditOrigin;
-  /**
-   * Refuses the act by an error, for the member as it is under the lock: the state that the admin
-   * saw is out of date.
-   */
+  /** Refuses the act by an error if the locked member differs from the state that the admin saw. */
   readonly check?: ((member: Member) => void) | undefined;
 }
 
@@ -111,7 +108,7 @@ export class Members {
   }
 
   /**
-   * Ends the keys, sessions and certificates of a member: the member signs in and enrolls a key
+   * Ends the keys, sessions and certificates of a member, who must then sign in and enroll a key
    * again.
    *
    * @throws DomainError admin_required, not_found, own_account
@@ -142,8 +139,8 @@ export class Members {
   }
 
   /**
-   * Keeps an admin an admin until the transaction ends. It is the first lock of the transaction:
-   * users are locked before everything else.
+   * Makes sure that an admin stays an admin until the transaction ends. It is the first lock of the
+   * transaction, because users are locked before everything else.
    *
    * @throws DomainError admin_required for a demoted admin, or a session that has ended since the
    *   request came
@@ -153,8 +150,8 @@ export class Members {
   }
 
   /**
-   * Does the same, but returns false instead of an error: for an act that is open to other users,
-   * too.
+   * Does the same as `holdAdmin`, but returns false instead of an error. Acts that are open to
+   * other users, too, call it.
    */
   isAdminHeld(tx: EntityManager, admin: Admin): Promise<boolean> {
     return this.users.lockAdmin(tx, admin);
@@ -196,8 +193,8 @@ export class Members {
   }
 
   /**
-   * Ends a member with all users that the end reaches, under their locks. An admin that it would
-   * reach is refused as on the own account.
+   * Ends a member with all users that the end reaches, under their locks. If it reaches the acting
+   * admin, the act is refused as on the own account.
    */
   async #endRecord(
     tx: EntityManager,
@@ -280,7 +277,10 @@ function endOf(act: MemberAct): RecordEnd {
   };
 }
 
-/** The event keeps the e-mail address: it outlives the account. */
+/**
+ * Builds the audit event of an act. It keeps the e-mail address, because the event is kept longer
+ * than the account.
+ */
 function auditOf<Type extends AuditType>(
   { admin, origin }: MemberAct,
   { email }: Pick<Member, 'email'>,

@@ -1,18 +1,18 @@
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
 
-/** An address that a record has. */
+/** An address of a SCIM record, with its rank among the addresses of the record. */
 export interface RecordAddress {
   readonly address: string;
   /**
-   * The place in the order in which one of the addresses becomes the address to sign in with: one
-   * of {@link RANK}, or between.
+   * The rank of the address. The usable address with the lowest rank becomes the address to sign in
+   * with. It is a value of {@link RANK}, or lies between two of them.
    */
   readonly rank: number;
 }
 
 /**
- * The places of addresses. Several e-mails of type `work` have the places after `onlyWork`, in
- * their order.
+ * The ranks of addresses. If several e-mails have the type `work`, their ranks follow
+ * `severalWork`, in their order.
  */
 export const RANK = { userName: 0, primary: 1, onlyWork: 2, severalWork: 3, first: 1000 } as const;
 
@@ -20,7 +20,7 @@ export const RANK = { userName: 0, primary: 1, onlyWork: 2, severalWork: 3, firs
 export interface NamedAddresses {
   /** The addresses that the record has, the first one first. */
   readonly has: readonly RecordAddress[];
-  /** All other addresses, which decide nothing. */
+  /** All other addresses, which have no effect. */
   readonly plain: readonly string[];
 }
 
@@ -31,9 +31,9 @@ interface Email {
 }
 
 /**
- * Finds the addresses of a record: its userName, its primary e-mail and its e-mails of type `work`;
- * if none of these is an address, its first e-mail that is one. The function `addresses_of_record`
- * of the database finds the same.
+ * Finds the addresses of a record: its userName, its primary e-mail and its e-mails of type `work`.
+ * If none of these texts is an address, it takes the first e-mail that is one. The function
+ * `addresses_of_record` of the database finds the same addresses.
  */
 export function addressesOf(userName: string, emails: unknown): NamedAddresses {
   const listed = (Array.isArray(emails) ? emails : []).flatMap(emailOf);

@@ -38,7 +38,7 @@ export interface RecordEnd extends Omit<RevocationCause, 'reason'> {
   /** True for an act of an admin, whose removal SCIM does not undo. */
   readonly byAdmin: boolean;
   /**
-   * Returns the audit event of the end of a user; more details name the records that the user ended
+   * Returns the audit event of the end of a user. `more` names the records that the user ended
    * with.
    */
   auditOf(user: User, kind: EndKind, more: Readonly<Record<string, unknown>>): AccountAudit;
@@ -46,8 +46,8 @@ export interface RecordEnd extends Omit<RevocationCause, 'reason'> {
 
 /**
  * Ends records together with their twins, and deactivates linked records, in the transaction of the
- * act. The caller has locked the directory of the organization; then it calls
- * {@link RecordEnds.reach}, and locks the rows of all these users in the order of their ids.
+ * act. The caller first locks the directory of the organization, then calls {@link
+ * RecordEnds.reach}, and then locks the rows of all these users in the order of their ids.
  */
 @Injectable()
 export class RecordEnds {
@@ -101,7 +101,7 @@ export class RecordEnds {
     reached: readonly EndingUser[],
     end: RecordEnd,
   ): Promise<RevokedCounts> {
-    // All bars first: the names of a record are gone with it.
+    // The tombstones are set first, because the names of a record are deleted with it.
     for (const { id, kind, withRecords } of reached) {
       const user = kind === 'remove' ? await this.users.lock(tx, id) : undefined;
       if (!user || user.orgId === null) continue;
@@ -161,8 +161,8 @@ export class RecordEnds {
 }
 
 /**
- * The directions in which an end goes: from a record to its twin, and over a link to a record that
- * is active.
+ * Returns the directions in which an end spreads: from a record to its twin, and over a link to an
+ * active record.
  */
 function directionsOf(tie: RecordTie): (readonly [from: string, to: string])[] {
   const { recordId, userId, kind, isRecordActive, isUserActive } = tie;

@@ -78,8 +78,8 @@ export function recordsOf(
 }
 
 /**
- * Returns the addresses that decide nothing for a record: those that an admin parted, and those
- * that another user holds.
+ * Returns the addresses that have no effect for a record: addresses that an admin parted from it,
+ * and addresses with which another user signs in.
  */
 export async function withoutEffect(
   tx: EntityManager,
@@ -115,8 +115,8 @@ export function tiesOf(tx: EntityManager, ids: readonly string[]): Promise<Recor
 }
 
 /**
- * Makes a member a twin of a record, and takes the member from the userNames. Returns false for a
- * twin of the record.
+ * Makes a member a twin of a record, and removes the member from the index of userNames. Returns
+ * false for a twin of the record.
  */
 export async function addTwin(
   tx: EntityManager,
@@ -131,7 +131,7 @@ export async function addTwin(
 }
 
 /**
- * Takes the place of a member among the userNames away: another user may have the address as its
+ * Removes a member from the index of userNames, so that another user may have the address as its
  * userName.
  */
 export async function leaveUserNames(tx: EntityManager, userId: string): Promise<void> {
@@ -140,7 +140,7 @@ export async function leaveUserNames(tx: EntityManager, userId: string): Promise
     WHERE id = ${userId} AND NOT scim_managed AND user_name IS DISTINCT FROM id::text`;
 }
 
-/** Gives a member who is no twin any more the place among the userNames again, if it is free. */
+/** Puts a member who is no longer a twin back into the index of userNames, if the name is free. */
 export async function rejoinUserNames(
   tx: EntityManager,
   orgId: string,
@@ -264,8 +264,8 @@ export async function recordTieEvent(tx: EntityManager, event: AuditEvent): Prom
 }
 
 /**
- * Tells whether a place lets an unbound record be found by the address: a primary e-mail, the only
- * one of type `work`, or the only first.
+ * Checks whether an e-mail of this rank is enough to find an unbound record: a primary e-mail, the
+ * only e-mail of type `work`, or the only first one.
  */
 export function bindsByMail(rank: number): boolean {
   return rank === RANK.primary || rank === RANK.onlyWork || rank === RANK.first;

@@ -12,25 +12,25 @@ import { bindsByMail, recordsOf } from './record-ties.repository.js';
 import type { UsersRepository, User } from './users.repository.js';
 
 /**
- * The user that an unbound identity may enter by its address, or the reason of a refusal; neither
- * for an unknown address.
+ * The user that an unbound identity may sign in as, found by its address, or the reason of a
+ * refusal. Both are missing for an unknown address.
  */
 export interface FoundRecord {
   readonly user?: User;
   readonly refusal?: string;
   /** The records that have the address, if several have it. */
   readonly records?: readonly string[];
-  /** True for a record whose userName is another one. */
+  /** True if the record was found by an e-mail, and its userName is another address. */
   readonly isByMail?: boolean;
 }
 
 /**
- * Finds the user of an identity that is bound to none, by the address that the provider claims. The
- * caller has locked the directory of the organization, which owns the domain of the address.
+ * Finds the user of an identity that is bound to no user, by the address that the provider claims.
+ * The caller has locked the directory of the organization, which owns the domain of the address.
  *
- * It is the record whose userName is the address; else the member who signed in with it before;
- * else the record that has it as its primary or only `work` address. A linked record is passed
- * over. An address of several records signs in no one.
+ * The first match counts: the record with the address as its userName, the member who signed in
+ * with it before, or the record with it as its primary or only `work` address. A linked record is
+ * passed over. An address of several records signs in no one.
  */
 export async function findRecordOfSignIn(
   users: UsersRepository,

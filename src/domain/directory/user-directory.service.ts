@@ -31,8 +31,8 @@ import type { AccountAudit, AdminCandidate, Deprovisioning, LockedAccount } from
 import { UsersRepository, type User } from './users.repository.js';
 
 /**
- * The constraints that fail when another user has an address, as an e-mail or as the userName of
- * SCIM.
+ * The unique constraints that fail when another user has an address as an e-mail or as the userName
+ * of SCIM.
  */
 const ADDRESS_CONSTRAINTS: ReadonlySet<string> = new Set([
   'users_email',
@@ -224,7 +224,8 @@ export class UserDirectory {
         'An account with this e-mail address exists already. Sign in again.',
       );
     }
-    // After the INSERT: its unique address has waited for a removal that was under way.
+    // This check comes after the INSERT, because the INSERT of the unique address waits for a
+    // removal that is under way.
     if (orgId !== null && (await this.isRemoved(tx, orgId, identity))) {
       throw new DomainError('enrollment_refused', REMOVED_BY_SCIM);
     }
@@ -250,8 +251,8 @@ export class UserDirectory {
   }
 
   /**
-   * Binds an upstream identity to a locked member. Returns false when the identity is bound
-   * already, or the member is.
+   * Binds an upstream identity to a locked member. Returns false if the identity is bound already,
+   * or if the member has one already.
    *
    * @param isFurther true for a member who has just proven the own key, and may have identities of
    *   several providers
@@ -383,7 +384,10 @@ export class UserDirectory {
   }
 }
 
-/** Describes the end of an account's access, for a database that loses it. */
+/**
+ * Describes the end of an account's access as a noted act, which is repeated if the database loses
+ * the commit.
+ */
 function actOf(
   { id: userId, orgId }: LockedAccount,
   scope: EndOfAccount,

@@ -31,8 +31,8 @@ export interface TiesOfMember {
 }
 
 /**
- * The condition of a row `a` of `record_addresses` whose address several records have, and none as
- * its userName.
+ * The condition that several records have the address of a row `a` of `record_addresses`, and none
+ * has it as its userName.
  */
 export const IS_SHARED = fragment`a.rank IS NOT NULL AND NOT a.parted
   AND EXISTS (SELECT FROM record_addresses b WHERE b.org_id = a.org_id AND b.address = a.address
@@ -78,7 +78,10 @@ export interface Member extends Omit<User, 'orgId'> {
   readonly keys: number;
   readonly createdAt: Date;
   readonly ties: TiesOfMember;
-  /** Changes with the account, the role, the state and the keys of the member; not with a login. */
+  /**
+   * A text that changes with the account, the role, the state and the keys of the member, but not
+   * with a login.
+   */
   readonly revision: string;
 }
 
@@ -210,8 +213,8 @@ export class UsersRepository {
 
   /**
    * Checks the same as `isActingAdmin`, and keeps it true until the transaction ends: it locks the
-   * row of the user, then the row of the session. Two statements, so that each condition is read
-   * under the lock.
+   * row of the user, then the row of the session. These are two statements, so that each condition
+   * is read under its lock.
    */
   async lockAdmin(tx: EntityManager, { id, orgId, sessionId }: Admin): Promise<boolean> {
     const admins = await sql<{ id: string }>(tx)`
@@ -303,7 +306,7 @@ export class UsersRepository {
   }
 
   /**
-   * Notes the tenant of a bound identity, which a move to another domain at Google changes. The
+   * Stores the tenant of a bound identity. At Google, a move to another domain changes it. The
    * caller holds the row of the user.
    */
   async updateTenant(tx: EntityManager, { issuer, tenant, subject }: BoundIdentity): Promise<void> {
@@ -366,8 +369,8 @@ export class UsersRepository {
 
   /**
    * Moves the person of a record to a new id: the address, the bound identities, the keys, the
-   * applications, the consents and the role of admin. The record stays with what the directory says
-   * of it. The caller has locked the row of the record.
+   * applications, the consents and the role of admin. The record keeps its id and the attributes of
+   * the directory. The caller has locked the row of the record.
    */
   async movePerson(tx: EntityManager, recordId: string, newId: string): Promise<void> {
     const [moved] = await sql<{ email: string | null; is_org_admin: boolean }>(tx)`
@@ -396,8 +399,8 @@ export class UsersRepository {
   }
 
   /**
-   * Demands a re-enrollment pass of a user, too, if one is demanded of another user: the address of
-   * the one goes to the other.
+   * Demands a re-enrollment pass of a user if one is demanded of another user, because the first
+   * user gets the address of the second.
    */
   async copyDemandForPass(tx: EntityManager, fromId: string, toId: string): Promise<void> {
     await sql(tx)`

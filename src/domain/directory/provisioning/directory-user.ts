@@ -71,8 +71,8 @@ export const SHOWN_ATTRIBUTES = `CASE WHEN ${MANAGER_VALUE} IS NULL THEN ${OWN_A
     (SELECT jsonb_build_object('$ref', '../Users/' || m.id, 'displayName', ${NAME}) ${THEIR_MANAGER}), '{}')
 ) END`;
 /**
- * The userName, as its unique index has it. A twin has its id there, because a record may have its
- * address as userName.
+ * The userName in the form of its unique index. A twin has its id there, because a record may have
+ * the address of the twin as its userName.
  */
 export const UNIQUE_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
 /** The userName. A user that SCIM does not manage has the e-mail address instead. */

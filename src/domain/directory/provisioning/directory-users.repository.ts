@@ -23,7 +23,7 @@ import { scimOperation, type LeftOut, type ScimActor } from './scim-operation.js
 export interface UserState {
   readonly userName: string;
   readonly externalId: string | null;
-  /** The normalized address that the user signs in with; null for a user without one. */
+  /** The normalized address with which the user signs in; null for a user without one. */
   readonly email: string | null;
   /** The name that pages and groups show. */
   readonly name: string | null;
@@ -54,8 +54,8 @@ interface KnownRow extends UserRow {
 const KNOWN = `${COLUMNS}, ${GROUPS} AS groups, u.is_org_admin, u.scim_managed, u.taken_over_at IS NOT NULL AS is_taken_over`;
 
 /**
- * A part of the text of attributes with a manager, whose name and address are found by reading the
- * user again.
+ * The text by which attributes name a manager. If it is there, the user is read again to find the
+ * name and address of the manager.
  */
 const MANAGER_KEY = '"manager": ';
 
@@ -96,11 +96,11 @@ export async function lockKnownUser(
 }
 
 /**
- * Adds a user with the audit row in one statement, which locks the directory itself, if no other
- * user is concerned: none signs in with an address that the new one names, none has the userName,
- * and nothing of a removed user is lifted.
+ * Adds a user with the audit row, if no other user is concerned. One statement does so, and locks
+ * the directory itself. No other user is concerned if no user signs in with an address that the new
+ * user names, the userName is free, and nothing of a removed user is lifted.
  *
- * @param manager the data source's own: the statement stands alone
+ * @param manager the data source's own, because the statement needs no transaction around it
  * @param named the addresses that the new user names
  * @returns undefined if another user is concerned: nothing has changed
  */
@@ -177,8 +177,9 @@ export async function insertDirectoryUser(
 }
 
 /**
- * Changes a user that is still of the version that was read, with the audit row, in one statement.
- * SCIM manages the user from then on: of a member who signed in before, the change is a take-over.
+ * Changes a user and writes the audit row in one statement, if the user still has the version that
+ * was read. SCIM manages the user from then on. If the user signed in before, the change is a
+ * take-over.
  *
  * @param audited more details of the audit row; false if the caller writes the row
  * @returns undefined when the user is of another version, or gone

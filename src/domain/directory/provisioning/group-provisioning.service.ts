@@ -26,11 +26,16 @@ export type MembershipChange =
 /** The state of a group after a write, and the changes of its members in their order. */
 export interface NextGroup extends GroupState {
   readonly members: readonly MembershipChange[];
-  /** True if the write asks for more than to add members: then unknown members fail nothing. */
+  /**
+   * True if the write does more than add members. Then an unknown member does not fail the write.
+   */
   readonly asksMore?: boolean;
-  /** True if the write removes members: then no member that cannot be added fails it. */
+  /**
+   * True if the write removes members. Then a member that cannot be added does not fail the write,
+   * because the removal must happen.
+   */
   readonly endsAccess?: boolean;
-  /** The error of the write unless it ends a membership. */
+  /** The error that fails the write, unless the write ends a membership. */
   readonly unlessEnded?: DomainError;
   readonly leftOut?: readonly LeftOut[];
 }
@@ -167,8 +172,9 @@ export class GroupProvisioning {
   }
 
   /**
-   * Locks the users that the changes add to the group against removal. Identity providers name
-   * users who were deleted meanwhile: the rest of the write is done all the same.
+   * Locks the users that the changes add to the group, so that they are not removed meanwhile.
+   * Identity providers also name users who were deleted before; the rest of the write is still
+   * done.
    *
    * @throws DomainError invalid_value if a write names no user of the organization and asks for
    *   nothing else, or names a group

@@ -35,8 +35,8 @@ export interface GroupRow {
 }
 
 /**
- * Counts changes of members without a write of the group `g`: a member was deleted or got another
- * name.
+ * The count of changes of members that came without a write of the group `g`, such as a deleted or
+ * renamed member.
  */
 export const MEMBER_VERSION =
   '(SELECT v.version FROM group_member_versions v WHERE v.group_id = g.id)';

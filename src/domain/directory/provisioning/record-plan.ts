@@ -10,7 +10,7 @@ export function addressesIn({ userName, attributes }: Pick<UserState, 'userName'
   return addressesOf(userName, (attributes as { readonly emails?: unknown }).emails);
 }
 
-/** A user beside the user of a write, who signs in with one of its addresses. */
+/** Another user than the user of a write, who signs in with an address that the write names. */
 type Other = Pick<AddressHolder, 'id' | 'email' | 'scimManaged' | 'isTwin' | 'isInUse'>;
 
 /** The effects of a POST on the users who sign in with its addresses. */
@@ -20,18 +20,19 @@ export interface CreationPlan<Holder extends Other> {
   /** The members who become twins of the record. */
   readonly twins: readonly Holder[];
   /**
-   * The record that loses the address, because it has it by mail alone, and no binding and no key.
+   * The record that loses the address: it has the address only as an e-mail, and has no binding and
+   * no key.
    */
   readonly moves: Holder | undefined;
-  /** The record that keeps the address: the new one is linked to it. */
+  /** The record that keeps the address. The new record is linked to it. */
   readonly links: Holder | undefined;
 }
 
 /**
  * Decides what a POST does to the users who sign in with its addresses. A member who signed in is
- * taken over, the first fit in the order of the addresses; a twin only by the userName. Every other
- * such member becomes a twin. Another record that signs in with the userName loses it, or is
- * linked.
+ * taken over: the first that fits, in the order of the addresses. A twin is taken over only by the
+ * userName. Every other such member becomes a twin. Another record that signs in with the userName
+ * either loses the address or is linked.
  *
  * @param has the addresses of the new record
  */
@@ -75,7 +76,7 @@ export function namesAddress(
   return plain.includes(address) || has.some((one) => one.address === address);
 }
 
-/** Tells whether two userNames are one: their letters differ in case only. */
+/** Checks whether two userNames are equal, except for the case of their letters. */
 export function isSameName(one: string, other: string): boolean {
   return asciiLowerCase(one) === asciiLowerCase(other);
 }
@@ -87,7 +88,10 @@ export function isSame(current: DirectoryUser, next: NextUser): boolean {
   return isDeepStrictEqual(written(current), JSON.parse(JSON.stringify(next.attributes)));
 }
 
-/** The attributes that clients wrote: without the manager's address and name, which are derived. */
+/**
+ * Returns the attributes as clients wrote them, without the manager's address and name, which are
+ * derived.
+ */
 function written({ attributes }: DirectoryUser): unknown {
   const all = JSON.parse(attributes) as Record<string, unknown>;
   const extension = all[ENTERPRISE_URN];

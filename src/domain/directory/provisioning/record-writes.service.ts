@@ -42,9 +42,9 @@ import { leftOutDetails, scimOperation, type ScimActor } from './scim-operation.
 type Details = Readonly<Record<string, unknown>>;
 
 /**
- * The writes of an identity provider that change who a record is: its addresses, its `active`, and
- * its ties to members who signed in first. Each method runs in a transaction that has locked the
- * directory of the organization.
+ * The writes of an identity provider that change which person a record describes: its addresses,
+ * its `active`, and its ties to members who signed in first. Each method runs in a transaction that
+ * has locked the directory of the organization.
  */
 @Injectable()
 export class RecordWrites {
@@ -100,8 +100,8 @@ export class RecordWrites {
   ): Promise<DirectoryUser | undefined> {
     const seen = await findKnownUser(tx, actor.orgId, id);
     if (!seen) return undefined;
-    // Addresses and `active` do not change under the lock of the directory: what they reach is
-    // final, and is locked at once.
+    // Under the lock of the directory, addresses and `active` do not change. So the users that this
+    // plan reaches are final, and are locked at once.
     const planned = compute(seen);
     const twins = await this.#newTwins(tx, actor, seen, planned);
     const reached = await this.#reachedBy(tx, seen, planned);
@@ -176,8 +176,8 @@ export class RecordWrites {
   }
 
   /**
-   * Inserts a record that takes no member over. If another user signs in with its address, it has
-   * none.
+   * Inserts a record that takes no member over. If another user signs in with its address, the
+   * record gets no address to sign in with.
    */
   #insert(
     tx: EntityManager,
@@ -194,7 +194,7 @@ export class RecordWrites {
     return insertDirectoryUser(tx, actor, next, addresses, more, id);
   }
 
-  /** Takes the address from a record that has it by mail alone, and was never in use. */
+  /** Takes the address from a record that has it only as an e-mail, and that no person has used. */
   async #takeAddress(
     tx: EntityManager,
     { orgId }: ScimActor,
@@ -207,8 +207,8 @@ export class RecordWrites {
   }
 
   /**
-   * Takes a member over: the record gets the id, keys, sessions and address of the member. It never
-   * activates.
+   * Takes a member over: the record gets the id, keys, sessions and address of the member. An
+   * inactive member stays inactive.
    */
   async #takeOver(
     tx: EntityManager,
@@ -278,8 +278,8 @@ export class RecordWrites {
 
   /**
    * Decides the address and `active` of the next state. A member who was taken over keeps the
-   * address while the record names it anywhere. An address of another user, or one that is withheld
-   * or parted, becomes none of this user. A take-over never activates.
+   * address while the record names it in any attribute. The user never gets an address of another
+   * user, or an address that is withheld or parted. A take-over never activates.
    */
   async #settled(tx: EntityManager, current: KnownUser, asked: NextUser): Promise<NextUser> {
     const { id, orgId, email, scimManaged, isTakenOver } = current;
@@ -344,8 +344,8 @@ export class RecordWrites {
   }
 
   /**
-   * Lifts the tombstones of the addresses that the user newly has, and bars all addresses of an
-   * inactive user who loses one.
+   * Lifts the tombstones of the addresses that the user newly has. If an inactive user loses an
+   * address, it bars all addresses of the user.
    *
    * @returns details of the audit row
    */
@@ -395,7 +395,7 @@ export class RecordWrites {
     }
     if (next.active) return false;
     const all = await this.ends.reach(tx, id, 'deactivate');
-    // The write names no change of `active`: only twins that are still active end.
+    // If the write does not change `active`, only twins that are still active end.
     const reached = current.active
       ? all
       : all.filter(({ tie, withRecords }) => tie === 'twin' && withRecords.includes(id));
@@ -415,7 +415,9 @@ export class RecordWrites {
     this.#warnOfPlain(actor, current.id, plain, holders);
   }
 
-  /** An address that decides nothing for the record is the one with which another user signs in. */
+  /**
+   * Warns of an address that has no effect for the record, because another user signs in with it.
+   */
   #warnOfPlain(
     { orgId }: ScimActor,
     userId: string,

@@ -8,7 +8,9 @@ export interface ScimActor {
   readonly origin: AuditOrigin;
 }
 
-/** A part of a write that ended access, which was left out because it cannot be applied. */
+/**
+ * A part that was left out of a write because it cannot be applied. The write itself ended access.
+ */
 export interface LeftOut {
   /** The path or the key, as the client wrote it. */
   readonly name: string;

@@ -30,9 +30,9 @@ type ComputeUser = (current: DirectoryUser) => NextUser;
 const MOST_TRIES = 3;
 
 /**
- * Changes the users of an organization for its identity provider. What ends the access of a user
- * ends it in the transaction of the change, before the response: sessions, grants, codes, tokens
- * and certificates.
+ * Changes the users of an organization for its identity provider. If a change ends the access of a
+ * user, then sessions, grants, codes, tokens and certificates end in the same transaction, before
+ * the response.
  */
 @Injectable()
 export class UserProvisioning {
@@ -43,8 +43,8 @@ export class UserProvisioning {
   ) {}
 
   /**
-   * Creates a user, or takes over the member who signs in with an address of the user. One
-   * statement does it if no other user is concerned, which is nearly always.
+   * Creates a user, or takes over the member who signs in with an address of the user. In nearly
+   * every case no other user is concerned, and one statement does it.
    *
    * @param id the id of the new user, if a bulk request has promised it to another operation
    * @throws DomainError uniqueness
@@ -106,8 +106,10 @@ export class UserProvisioning {
   }
 
   /**
+   * Creates a user in one statement, if no other user is concerned.
+   *
    * @returns undefined if the user concerns another user, or if the statement lost a race: a
-   * transaction decides
+   *   transaction must decide
    */
   async #createUnclaimed(
     manager: EntityManager,
@@ -124,8 +126,10 @@ export class UserProvisioning {
   }
 
   /**
+   * Changes plain attributes in one statement.
+   *
    * @returns undefined if more than plain attributes changes, or if other requests change the same
-   * user too often
+   *   user too often
    */
   async #changeAttributes(
     manager: EntityManager,
@@ -147,8 +151,8 @@ export class UserProvisioning {
   }
 
   /**
-   * Reads an unchanged user again under the lock of the row: another request may be undoing the
-   * same change now.
+   * Reads a user that the write did not change again, under the lock of the row. Another request
+   * may be undoing the same change now.
    */
   #unchanged(
     manager: EntityManager,

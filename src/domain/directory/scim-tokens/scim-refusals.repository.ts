@@ -35,10 +35,10 @@ export interface RefusedActor {
 }
 
 /**
- * Counts refusals. The first one of a token, resource and reason in an hour makes an audit event,
- * whose count has those that came since the event before it. Ids that name nothing of the
- * organization count as one, because a client can make up any number. Of many concurrent refusals
- * one makes the event: the row is locked by the upsert.
+ * Counts refusals. The first refusal of a token, resource and reason in an hour makes an audit
+ * event. The event also states the number of refusals since the event before it. All ids that name
+ * nothing of the organization count as one, because a client can make up any number of them. Of
+ * many concurrent refusals exactly one makes the event, because the upsert locks the row.
  *
  * @returns the refusals with an event
  */

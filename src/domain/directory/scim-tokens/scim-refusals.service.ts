@@ -45,7 +45,7 @@ export class ScimRefusals {
   }
 }
 
-/** Adds up equal refusals of one request. The last detail stands for them. */
+/** Adds up equal refusals of one request, and keeps the detail of the last one. */
 function summed(refusals: readonly ScimRefusal[]): CountedRefusal[] {
   const sums = new Map<string, CountedRefusal>();
   for (const refusal of refusals) {

@@ -34,7 +34,7 @@ export interface ScimToken {
   /** Accurate to the minute. */
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date;
-  /** The id of the token that this one replaces. */
+  /** The id of the token that this token replaces. */
   readonly replaces: string | null;
 }
 
@@ -124,9 +124,9 @@ export async function findTokenRotation(
 }
 
 /**
- * Revokes a token of an organization at once. One statement, so that of two admins who revoke one
- * token, one gets the token. Undefined for a revoked or expired token, and for a token of another
- * organization.
+ * Revokes a token of an organization at once. It is one statement, so that if two admins revoke one
+ * token, one of them gets the token. Undefined for a revoked or expired token, and for a token of
+ * another organization.
  */
 export async function revokeScimToken(
   tx: EntityManager,

@@ -1,4 +1,4 @@
-/** The milliseconds before its end from which a token is named on pages and in the API. */
+/** The milliseconds before the end of a token in which pages and the API warn of the end. */
 const NOTICE = 30 * 86_400_000;
 
 /** Returns true for a token that ends within 30 days. */
