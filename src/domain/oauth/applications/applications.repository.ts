@@ -36,7 +36,9 @@ export interface ClientApplication {
 export interface ApplicationFacts {
   /** The address of the owner; null for a cluster, and for an owner without one. */
   readonly ownerEmail: string | null;
-  /** The end of the last valid secret; null if one has no end, or there is none. */
+  /**
+   * The end of the secret that is valid the longest; null if there is no secret, or one never ends.
+   */
   readonly secretsEnd: Date | null;
 }
 
@@ -83,14 +85,14 @@ export interface NewCluster {
   readonly metadata: object;
 }
 
-/** Lists the applications that a user manages, in the order of their ids, after a given id. */
+/** Lists the applications that a user manages, in the order of their ids, from a given id on. */
 export async function listApplications(
   tx: EntityManager,
   { userId, orgId, isAdmin }: ApplicationManager,
   { after, limit }: { readonly after: string; readonly limit: number },
 ): Promise<ClientApplication[]> {
-  // By an index that has the order, whichever plan is chosen: an admin sees all of the
-  // organization, a user at most 50.
+  // Each list has an index in the order of ids, so that no plan sorts. An admin sees all
+  // applications of the organization, a user at most 50.
   const rows =
     isAdmin && orgId !== null
       ? await sql<Row>(tx)`
@@ -145,7 +147,7 @@ export async function findApplication(
   return row && application(row);
 }
 
-/** Locks an application against other changes and finds it. Tokens are issued to it meanwhile. */
+/** Finds an application and locks it against other changes. Tokens can still be issued to it. */
 export async function lockApplication(
   tx: EntityManager,
   manager: ApplicationManager,
@@ -204,9 +206,9 @@ export async function countClusters(tx: EntityManager, orgId: string): Promise<n
 }
 
 /**
- * Checks whether an organization has registered a resource, which is then for the exchange of
- * svc-cli alone. The text itself counts too: an earlier version registered spellings that WHATWG
- * URL does not write.
+ * Checks whether an organization has registered a resource, so that only the token exchange of
+ * svc-cli may use it. The text itself is compared, too, because an earlier version registered
+ * spellings that WHATWG URL does not write.
  */
 export async function isRegisteredResource(tx: EntityManager, resource: string): Promise<boolean> {
   const found = await sql<{ id: string }>(tx)`
@@ -217,9 +219,8 @@ export async function isRegisteredResource(tx: EntityManager, resource: string):
 }
 
 /**
- * Checks whether a host is in a domain that an organization has proven, and in none below it that
- * another one has proven. It locks the row of the domain, so that the loss of the domain comes
- * before or after the registration.
+ * Checks whether an organization has proven the nearest proven domain above a host. It locks the
+ * row of the domain, so that the loss of the domain comes before or after the registration.
  */
 export async function lockProvenHost(
   tx: EntityManager,
@@ -244,7 +245,7 @@ export async function isProvenResource(tx: EntityManager, id: string): Promise<b
 }
 
 /**
- * Ends the clusters in a domain that stand on no proof of their organization. A host belongs to the
+ * Ends the clusters in a domain that have no proof of their organization. A host belongs to the
  * organization that has proven the nearest domain above it.
  *
  * @param whose the clusters of the organization that lost the domain, or those of the others, once

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Registration } from './registration.js';
 
-/** The settings that decide how an application proves itself and gets tokens. */
+/** The settings by which an application authenticates and gets tokens. */
 const PROOFS = [
   'auth_method',
   'grant_types',

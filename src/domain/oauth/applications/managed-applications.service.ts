@@ -40,8 +40,8 @@ export interface ApplicationDetails extends ListedApplication {
   readonly secrets: readonly ClientSecret[];
   readonly access: ClientAccess;
   /**
-   * False for a cluster whose resource its organization has not proven: an organization could not
-   * register it today.
+   * False for a cluster whose resource the organization has not proven. The organization could not
+   * register such a cluster today.
    */
   readonly isProven: boolean;
 }
@@ -53,7 +53,7 @@ export interface ApplicationChange {
   readonly application: ClientApplication;
   readonly origin: AuditOrigin;
   readonly details: Readonly<Record<string, unknown>>;
-  /** The acts that are done again if the database loses the change. */
+  /** The acts that are repeated if the database loses the change. */
   readonly acts?: readonly NotedAct[];
 }
 
@@ -180,10 +180,10 @@ export class ManagedApplications {
   }
 
   /**
-   * Approves an application for the redirect URIs that it has: members sign in to it without a page
-   * that asks for consent.
+   * Approves an application for its present redirect URIs. Members then sign in to it without a
+   * page that asks for consent.
    *
-   * @param check refuses an application that is no more as the admin saw it
+   * @param check refuses an application that has changed since the admin saw it
    * @throws DomainError not_found, admin_required, invalid_request for a cluster
    */
   approve(

@@ -16,16 +16,16 @@ import { registrationOf } from './registration-metadata.js';
 const NO_REQUEST = { requestId: 'domain-change', ip: undefined, userAgent: undefined };
 
 /**
- * Ends the registrations of clusters with the proof of their domain, and their tokens. An
- * organization that loses a domain loses those under it. The proof of a domain ends those of other
- * organizations under it.
+ * Ends the registrations of clusters, and their tokens, when the proof of their domain changes. An
+ * organization that loses a domain loses its registrations under the domain. If one organization
+ * proves a domain, other organizations lose their registrations under it.
  */
 @Injectable()
 export class RegisteredResources implements Revocable {
   readonly revocationOrder = 31;
   /** A cluster belongs to its organization, and to no user. */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set();
-  /** A cluster is a registration; the tokens for it end with the sessions. */
+  /** A cluster is a registration and stays. The tokens for it end with the sessions. */
   readonly revokeOnRecord = null;
 
   constructor(private readonly auditLog: AuditLog) {}
@@ -54,7 +54,8 @@ export class RegisteredResources implements Revocable {
   ): Promise<RevokedCounts> {
     const ended = await endUnprovenClusters(tx, domain, 'others');
     await this.#recorded(tx, ended, cause);
-    return {}; // the event of the organization with the proof does not tell what others had
+    // the event is for the organization with the proof, which must not learn what others had
+    return {};
   }
 
   async #recorded(

@@ -74,7 +74,7 @@ interface Row {
   approved_uris: string[] | null;
 }
 
-/** The tokens `a` that a client `c` holds for itself. */
+/** The tokens `a` that were issued to a client `c` itself, without a user. */
 const OF_ITSELF = fragment`a.client_id = c.id AND a.model = 'ClientCredentials'`;
 
 const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
@@ -83,7 +83,10 @@ const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
 @Injectable()
 export class ClientsRepository implements Revocable {
   readonly revocationOrder = 30;
-  /** The row of a deleted user takes the applications along, by the foreign key. */
+  /**
+   * A deleted user is not in the list, because the foreign key deletes the applications with the
+   * row.
+   */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deactivated',
     'credentials-revoked',
@@ -94,7 +97,10 @@ export class ClientsRepository implements Revocable {
   /** The tokens of clients end with the sessions, as one list of records of the OAuth library. */
   readonly revokeOnRecord = null;
 
-  /** Finds clients by id, but none whose owner is deactivated and none that has expired unused. */
+  /**
+   * Finds clients by their ids. It leaves out a client whose owner is deactivated, and a client
+   * that has expired unused.
+   */
   async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
     const rows = await sql<Row>(tx)`
       SELECT k.n::int, c.id, c.kind, c.metadata, c.owner_id, c.org_id, c.approved_uris,
@@ -115,7 +121,8 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Adds a client. An application that an admin of its organization registers is approved by that.
+   * Adds a client. If an admin of the organization registers an application, the registration is
+   * also its approval.
    */
   async insert(tx: EntityManager, client: ClientRow): Promise<void> {
     const metadata = JSON.stringify(client.metadata);
@@ -239,9 +246,9 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Ends every grant, code and token of a client, and every token for a cluster. It ends the grants
-   * first, as a de-provisioning does, so that the two do not deadlock. A user with grants on
-   * several sessions may still cause a deadlock; the caller then retries its transaction.
+   * Ends every grant, code and token of a client, and every token for a cluster. The grants end
+   * first, as in a de-provisioning, so that the two do not deadlock. A user with grants on several
+   * sessions may still cause a deadlock; the caller then retries its transaction.
    *
    * @returns the number of tokens that were valid
    */
@@ -267,7 +274,10 @@ export class ClientsRepository implements Revocable {
     return row ?? { tokens: 0, users: 0 };
   }
 
-  /** Ends the tokens that the applications of users without access hold for themselves. */
+  /**
+   * Ends the tokens that were issued to the applications of some users, who lose their access,
+   * without a user.
+   */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ended = await sql<{ is_valid: boolean }>(tx)`
       DELETE FROM oauth_artifacts a USING oauth_clients c
@@ -275,7 +285,7 @@ export class ClientsRepository implements Revocable {
     return withoutZeros({ tokens: ended.filter((token) => token.is_valid).length });
   }
 
-  /** Counts the tokens that the applications of a user hold for themselves. */
+  /** Counts the tokens that were issued to the applications of a user, without a user. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ tokens: number }>(tx)`
       SELECT count(*)::int AS tokens FROM oauth_artifacts a JOIN oauth_clients c ON ${OF_ITSELF}

@@ -22,7 +22,8 @@ export interface Consent extends ConsentedAccess {
 }
 
 /**
- * The consent to a client that registered itself: its scopes are asked for again in each session.
+ * The consent to a client that registered itself. It has no scopes, because they are asked for
+ * again in each session.
  */
 const NOTHING_MORE: Consent = { scopes: [], claims: [], redirectUri: '', shownAt: 0 };
 
@@ -61,8 +62,8 @@ export async function setClientOrigin(
 }
 
 /**
- * Removes the oldest clients that no user has consented to, as many as there are beyond a limit.
- * One that is in use at this moment is passed over: a user may be consenting to it.
+ * Removes the oldest clients that no user has consented to, until their number is within a limit. A
+ * client whose row is locked now is left out, because a user may be consenting to it.
  *
  * @returns the ids of the removed clients
  */
@@ -92,8 +93,8 @@ export async function recordConsent(
   clientId: string,
   { scopes, claims, redirectUri, shownAt }: Consent = NOTHING_MORE,
 ): Promise<void> {
-  // With the same addresses as before, a further consent adds to the earlier one. A page that is
-  // older than the registration does not cover the addresses of the registration.
+  // If the addresses are the same as before, the consent adds to the earlier one. If the page is
+  // older than the registration, the consent does not cover the addresses of the registration.
   await sql(tx)`
     INSERT INTO oauth_consents AS o (user_id, client_id, scopes, claims, redirect_uris)
     SELECT u.id, c.id, ${scopes}::text[], ${claims}::text[],
@@ -127,8 +128,8 @@ export async function findConsent(
 }
 
 /**
- * Tells whether a user consented to a client as it is: a change of its registration voids what came
- * before.
+ * Checks whether a user consented to the present registration of a client. A change of the
+ * registration ends earlier consents.
  */
 export async function hasConsent(
   tx: EntityManager,

@@ -1,7 +1,7 @@
 /**
- * Returns a resource indicator (RFC 8707 §2) as it is compared: as WHATWG URL writes it, without a
- * dot at the end of the host. The function `resource_key` of the database does the same for what
- * organizations registered.
+ * Returns the form in which resource indicators (RFC 8707 §2) are compared: the spelling of WHATWG
+ * URL, without a dot at the end of the host. The function `resource_key` of the database does the
+ * same for registered resources.
  */
 export function resourceKey(resource: string): string {
   const url = URL.parse(resource);
@@ -12,7 +12,8 @@ export function resourceKey(resource: string): string {
 }
 
 /**
- * Returns a host and the domains above it, the longest first: those that a proof may cover it by.
+ * Returns a host and the domains above it, the longest first. A proof of any of them may cover the
+ * host.
  */
 export function domainsAbove(host: string): string[] {
   const labels = host.split('.');

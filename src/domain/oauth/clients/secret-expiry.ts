@@ -1,6 +1,6 @@
 import type { ClientSecret } from './clients.repository.js';
 
-/** The milliseconds before its end from which a page names a secret. */
+/** The milliseconds before the end of a secret in which a page warns of the end. */
 const NOTICE = 30 * 86_400_000;
 
 /** Returns true for an end within 30 days. */
@@ -8,7 +8,7 @@ export function endsSoon(end: Date | null, now: Date): boolean {
   return end !== null && end.getTime() - now.getTime() <= NOTICE;
 }
 
-/** Returns the end of the last of some secrets; null if one has no end, or there is none. */
+/** Returns the latest end of some secrets; null if there is no secret, or one never ends. */
 export function lastSecretEnd(secrets: readonly ClientSecret[]): Date | null {
   const ends = secrets.flatMap(({ expiresAt }) => expiresAt ?? []);
   if (ends.length < secrets.length || ends.length === 0) return null;

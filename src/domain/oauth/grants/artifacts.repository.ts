@@ -51,14 +51,13 @@ export async function findArtifacts(
 }
 
 /**
- * Writes rows, new ones and existing ones. A batch (`skip`) waits for no lock: a row that another
- * transaction has locked, or that hangs on a locked row, is not written, and of the same row twice
- * the first one is.
+ * Writes new and existing rows. A batch (`skip`) waits for no lock: it does not write a row that
+ * another transaction has locked, or that depends on a locked row. If a row is in the batch twice,
+ * the first one is written.
  *
- * @returns whether each row was written; a row that a batch did not write may be written by the
- *   statement that waits
- * @throws QueryFailedError 23503 from the statement that waits, when a row is gone that another one
- *   hangs on
+ * @returns whether each row was written; the statement that waits may still write the others
+ * @throws QueryFailedError 23503 from the statement that waits, if a row refers to a row that is
+ *   gone
  */
 export async function upsertArtifacts(
   tx: EntityManager,
@@ -89,9 +88,9 @@ export async function removeExpiredArtifacts(tx: EntityManager, most: number): P
 }
 
 /**
- * Consumes rows: true for exactly one caller of each. A consumed row stays, so that its second use
- * is seen. A batch (`skip`) waits for no lock: a row that another transaction has locked is not
- * consumed.
+ * Consumes rows: true for exactly one caller of each row. A consumed row stays, so that a second
+ * use is noticed. A batch (`skip`) waits for no lock, and does not consume a row that another
+ * transaction has locked.
  */
 export async function consumeArtifacts(
   tx: EntityManager,
@@ -105,8 +104,8 @@ export async function consumeArtifacts(
 }
 
 /**
- * Makes a consumed row usable again, for the caller that consumed it and whose response carries
- * nothing. A row that is gone, since its grant has ended, stays gone.
+ * Makes a consumed row usable again, if the response to the caller that consumed it contains no
+ * token. A row that ended with its grant stays gone.
  */
 export async function releaseArtifact(
   tx: EntityManager,
@@ -159,8 +158,8 @@ export async function destroyArtifactsOfGrant(
 }
 
 /**
- * The rows of a batch that no other transaction has locked, and that hang on none that is locked or
- * gone.
+ * The rows of a batch that may be written: no other transaction has locked them or a row that they
+ * depend on, and no such row is gone.
  */
 const UNLOCKED = fragment`
   account AS MATERIALIZED (

@@ -77,8 +77,8 @@ export class BatchedQueries {
     return this.#profiles.load(userId);
   }
 
-  // A write that a batch did not do is repeated alone: that statement waits for the locks, and
-  // decides.
+  // If a batch did not do a write, the write is repeated alone. That statement waits for the locks,
+  // and its result is final.
 
   /**
    * Issues a token to a client. False when there is no such client any more, or its owner may be

@@ -70,9 +70,9 @@ export async function pollDeviceCode(
 
 /**
  * Finds a live device code by its user code, and counts the try (RFC 8628 §5.1), by one statement.
- * The tries of one user wait for one another, so that parallel tries are limited as sequential
- * ones. A right code does not reset the count: an attacker may have a right code of a device of
- * their own.
+ * The tries of one user wait for one another, so that parallel tries are limited like sequential
+ * ones. A right code does not reset the count, because an attacker may have a device with a right
+ * code.
  *
  * @param most the number of wrong tries that locks the user out
  */
@@ -157,9 +157,9 @@ async function secondsLocked(tx: EntityManager, userId: string): Promise<number>
 }
 
 /**
- * Refuses the approved codes of the people of an organization that were not redeemed, and ends the
- * sessions that device codes opened, with all that hangs on them. Sessions are locked first, then
- * grants, then codes.
+ * Ends the device codes of an organization: approved codes that were not redeemed are refused, and
+ * sessions that device codes opened end with everything that depends on them. Sessions are locked
+ * first, then grants, then codes.
  */
 export async function endDevicesOfOrganization(tx: EntityManager, orgId: string): Promise<void> {
   const sessions = await sql<{ id: string }>(tx)`
@@ -179,7 +179,7 @@ export async function endDevicesOfOrganization(tx: EntityManager, orgId: string)
   await sql(tx)`DELETE FROM oauth_grants WHERE id = ANY (${ids}::bytea[])`;
 }
 
-/** A row whose columns are all null where no live request has the user code. */
+/** A row of the result. All columns are null if no live request has the user code. */
 interface FoundRow extends Pick<DeviceRequestRow, 'payload'> {
   readonly id: Buffer | null;
   readonly client_id: string;

@@ -30,8 +30,8 @@ export interface GrantRow {
 }
 
 /**
- * A grant to write; one that a token exchange makes has the grant of the subject token as its
- * parent, and ends no later.
+ * A grant to write. The grant of a token exchange has the grant of the subject token as its parent,
+ * and ends no later than the parent.
  */
 export interface GrantRequest extends GrantRow {
   readonly parentId?: Buffer;
@@ -54,7 +54,7 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
     },
     columns: fragment`id bytea, payload jsonb, expires_in int`,
     computed: fragment`least(g.expires_at, now() + make_interval(secs => k.expires_in)) AS ends`,
-    // A batch writes new grants alone: to change one may mean to wait for its lock.
+    // A batch writes only new grants, because a change of a grant may have to wait for its lock.
     issuedIf: (locks) =>
       locks === 'wait'
         ? undefined
@@ -137,8 +137,8 @@ export async function endOwnSession(tx: EntityManager, id: Buffer): Promise<void
 }
 
 /**
- * Ends the children of a grant, which token exchanges made, and leaves the grant. Run it in a
- * transaction: it locks the session and then the grant, so that a child which is being written is
+ * Ends the children of a grant, which token exchanges made, and leaves the grant. It must run in a
+ * transaction: it locks the session and then the grant, so that a child that is being written is
  * either ended here or refused.
  */
 export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise<void> {
@@ -149,10 +149,10 @@ export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise
 }
 
 /**
- * Ends a grant and its children within {@link ENDS_SOON} seconds, because a secret of the grant
- * came twice at once, and a session that the client opened for it. The first request gets its
- * response, and its tokens end with the grant. Run it in a transaction: it reads each generation of
- * children after it has locked the one before, so that no child is missed.
+ * Ends a grant and its children within {@link ENDS_SOON} seconds, and the session that the client
+ * opened for the grant, because a secret of the grant came twice at once. The first request gets
+ * its response, and its tokens end with the grant. It must run in a transaction: it locks each
+ * generation of children before it reads the next one, so that no child is missed.
  */
 export async function endGrantSoon(tx: EntityManager, id: Buffer): Promise<void> {
   await sql(tx)`

@@ -31,7 +31,7 @@ export interface OwnedGrantRow extends ResourceOwnerRow {
   is_over: boolean;
 }
 
-/** Maps such a row to a grant. */
+/** Maps a row with these columns to a grant. */
 export function liveGrant(row: OwnedGrantRow): LiveGrant {
   return { payload: row.payload, resourceOwner: resourceOwner(row), isOver: row.is_over };
 }
@@ -63,7 +63,7 @@ export interface ProfileRow {
   updated_at: Date;
 }
 
-/** Maps such a row to a profile. */
+/** Maps a row with these columns to a profile. */
 export function userProfile(row: ProfileRow): UserProfile {
   return {
     givenName: row.given_name,

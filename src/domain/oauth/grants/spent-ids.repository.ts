@@ -6,16 +6,19 @@ import { sql } from '#platform/database/statements/sql.js';
 export interface Spend {
   readonly issuer: string;
   readonly jti: string;
-  /** The time from which the id may be forgotten: what it names is refused as expired by then. */
+  /**
+   * The time after which the id may be forgotten, because the assertion or proof is then refused as
+   * expired.
+   */
   readonly expiresAt: Date;
 }
 
 /**
- * Spends ids of assertions and proofs, which may come once (RFC 7523 §3, RFC 9449 §11.1): true for
- * exactly one caller each until the id expires. It is one statement, so that of two replicas one
- * wins. Of the same id twice in one statement the first wins, which is decided before the statement
- * is sent. The ids are sent in the order of their hashes, so that no two statements wait for one
- * another in a circle.
+ * Spends ids of assertions and proofs, which may be used once (RFC 7523 §3, RFC 9449 §11.1). The
+ * result is true for exactly one caller of each id until the id expires. It is one statement, so
+ * that of two replicas one succeeds. If one id is in the statement twice, the first one succeeds,
+ * which is decided before the statement is sent. The ids are sorted by their hashes, so that no two
+ * statements wait for one another in a circle.
  */
 export async function spendIds(tx: EntityManager, spends: readonly Spend[]): Promise<boolean[]> {
   const keys = spends.map(({ issuer, jti }) =>

@@ -12,8 +12,7 @@ export interface TokenAudit {
   readonly origin: AuditOrigin;
   readonly details: object;
   /**
-   * The second row of a token that a token exchange gives (RFC 8693): it names the token that was
-   * exchanged.
+   * The second audit row of a token exchange (RFC 8693), which names the token that was exchanged.
    */
   readonly exchange?: { readonly auditId: string; readonly details: object };
 }
@@ -54,9 +53,9 @@ function columnsOf({ token, audit }: TokenRequest): object {
 }
 
 /**
- * A resource that an organization registered is for the exchange of svc-cli alone, and for its own
- * people. An earlier version registered spellings that `resource_key` leaves as they are, so that
- * the audience itself is compared too.
+ * The condition that no organization has registered the audience. A registered resource is only for
+ * the exchange of svc-cli by members of that organization. The audience itself is compared, too,
+ * because an earlier version registered spellings that `resource_key` does not change.
  */
 const IS_FREE_AUDIENCE = fragment`NOT EXISTS (
   SELECT FROM oauth_clients r
@@ -127,7 +126,7 @@ export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
 );
 
 /**
- * A token of a client's own. The owner of the client, if it has one, must be a user who has a key
+ * A token that is issued to a client itself. If the client has an owner, the owner must have a key
  * and may be issued credentials.
  */
 export const CLIENT_TOKEN = new IssuanceKind<TokenRequest, true>(

@@ -24,9 +24,8 @@ export async function peekKey(tx: EntityManager, kind: KeyKind): Promise<string 
 }
 
 /**
- * Records that a configured key has taken the place of the sealed key of a kind. Returns the sealed
- * key for a day after the first such call, so that the tokens that it has signed verify until they
- * end.
+ * Records that a configured key has replaced the sealed key of a kind. For a day after the first
+ * such call it returns the sealed key, so that tokens signed by it verify until they end.
  */
 export async function supersedeKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string; is_published: boolean }>(tx)`
