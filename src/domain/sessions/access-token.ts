@@ -15,8 +15,8 @@ export const ADMIN_SCOPE = 'svc:admin';
 export const APPLICATIONS_SCOPE = 'svc:applications';
 
 /**
- * The scopes whose tokens are short and bound to a DPoP key: a stolen one would give its holder
- * more than a credential.
+ * The scopes whose tokens are short-lived and bound to a DPoP key, because a stolen token could do
+ * more than issue one credential.
  */
 const BOUND_SCOPES: ReadonlySet<string> = new Set([ADMIN_SCOPE, APPLICATIONS_SCOPE]);
 
@@ -26,8 +26,8 @@ export function isBoundScope(scope: string): boolean {
 }
 
 /**
- * The scopes that a device code gives the command line at most: its user may have approved the
- * device of a stranger.
+ * The most scopes that a device code gives the command line. They are few because the user may have
+ * approved the device of a stranger.
  */
 export const DEVICE_SCOPES: ReadonlySet<string> = new Set(['openid', 'svc:credentials']);
 
@@ -73,10 +73,10 @@ function binding(value: unknown): string | null {
 }
 
 /**
- * Checks that an access token opens a route of the service: a token of the command-line client,
- * with the scope of the route, under its scheme and with its client certificate. Any client can
- * register and obtain tokens of its users; these tokens open nothing here. The caller then spends
- * the DPoP proof.
+ * Checks that an access token opens a route of the service. The token must be of the command-line
+ * client, have the scope of the route, and come under its scheme and with its client certificate.
+ * Tokens of other clients open nothing here, because any client can register. The caller then
+ * spends the DPoP proof.
  *
  * @param scope the scope of the route; undefined for a route that accepts no OAuth token
  * @throws DomainError unauthenticated or insufficient_scope, each with its challenge

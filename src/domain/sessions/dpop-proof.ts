@@ -11,8 +11,8 @@ export const DPOP_WINDOW = 300;
 export interface ProvenRequest {
   readonly method: string;
   /**
-   * The addresses of the request that the service knows, without query and fragment. Headers of the
-   * client never add one.
+   * The addresses under which the request may have reached the service, without query and fragment.
+   * A header of the client never adds one.
    */
   readonly addresses: readonly string[];
   /** The access token of the request. */

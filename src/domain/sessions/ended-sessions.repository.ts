@@ -18,8 +18,8 @@ export interface EndedSessions {
 }
 
 /**
- * Ends the live sessions of a user but one, with every grant, code and token on them. The caller
- * locks the row of the user first: several sessions end in any order.
+ * Ends the live sessions of a user except one, with every grant, code and token on them. The caller
+ * locks the row of the user first, because several sessions end in any order.
  *
  * @returns the sessions that ended, and the live grants and tokens on them
  */
@@ -74,8 +74,8 @@ export async function recordEnds(
 }
 
 /**
- * Ends the sessions that a client has for itself of a user, with all that hangs on them. It locks
- * every session of the user, so that no session ends while the caller ends grants.
+ * Ends the sessions of a user that a client has for itself, with everything that depends on them.
+ * It locks every session of the user, so that no session ends while the caller ends grants.
  *
  * @returns the number of sessions that were alive
  */

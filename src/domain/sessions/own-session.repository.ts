@@ -25,8 +25,8 @@ export interface BrowserGrant {
 
 /**
  * Opens a session for a client and moves the grant to it, by one statement that locks the user, the
- * browser's session and the grant, in this order. A grant that ends soon, because its code came
- * twice, keeps its end. A grant that was moved already keeps its session.
+ * browser's session and the grant, in this order. If the grant ends soon, because its code came
+ * twice, it keeps that end. If the grant was moved before, it keeps its session.
  *
  * @returns the session of the grant; undefined when the user, the browser's session or the grant
  *   has ended

@@ -2,9 +2,9 @@ import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
 
 /** The greatest ages of the last assertion in seconds, for `touchedWithinSeconds` of a route. */
 export const RECENT_TOUCH = {
-  /** The security keys of a user, and the approval of a device. */
+  /** For the security keys of a user, and the approval of a device. */
   own: 60,
-  /** Changes by an admin, and every change of an application. */
+  /** For changes by an admin, and every change of an application. */
   admin: 300,
 } as const;
 
@@ -27,7 +27,7 @@ export const ADMIN_READS = { session: 'verified', origin: 'own', scope: 'svc:adm
 /** The access rule of a route on which admins make changes: it demands a recent assertion. */
 export const ADMIN_WRITES = { ...ADMIN_READS, touchedWithinSeconds: RECENT_TOUCH.admin } as const;
 
-/** The touch of a session, as every demand for a touch judges it. */
+/** The facts of the last touch in a session by which a demand for a touch is decided. */
 export interface Touch {
   readonly authTime: Date;
   readonly isOfDevice: boolean;

@@ -63,8 +63,8 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
       presented.scheme === 'cookie'
         ? await this.sessions.find(presented.token)
         : await this.#ofHeader(presented.scheme, presented, requirement.scope);
-    // A stale cookie counts as no cookie. A wrong token in a header is an error, also if a session
-    // is optional.
+    // A stale cookie counts as no cookie. A wrong token in a header is an error, even if the route
+    // needs no session.
     return session ?? withoutSession(requirement, 'The session is unknown or has ended.');
   }
 

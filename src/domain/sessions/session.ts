@@ -74,8 +74,8 @@ export interface VerifiedSession extends SessionRow, Assurance {
   readonly hardwareAaguid: string | null;
   readonly authTime: Date;
   /**
-   * True when an approved device code opened the session. The touch was made in a browser, perhaps
-   * for the device of a stranger: it meets no demand for a touch.
+   * True when an approved device code opened the session. The touch for it was made in a browser,
+   * and the device may belong to a stranger. So the session never satisfies a demand for a touch.
    */
   readonly isOfDevice: boolean;
   /**

@@ -45,8 +45,8 @@ interface ProvenSession extends Assurance {
    */
   readonly clientId?: string;
   /**
-   * An approved device code opens the session: it lasts {@link DEVICE_HOURS} and meets no demand
-   * for a touch.
+   * True if an approved device code opens the session. The session lasts {@link DEVICE_HOURS} and
+   * never satisfies a demand for a touch.
    */
   readonly isOfDevice?: boolean;
 }
@@ -73,7 +73,7 @@ interface Row {
   enrolled: boolean;
 }
 
-/** What ends with sessions: live sessions, live grants, and access tokens that are valid. */
+/** The items that end with sessions: live sessions, live grants, and valid access tokens. */
 interface EndedRow {
   sessions: number;
   grants: number;
@@ -192,9 +192,9 @@ export class SessionsRepository implements Revocable {
 
   /**
    * Ends every session of some users with the grants, codes and tokens on it, then the other
-   * records that the OAuth library keeps of the users (an interaction, a browser session). Two
-   * statements: every path that ends a grant locks the grant before its codes and tokens, and one
-   * statement would lock the codes and tokens first.
+   * records that the OAuth library keeps of the users (an interaction, a browser session). There
+   * are two statements because every path that ends a grant locks the grant before its codes and
+   * tokens. One statement would lock the codes and tokens first.
    */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ids = idsOf(users);
@@ -375,7 +375,7 @@ function liveSession(row: Row): LiveSession {
     authTime: present(row.auth_time),
     amr: row.amr,
     acr: row.acr,
-    // The token tells it of a session that an earlier version opened.
+    // For a session that an earlier version opened, only the token says so.
     isOfDevice: row.of_device || token?.isOfDevice === true,
     accessToken: token,
   };

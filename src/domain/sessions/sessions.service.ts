@@ -26,7 +26,7 @@ import type {
 } from './session.js';
 import { SessionsRepository, type NewSession } from './sessions.repository.js';
 
-/** A session that was just opened. Only this process and the holder know the token. */
+/** A session that was just opened. Only this process and the client know the token. */
 export interface OpenedSession {
   readonly id: string;
   readonly token: string;
@@ -73,8 +73,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Opens a session of SVC_SESSION_HOURS, or of one hour for a device, which is never renewed, and
-   * mints its token.
+   * Opens a session and mints its token. The session lasts SVC_SESSION_HOURS, or one hour for a
+   * device, and is never renewed.
    */
   async open(tx: EntityManager, session: NewSession, from: SessionOrigin): Promise<OpenedSession> {
     const id = newUuid();
@@ -86,8 +86,9 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Opens a session of SVC_SESSION_HOURS for a client that a user authorized in a browser, and
-   * moves the grant of the authorization to it. No client gets the token of the session.
+   * Opens a session for a client that a user authorized in a browser, and moves the grant of the
+   * authorization to the new session. The session lasts SVC_SESSION_HOURS. No client gets its
+   * token.
    *
    * @returns the session; undefined when the user, the browser's session or the grant has ended
    */

@@ -35,7 +35,8 @@ export interface AssertingKey {
   readonly id: string;
   readonly userId: string;
   /**
-   * The id that the key states as its user: another one if an admin parted the user from a record.
+   * The user id that is stored in the key. It differs from the user's id if an admin parted the
+   * user from a record.
    */
   readonly handleId: string;
   readonly orgId: string | null;
@@ -59,10 +60,10 @@ interface Row {
 @Injectable()
 export class AuthenticatorsRepository implements Revocable {
   readonly revocationOrder = 40;
-  /** The row of a deleted user takes the keys along, by the foreign key. */
+  /** A deleted user is not in the list, because the foreign key deletes the keys with the row. */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
-  /** A key stays, since the next login needs it beside the identity provider. */
+  /** Keys are not ended, because the next login needs a key beside the identity provider. */
   readonly revokeOnRecord = null;
 
   /**
@@ -130,9 +131,9 @@ export class AuthenticatorsRepository implements Revocable {
   }
 
   /**
-   * Advances the signature counter (WebAuthn §7.2 step 22): it must grow, or stay at zero for a key
-   * without a counter. One conditional statement, so that of two clones with the same count one is
-   * refused.
+   * Advances the signature counter (WebAuthn §7.2 step 22). The counter must grow, or stay at zero
+   * for a key without a counter. One conditional statement decides, so that of two clones with the
+   * same count one is refused.
    *
    * @returns `stuck` for a counter that did not grow, `gone` for a key that was removed in the
    *   meantime

@@ -11,13 +11,15 @@ export const PASS_PREFIX = 'svc_pass_';
 /** The hours for which a pass is valid. */
 export const PASS_HOURS = 24;
 
-/** A pass that was just made. Only its holder and this process know the secret. */
+/** A pass that was just made. Only this process knows its secret, and the person who gets it. */
 export interface GivenPass {
   readonly secret: string;
   readonly expiresAt: Date;
 }
 
-/** The pass that a user is asked for, without its secret. The demand for one outlives it. */
+/**
+ * The pass that a user is asked for, without its secret. The demand stays after the pass has ended.
+ */
 export interface DemandedPass {
   /** The id of the admin who made it; null for the operator of the service. */
   readonly createdBy: string | null;
@@ -35,7 +37,7 @@ export function mintPass(): OpaqueToken {
   return { token, hash: hashOpaqueToken(token) };
 }
 
-/** Returns the stored form of a pass as a person pasted it, with blanks around it. */
+/** Returns the hash of a pass as it is stored. Blanks around a pasted pass do not count. */
 export function hashOfPass(presented: string): Buffer {
   return hashOpaqueToken(presented.trim());
 }
@@ -46,13 +48,13 @@ export interface PassFacts {
   readonly isDemanded: boolean;
   /** True when the user presented a pass. */
   readonly isPresented: boolean;
-  /** True when it is the pass of the user, and valid. */
+  /** True when the presented pass is the pass of the user, and valid. */
   readonly fits: boolean;
 }
 
 /**
- * Refuses an enrollment without the right pass. The error for a wrong pass has one cause for all:
- * unknown, used, expired, withdrawn, replaced, or of another user.
+ * Refuses an enrollment without the right pass. The error for a wrong pass is the same for every
+ * cause: unknown, used, expired, withdrawn, replaced, or of another user.
  *
  * @throws DomainError enrollment_pass_required, enrollment_pass_invalid
  */

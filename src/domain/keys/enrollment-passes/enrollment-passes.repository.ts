@@ -33,18 +33,18 @@ interface Row {
   expired: boolean;
 }
 
-/** The condition by which a pass has a secret that ends. */
+/** The condition that a pass still has a secret, which has not expired. */
 const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
 
 /**
  * The re-enrollment passes of users. Their secrets end with the credentials of the user, and with
- * the account. A row demands a pass also when its secret has ended: the use of a pass deletes the
- * row, and so does an admin who lifts the demand.
+ * the account. A row demands a pass even after its secret has ended. The row is deleted when the
+ * pass is used, or when an admin lifts the demand.
  */
 @Injectable()
 export class EnrollmentPassesRepository implements Revocable {
   readonly revocationOrder = 35;
-  /** The row of a deleted user takes the pass along, by the foreign key. */
+  /** A deleted user is not in the list, because the foreign key deletes the pass with the row. */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deactivated',
     'credentials-revoked',
@@ -72,8 +72,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Finds the pass that is demanded of a user; also one that has expired or was withdrawn, since
-   * then another one is demanded.
+   * Finds the pass that is demanded of a user. It also finds an expired or withdrawn pass, because
+   * the user then needs another one.
    */
   async find(tx: EntityManager, userId: string): Promise<DemandedPass | undefined> {
     const [row] = await sql<Row>(tx)`
@@ -147,7 +147,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Demands a pass of a user that only an admin can give. A pass that is there, or a demand, stays.
+   * Demands a pass of a user, which only an admin can give. An existing pass or demand stays as it
+   * is.
    */
   async demand(tx: EntityManager, userId: string): Promise<void> {
     await sql(tx)`
@@ -182,8 +183,8 @@ export class EnrollmentPassesRepository implements Revocable {
 }
 
 /**
- * Compares and consumes the pass of a user by one statement, which also records the use: of any
- * number of requests with one pass, one finds it. The caller holds the lock on the row of the user
+ * Compares and consumes the pass of a user by one statement, which also records the use. So of
+ * several requests with one pass, one succeeds. The caller holds the lock on the row of the user,
  * and rolls back if the facts refuse the enrollment.
  */
 export async function consumePass(

@@ -29,8 +29,8 @@ export function assertMayEnroll(
 }
 
 /**
- * Demands a PIN or a fingerprint from a key that can check one: without it the key could never log
- * in. A U2F key can check neither, and enrolls with user presence alone.
+ * Demands a PIN or a fingerprint from a key that can check one, because without it the key could
+ * never log in. A U2F key can check neither, and enrolls with user presence alone.
  *
  * @throws DomainError user_verification_missing
  */

@@ -42,7 +42,10 @@ export interface NewKey extends VerifiedRegistration {
 export interface FirstKey {
   readonly session: BootstrapSession | PendingSession;
   readonly newKey: NewKey;
-  /** The user handle that the key got: the id of the user, when enrollment creates one. */
+  /**
+   * The user handle that is stored in the key. If enrollment creates the user, it is the id of that
+   * user.
+   */
   readonly newUserId: string;
   /** The SHA-256 of the re-enrollment pass that the user presented; undefined without one. */
   readonly passHash: Buffer | undefined;
@@ -74,7 +77,10 @@ interface EnrollingUser {
   readonly email: string;
 }
 
-/** These errors say nothing about a key: the request came too late, twice, or without a session. */
+/**
+ * Errors that are not recorded as refusals of a key: the request came too late, twice, or without a
+ * session.
+ */
 const NOT_ABOUT_KEY: ReadonlySet<ErrorCode> = new Set(['invalid_state', 'unauthenticated']);
 
 /**
@@ -157,8 +163,8 @@ export class Enrollment {
   }
 
   /**
-   * Runs a step of an enrollment and records its refusal. The transaction of the step has ended by
-   * then.
+   * Runs a step of an enrollment, and records its refusal after the transaction of the step has
+   * ended.
    */
   async recordingRefusal<Result>(
     session: LiveSession,
@@ -258,8 +264,10 @@ export class Enrollment {
   }
 
   /**
-   * @param bringsPass true for a user with a pass, which the caller verifies: it stands for the
-   * membership that SCIM would give
+   * Locks the user and the organization, and checks that the user may enroll.
+   *
+   * @param bringsPass true for a user with a pass, which the caller verifies: the pass replaces the
+   *   membership that SCIM would give
    */
   async #lock(tx: EntityManager, userId: string, bringsPass: boolean): Promise<EnrollingUser> {
     const { id, orgId, email, scimManaged } = await this.directory.lockActive(tx, userId);
@@ -317,8 +325,8 @@ export class Enrollment {
       }
       return { id: await this.directory.foundOrganization(tx, domain, identity), founded: true };
     }
-    // Checked again: the organization may have been founded, or SCIM may have begun, since the
-    // sign-in.
+    // Since the sign-in, the organization may have been founded or SCIM may have begun, so both are
+    // checked again.
     if (!existing.acceptsProvider) throw refused(OTHER_PROVIDER);
     await this.organizations.lockDirectory(tx, existing.id);
     await this.#assertOpen(tx, existing.id);

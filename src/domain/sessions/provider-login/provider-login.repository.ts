@@ -13,9 +13,10 @@ const RECONCILED = fragment`SELECT reconciled_at FROM database_identity WHERE re
 
 /**
  * Demands the identity provider beside the key at the first login after everything on record was
- * ended. A directory does not repeat a removal that it was told of, so that the account and the key
- * of a user who left may be back; the provider refuses that user. A session since then proves the
- * provider, because no login opens one without it. The caller has locked the row of the user.
+ * ended. A lost commit may have brought back the account and key of a user who left, and a
+ * directory does not repeat a removal. The provider refuses that user. A session that began since
+ * then proves the provider, because no login opens one without it. The caller has locked the row of
+ * the user.
  *
  * @param sessionId the session of the ceremony
  * @throws DomainError sign_in_required
@@ -35,8 +36,8 @@ export async function assertProviderSinceReconciliation(
 }
 
 /**
- * Notes that a user enrolls a key in a session that the identity provider opened, which is a login
- * with both.
+ * Notes that a user enrolls a key in a session that the identity provider opened. This counts as a
+ * login with both the provider and the key.
  */
 export async function noteProviderLogin(
   tx: EntityManager,
@@ -47,8 +48,8 @@ export async function noteProviderLogin(
 }
 
 /**
- * Writes that a user has logged in with both, if the session of the ceremony is live and began
- * since then.
+ * Notes that a user has logged in with provider and key, if the session of the ceremony is live and
+ * began after the reconciliation.
  */
 function noted(userId: string, sessionId: string | null) {
   return fragment`

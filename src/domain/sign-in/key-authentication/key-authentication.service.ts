@@ -62,7 +62,7 @@ export class KeyAuthentication {
     origin: AuditOrigin,
   ): Promise<OpenedSession | undefined> {
     const { key, assertion } = await this.#verify(presented, origin);
-    // A key that was enrolled without user verification proves presence only, also when it claims
+    // If a key was enrolled without user verification, it proves presence only, even when it claims
     // more.
     const userVerified = assertion.userVerified && key.userVerification;
     const loggedIn = this.dataSource.transaction(async (tx) => {

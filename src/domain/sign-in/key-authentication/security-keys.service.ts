@@ -62,7 +62,8 @@ export class SecurityKeys {
       const key = isUuid(id) ? await this.keys.find(tx, user.id, id.toLowerCase()) : undefined;
       if (!key) throw noSuchKey();
       const cause = { reason: 'key removed', revokedBy: user.id };
-      // A kind that ends with its session by the database counts nothing when it ends.
+      // Some kinds end with their session by a foreign key, and report no count. So they are
+      // counted before.
       const opened = (await this.accessRevocation.countByKey(tx, user.id)).get(key.id);
       const ended = await this.accessRevocation.endOfKey(tx, user, key.id, cause);
       const counts = { ...opened, ...ended };

@@ -29,7 +29,8 @@ export interface RefusedIdentity {
 }
 
 /**
- * The user that an upstream identity is linked to; no user yet, when enrollment is to create one.
+ * The result of linking an upstream identity: the user it belongs to, or no user yet if enrollment
+ * creates one, or a refusal.
  */
 export type LinkedIdentity =
   | { readonly kind: 'known'; readonly user: User }
@@ -42,7 +43,7 @@ const NOT_VOUCHED =
 const BOUND_TO_ANOTHER =
   'This account is bound to another sign-in. To add this one, log in with your security key, then sign in here within 5 minutes.';
 
-/** Links upstream identities to the users whose they are. */
+/** Finds or binds the user to whom an upstream identity belongs. */
 @Injectable()
 export class IdentityLinks {
   readonly #security = new Logger('security');
@@ -54,10 +55,10 @@ export class IdentityLinks {
   ) {}
 
   /**
-   * Links an identity to its user: the user it is bound to, or else the unbound user that
-   * {@link findRecordOfSignIn} finds. That user is of the organization that owns the domain, and is
-   * bound now. Without either there is no user yet. A member may bind an identity of a further
-   * provider, too.
+   * Links an identity to its user. That is the user it is bound to, or else the unbound user that
+   * {@link findRecordOfSignIn} finds. The second one is in the organization that owns the domain,
+   * and is bound now. If there is neither, there is no user yet. A member may also bind an identity
+   * of a further provider.
    *
    * @param proven the user who has just proven the own key in this browser
    */
@@ -70,17 +71,19 @@ export class IdentityLinks {
     const bound = await this.#findBound(tx, identity);
     if (!bound) return this.#linkUnbound(tx, identity, origin, proven);
     const { orgId } = bound;
-    // Before the lock on the user, as in a withdrawal of the provider.
+    // The lock on the provider comes before the lock on the user, as in a withdrawal of the
+    // provider.
     if (orgId !== null && !(await this.organizations.holdProvider(tx, orgId, identity))) {
       return { kind: 'refused', reason: OTHER_PROVIDER, user: bound, orgId };
     }
     const isNewAddress = !bound.scimManaged && bound.email !== identity.email;
     if (orgId !== null && isNewAddress) await this.organizations.lockDirectory(tx, orgId);
-    // Read again under the lock: a removal or a deactivation may have come first.
+    // The user is read again under the lock, because a removal or a deactivation may have come
+    // first.
     const user = await this.users.lock(tx, bound.id);
     if (!user) return { kind: 'refused', reason: 'This account was removed.', orgId: bound.orgId };
     if (!user.active) return { kind: 'refused', reason: DEACTIVATED, user, orgId: user.orgId };
-    // An admin may have parted the user from the identity, which is another user's then.
+    // An admin may have parted the user from the identity, which then belongs to another user.
     if ((await this.#findBound(tx, identity))?.id !== user.id) {
       return { kind: 'refused', reason: SIGN_IN_AGAIN, user, orgId };
     }
@@ -108,7 +111,7 @@ export class IdentityLinks {
         : { kind: 'refused', reason: refusal, orgId: null };
     }
     const orgId = organization.id;
-    // What decides is read after the lock.
+    // Everything that decides is read after the lock.
     await this.organizations.lockDirectory(tx, orgId);
     const found = await findRecordOfSignIn(this.users, tx, orgId, identity);
     const refused = (reason: string): LinkedIdentity => ({
@@ -159,8 +162,8 @@ export class IdentityLinks {
   }
 
   /**
-   * The directory names this person by another address: an admin may want to see that the two are
-   * one.
+   * Warns the admins that the directory names this person by another address, because they may want
+   * to know that both are one person.
    */
   #warnOfMail({ id }: User, orgId: string, { provider, email }: UpstreamIdentity): void {
     this.#security.warn(

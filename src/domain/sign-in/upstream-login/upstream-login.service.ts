@@ -66,15 +66,15 @@ export class UpstreamLogin {
       await this.#record(tx, 'upstream_login_refused', linked, identity, origin);
       return linked;
     });
-    // Outside the transaction, which commits the audit events of the refusal.
+    // The error is thrown outside the transaction, which commits the audit events of the refusal.
     if (outcome.kind === 'refused') {
       const { reason, user, records } = outcome;
       const about = { userId: user?.id, provider: identity.provider, records };
       this.#security.warn(about, `refused: ${reason}`);
       throw new DomainError('sign_in_refused', reason);
     }
-    // Outside the transaction: the session may be another user's, and a transaction that locks two
-    // users can deadlock.
+    // The session ends outside the transaction. It may belong to another user, and a transaction
+    // that locks two users can deadlock.
     if (outcome.session && previous) {
       await this.sessions.end(this.dataSource.manager, previous.id);
     }
