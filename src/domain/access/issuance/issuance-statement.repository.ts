@@ -30,7 +30,7 @@ export interface IssuanceSql {
   readonly columns: SqlFragment;
   /** A condition on `k`, `a`, `s` and `g` under which the denial is `gone`. */
   readonly goneIf?: SqlFragment;
-  /** More columns of `i`, computed from `k`, `a`, `s` and `g`. */
+  /** More columns of `i`. Their SQL reads `k`, `a`, `s` and `g`. */
   readonly computed?: SqlFragment;
   /** A condition on `i`. If it does not hold, the denial is `withheld`. */
   readonly issuedIf?: (locks: RowLocks) => SqlFragment | undefined;
