@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { bundleCommand } from './bundle-command.js';
 import { runScript } from './child-script.js';
+import { signingKeys } from './provider-environment.js';
 import type { RunServerAnswer } from './run-server.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
 import type { TestServer } from './test-server.js';
@@ -47,11 +48,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
 }
 
 async function start(): SharedServer['started'] {
-  // The workers, which start later, have this variable too.
+  // The workers, which start later, have these variables too.
   process.env['TEST_TRAFFIC'] = mkdtempSync(join(tmpdir(), 'svc-traffic-'));
   const bundled = bundleCommand();
   const dataDir = await makeTemporaryDirectory();
   const server = runScript<RunServerAnswer>('run-server.ts', { dataDir });
+  signingKeys();
   const [answer] = await Promise.all([server.answer, bundled]);
   return {
     answer,

@@ -1,4 +1,4 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 
 /** The OAuth client of the service at the tests' identity provider. */
 export const TEST_CLIENT = { clientId: 'svc', clientSecret: 'the secret of the client' };
@@ -38,18 +38,21 @@ export function furtherProviderEnvironment(
   return { SVC_IDPS: ['demo', ...slugs].join(','), ...Object.fromEntries(variables) };
 }
 
-let keys: Record<string, string> | undefined;
+/** The variable by which the processes of a run share the keys. */
+const SHARED_KEYS = 'TEST_SIGNING_KEYS';
 
-/** Keys that sign tokens, generated once in each process because an RSA key takes time. */
-function signingKeys(): Record<string, string> {
-  const encoding = { type: 'pkcs8', format: 'pem' } as const;
-  keys ??= {
-    SVC_OIDC_SIGNING_KEY: generateKeyPairSync('ec', { namedCurve: 'P-256' })
-      .privateKey.export(encoding)
-      .toString(),
-    SVC_OIDC_RSA_SIGNING_KEY: generateKeyPairSync('rsa', { modulusLength: 3072 })
-      .privateKey.export(encoding)
-      .toString(),
-  };
-  return keys;
+/**
+ * Returns keys that sign tokens. The first process of a run generates them, because an RSA key
+ * takes time.
+ */
+export function signingKeys(): Record<string, string> {
+  process.env[SHARED_KEYS] ??= JSON.stringify({
+    SVC_OIDC_SIGNING_KEY: pemOf(generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey),
+    SVC_OIDC_RSA_SIGNING_KEY: pemOf(generateKeyPairSync('rsa', { modulusLength: 3072 }).privateKey),
+  });
+  return JSON.parse(process.env[SHARED_KEYS]) as Record<string, string>;
+}
+
+function pemOf(key: KeyObject): string {
+  return key.export({ type: 'pkcs8', format: 'pem' }).toString();
 }

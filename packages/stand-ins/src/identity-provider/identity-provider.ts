@@ -74,6 +74,7 @@ async function configuration(
     cookies: { keys: [systemRandom.token()] },
     pkce: { required: () => true },
     interactions: { url: (_ctx, { uid }) => `${SIGN_IN}${uid}` },
+    extraParams: { login_hint: ({ oidc }, hint) => signInAtOnce(oidc, users, hint) },
     features: { devInteractions: { enabled: false }, rpInitiatedLogout: { enabled: false } },
     expiresWithSession: () => false, // sessions are not stored
     clientBasedCORS: () => false,
@@ -114,6 +115,16 @@ function clientOf(options: DemoIdentityProviderOptions): ClientMetadata {
   };
 }
 
+/** Signs in the address of a hint before the library asks the user: the answer has the code. */
+function signInAtOnce(
+  { session }: KoaContextWithOIDC['oidc'],
+  users: Users,
+  hint: string | undefined,
+): void {
+  const email = addressIn(hint ?? '');
+  if (email !== undefined) session?.loginAccount({ accountId: subjectIn(users, email) });
+}
+
 /**
  * Grants every scope without a consent page: the sign-in of the demo's provider implies consent.
  */
@@ -139,6 +150,13 @@ async function signingKey(): Promise<JWK> {
  */
 function subjectOf(email: string): string {
   return createHash('sha256').update(email).digest('hex').slice(0, 32);
+}
+
+/** Keeps the address of a user, and returns the subject. */
+function subjectIn(users: Users, email: string): string {
+  const subject = subjectOf(email);
+  users.set(subject, email);
+  return subject;
 }
 
 function claimsOf(email: string) {
@@ -184,21 +202,20 @@ function serve(server: Server, provider: Provider, running: Running): void {
   });
 }
 
-/** Completes a sign-in with the address in the request or the typed one, or asks for one. */
+/** Completes a sign-in with the typed address, or asks for one. */
 async function signIn(
   provider: Provider,
   { users, people }: Running,
   req: IncomingMessage,
   res: ServerResponse,
 ): Promise<void> {
-  const { params } = await provider.interactionDetails(req, res);
+  await provider.interactionDetails(req, res);
   const isForm = req.method === 'POST';
-  const given = isForm ? new URLSearchParams(await text(req)).get('email') : params['login_hint'];
-  const email = addressIn(typeof given === 'string' ? given : '');
-  if (email) {
-    const accountId = subjectOf(email);
-    users.set(accountId, email);
-    await provider.interactionFinished(req, res, { login: { accountId } });
+  const typed = isForm ? new URLSearchParams(await text(req)).get('email') : undefined;
+  const email = addressIn(typed ?? '');
+  if (email !== undefined) {
+    const login = { accountId: subjectIn(users, email) };
+    await provider.interactionFinished(req, res, { login });
   } else {
     const problem = isForm ? 'Please enter an e-mail address.' : '';
     sendPlainPage(res, isForm ? 400 : 200, signInPage(people, problem));

@@ -85,6 +85,8 @@ export class SoftwareKey {
   readonly #aaguid: Buffer;
   readonly #root: GeneratedCertificate;
   readonly #leaf: GeneratedCertificate;
+  /** The certificates of the batches that its root attests, by model. */
+  readonly #batches = new Map<string, GeneratedCertificate>();
   readonly #credentials: Credential[];
   /** The signature counter of the last use; the next use adds one. */
   signCount: number;
@@ -96,7 +98,10 @@ export class SoftwareKey {
     this.#root = options.vendor
       ? options.vendor.#root
       : issueAuthority('Software Key Attestation Root', now);
-    this.#leaf = issueAttestationLeaf(this.#aaguid, now, this.#root);
+    this.#leaf =
+      options.vendor && options.now === undefined
+        ? options.vendor.#leafOf(this)
+        : this.#newLeaf(now);
     const { signCount, credentials } = options.state ?? { signCount: 0, credentials: [] };
     this.signCount = signCount;
     this.#credentials = credentials.map(({ id, privateKey, ...rest }) => ({
@@ -210,6 +215,21 @@ export class SoftwareKey {
         ...(!isU2f && { userHandle: credential.userHandle }),
       },
     };
+  }
+
+  #newLeaf(now: Date): GeneratedCertificate {
+    return issueAttestationLeaf(this.#aaguid, now, this.#root);
+  }
+
+  /**
+   * Returns the certificate of a further key of this vendor: keys of one model and of the present
+   * are one batch, as WebAuthn §14.4.1 asks for the privacy of users.
+   */
+  #leafOf(key: SoftwareKey): GeneratedCertificate {
+    const model = key.#aaguid.toString('hex');
+    const known = this.#batches.get(model) ?? key.#newLeaf(systemClock.now());
+    this.#batches.set(model, known);
+    return known;
   }
 
   /**
