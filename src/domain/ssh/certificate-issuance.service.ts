@@ -81,8 +81,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   ) {}
 
   /**
-   * Warns if no user gets a user name, because nothing says which of several organizations has
-   * them.
+   * Warns if no user gets a user name, because no setting says which of several organizations has
+   * the user names.
    */
   async onApplicationBootstrap(): Promise<void> {
     const { principals, principalsDomain } = this.config.ssh;
@@ -94,8 +94,9 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Records a certificate, then signs it: a certificate that is not on record could not be revoked.
-   * If the key does not sign, the record is revoked.
+   * Records a certificate, then signs it, because a certificate that is not on record could not be
+   * revoked. If the key does not sign, the recorded certificate is revoked.
+   *
    * @throws DomainError `invalid_public_key`, `hardware_ssh_key_required`, `invalid_request`,
    *   `principal_not_allowed`, `unauthenticated`, `account_inactive`, `issuance_refused` or
    *   `kms_unavailable`
@@ -139,8 +140,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Signs a certificate that is on record. One that is not signed never leaves, and its record says
-   * so.
+   * Signs a certificate that is on record. If the signature fails, no client gets the certificate,
+   * and its record says so.
    */
   async #sign(certificate: UnsignedCertificate, origin: AuditOrigin): Promise<string> {
     try {
@@ -156,7 +157,7 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     }
   }
 
-  /** Records a certificate, and the key with it if this request proves the key. */
+  /** Records a certificate. If this request proves the key, it records the proof, too. */
   async #record(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
     const { userId, keyFingerprint, attestation } = request;
     const outcome = await (attestation
@@ -203,8 +204,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       );
     }
     const named = principals.filter((name) => asked.includes(name));
-    // A request that names an account gets exactly the named principals or none, never silently
-    // fewer.
+    // A request that names principals gets exactly those or is refused. It never gets fewer without
+    // an error.
     const allElsewhere = named.every((name) => principalsElsewhere.includes(name));
     return { principals: named, principalsElsewhere: allElsewhere ? named : [] };
   }

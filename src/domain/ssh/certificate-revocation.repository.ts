@@ -17,14 +17,18 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The certificates that one statement revokes: few enough that it ends long before its time limit.
+ * The number of certificates that one statement revokes. It is small enough for the statement to
+ * end long before its time limit.
  */
 const BATCH = 5000;
 
-/** The rows among which one statement looks for valid certificates: most have expired. */
+/**
+ * The number of rows in which one statement looks for valid certificates. Most of the rows have
+ * expired.
+ */
 const WINDOW = 50_000;
 
-/** The certificates of each of many users that one statement revokes. */
+/** The number of certificates for each user that one statement for many users revokes. */
 const FIRST = 10;
 
 /**
@@ -33,7 +37,7 @@ const FIRST = 10;
  */
 const MOST_COUNTED = 10_000;
 
-/** The condition by which a certificate that ends is counted. */
+/** The condition that a revoked certificate was still valid. Only such certificates are counted. */
 const IS_VALID = fragment`(valid_before > now() AND NOT ${isInRevokedRange(fragment`serial`)})`;
 
 interface Revoked {
@@ -95,10 +99,10 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes every certificate of some users that is not revoked yet, expired ones too, and returns
-   * the number of the valid ones. It goes in batches by serial, so that no number of certificates
-   * makes a statement exceed its time limit. The caller holds the rows of the users: nothing is
-   * issued meanwhile.
+   * Revokes every certificate of some users that is not revoked yet, even if it has expired, and
+   * returns the number of the valid ones. It goes in batches by serial, so that no number of
+   * certificates makes a statement exceed its time limit. The caller holds the rows of the users,
+   * so that nothing is issued meanwhile.
    */
   async revoke(
     tx: EntityManager,
@@ -113,8 +117,8 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the certificates that were issued in the sessions of one key, also in sessions that
-   * have ended. A valid certificate whose key is not on record ends too.
+   * Revokes the certificates that were issued in the sessions of one key, even if a session has
+   * ended. If a valid certificate has no key on record, it is revoked, too.
    */
   async revokeOfKey(
     tx: EntityManager,
@@ -126,9 +130,9 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the valid certificates of all users, a window of serials after another. The rows that
-   * another transaction revokes meanwhile are waited for. Nothing is issued on a certificate, so
-   * that its user is not locked.
+   * Revokes the valid certificates of all users, one window of serials after another. It waits for
+   * rows that another transaction revokes meanwhile. Nothing is issued on a certificate, so its
+   * user need not be locked.
    */
   async revokeOnRecord(
     tx: EntityManager,
@@ -148,7 +152,7 @@ export class CertificateRevocation implements Revocable {
         ORDER BY serial LIMIT ${ON_RECORD_BATCH} FOR UPDATE
       )
       RETURNING serial`;
-    // A full batch may have left some of its window.
+    // A full batch may have left rows of its window.
     const isWindowDone = revoked.length < ON_RECORD_BATCH;
     const next = isWindowDone ? window.last : from || '0';
     const isLast = isWindowDone && window.rows < WINDOW;
@@ -180,8 +184,8 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the first certificates of each of many users in one statement, which is enough for most
-   * users.
+   * Revokes the first certificates of each of many users in one statement. For most users these are
+   * all.
    */
   async #revokeFirst(
     tx: EntityManager,
@@ -202,8 +206,8 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Returns the ids of the users with a certificate that is not revoked yet; of a single user
-   * without a look-up.
+   * Returns the ids of the users with a certificate that is not revoked yet. A single user is
+   * returned without a look-up.
    */
   async #withCertificates(tx: EntityManager, users: readonly LockedUser[]): Promise<string[]> {
     if (users.length === 1) return idsOf(users);

@@ -5,8 +5,8 @@ export type PrincipalKind = 'email' | 'username';
 const ACCOUNT_NAME = /^[a-z_][a-z0-9_-]{0,31}$/;
 
 /**
- * Accounts of operating systems, cloud images and usual services. No user becomes one of them by an
- * e-mail address of that name.
+ * Accounts of operating systems, cloud images and usual services. An e-mail address with such a
+ * name never gives a user the account.
  */
 const SYSTEM_ACCOUNTS = new Set(
   `root toor daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc gnats nobody nogroup

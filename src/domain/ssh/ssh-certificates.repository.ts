@@ -22,7 +22,7 @@ export interface SshCertificateRequest extends RequestOfUser {
   readonly keyFingerprint: string;
   readonly caFingerprint: string;
   /**
-   * Whether the key claims to live in a security key: only then the record of attested keys is
+   * True if the key claims to live in a security key. Only then is the record of attested keys
    * read.
    */
   readonly isSecurityKey: boolean;
@@ -31,15 +31,18 @@ export interface SshCertificateRequest extends RequestOfUser {
   /** The attestation that came with this request, verified. */
   readonly attestation: KeyAttestation | undefined;
   /**
-   * The domain whose organization has the user names; undefined: the only organization of the
-   * deployment has them.
+   * The domain of the organization that has the user names. If it is undefined, the only
+   * organization of the deployment has them.
    */
   readonly principalsDomain: string | undefined;
-  /** The principals for a user of that organization … */
+  /** The principals for a user of that organization. */
   readonly principals: readonly string[];
-  /** … and for every other user. An empty list denies the request. */
+  /** The principals for every other user. An empty list denies the request. */
   readonly principalsElsewhere: readonly string[];
-  /** Seconds from now; undefined for the rest of the session, which always ends it. */
+  /**
+   * The validity in seconds from now; undefined for the rest of the session. The session always
+   * ends it.
+   */
   readonly ttlSeconds: number | undefined;
 }
 
@@ -49,7 +52,7 @@ export interface RecordedCertificate {
   readonly principals: readonly string[];
   readonly validAfter: Date;
   readonly validBefore: Date;
-  /** The attestation of the key, of this request or of an earlier one. */
+  /** The attestation of the key, from this request or an earlier one. */
   readonly attestation: KeyAttestation | undefined;
 }
 
@@ -70,8 +73,8 @@ interface AttestationColumns {
 }
 
 /**
- * The parts of the statement that PostgreSQL would prepare for each request, though most requests
- * need neither.
+ * The parts of the statement that most requests do not need. PostgreSQL would still plan them for
+ * each request.
  */
 interface CertificateSql {
   /** The attestation of the key, as jsonb. */
@@ -94,8 +97,8 @@ const FOR_EVERY_KEY: CertificateSql = {
 };
 
 /**
- * A key outside of security keys has no attestation, and with two equal lists there is nothing to
- * choose.
+ * The parts for a key outside of security keys with two equal lists of principals. Such a key has
+ * no attestation, and there is no choice between the lists.
  */
 const FOR_PLAIN_KEY: CertificateSql = {
   attestation: fragment`NULL::jsonb`,
@@ -103,9 +106,9 @@ const FOR_PLAIN_KEY: CertificateSql = {
 };
 
 /**
- * An SSH user certificate. It hangs on a hardware-verified session of the user, who still has the
- * address that the certificate names. A de-provisioning that comes second finds the certificate and
- * revokes it; one that comes first leaves no session to issue it to.
+ * An SSH user certificate. It needs a hardware-verified session of the user, whose e-mail address
+ * is still the one in the certificate. If a de-provisioning commits second, it finds the
+ * certificate and revokes it. If it commits first, there is no session to issue the certificate to.
  */
 const certificateKind = ({ attestation, given }: CertificateSql) =>
   new IssuanceKind<SshCertificateRequest, RecordedCertificate, SshIssuanceRow>(
@@ -148,8 +151,8 @@ const SSH_CERTIFICATE = certificateKind(FOR_EVERY_KEY);
 const SSH_CERTIFICATE_FOR_PLAIN_KEY = certificateKind(FOR_PLAIN_KEY);
 
 /**
- * Returns the kind that decides about a request. Both decide alike about a request that the second
- * one gets.
+ * Returns the kind that decides about a request. For a request of the second kind, the first kind
+ * would decide the same.
  */
 export function certificateKindOf(request: SshCertificateRequest): typeof SSH_CERTIFICATE {
   const { isSecurityKey, principals, principalsElsewhere } = request;

@@ -19,11 +19,11 @@ function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
 }
 
 /**
- * The SSH certificate authority: its key, the serials, every certificate issued (OpenSSH
- * PROTOCOL.certkeys), the list of the revoked ones (PROTOCOL.krl), and the proofs that SSH keys
+ * The SSH certificate authority: its key, the serials, every issued certificate (OpenSSH
+ * PROTOCOL.certkeys), the list of revoked certificates (PROTOCOL.krl), and the proofs that SSH keys
  * live in security keys (PROTOCOL.u2f). It does NOT decide who is signed in: it takes a
- * hardware-verified session and checks that it still lives. Opening the authority is part of
- * starting: a wrong or missing key ends the start.
+ * hardware-verified session and checks that it is still live. A start opens the authority, so that
+ * a wrong or missing key ends the start.
  */
 @Module({
   imports: [AccessModule, AccessRevocationModule],

@@ -4,9 +4,9 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * Revokes a certificate that is on record and that the key did not sign, and records in the audit
- * log that it was withheld. So the record never counts it as valid, and a signature that a key
- * service made after all is refused.
+ * Revokes a certificate that is on record and that the key did not sign. The audit log records that
+ * it was withheld. So the record never counts as valid. If a key service made the signature after
+ * all, hosts refuse it.
  */
 export async function revokeUnsigned(
   tx: EntityManager,

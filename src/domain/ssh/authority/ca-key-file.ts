@@ -13,10 +13,11 @@ export async function readKeyFile(path: string): Promise<string | undefined> {
 }
 
 /**
- * Writes a private key if none is, readable by its owner alone. The file appears whole or not at
- * all, and is on disk before this returns: `link` never replaces, so of two starters the first
- * wins.
- * @returns the text that is in the file now: ours, or the winner's
+ * Writes a private key if there is none, readable by its owner alone. The file appears whole or not
+ * at all, and is on disk before the function returns. `link` never replaces a file, so that of two
+ * processes that start at once the first succeeds.
+ *
+ * @returns the text that is in the file now: the text of this process, or of the other one
  */
 export async function createKeyFile(path: string, text: string): Promise<string> {
   const directory = dirname(path);

@@ -19,9 +19,9 @@ import {
 export type UnsignedCertificate = Omit<UserCertificate, 'nonce'>;
 
 /**
- * The deployment's SSH certificate authority: one key that signs, and others that are published,
- * since they have signed or will sign. Opened once, at start, by {@link CertificateAuthority.open}:
- * a key that this database does not know never signs.
+ * The deployment's SSH certificate authority: one key that signs, and other published keys, which
+ * have signed or will sign. {@link CertificateAuthority.open} opens it once, at start. A key that
+ * this database does not know never signs.
  */
 export class CertificateAuthority {
   readonly #signing: SigningKey;
@@ -45,9 +45,9 @@ export class CertificateAuthority {
   }
 
   /**
-   * Loads the keys, checks the one that signs against the keys on record, and records the published
-   * ones. A database without a key records the first. A key that was never published must not sign:
-   * no host could trust it.
+   * Loads the keys, checks the signing key against the keys on record, and records the published
+   * keys. A database without a key records the first one. A key that was never published must not
+   * sign, because no host could trust it.
    *
    * @param inKms the keys in KMS, which come before those of SVC_SSH_CA_KEY or of the file
    * @throws ConfigProblems, naming the variable and what is wrong with it, never the key
@@ -104,8 +104,8 @@ export class CertificateAuthority {
   }
 
   /**
-   * Warns of valid certificates by keys that are published no more: a host that reads the new lines
-   * refuses them.
+   * Warns of valid certificates whose key is no longer published, because a host that reads the new
+   * lines refuses them.
    */
   async #warn(known: readonly RecordedAuthority[], tx: EntityManager): Promise<void> {
     const logger = new Logger('ssh-authority');
@@ -131,7 +131,10 @@ export class CertificateAuthority {
   }
 }
 
-/** Records the configured keys. The one that signs must be on record, or the first on record. */
+/**
+ * Records the configured keys. The signing key must be on record, or be the first key of the
+ * database.
+ */
 async function record(
   tx: EntityManager,
   { signing, published }: ConfiguredKeys,

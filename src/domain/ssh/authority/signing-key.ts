@@ -19,8 +19,8 @@ export function authorityKey(publicBlob: Buffer): AuthorityKey {
 }
 
 /**
- * Signs with a private key of this process. A signature of Ed25519 takes less time than the way to
- * another thread and back, so it is made at once.
+ * Signs with a private key of this process. A signature of Ed25519 takes less time than a change of
+ * threads, so it is made at once.
  */
 export function localSigningKey(privateKey: KeyObject): SigningKey {
   const signNow =

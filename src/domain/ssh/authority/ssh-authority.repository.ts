@@ -9,7 +9,8 @@ export interface RecordedAuthority {
   readonly fingerprint: string;
   readonly publishedAt: Date;
   /**
-   * The first start that found the key in the first place; null for a key that was only published.
+   * The time of the first start with this key as the signing key; null for a key that was only
+   * published.
    */
   readonly signsSince: Date | null;
 }
@@ -21,12 +22,12 @@ export interface LastCertificate {
 }
 
 /**
- * The certificates that are searched for the last one of a retired key: more than a deployment
- * issues in one session.
+ * The number of newest certificates in which the last certificate of a retired key is searched. A
+ * deployment issues fewer in one session.
  */
 const NEWEST = 200_000;
 
-/** One starter at a time, until the transaction ends. */
+/** Lets one process at a time start, until its transaction ends. */
 export async function lockAuthorities(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.sshAuthority})`;
 }
@@ -47,8 +48,8 @@ export async function knownAuthorities(tx: EntityManager): Promise<RecordedAutho
 }
 
 /**
- * Records that a key is published, once and for all. A key on record keeps its times, and gets its
- * public half where an earlier version recorded it.
+ * Records that a key is published, once and for all. A key on record keeps its times. If an earlier
+ * version recorded it without its public half, the public half is added.
  */
 export async function publishAuthority(
   tx: EntityManager,

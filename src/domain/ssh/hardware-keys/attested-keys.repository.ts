@@ -18,8 +18,9 @@ export interface KeyAttestation {
 }
 
 /**
- * Records a proven key of a user. The caller has the row of the user locked, so that an end of the
- * account comes before or after. A record that is there stays: a security key attests a key once.
+ * Records a proven key of a user. The caller has locked the row of the user, so that an end of the
+ * account comes before or after. An existing record stays, because a security key attests a key
+ * once.
  *
  * @param keyFingerprint `SHA256:…`
  */
@@ -47,8 +48,8 @@ export async function isAttestedKey(
 }
 
 /**
- * Deletes the proofs of a user when all credentials are revoked. They end with the account by their
- * foreign key, and stay while it is deactivated, as the enrolled keys do.
+ * Deletes the proofs of a user when all credentials are revoked. When the account is deleted, a
+ * foreign key deletes them. When it is deactivated, they stay, as the enrolled keys do.
  */
 export class AttestedKeyRevocation implements Revocable {
   readonly revocationOrder = 21;

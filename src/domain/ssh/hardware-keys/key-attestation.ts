@@ -17,7 +17,7 @@ import { type SshPublicKey, SshReader, sshStrings } from '@svc/openssh';
 import { readAttestationFile } from './attestation-file.js';
 
 /**
- * The application of an SSH key, its relying party id in terms of FIDO. `ssh-keygen` sets this one
+ * The application of an SSH key, which FIDO calls the relying party id. `ssh-keygen` sets this one
  * by default.
  */
 const APPLICATION = 'ssh:';
@@ -78,8 +78,8 @@ export function verifyKeyAttestation(
   const { aaguid, credentialId, publicKey } = credentialOf(data, key);
   checkFixedPart(data);
 
-  // The file does not name the format. A U2F key has no AAGUID; what the two formats sign never
-  // begins with the same byte.
+  // The file does not name its format. A U2F key has no AAGUID. The signed data of the two formats
+  // never begin with the same byte, so that a wrong choice fails.
   const format = aaguid.every((byte) => byte === 0) ? 'fido-u2f' : 'packed';
   const chain = completeChain(parseCertificate(certificate), trust.anchors);
   const model = verifyAttestation(
@@ -99,8 +99,8 @@ export function verifyKeyAttestation(
 }
 
 /**
- * Refuses other applications: their keys are made for other servers, whose challenge could be this
- * one.
+ * Refuses keys of other applications. Such a key is made for another server, which could have
+ * chosen this challenge.
  */
 function checkApplication(key: SshPublicKey): void {
   if (!isSecurityKey(key)) {
@@ -163,8 +163,8 @@ function isSameValue(value: unknown, expected: number | Buffer): boolean {
 }
 
 /**
- * Returns whether the security key will sign with its PIN or fingerprint alone. Both facts are in
- * the signed data: the flag UV, and the protection that the key set itself for this credential.
+ * Returns whether the security key signs only after its PIN or fingerprint. Both facts are in the
+ * signed data: the flag UV, and the protection that the key set for this credential.
  */
 function demandsVerification({ flags, extensions }: AuthenticatorData): boolean {
   const isVerified = (flags & FLAG.userVerified) !== 0;

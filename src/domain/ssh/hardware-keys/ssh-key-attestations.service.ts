@@ -26,14 +26,14 @@ export interface AttestationChallenge {
   /** The content of the file: 32 random bytes. */
   readonly challenge: Buffer;
   /**
-   * The client sends it back with the attestation. It is valid once, in the session that it was
-   * made for.
+   * The sealed state, which the client sends back with the attestation. It is valid once, in the
+   * session that it was made for.
    */
   readonly state: string;
   readonly expiresInSeconds: number;
 }
 
-/** An attestation as it came, over a challenge of this service. */
+/** An attestation from a client, over a challenge of this service. */
 export interface PresentedAttestation {
   readonly state: string;
   /** The bytes of the file that `ssh-keygen -O write-attestation=FILE` wrote. */

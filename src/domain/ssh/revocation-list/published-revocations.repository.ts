@@ -15,15 +15,15 @@ export interface Publication {
 /** A set of revoked serials. */
 export interface RevokedSerials {
   /**
-   * The keys of the authority in the SSH wire encoding, each with its revoked serials, ascending:
-   * the keys that have any, and every key if there are ranges.
+   * The keys of the authority in the SSH wire encoding, each with its revoked serials, ascending. A
+   * key without revoked serials is left out, unless there are ranges.
    */
   readonly authorities: readonly { readonly authority: Buffer; readonly serials: Float64Array }[];
   /** The serials that are revoked under every key, because their certificates may be lost. */
   readonly ranges: SerialRuns;
   /**
-   * The SHA-256 of the serials, since a serial belongs to one key, then of the ranges and the names
-   * of the keys. It identifies the set. The row of the list has it, too.
+   * The SHA-256 that identifies the set. It covers the serials, each of which belongs to one key,
+   * then the ranges and the names of the keys. The row of the list has it, too.
    */
   readonly digest: Buffer;
 }
@@ -41,9 +41,9 @@ interface PublicationRow {
 }
 
 /**
- * How many bytes of serials travel in a row. In one value they would cost more than it takes to
- * read them: the driver's buffer grows by copying, and so much outside of the heap has all of it
- * collected.
+ * The bytes of serials in one row. In one large value they would cost more than reading them,
+ * because the driver copies its growing buffer. Memory outside of the heap also makes the collector
+ * run over the whole heap.
  */
 const BYTES_A_ROW = 16_384;
 
@@ -59,18 +59,19 @@ interface RevokedPart {
 }
 
 /**
- * Reads what is revoked and expired less than an hour ago, if at all. PostgreSQL reads every
- * serial, in the order of an index, and takes the digest of them; they travel, eight bytes a
- * serial, only if the digest is not that of the set the caller has. Serials of later keys travel
- * once more, by their key; the others are of the oldest key. The clock is the statement's, not its
- * transaction's: a transaction that waited for {@link lockPublication} sees nothing older than
- * those before. The revoked ranges travel with the serials, once for each key.
+ * Reads the revoked certificates, without those that expired more than an hour ago. PostgreSQL
+ * reads every serial in the order of an index, and computes their digest. The serials are sent,
+ * eight bytes each, only if the digest differs from that of the caller's set. Serials of later keys
+ * are sent once more, by their key; the others belong to the oldest key. The revoked ranges are
+ * sent with the serials, once for each key. The time is that of the statement and not of its
+ * transaction. So a transaction that waited for {@link lockPublication} sees nothing older than the
+ * transactions before.
  *
- * The arrays keep the estimate low: the planner takes a table of one row that was never analyzed
- * for hundreds of rows, times a thousand for each set, and PostgreSQL then compiles the statement,
- * which costs 0.3 s of CPU.
+ * The arrays keep the planner's estimate low. The planner takes a table of one row that was never
+ * analyzed for hundreds of rows, times a thousand for each set. PostgreSQL would then compile the
+ * statement, which costs 0.3 s of CPU.
  *
- * @param known the set that is given back, the same object, while it is what is revoked
+ * @param known the set of the caller; the same object is returned while it has not changed
  */
 export async function listRevoked(tx: EntityManager, known?: RevokedSerials): Promise<Revoked> {
   const rows = await sql<RevokedRow>(tx)`
@@ -128,9 +129,9 @@ export async function lockPublication(tx: EntityManager): Promise<void> {
 }
 
 /**
- * Gives the serials of this digest, read under {@link lockPublication}, a number beyond every
- * earlier one: the clock's milliseconds, so that also the numbers a restored backup forgot are left
- * behind.
+ * Gives the set with this digest, read under {@link lockPublication}, a number above every earlier
+ * one. The number is the clock's milliseconds, so that it is also above numbers that a restored
+ * backup has forgotten.
  */
 export async function publishList(tx: EntityManager, digest: Buffer): Promise<Publication> {
   const [row] = await sql<PublicationRow>(tx)`
@@ -172,7 +173,10 @@ function readRevoked(rows: readonly RevokedRow[]): Omit<RevokedSerials, 'digest'
   return { authorities: [...listed, ...none], ranges };
 }
 
-/** Reads the serials of each authority. The first has all serials, and keeps those of no other. */
+/**
+ * Reads the serials of each authority. The rows of the first authority have all serials; those of
+ * the other authorities are removed from them.
+ */
 function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authorities'] {
   const [oldest, ...later] = joinParts(rows).map(({ authority, bytes }) => ({
     authority,

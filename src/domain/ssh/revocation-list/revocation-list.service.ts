@@ -20,10 +20,10 @@ export interface PublishedRevocations extends Publication, RevokedSerials {}
 const LARGEST_SERIAL = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
- * The published list of revoked certificates. Each result rests on a statement that began after the
- * request and read every serial, so a list that is requested after the commit of a revocation
- * contains it, on every replica. Only the last set is kept, so that PostgreSQL need not send it
- * again: PostgreSQL compares its digest on each read.
+ * The published list of revoked certificates. A request gets the result of a statement that began
+ * after the request and read every serial. So a list that is requested after the commit of a
+ * revocation contains it, on every replica. Only the last set is kept, so that PostgreSQL need not
+ * send it again: PostgreSQL compares its digest on each read.
  */
 @Injectable()
 export class RevocationList {
@@ -41,10 +41,9 @@ export class RevocationList {
   ) {}
 
   /**
-   * Reads the certificates that are revoked, without those that expired more than an hour ago.
-   * While the set is the same, so are its number and its date. A new set gets a new number from one
-   * request; other requests wait and read again, so that no earlier set is ever published under a
-   * later number.
+   * Reads the revoked certificates, without those that expired more than an hour ago. While the set
+   * is the same, so are its number and its date. One request gives a new set its number; other
+   * requests wait and read again. So no earlier set is ever published under a later number.
    */
   list(): Promise<PublishedRevocations> {
     return this.#lists.load(undefined);

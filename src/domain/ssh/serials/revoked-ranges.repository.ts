@@ -1,9 +1,9 @@
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /**
- * Writes the condition for a serial in a revoked range. A certificate that it holds for is refused
- * by hosts, although its row says nothing of a revocation. PostgreSQL reads the ranges once for
- * each statement.
+ * Writes the condition that a serial is in a revoked range. Hosts refuse its certificate, although
+ * the row of the certificate has no revocation. PostgreSQL reads the ranges once for each
+ * statement.
  */
 export function isInRevokedRange(serial: SqlFragment): SqlFragment {
   return fragment`${serial} <@ (

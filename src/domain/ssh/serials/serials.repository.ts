@@ -9,13 +9,16 @@ export interface SerialRange {
   readonly last: bigint;
 }
 
-/** A copy of a database may have a sequence that is older than its rows. */
+/**
+ * The highest serial of sequence and rows, because a copy of a database may have a sequence that is
+ * older than its rows.
+ */
 const HIGHEST = fragment`greatest(
   (SELECT last_value FROM ssh_certificate_serial), (SELECT max(serial) FROM ssh_certificates))`;
 
 /**
- * How the serials go on after a start of PostgreSQL. `clock` is the time of this process, in
- * milliseconds of the epoch.
+ * The way in which the serials continue after a start of PostgreSQL. `clock` is the time of this
+ * process, in milliseconds of the epoch.
  */
 export type SerialMove =
   | { readonly kind: 'same'; readonly clock: number }
@@ -23,8 +26,9 @@ export type SerialMove =
       readonly kind: 'another';
       readonly clock: number;
       /**
-       * `first` revokes every serial so far: a loss is proven, or no process of ours remembers the
-       * database. `unrecorded` revokes only the serials of which a certificate may be lost.
+       * `first` revokes every serial so far, because a loss is proven, or no process of this
+       * service remembers the database. `unrecorded` revokes only the serials whose certificates
+       * may be lost.
        */
       readonly revokeFrom: 'first' | 'unrecorded';
       /**
@@ -49,18 +53,18 @@ export interface MovedSerials {
 }
 
 /**
- * The time from the start of a transaction that draws a serial to its end is at most a minute (the
- * time limits of `connection.ts`). Two such transactions may draw their serials in the other order.
+ * The longest time in which two transactions may draw their serials in another order than they
+ * began. The time limits of `connection.ts` end a transaction that draws a serial after a minute.
  */
 const LONGEST_ISSUANCE = '2 minutes';
 
 /**
- * Moves the sequence of serials after a start of PostgreSQL, in the transaction that confirms it,
- * and never back.
+ * Moves the sequence of serials ahead after a start of PostgreSQL, in the transaction that confirms
+ * the start. It never moves back.
  *
- * The ALTER changes nothing; it is there for its lock. It waits for every open `nextval` and keeps
- * others out until the commit. The ranges are written before `setval`, which survives a rollback: a
- * retry finds the serials without a record again.
+ * The ALTER changes nothing, and only takes a lock. It waits for every open `nextval`, and keeps
+ * others out until the commit. The ranges are written before `setval`, because `setval` survives a
+ * rollback. So a retry finds the serials without a record again.
  */
 export async function moveSerials(tx: EntityManager, move: SerialMove): Promise<MovedSerials> {
   await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.sshAuthority})`;
@@ -104,8 +108,8 @@ async function readFacts(tx: EntityManager, clock: number) {
 }
 
 /**
- * Gives the next revocation list a number beyond every earlier one, in milliseconds. Hosts may have
- * a list that is lost here, and they refuse a list with a lower number.
+ * Gives the next revocation list a number above every earlier one, in milliseconds. The server may
+ * have lost a list that hosts already have, and hosts refuse a list with a lower number.
  */
 async function leaveListBehind(tx: EntityManager, floor: bigint): Promise<void> {
   await sql(tx)`
@@ -146,7 +150,7 @@ async function unrecorded(tx: EntityManager, floor: bigint): Promise<SerialRange
   return rows.map(({ first, last }) => ({ first: BigInt(first), last: BigInt(last) }));
 }
 
-/** Records ranges. A range that begins where an earlier one does takes its place. */
+/** Records ranges. A range that begins at the same serial as an earlier one replaces it. */
 async function recordRanges(
   tx: EntityManager,
   ranges: readonly SerialRange[],
