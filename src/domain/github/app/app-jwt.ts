@@ -4,12 +4,13 @@ import type { Clock } from '#platform/clock/clock.js';
 import type { GitHubSettings } from '#platform/config/config.js';
 
 /**
- * In seconds. GitHub refuses a JWT that is valid for more than 10 minutes after GitHub's own time.
+ * The lifetime in seconds. GitHub refuses a JWT that is valid for more than 10 minutes after
+ * GitHub's own time.
  */
 const LIFETIME = 570;
 /**
- * In seconds. The JWT begins in the past, because GitHub refuses one that begins after its own
- * time.
+ * The seconds by which the JWT begins in the past, because GitHub refuses one that begins after its
+ * own time.
  */
 const DRIFT = 30;
 

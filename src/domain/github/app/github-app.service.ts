@@ -12,7 +12,7 @@ import { administeredBy, type AdministeredInstallations } from './user-installat
 /** A request for an installation token. */
 export interface MintRequest {
   readonly installationId: number;
-  /** Names without their owner; undefined for every repository of the installation. */
+  /** The names without their owner; undefined for every repository of the installation. */
   readonly repositories: readonly string[] | undefined;
   readonly permissions: GitHubPermissions;
 }
@@ -35,7 +35,10 @@ export interface UserCode {
   readonly redirectUri: string;
 }
 
-/** The injection token of another time limit for GitHub's responses, in seconds. */
+/**
+ * The injection token of a time limit for GitHub's responses, in seconds. Without a provider for
+ * it, the usual limit applies.
+ */
 export const GITHUB_ANSWER_TIMEOUT = Symbol('GitHubAnswerTimeout');
 
 /**

@@ -24,7 +24,7 @@ export class GitHubFailure extends Error {
 /** The causes of failures that lead to different errors. */
 export type FailureReason = 'rate-limited' | 'suspended' | 'repositories' | 'other';
 
-/** The longest wait that a client is told, in seconds: an hour, as GitHub's limits last. */
+/** The longest wait in seconds that a client is asked for. GitHub's own limits last an hour. */
 const LONGEST_WAIT = 3600;
 
 /**
@@ -65,8 +65,8 @@ function waitOf(headers: Headers, now: number): number | undefined {
 }
 
 /**
- * Returns the error for a request that GitHub did not answer as it should. The failure is the
- * cause, which only the log has.
+ * Returns the error for a request that GitHub did not answer properly. The failure becomes the
+ * cause, which only the log shows.
  */
 export function githubUnavailable(cause: unknown): DomainError {
   const retryAfter = cause instanceof GitHubFailure ? cause.retryAfter : undefined;

@@ -21,14 +21,16 @@ export interface AdministeredInstallations {
 }
 
 const PAGE = 100;
-/** More pages than an admin has installations: an endless list ends here. */
+/**
+ * The most pages that are read, so that an endless list ends. No admin has so many installations.
+ */
 const MOST_PAGES = 20;
 
 /**
- * Reads the installations of the App that a GitHub user sees, and which of them the user
- * administers: one of the own account, or of an organization that the user owns. A collaborator of
- * one repository sees the installation too, and could otherwise take over the repositories of the
- * whole account.
+ * Reads the installations of the App that a GitHub user sees, and finds those that the user
+ * administers. A user administers an installation of the own account, or of an organization that
+ * the user owns. A collaborator of one repository sees the installation too, and could otherwise
+ * take over the repositories of the whole account.
  *
  * @param isGitHub true if GitHub itself answers, which has every path: only another server of the
  *   API may lack one
@@ -58,8 +60,8 @@ async function ownId(ask: AskAsUser): Promise<number> {
 }
 
 /**
- * Returns the ids of the organizations that the user owns. A GitHub App without `Members: read` is
- * told none.
+ * Returns the ids of the organizations that the user owns. If the GitHub App lacks `Members: read`,
+ * GitHub lists none.
  */
 async function ownedOrganizations(ask: AskAsUser): Promise<ReadonlySet<number>> {
   try {
@@ -88,8 +90,8 @@ async function whereOffered<T>(read: () => Promise<T>, isGitHub: boolean): Promi
 }
 
 /**
- * Reads all pages of a list. GitHub names the next page in `Link`; a server that does not is read
- * until a page is not full and the stated total is reached.
+ * Reads all pages of a list. GitHub names the next page in `Link`. Another server may not do so;
+ * then pages are read until one is not full and the stated total is reached.
  */
 async function pagesOf<Item>(
   ask: AskAsUser,

@@ -60,15 +60,15 @@ export async function linkInstallation(
 export interface InstallationChange {
   readonly owner: string;
   readonly repositorySelection: 'all' | 'selected';
-  /** Undefined: the event says nothing about it. */
+  /** The new state; undefined if the event does not state it. */
   readonly suspended: boolean | undefined;
   /** GitHub's time of the change; undefined if the event has none. */
   readonly changedAt: Date | undefined;
 }
 
 /**
- * Changes a linked installation, unless a later change is known already: deliveries may come in any
- * order.
+ * Changes a linked installation, unless a later change was applied already, because deliveries may
+ * come in any order.
  *
  * @returns the organization; undefined if nothing changes
  */
@@ -98,8 +98,8 @@ export async function renameOwner(
 }
 
 /**
- * Removes an installation, of one organization or of any. An issuance that holds the row ends
- * first; a later one finds none.
+ * Removes an installation, of one organization or of any. The removal waits for an issuance that
+ * has locked the row. A later issuance finds no installation.
  *
  * @returns the removed installation; undefined if there is none
  */

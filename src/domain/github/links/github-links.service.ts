@@ -86,7 +86,8 @@ export class GitHubLinks {
   }
 
   /**
-   * Completes a link: the admin has proved at GitHub to administer the installation.
+   * Completes a link, after the admin has proved at GitHub that the admin administers the
+   * installation.
    *
    * @throws DomainError invalid_state, sign_in_failed, sign_in_refused, not_found, invalid_request,
    *   github_unavailable, installation_linked for an installation of another organization,
@@ -139,8 +140,8 @@ export class GitHubLinks {
   }
 
   /**
-   * Changes whether tokens may open every repository of an installation. Without the right the
-   * tokens that do so are revoked at GitHub.
+   * Sets if tokens may open every repository of an installation. If they no longer may, the tokens
+   * that do so are revoked at GitHub.
    *
    * @returns the number of these tokens
    * @throws DomainError admin_required

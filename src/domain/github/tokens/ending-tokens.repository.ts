@@ -3,12 +3,12 @@ import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The condition by which a token is queued, and counted before. */
+/** The condition that a token may still be valid. Only such tokens are queued and counted. */
 const MAY_BE_VALID = fragment`expires_at > now()`;
 
 /**
  * Queues the tokens of a user or an installation that may still be valid, and returns their number.
- * A token that GitHub was asked about before keeps the time of its next try.
+ * If the worker has tried to revoke a token before, the token keeps the time of its next try.
  *
  * @param of a condition on the tokens
  */
@@ -36,7 +36,8 @@ export function queueUsers(
 }
 
 /**
- * Queues tokens of any user that no queue revokes yet, or only at the end of their session.
+ * Queues tokens of any user that are not in the queue, or are due there only at the end of their
+ * session.
  *
  * @param most the most tokens that the statement queues
  * @returns their number

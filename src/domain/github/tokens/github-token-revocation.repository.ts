@@ -56,8 +56,8 @@ export class GitHubTokenRevocation implements Revocable {
   }
 
   /**
-   * Looks at the queue once the removal of a key has committed: the end of its sessions has queued
-   * their tokens.
+   * Wakes the worker of the queue after the removal of a key has committed. The end of the key's
+   * sessions has queued their tokens.
    */
   revokeOfKey(tx: EntityManager): Promise<RevokedCounts> {
     this.revoker.wakeAfter(tx);
@@ -65,7 +65,7 @@ export class GitHubTokenRevocation implements Revocable {
   }
 
   /**
-   * Counts the tokens of a user that no queue revokes yet, by the key that opened their session.
+   * Counts the tokens of a user that are not in the queue, by the key that opened their session.
    */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; tokens: number }>(tx)`

@@ -27,7 +27,7 @@ export interface SealedToken {
 /** A sealed token with the origin of its request. */
 export interface GitHubTokenRequest extends SealedToken, RequestOfUser {}
 
-/** A token on record, which the user may have until then. */
+/** A token that is on record. After that the user may get it. */
 export interface RecordedToken {
   readonly expiresAt: Date;
 }
@@ -38,9 +38,9 @@ interface TokenRow extends OutcomeRow {
 }
 
 /**
- * A GitHub token. It hangs on a hardware-verified session of a user whose organization linked the
- * installation, which is locked like the session. The end of the session, if it is earlier than
- * that of the token, is in the queue from the start.
+ * A GitHub token. It needs a hardware-verified session of a user, and an installation that the
+ * user's organization has linked. Both are locked. If the session ends before the token, the token
+ * is queued for revocation at that time from the start.
  */
 export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, TokenRow>(
   {
@@ -52,8 +52,8 @@ export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, 
       permissions jsonb, org uuid, ${AUDIT_COLUMNS}`,
     goneIf: fragment`a.org_id IS DISTINCT FROM k.org`,
     computed: fragment`s.expires_at < k.ends AS is_cut`,
-    // A rule that an admin changes meanwhile holds: the row of the organization is locked like the
-    // installation.
+    // The row of the organization is locked like the installation, so that a rule that an admin
+    // changes meanwhile holds.
     issuedIf: (locks) => {
       const lock = fragment`FOR SHARE ${locks === 'skip' ? fragment`SKIP LOCKED` : fragment``}`;
       return fragment`EXISTS (

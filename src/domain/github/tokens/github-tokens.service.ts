@@ -54,9 +54,9 @@ const WITHHELD = [
 ] as const;
 
 /**
- * Issues GitHub tokens. GitHub mints the token; one statement then checks user, session and
- * installation under their locks and records the token, sealed; only then the user gets it. A token
- * whose record is denied is queued for revocation and never leaves.
+ * Issues GitHub tokens. First GitHub mints the token. Then one statement checks user, session and
+ * installation under their locks, and records the sealed token. Only then does the user get it. If
+ * the record is denied, the token is queued for revocation and no client gets it.
  */
 @Injectable()
 export class GitHubTokens {
@@ -137,8 +137,8 @@ export class GitHubTokens {
   }
 
   /**
-   * Checks what is known before GitHub is asked, so that a refused user does not make GitHub mint
-   * tokens.
+   * Checks the known conditions before the request to GitHub, so that a refused user does not make
+   * GitHub mint tokens.
    */
   async #installationFor(
     { orgId, userId }: TokenHolder,
@@ -169,7 +169,9 @@ export class GitHubTokens {
     }
   }
 
-  /** Ends a token that no user gets. If the database is away, GitHub is told directly. */
+  /**
+   * Ends a token that no user gets. If the database is away, GitHub is asked directly to revoke it.
+   */
   async #discard(token: SealedToken, secret: string): Promise<void> {
     try {
       await queueUndelivered(this.dataSource.manager, token);

@@ -2,16 +2,14 @@
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 60_000;
 
-/**
- * The share of a pause that chance decides, so that replicas do not come back at the same moment.
- */
+/** The share of a pause that is random, so that replicas do not try again at the same moment. */
 const JITTER = 0.5;
 
 /**
- * Returns the time of the next try: the pauses double, and half of each is chance.
+ * Returns the time of the next try. The pauses double, and half of each is random.
  *
  * @param attempts the number of tries so far, one or more
- * @param chance from 0 to 1
+ * @param chance a random number from 0 to 1
  * @param told the pause in seconds that GitHub asked for, if it did
  */
 export function nextTry(

@@ -22,9 +22,9 @@ interface Row {
 }
 
 /**
- * Takes some tokens whose time has come, and hides them from other replicas until the lease ends.
- * The statement commits by itself, so that no lock is held while GitHub is asked: a process that is
- * killed then loses nothing but the time of the lease.
+ * Takes some tokens that are due, and hides them from other replicas until the lease ends. The
+ * statement commits by itself, so that no lock is held during the request to GitHub. If the process
+ * is killed, the tokens are free again after the lease.
  */
 export async function takeQueued(
   tx: EntityManager,

@@ -25,15 +25,18 @@ import {
   type QueuedToken,
 } from './token-queue.repository.js';
 
-/** Milliseconds between two looks at the queue. A commit of this process is seen at once. */
+/**
+ * Milliseconds between two reads of the queue. A commit of this process wakes the worker at once.
+ */
 const POLL = 2_000;
 /**
- * Milliseconds for which a replica has a token for itself: longer than a request to GitHub lasts.
+ * Milliseconds for which only one replica works on a token. They are longer than a request to
+ * GitHub lasts.
  */
 const LEASE = 30_000;
 /**
- * Milliseconds between two looks for tokens under the previous root secret: a replica of before may
- * seal until it stops.
+ * Milliseconds between two searches for tokens under the previous root secret. A replica of the
+ * previous configuration may seal tokens until it stops.
  */
 const RESEAL_INTERVAL = 300_000;
 /** The tokens that a replica revokes at the same time. */
@@ -77,12 +80,12 @@ export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationSh
     this.#wake.resolve();
   }
 
-  /** Looks at the queue as soon as a transaction has committed. */
+  /** Reads the queue as soon as a transaction has committed. */
   wakeAfter(tx: EntityManager): void {
     afterCommit(tx, () => this.wake());
   }
 
-  /** Revokes everything whose time has come. Returns the number of tries. */
+  /** Revokes all tokens that are due. Returns the number of tries. */
   async drain(): Promise<number> {
     let tried = 0;
     while (!this.#stopping.signal.aborted) {
@@ -128,7 +131,7 @@ export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationSh
     }
   }
 
-  /** Keeps the worker alive: the database may be away, too. */
+  /** Logs the errors of a step, so that the worker continues even if the database is away. */
   async #logged(work: () => Promise<unknown>): Promise<void> {
     try {
       await work();
