@@ -15,8 +15,8 @@ export function readCursor(cursor: string): AuditPlace | undefined {
 }
 
 /**
- * Checks that PostgreSQL accepts the time: Date reads February 30 as March 1, and PostgreSQL has no
- * year 0.
+ * Checks that PostgreSQL accepts the time. `Date` reads February 30 as March 1, and PostgreSQL has
+ * no year 0.
  */
 function isTime(at: string): boolean {
   const time = new Date(at);

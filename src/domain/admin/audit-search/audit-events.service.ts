@@ -44,13 +44,13 @@ export interface AuditPage {
   readonly events: readonly AuditRow[];
   readonly next: string | null;
   /**
-   * The time to which the log was searched, where the search stopped before a full page and before
-   * the end.
+   * The time to which the log was searched. It is set if the search stopped before a full page and
+   * before the end.
    */
   readonly searchedTo: Date | undefined;
 }
 
-/** An event with the other events of its request, and those of its users who are members today. */
+/** An event with the other events of its request, and with its users if they are members today. */
 export interface DescribedEvent {
   readonly event: AuditRow;
   readonly sameRequest: readonly AuditRow[];
@@ -96,8 +96,8 @@ export class AuditEvents {
   }
 
   /**
-   * Returns one event of the organization with what is around it. @throws DomainError
-   * admin_required, not_found
+   * Returns one event of the organization with its users and the events of its request. @throws
+   * DomainError admin_required, not_found
    */
   async describe(admin: Admin, id: string): Promise<DescribedEvent> {
     const { orgId } = admin;

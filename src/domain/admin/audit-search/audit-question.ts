@@ -7,8 +7,7 @@ import { parseNetwork } from './network.js';
 import { daysOf, endOfDay, parseDay, PERIODS, type Period } from './periods.js';
 
 /**
- * The fields of a question to the audit log, as a form has them: texts, of which an absent one
- * filters nothing.
+ * The fields of a question to the audit log, as texts of a form. A missing text filters nothing.
  */
 export const QUESTION_FIELDS = [
   'type',
@@ -33,7 +32,7 @@ export type StoredQuestion = AuditQuestion & { readonly period?: Period | undefi
 /** The longest text of a field. */
 export const LONGEST_FIELD = 254;
 
-/** Explains why a text cannot be the value of a field; undefined for one that can. */
+/** Explains why a text cannot be the value of a field. Undefined if the text is valid. */
 export function problemOf(field: QuestionField, text: string): string | undefined {
   if (text.length > LONGEST_FIELD || !isSingleLine(text)) return 'must be one line, and shorter';
   if (field === 'type' && !isTypeFilter(text)) return 'must be the type of an event';
@@ -67,7 +66,7 @@ export function queryOf(question: AuditQuestion): string {
   return new URLSearchParams(pairs.filter(([, text]) => text !== '')).toString();
 }
 
-/** A filter whose users are still to be found by their names or addresses. */
+/** A filter whose users must still be found by their names or addresses. */
 export interface AuditSearch extends Omit<AuditFilter, 'people'> {
   /** Each entry is the id or the address of a user, or the beginning of a name or address. */
   readonly people: readonly string[];

@@ -23,8 +23,8 @@ const BATCH = 1000;
 export type CleanedUp = Partial<Record<ExpiredKind, number>>;
 
 /**
- * Deletes expired rows every SVC_CLEANUP_INTERVAL, in one replica at a time, in batches. Only the
- * size of the tables depends on it: every statement that reads a row refuses an expired one.
+ * Deletes expired rows every SVC_CLEANUP_INTERVAL, in one replica at a time, in batches. Without it
+ * only the tables grow, because every statement that reads a row refuses an expired one.
  */
 @Injectable()
 export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdown {

@@ -62,8 +62,8 @@ const EXPIRED = {
     by: 'last_used_at',
   },
   /**
-   * Tokens that have expired. Queued ones end with an audit event, unless no worker has run for a
-   * day.
+   * Tokens that have expired. A queued token ends with an audit event, which the worker writes.
+   * After a day without a worker, the token is deleted without one.
    */
   githubTokens: {
     table: 'github_tokens',
@@ -84,7 +84,7 @@ const EXPIRED = {
   /** Assertions that answer requests which no replica accepts any more. */
   samlAssertions: { table: 'saml_assertions', key: ['id'], ...PAST },
   /**
-   * Buckets that are full again: their bookings lapse within seconds, and then the bucket equals a
+   * Buckets that are full again. Their bookings expire within seconds, and then the bucket equals a
    * new one.
    */
   rateLimits: {
@@ -92,7 +92,7 @@ const EXPIRED = {
     key: ['bucket'],
     where: "tat < now() AND (slots = '{}' OR tat < now() - interval '1 minute')",
   },
-  /** Refused writes of identity providers that did not come again. */
+  /** Refused writes that the identity provider has not repeated. */
   scimRefusals: {
     table: 'scim_refusals',
     key: ['token_id', 'resource_type', 'resource_id', 'reason'],

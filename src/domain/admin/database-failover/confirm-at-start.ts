@@ -16,8 +16,8 @@ import { AnotherServer, forgetReplicas } from './replicas.repository.js';
 const PATIENCE = 150_000;
 
 /**
- * Makes the step of a start that confirms the server. A process that starts remembers nothing, so
- * that it waits for the reports of the running processes, and is no witness itself.
+ * Makes the step of a start that confirms the server. A new process remembers no commits, so it
+ * cannot prove a loss itself. It waits for the reports of the running processes.
  */
 export function confirmAtStart(
   config: Pick<Config, 'database' | 'session'>,
@@ -49,7 +49,7 @@ export function confirmAtStart(
   };
 }
 
-/** Confirms, and begins again if the database goes away or another server answers. */
+/** Runs the confirmation, and runs it again if the database goes away or another server answers. */
 async function patiently(
   confirmation: Confirmation,
   log: Logger,
@@ -69,7 +69,10 @@ async function patiently(
   }
 }
 
-/** True for a database that is away, and for another server that answers meanwhile. */
+/**
+ * Returns true for the error of a database that is away, or of another server that answers
+ * meanwhile.
+ */
 function isPassing(error: unknown): boolean {
   return isDatabaseAway(error) || error instanceof AnotherServer;
 }

@@ -47,13 +47,14 @@ export interface ConfirmationParts {
    * server.
    */
   listSecrets(tx: EntityManager): Promise<number>;
-  /** Does the ends of access again that this process remembers. */
+  /** Repeats the ends of access that this process remembers and the server has lost. */
   redo(dataSource: DataSource): Promise<void>;
 }
 
 /**
- * Confirms a start of PostgreSQL: each running process reports what it misses there. Then one of
- * them decides, ends what must end, and records the identity. Until then nothing is issued.
+ * Confirms a start of PostgreSQL. Each running process reports what the server lacks of its
+ * commits. Then one process decides, ends what must end, and records the identity of the server.
+ * Until then nothing is issued.
  */
 export class Confirmation {
   constructor(
@@ -65,8 +66,8 @@ export class Confirmation {
    * Returns once the server is confirmed and lacks nothing that this process remembers, or all
    * access has ended.
    *
-   * @throws the driver's error if the database goes away, and an Error if another server answers:
-   *   begin again then
+   * @throws the driver's error if the database goes away, and an Error if another server answers;
+   *   the caller then starts again
    */
   async run(): Promise<void> {
     const dataSource = await this.parts.database.open();
@@ -87,10 +88,10 @@ export class Confirmation {
   }
 
   /**
-   * Compares the memory with the server, and reports the result unless the server is confirmed and
-   * lacks nothing.
+   * Compares the memory of this process with the server. It reports the result, unless the server
+   * is confirmed and lacks nothing.
    *
-   * @returns whether it lacks something
+   * @returns true if the server lacks something
    */
   async #report(manager: EntityManager, identity: DatabaseIdentity): Promise<boolean> {
     const comparison = await manager.transaction((tx) => this.#compare(tx, identity));
@@ -118,8 +119,8 @@ export class Confirmation {
     // Other processes may have confirmed the server before this one found the loss. A copy of a
     // database has the same start time.
     if (confirmed?.startedAt === identity.startedAt) await withdrawConfirmation(tx);
-    // The proof has an id of its own, so that it stays while this process has not reported, or if
-    // it ends before.
+    // The proof is a report with an id of its own. So it stays if this process has not reported
+    // yet, or ends before it does.
     await this.#recordReport(tx, isProof ? newUuid() : this.memory.id, comparison);
     return comparison;
   }
@@ -136,8 +137,8 @@ export class Confirmation {
   }
 
   /**
-   * Does the remembered ends again. A fault of one must not hide the proof, which ends all access
-   * in any case.
+   * Repeats the remembered ends. An error of one of them must not stop the proof, which ends all
+   * access in any case.
    */
   async #redo(identity: DatabaseIdentity): Promise<void> {
     try {
@@ -154,8 +155,8 @@ export class Confirmation {
   /**
    * Waits until this process or another one has confirmed the server.
    *
-   * @returns undefined if another process has taken a confirmation back, which deleted all reports:
-   *   the one of this process is awaited
+   * @returns undefined if another process has withdrawn a confirmation; that deleted all reports,
+   *   and this process must report again
    */
   async #confirmed(
     manager: EntityManager,
@@ -196,8 +197,9 @@ export class Confirmation {
   }
 
   /**
-   * Works on a connection of its own. Several hosts, a proxy or a second promotion may lead it to
-   * another server: this one must not be confirmed then, because nothing has ended here.
+   * Works on a connection of its own. Several hosts, a proxy or a second promotion may lead the
+   * connection to another server. That server must not be confirmed then, because nothing has ended
+   * on it.
    *
    * @throws AnotherServer before or after the work
    */
@@ -227,13 +229,13 @@ export class Confirmation {
   }
 
   /**
-   * Goes on with a confirmed server. @returns false if it lacks what was committed on another
-   * server meanwhile
+   * Continues on a confirmed server. @returns false if the server lacks commits that this process
+   * made on another server meanwhile
    */
   async #adopt(manager: EntityManager, known: KnownStart, wasLost: boolean): Promise<boolean> {
     const { memory } = this;
     memory.noteSerial(await highestSerial(manager));
-    // What another server committed after the comparison is missing here.
+    // Commits that reached another server after the comparison are missing on this one.
     const noted = memory.takeNoted();
     if ((await countMissingOf(manager, noted)) > 0) return false;
     memory.adopt(known, wasLost);

@@ -31,7 +31,7 @@ const DAY = 86_400_000;
 const HOUR = 3_600_000;
 
 /**
- * Says twice a second that this process runs, remembers what it commits, and takes part in the
+ * Writes twice a second that this process runs, remembers its commits, and takes part in the
  * confirmation of every server that its connections reach. One loop does both, so that at most one
  * confirmation runs.
  */
@@ -44,12 +44,13 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   /** Ends the rest between two turns. */
   #wake = new AbortController();
   /**
-   * True if a connection was refused since the last turn: an older connection may reach another
-   * server, so that its answer says nothing.
+   * True if a connection was refused since the last turn of the loop. An older connection may still
+   * reach another server, so its answer proves nothing.
    */
   #isRefused = false;
   /**
-   * The last reset of the statistics of PostgreSQL, which a crash of one of its processes causes.
+   * The time of the last reset of the statistics of PostgreSQL. A crash of one of its processes
+   * resets them.
    */
   #statisticsOf: string | undefined;
   #loop: Promise<void> | undefined;
@@ -118,8 +119,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * Pauses. A refused connection ends the pause after a heartbeat, but not the pause after a fault,
-   * which would be none.
+   * Pauses the loop. A refused connection ends the pause after a heartbeat. It does not end the
+   * pause after a fault, because then there would be none.
    */
   async #rest(milliseconds: number): Promise<void> {
     this.#wake = new AbortController();
@@ -129,7 +130,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * Says that this process runs, or takes part in the confirmation of another server. @returns
+   * Writes that this process runs, or takes part in the confirmation of another server. @returns
    * false if it has to try again soon
    */
   async #turn(): Promise<boolean> {
@@ -152,8 +153,10 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
+   * Writes that this process runs.
+   *
    * @returns false if the connection reaches a start of PostgreSQL that this process does not know,
-   * or one that has crashed since
+   *   or one that has crashed since
    */
   async #beat(): Promise<boolean> {
     const memory = this.#memory;
@@ -174,8 +177,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
 }
 
 /**
- * The time in milliseconds for which every audit row is kept at least. A missing row that is older
- * proves nothing. An hour is left for clocks that differ.
+ * Returns the milliseconds for which every audit row is kept at least. An older row may be missing
+ * because it was deleted, which proves no loss. An hour is subtracted, because clocks differ.
  */
 function keptFor({ auth, oauth }: Config['cleanUp']['retentionDays']): number {
   return Math.max(0, Math.min(auth, oauth) * DAY - HOUR);

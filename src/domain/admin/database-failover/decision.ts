@@ -4,37 +4,37 @@ import type { DatabaseIdentity } from '#platform/database/identity/database-iden
 /** The value of SVC_DATABASE_FAILOVER. */
 export type FailoverSetting = Config['database']['failover'];
 
-/** The findings of a process of the service on an unconfirmed server. */
+/** The findings of one process of the service about an unconfirmed server. */
 export interface ReplicaReport {
   /** True if the process ran before the change and remembers what it committed. */
   readonly isWitness: boolean;
   /** True if something that the process had committed is missing. */
   readonly isLost: boolean;
   /**
-   * True if the last word of the process is missing, so that commits of others at that time are
-   * missing, too.
+   * True if the newest heartbeat of the process is missing. Commits of other processes at that time
+   * are then missing, too.
    */
   readonly lacksHeartbeat: boolean;
   /** The highest serial of an SSH certificate that the process issued. */
   readonly highestSerial: bigint | undefined;
 }
 
-/** The acts of a confirmation before anything is issued on the server. */
+/** The acts that a confirmation does before anything is issued on the server. */
 export interface FailoverDecision {
   /** True if the server has another system identifier, oid or timeline than the confirmed one. */
   readonly isAnother: boolean;
   /** True if a process proved that commits were lost. */
   readonly isProved: boolean;
   /**
-   * True if the processes that ran before the change compared what may be missing of their memory
-   * with the server.
+   * True if each process that ran before the change compared the server with its memory, as far as
+   * commits may be missing.
    */
   readonly hasWitness: boolean;
   /** True if all access on record ends. */
   readonly endsEverything: boolean;
   /**
-   * The serials of SSH certificates that are revoked: `first`: all so far, `unrecorded`: those
-   * without a record, `same`: none.
+   * The serials whose certificates are revoked. `first`: all serials so far. `unrecorded`: the
+   * serials without a record. `same`: none.
    */
   readonly serials: 'same' | 'first' | 'unrecorded';
   readonly highestSerial: bigint | undefined;
@@ -51,10 +51,11 @@ export interface Reports {
 }
 
 /**
- * Decides what a change of the server means. Without a witness on another server, no process can
- * prove that commits were lost. This counts as a loss, unless the operator says that the standbys
- * replicate synchronously. The same holds if the newest moment is missing and a process that may
- * have committed then is silent: it took the proof along.
+ * Decides the effect of a change of the server. If no process that ran before reports about another
+ * server, no process can prove that commits were lost. This counts as a loss, unless the operator
+ * says that the standbys replicate synchronously. The same holds if the newest commits are missing
+ * and a process that may have committed then does not report, because only that process could prove
+ * it.
  *
  * @param confirmed the identity on record
  * @param now the identity of the server
@@ -82,8 +83,8 @@ export function decide(
 }
 
 /**
- * Serials move on another server. All of them are revoked if commits may be lost that no process
- * remembers.
+ * Decides which serials are revoked. On another server the serials move ahead. All certificates so
+ * far are revoked if commits may be lost that no process remembers.
  */
 function serialsOf(
   isAnother: boolean,
@@ -94,14 +95,17 @@ function serialsOf(
   return mayBeLost ? 'first' : 'unrecorded';
 }
 
-/** Tells whether an identity on record is that of a server, so that the server is confirmed. */
+/**
+ * Checks whether an identity on record is the identity of a server, so that the server is
+ * confirmed.
+ */
 export function isSameServer(confirmed: DatabaseIdentity, now: DatabaseIdentity): boolean {
   return confirmed.startedAt === now.startedAt && !differs(confirmed, now);
 }
 
 /**
- * Compares what only a promotion or a restore changes. A value that one of the servers did not show
- * is not compared.
+ * Compares the values that only a promotion or a restore changes. If one of the servers did not
+ * show a value, it is not compared.
  */
 function differs(confirmed: DatabaseIdentity, now: DatabaseIdentity): boolean {
   const fields = ['systemIdentifier', 'databaseOid', 'timeline'] as const;

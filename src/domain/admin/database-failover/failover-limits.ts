@@ -1,9 +1,10 @@
 /** The times of a failover, in milliseconds. A test sets shorter ones. */
 export interface FailoverLimits {
-  /** The interval at which each process says that it runs. */
+  /** The interval at which each process writes that it runs. */
   readonly heartbeat: number;
   /**
-   * A process counts as running if it said so within this time before the last word of any process.
+   * The time before the newest heartbeat of any process. A process counts as running if its own
+   * heartbeat is in this time.
    */
   readonly recent: number;
   /** The longest wait for the reports of running processes, from the first report on. */

@@ -5,9 +5,9 @@ import { countMissing, hasHeartbeat, lastConfirmation } from './replicas.reposit
 /** The ids of one statement. */
 const BATCH = 10_000;
 
-/** The result of a comparison of a server with what a process knows to be on record. */
+/** The result of comparing a server with the audit rows and heartbeats that a process remembers. */
 export interface MarkComparison {
-  /** What is missing, for the operator; undefined if all is there. */
+  /** A description of the loss for the operator; undefined if nothing is missing. */
   readonly loss: string | undefined;
   /**
    * True if the newest heartbeat is missing: commits of other processes at that time are missing,
@@ -29,16 +29,16 @@ export async function compareMemory(
 }
 
 /**
- * Finds something that a process knows to be on record and that a server lacks. PostgreSQL loses
+ * Finds something that a process remembers as committed and that a server lacks. PostgreSQL loses
  * only the newest commits, so that one missing row proves a loss.
  *
- * @returns what is missing, for the operator; undefined if all is there
+ * @returns a description of the loss for the operator; undefined if nothing is missing
  */
 async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<string | undefined> {
   const { known, settledHeartbeat } = memory;
   if (known === undefined) return undefined;
-  // All marks are taken before the first proof, because one that is left would prove the same loss
-  // once more after it.
+  // All remembered ids are taken before the first proof. An id that was left would prove the same
+  // loss a second time.
   const ids = memory.takeForComparison();
   const confirmation = await lastConfirmation(tx);
   if (BigInt(confirmation?.confirmedAt ?? 0) < BigInt(known.confirmedAt)) {

@@ -15,16 +15,16 @@ export interface MarkPart {
 }
 
 /**
- * Remembers the ids of audit rows whose commit has returned: those of the last minute, and the
- * newest before. Each takes 16 bytes, so that 3,000 a second take 3 MB.
+ * Remembers the ids of audit rows whose commit has returned: all ids of the last minute, and the
+ * newest id from before. Each takes 16 bytes, so that 3,000 a second take 3 MB.
  */
 export class Marks {
   #parts: MarkPart[] = [];
 
   /**
    * @param span how long every id is remembered, in milliseconds
-   * @param provable how long an id proves something, in milliseconds: then its row may have been
-   *   deleted, as it has expired
+   * @param provable how long an id proves something, in milliseconds; a row that is older may have
+   *   expired and been deleted
    */
   constructor(
     private readonly span: number,
@@ -58,7 +58,7 @@ export class Marks {
     return taken;
   }
 
-  /** Puts parts back that were taken out. They are older than what is here. */
+  /** Puts back parts that were taken out. They are older than the parts that are here. */
   putBack(taken: readonly MarkPart[]): void {
     this.#parts = [...taken, ...this.#parts];
     this.#forget(this.#parts.at(-1)?.until ?? 0);
@@ -73,9 +73,9 @@ export class Marks {
   }
 
   /**
-   * Forgets the parts that are older than the span, but for the newest id of them. The span ends
-   * with the newest mark and not now: PostgreSQL may be away for longer, and two commits at one
-   * time may be noted in the other order than they were written.
+   * Forgets the parts that are older than the span, except for the newest id of them. The span ends
+   * with the newest id and not now, because PostgreSQL may be away for longer. Two commits at one
+   * time may be noted in another order than they were written.
    */
   #forget(newestAt: number): void {
     const kept = this.#parts.findIndex(({ until }) => newestAt - until < this.span);

@@ -4,8 +4,8 @@ import type { FailoverLimits } from './failover-limits.js';
 import { Marks, type MarkPart } from './marks.js';
 
 /**
- * An answered heartbeat: the time on record, in microseconds of the epoch, and when it was answered
- * by the monotonic clock.
+ * A heartbeat that the server answered: its time on record, in microseconds of the epoch, and the
+ * time of the answer by the monotonic clock.
  */
 interface Heartbeat {
   readonly seenAt: bigint;
@@ -22,7 +22,7 @@ export interface KnownStart {
 
 /**
  * The memory of a process: the audit rows of its commits, its heartbeats, and the confirmation of
- * the server. A server that lacks one of them lost commits.
+ * the server. If a server lacks one of them, it has lost commits.
  */
 export class ReplicaMemory {
   readonly id = newUuid();
@@ -75,8 +75,8 @@ export class ReplicaMemory {
   }
 
   /**
-   * A heartbeat that was a minute old at the newest one, so that a small lag of a standby has not
-   * lost it. A restored backup lacks it, also if the process committed nothing else.
+   * A heartbeat from a minute before the newest one, so that a standby with a small lag still has
+   * it. A restored backup lacks it, even if the process committed nothing else.
    */
   get settledHeartbeat(): bigint | undefined {
     const newest = this.#heartbeats.at(-1);
@@ -84,16 +84,16 @@ export class ReplicaMemory {
   }
 
   /**
-   * The newest answered heartbeat. A server that lacks it lost commits, if only those of the last
-   * moment.
+   * The newest answered heartbeat. A server that lacks it has lost commits, at least those of the
+   * last moment.
    */
   get newestHeartbeat(): bigint | undefined {
     return this.#heartbeats.at(-1)?.seenAt;
   }
 
   /**
-   * Takes the remembered ids for a comparison. They stay known until {@link adopt}, so that a
-   * repeated comparison has all.
+   * Takes the remembered ids for a comparison. They stay remembered until {@link adopt}, so that a
+   * repeated comparison has all of them.
    */
   takeForComparison(): readonly string[] {
     this.#compared = [...this.#compared, ...this.#marks.take()];
@@ -108,8 +108,8 @@ export class ReplicaMemory {
   }
 
   /**
-   * Goes on with a confirmed start. What was lost proves nothing again; what was found stays
-   * remembered.
+   * Continues on a confirmed start. Ids that were lost are forgotten, because they would prove the
+   * same loss again. Ids that the server has stay remembered.
    */
   adopt(known: KnownStart, wasLost: boolean): void {
     this.#known = known;

@@ -14,9 +14,7 @@ export interface OwnReport extends ReplicaReport {
 
 /** An answered heartbeat. */
 export interface RecordedHeartbeat extends KnownStart {
-  /**
-   * The time on record, in microseconds of the epoch. It ascends, also when a clock is set back.
-   */
+  /** The time on record, in microseconds of the epoch. It grows even when a clock is set back. */
   readonly seenAt: bigint;
   /**
    * The time of the last reset of statistics. A crash of one process of PostgreSQL resets them, and
@@ -28,8 +26,8 @@ export interface RecordedHeartbeat extends KnownStart {
 const THIS_START = fragment`pg_postmaster_start_time()`;
 
 /**
- * Says that a process runs, if the server is confirmed and is the one that the process knows. It
- * also deletes the rows of processes that ended a day ago without a word.
+ * Writes the heartbeat of a process, if the server is confirmed and is the one that the process
+ * knows. It also deletes the rows of processes that have written none for a day.
  *
  * @param known undefined for the first heartbeat of a process
  * @returns undefined if the process has to compare its memory with the server first
@@ -78,16 +76,16 @@ export async function forgetReplica(tx: EntityManager, id: string): Promise<void
 }
 
 /**
- * Deletes the rows of all processes, for a database that only one process can use: that process
- * starts now.
+ * Deletes the rows of all processes. The caller is the only process that can use the database, and
+ * it starts now.
  */
 export async function forgetReplicas(tx: EntityManager): Promise<void> {
   await sql(tx)`DELETE FROM replicas`;
 }
 
 /**
- * Reads the time of the last confirmation, in microseconds of the epoch, and whether it is of this
- * start.
+ * Reads the time of the last confirmation, in microseconds of the epoch, and whether it confirmed
+ * this start.
  */
 export async function lastConfirmation(
   tx: EntityManager,
@@ -106,7 +104,7 @@ export async function lastConfirmation(
   );
 }
 
-/** Takes the confirmation back, so that nothing is issued until the server is confirmed again. */
+/** Withdraws the confirmation, so that nothing is issued until the server is confirmed again. */
 export async function withdrawConfirmation(tx: EntityManager): Promise<void> {
   await sql(tx)`UPDATE database_identity SET started_at = 'epoch'`;
 }
@@ -120,8 +118,9 @@ export async function countMissing(tx: EntityManager, ids: readonly string[]): P
 }
 
 /**
- * Tells whether a heartbeat of a process is on the server, or a later one. Other processes delete
- * the row of one that they have not seen for a day, so that an old heartbeat proves nothing.
+ * Checks whether the server has a heartbeat of a process, or a later one. Other processes delete
+ * the row of a process after a day without a heartbeat. So an old heartbeat that is missing proves
+ * nothing.
  */
 export async function hasHeartbeat(
   tx: EntityManager,
@@ -136,7 +135,10 @@ export async function hasHeartbeat(
   return row?.is_there === true;
 }
 
-/** Records the report of a process about this start. A loss that was reported stays reported. */
+/**
+ * Records the report of a process about this start. A reported loss cannot be taken back by a later
+ * report.
+ */
 export async function recordReport(tx: EntityManager, report: OwnReport): Promise<void> {
   const { replicaId, isWitness, isLost, lacksHeartbeat, highestSerial } = report;
   await sql(tx)`
@@ -150,8 +152,8 @@ export async function recordReport(tx: EntityManager, report: OwnReport): Promis
 }
 
 /**
- * Tells whether this start is not confirmed and lacks the report of a process, so that the others
- * wait for that process.
+ * Checks whether this start is unconfirmed and lacks the report of a process, so that the other
+ * processes wait for it.
  */
 export async function isReportDue(tx: EntityManager, replicaId: string): Promise<boolean> {
   const [row] = await sql<{ is_due: boolean }>(tx)`
@@ -207,7 +209,7 @@ export async function tryConfirmationLock(tx: EntityManager): Promise<boolean> {
   return row?.taken === true;
 }
 
-/** Lifts the time limits of a transaction, which ends everything on record meanwhile. */
+/** Lifts the time limits of a transaction that waits while everything on record ends. */
 export async function liftTimeLimits(tx: EntityManager): Promise<void> {
   await sql(tx)`SET LOCAL statement_timeout = 0`;
   await sql(tx)`SET LOCAL lock_timeout = 0`;

@@ -8,7 +8,7 @@ export const MOST_LISTED = 50;
 /** The certificates that a record lists: the latest. */
 const CERTIFICATES_LISTED = 5;
 
-/** The events of a member among which the last login is looked for. */
+/** The number of a member's events in which the last login is searched. */
 const EVENTS_READ = 1000;
 
 /** A security key of a member. */

@@ -26,20 +26,23 @@ export interface MemberPage extends FoundMembers {
 }
 
 /**
- * The counts of what each act of an admin would end now: of a member, and of the accounts that end
- * with the member.
+ * For each act of an admin, the counts of what it would end now, for the member and for the
+ * accounts that end with the member.
  */
 export type EndingAccess = Readonly<Record<keyof typeof SCOPE_OF_ACT, RevokedCounts>>;
 
 /** The counts of what the acts on the ties of a member would end now. */
 export interface EndingOfTies {
-  /** Of the member that the parting moves to a new id. Empty if the member was not taken over. */
+  /**
+   * The counts for the member whom the parting moves to a new id. They are empty if the member was
+   * not taken over.
+   */
   readonly part: RevokedCounts;
-  /** Of the user who signs in with the address that the member would get. */
+  /** The counts for the user who now signs in with the address that the member would get. */
   readonly giveAddress: RevokedCounts;
 }
 
-/** The scope of the end of the person's access if the account stays. */
+/** The scope of an act that ends the person's access and keeps the account. */
 const MOVED = 'provider-withdrawn';
 
 /** A member with everything that an admin sees. */
@@ -108,7 +111,7 @@ export class MemberRecords {
     });
   }
 
-  /** Counts what ends of the twins and linked records that end with a member. */
+  /** Counts what would end for the twins and linked records that end with a member. */
   async #endingWith(tx: EntityManager, { id, ties }: Member, act: EndKind) {
     if (ties.twins.length === 0 && ties.linkedTo.length === 0) return [];
     const reached = await this.recordEnds.reach(tx, id, act);

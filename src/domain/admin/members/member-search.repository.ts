@@ -15,8 +15,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { UNKNOWN_MODEL, type MemberPlace, type MemberQuery } from './member-search.js';
 
 /**
- * The members that a search finds by each of its three ways. More are not looked at: a longer text
- * finds fewer.
+ * The most members that a search finds by each of its three ways. Further members are not read; a
+ * longer text narrows the search.
  */
 export const MOST_FOUND = 1000;
 
@@ -43,7 +43,10 @@ export interface FoundMembers {
   readonly isComplete: boolean;
 }
 
-/** A row without an id states only if the search was complete: it found no member. */
+/**
+ * A row of the result. A row without an id has no member, and only states if the search was
+ * complete.
+ */
 interface Row extends TiesRow {
   id: string | null;
   email: string | null;
@@ -114,8 +117,8 @@ function searchText(query: MemberQuery, bind: Bind): string {
   const order = ORDERS[sort];
   const filters = filtersOf(query, bind);
   if (q !== undefined) filters.push('u.id IN (SELECT f.id FROM found f)');
-  // A range has the order of the index of the organization, whichever plan is chosen: an equality
-  // would leave that of the ids.
+  // A range makes every plan use the index of the organization, which has the order. With an
+  // equality, the index of the ids could be used.
   const isPlain = filters.length === 0 && sort === 'added';
   const conditions = [isPlain ? 'u.org_id BETWEEN $1 AND $1' : 'u.org_id = $1', ...filters];
   if (after) {
@@ -186,8 +189,8 @@ const TIED = {
 
 const isOf = (models: string) => `k.aaguid = ANY (${models}::uuid[])`;
 /**
- * Not `<> ALL`: the planner adds up the shares of equal values, and would multiply those of unequal
- * ones, as if a key had many models.
+ * The condition is not written as `<> ALL`. For that, the planner would multiply the shares of the
+ * values, as if a key had many models. For equal values it adds them up.
  */
 const isNotOf = (models: string) => `(k.aaguid = ANY (${models}::uuid[])) IS NOT TRUE`;
 

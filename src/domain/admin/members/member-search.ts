@@ -67,8 +67,8 @@ const days = z
 const truth = z.enum(['true', 'false']).transform((text) => text === 'true');
 
 /**
- * The query of a list of members, in the API and on the page. An unknown parameter is an error:
- * ignored, it would look like a filter without effect.
+ * The query of a list of members, in the API and on the page. An unknown parameter is an error,
+ * because a client could take an ignored one for a filter.
  */
 export const MEMBER_QUERY = z
   .strictObject({
@@ -82,10 +82,13 @@ export const MEMBER_QUERY = z
       .optional(),
     /** A model of which the member has a key. */
     model: z.enum([...MODEL_NAMES, UNKNOWN_MODEL], { error: 'must be a model' }).optional(),
-    /** `true`: the member has a key that is certified by FIPS 140. `false`: one that is not. */
+    /**
+     * `true`: the member has a key that is certified by FIPS 140. `false`: the member has a key
+     * that is not.
+     */
     fips: truth.optional(),
     keys: z.enum(['none', 'one', 'several']).optional(),
-    /** `never`, or the days: no key of the member was used in so many days. */
+    /** `never`: no key of the member was ever used. A number: no key was used in so many days. */
     last_use: z.union([z.literal('never'), days]).optional(),
     role: z.enum(['admin', 'member']).optional(),
     status: z.enum(['active', 'inactive']).optional(),

@@ -20,9 +20,9 @@ type Found = Omit<RelatedMember, 'relation'>;
 const MOST_RELATED = 50;
 
 /**
- * Finds the accounts that are tied to a member. These are the records of a twin, and the twins and
- * the linked records of a record. Further ones are the user who signs in with an address that is
- * withheld from the member, and the records that have the same address.
+ * Finds the accounts that are tied to a member: the records of a twin, and the twins and linked
+ * records of a record. It also finds the user who signs in with an address that is withheld from
+ * the member, and the records that have the same address.
  */
 export async function readRelated(
   tx: EntityManager,

@@ -11,7 +11,7 @@ import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { OperatorAccess } from './operator-access.js';
 import { OperatorDomains } from './operator-domains.js';
 
-/** Puts the acts of the operator on domains together on a database. */
+/** Builds the acts of the operator on domains for a database. */
 export function operatorDomains(dataSource: DataSource): OperatorDomains {
   const organizations = new OrganizationsRepository();
   const ownership = new DomainOwnership(
@@ -25,8 +25,8 @@ export function operatorDomains(dataSource: DataSource): OperatorDomains {
 }
 
 /**
- * Puts the acts of the operator on people together on a database, without KMS, identity providers
- * or any key of the service.
+ * Builds the acts of the operator on people for a database, without KMS, identity providers or any
+ * key of the service.
  */
 export function operatorAccess(dataSource: DataSource): OperatorAccess {
   const revocation = everyRevocation();

@@ -74,7 +74,7 @@ export class OperatorAccess {
   async rehearse(act: OperatorAct): Promise<ActOutcome> {
     const performs = (tx: EntityManager) => this.#perform(tx, act);
     const { changed, ended } = await rehearsed(this.parts.dataSource, performs);
-    return { changed, ended }; // its pass was never stored
+    return { changed, ended }; // the transaction was rolled back, so its pass does not exist
   }
 
   async #perform(tx: EntityManager, act: OperatorAct): Promise<ActOutcome> {
@@ -123,8 +123,8 @@ export class OperatorAccess {
 }
 
 /**
- * The event has no actor: the operator of the service is no user. The address is kept, since it
- * outlives the account.
+ * Builds the audit event of an act. It has no actor, because the operator of the service is no
+ * user. It keeps the address, because the event is kept longer than the account.
  */
 function auditOf<Type extends AccountAudit['type'] | 'admin_promote'>(
   { operator }: OperatorAct,

@@ -1,7 +1,7 @@
-/** The person at the machine, as the operating system knows the person. */
+/** The person at the machine, as far as the operating system knows the person. */
 export interface MachineOperator {
   readonly name: string;
-  /** The real user id of the process: the kernel says it, no variable. */
+  /** The real user id of the process. The kernel states it, so no variable can change it. */
   readonly uid: number;
   /**
    * The user id of the login, which `sudo` and `su` leave as it is; undefined if the kernel does

@@ -1,6 +1,6 @@
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** Ends a transaction whose effect was only wanted to know. */
+/** The error that rolls back a transaction after its outcome is known. */
 class Rehearsed<Outcome> extends Error {
   constructor(readonly outcome: Outcome) {
     super('rehearsed');

@@ -16,8 +16,8 @@ export interface EndPreview {
 }
 
 /**
- * Counts what some users hold, by the conditions by which the end of their access counts: nothing
- * that has expired.
+ * Counts the sessions and credentials of some users. It counts by the conditions by which the end
+ * of their access counts, so that expired items are left out.
  */
 export async function previewEnd(
   tx: EntityManager,

@@ -24,15 +24,15 @@ import { DataSource, type EntityManager } from '#platform/database/statements/ty
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /**
- * The most labels that an organization ever has: each stays reserved for it, and no other
- * organization gets it.
+ * The most labels that an organization can ever claim. Each stays reserved for the organization,
+ * and no other one gets it.
  */
 const MOST_LABELS = 3;
 
 /**
- * The issuer of an organization, as its admins read and change it. Each change first locks the
- * admin, then the organization: changes of one organization come one after another. A key is
- * generated before the transaction, since that takes a second.
+ * The issuer of an organization, as its admins read and change it. Each change locks the admin and
+ * then the organization, so that changes of one organization come one after another. A key is
+ * generated before the transaction, because that takes a second.
  */
 @Injectable()
 export class IssuerAdmin {
@@ -128,7 +128,7 @@ export class IssuerAdmin {
     const key = await this.issuerKeys.newKey(admin.orgId, label);
     return this.#change(admin, async (tx) => {
       const current = await this.#found(tx, admin);
-      // it was released, and another one claimed, meanwhile
+      // the label was released meanwhile, and another one claimed
       if (current.label !== label) throw noIssuer();
       const withdrawn = await (emergency ? this.#replace(tx, key) : this.#addNext(tx, key));
       const details = { label, kid: key.kid, emergency, withdrawn };

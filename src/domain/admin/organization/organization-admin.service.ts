@@ -40,7 +40,7 @@ const MOST_REFUSALS = 50;
 export interface WantedToken {
   readonly description: string;
   readonly expiresInDays: number;
-  /** The id of the token that it replaces, from the request. */
+  /** The id of the token that the new token replaces, as the request states it. */
   readonly replaces?: string | undefined;
 }
 
@@ -77,11 +77,11 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Changes settings. The audit event has the old and the new value of each; without a change there
-   * is no event. Switching the device grant off ends the sessions of devices, and the codes that
-   * wait.
+   * Changes settings. The audit event has the old and the new value of each changed setting;
+   * without a change there is no event. If the device grant is switched off, the sessions of
+   * devices end, and so do the codes that wait.
    *
-   * @param check refuses the settings as they are under the lock by an error
+   * @param check refuses the change by an error if the locked settings are not as expected
    * @throws DomainError admin_required
    */
   async change(

@@ -44,8 +44,8 @@ export interface DomainPreview {
 
 /**
  * The acts of admins on the domains of their organization. A change locks the domain first, then
- * the users with the admin among them: an enrollment takes the lock of the domain before it creates
- * a user, and so waits for the change or is seen by it.
+ * the users with the admin among them. An enrollment locks the domain before it creates a user. So
+ * it either waits for the change, or the change sees the new user.
  */
 @Injectable()
 export class OrganizationDomains {
@@ -120,8 +120,8 @@ export class OrganizationDomains {
   }
 
   /**
-   * Makes a token for a domain that has none: a primary one of an earlier version, or one that was
-   * assigned.
+   * Makes a token for a domain that has none: a primary domain of an earlier version, or an
+   * assigned domain.
    */
   async #tokenOf({ admin }: DomainAct, domain: string): Promise<string> {
     const own = { orgId: admin.orgId, domain };

@@ -41,7 +41,7 @@ const MOST_PROVIDERS = 50;
  */
 export interface OrganizationProvider extends AcceptedProvider {
   readonly configured: ListedProvider | undefined;
-  /** The members who are bound through it. */
+  /** The number of members who are bound through the provider. */
   readonly users: number;
 }
 
@@ -60,7 +60,7 @@ export interface Withdrawal {
 /** A provider, and what its withdrawal would end. */
 export interface ProviderPreview {
   readonly provider: Omit<OrganizationProvider, 'users'>;
-  /** The reason for which the admin cannot withdraw it. */
+  /** The reason why the admin cannot withdraw the provider. */
   readonly obstacle: string | null;
   readonly ends: EndPreview;
 }
@@ -163,8 +163,8 @@ export class OrganizationProviders {
       const members = await listBoundUsers(tx, orgId, provider);
       await this.users.lockMembers(tx, orgId, [admin.id, ...members]);
       await this.members.holdAdmin(tx, admin);
-      // Read again under the locks: a user may be gone, or bound through another provider in the
-      // meantime.
+      // The users are read again under the locks, because a user may be gone meanwhile, or bound
+      // through another provider.
       const bound = await listBoundUsers(tx, orgId, provider);
       const alone = await withoutOtherProvider(tx, orgId, provider, bound);
       await this.#assertMayWithdraw(tx, admin, provider, alone);

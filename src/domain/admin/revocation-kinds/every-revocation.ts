@@ -11,8 +11,8 @@ import { CertificateRevocation } from '#domain/ssh/certificate-revocation.reposi
 import { AttestedKeyRevocation } from '#domain/ssh/hardware-keys/attested-keys.repository.js';
 
 /**
- * The worker that tells GitHub about queued tokens runs in the service: here a token is queued, and
- * nothing is woken.
+ * Replaces the call that wakes the worker for queued GitHub tokens. The worker runs in the service,
+ * and not in the command that uses this file.
  */
 const ASLEEP = { wakeAfter: () => undefined };
 
@@ -28,7 +28,7 @@ const KINDS: readonly (() => Revocable)[] = [
   () => new AuthenticatorsRepository(),
 ];
 
-/** Puts the end of access together without Nest, with every kind registered. */
+/** Builds the access revocation without Nest, with every kind registered. */
 export function everyRevocation(): AccessRevocation {
   const revocation = new AccessRevocation();
   for (const kind of KINDS) revocation.register(kind());

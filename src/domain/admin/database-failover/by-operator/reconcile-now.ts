@@ -19,11 +19,11 @@ import { recordReport, withdrawConfirmation } from '../replicas.repository.js';
 const LONGEST_SESSION_HOURS = 12;
 
 /**
- * Does what a proven loss of commits does: ends everything on record, revokes every certificate so
- * far, and demands provider and key at the next login. It takes the confirmation of the server back
- * and reports a loss in one transaction, so that a running service issues nothing meanwhile and one
- * process ends everything. A command that is killed leaves the report: the service or the next
- * command goes on.
+ * Does what the service does after a proven loss of commits. It ends everything on record, revokes
+ * every certificate so far, and demands provider and key at the next login. One transaction
+ * withdraws the confirmation of the server and reports a loss, so that a running service issues
+ * nothing meanwhile and one process ends everything. If the command is killed, the report stays,
+ * and the service or the next command continues.
  *
  * @throws Error in a database that no service of this version has started on
  */
@@ -44,7 +44,7 @@ export async function reconcileNow(
     endEverything: (dataSource: Parameters<typeof endEverything>[0]) =>
       endEverything(dataSource, log),
     listSecrets: listKeptSecrets,
-    redo: () => Promise.resolve(), // the running processes do again what they remember
+    redo: () => Promise.resolve(), // the running processes repeat the acts that they remember
   };
   await new Confirmation(parts, memory).run();
 }

@@ -14,12 +14,12 @@ export const LOST_COMMITS = {
 
 /**
  * Ends everything on record that gives access: sessions, grants, tokens, codes, interactions and
- * passes; marks every valid certificate revoked, and queues GitHub tokens. Keys and accounts stay.
- * Each batch is a transaction of its own in the order of locks of the service, so that a run that
- * was killed goes on with the next one.
+ * passes. It marks every valid certificate revoked, and queues GitHub tokens. Keys and accounts
+ * stay. Each batch is a transaction of its own, in the order of locks of the service. So a run that
+ * was killed continues with the next run.
  *
  * @param dataSource of a server that may be unconfirmed, with a connection that is free
- * @returns the numbers of what was live
+ * @returns the numbers of the items that were live
  */
 export async function endEverything(dataSource: DataSource, log: Logger): Promise<RevokedCounts> {
   for (const table of ENDED_TABLES) {

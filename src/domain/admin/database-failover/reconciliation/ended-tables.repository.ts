@@ -1,7 +1,7 @@
 import { SqlFragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The tables of what gives access. A test compares them with all tables of the database. */
+/** The tables whose rows give access. A test compares them with all tables of the database. */
 export const ENDED_TABLES = [
   'sessions',
   'oauth_grants',
@@ -14,8 +14,8 @@ export const ENDED_TABLES = [
 
 /**
  * Waits for the transactions that are writing to a table. A statement that found the server
- * confirmed may still run; later ones read that it is not. The lock is of one table, so that no two
- * transactions wait for one another.
+ * confirmed may still run; later statements find it unconfirmed. Each transaction locks one table
+ * only, so that no two of them wait for one another.
  */
 export async function waitForWriters(
   tx: EntityManager,

@@ -15,8 +15,8 @@ export async function findLost(
 }
 
 /**
- * Claims the acts of a lost audit row: true for one caller of all processes. The primary key
- * decides, and a claim that is rolled back leaves the acts to the next caller.
+ * Claims the acts of a lost audit row: true for exactly one caller in all processes. The primary
+ * key decides. If the claim is rolled back, the next caller can claim the acts.
  */
 export async function claimLost(tx: EntityManager, auditId: string): Promise<boolean> {
   const claimed = await sql<{ audit_id: string }>(tx)`
@@ -28,8 +28,8 @@ export async function claimLost(tx: EntityManager, auditId: string): Promise<boo
 }
 
 /**
- * Lists a secret of an organization for its admins to confirm. A secret that was listed as kept is
- * listed again when it was lost.
+ * Lists a secret of an organization, so that its admins confirm it. If the secret is on the list as
+ * not lost, and turns out to be lost, it must be confirmed again.
  */
 export async function listSecret(
   tx: EntityManager,
@@ -46,10 +46,10 @@ export async function listSecret(
 }
 
 /**
- * Lists the secrets that were made or ended within an hour by the audit log of this server, which
- * has kept these acts.
+ * Lists the secrets that were made or ended within the last hour according to the audit log of this
+ * server. These acts were not lost.
  *
- * @returns their number
+ * @returns the number of the secrets
  */
 export async function listKeptSecrets(tx: EntityManager): Promise<number> {
   const listed = await sql<{ id: string }>(tx)`

@@ -12,7 +12,7 @@ const MOST = 100_000;
 /** The interval of the warnings that acts were forgotten early, in milliseconds. */
 const WARN_EVERY = 60_000;
 
-/** Acts of this process whose commit has returned, and when. */
+/** The acts of one audit row of this process, and the time at which its commit returned. */
 export interface RecentEnd extends CommittedActs {
   readonly at: Date;
 }
@@ -23,8 +23,8 @@ interface Remembered extends RecentEnd {
 }
 
 /**
- * The acts of the last hour that this process committed and that reduce access. A server that lost
- * commits has undone them, and this memory alone knows them then.
+ * The acts of the last hour that this process committed and that reduce access. If a server lost
+ * these commits, only this memory still has them.
  */
 @Injectable()
 export class RecentEnds implements OnModuleInit {

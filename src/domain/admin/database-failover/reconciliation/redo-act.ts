@@ -14,7 +14,7 @@ const SCIM = 'scim';
 
 type ActOf<Kind extends NotedAct['kind']> = Extract<NotedAct, { readonly kind: Kind }>;
 
-/** A lost act in the transaction that does it again. */
+/** A lost act, with the transaction that repeats it. */
 interface LostAct<Act extends NotedAct = NotedAct> {
   readonly act: Act;
   /** The id of the audit row that the server lost. */
@@ -22,8 +22,8 @@ interface LostAct<Act extends NotedAct = NotedAct> {
 }
 
 /**
- * Does a lost act again, with an audit row of its own that has no actor. If its effect is there
- * already, nothing happens.
+ * Repeats a lost act, with a new audit row that has no actor. If its effect is there already,
+ * nothing happens.
  *
  * @returns true if something changed
  */
@@ -48,14 +48,14 @@ export async function redoAct(
       return endSecret(tx, parts, { act, auditId });
     case 'user_activated':
     case 'secret_made':
-      break; // nothing that a reader of the server could use
+      break; // these acts gave access, and their loss leaves none to end
   }
   return false;
 }
 
 /**
- * Ends a user with the twins and links of the user, in the order of locks of the first time:
- * directory, then users by id.
+ * Ends a user with the twins and links of the user. The locks have the same order as in the first
+ * act: the directory, then users by id.
  */
 async function endUser(
   tx: EntityManager,
@@ -109,7 +109,7 @@ async function revokeCredentials(
   const details = { email: user.email, ...lostDetails(auditId, revokedBy) };
   const audit = { type: 'admin_revoke_credentials', ...noActor(), details } as const;
   await directory.revokeCredentials(tx, user, { reason, revokedBy, audit });
-  // The lost pass opens nothing: an admin gives another one.
+  // The lost pass does not come back. An admin must give another one.
   if (demandsPass) await passes.demand(tx, userId);
   return true;
 }
@@ -124,8 +124,8 @@ async function removeKey(
   const key = user && (await keys.find(tx, userId, keyId));
   if (!key) return false;
   const counts = await accessRevocation.endOfKey(tx, user, keyId, { reason, revokedBy });
-  // The server may have lost the registration of the other key, too: the provider alone must not
-  // enroll one then.
+  // The server may also have lost the registration of the user's other key. Then a sign-in at the
+  // provider alone must not enroll a key.
   const isLast = !(await hasKeyLeft(tx, userId));
   if (isLast) await passes.demand(tx, userId);
   const details = {
@@ -195,12 +195,15 @@ async function endSecret(
   return true;
 }
 
-/** No request causes the act: an event needs an id of its own all the same. */
+/**
+ * Returns the origin of an event without a request and an actor. An event still needs an id of its
+ * own.
+ */
 function noActor(): Pick<AuditEvent, 'actorId' | 'origin'> {
   return { actorId: null, origin: { requestId: newUuid(), ip: undefined, userAgent: undefined } };
 }
 
-/** The details by which a reader of the audit log sees that the act is done a second time. */
+/** Returns the details that show in the audit log that the act was repeated. */
 function lostDetails(auditId: string, revokedBy?: string) {
   const first = revokedBy === undefined ? {} : { first_revoked_by: revokedBy };
   return { by: 'reconciliation', database_lost: auditId, ...first };

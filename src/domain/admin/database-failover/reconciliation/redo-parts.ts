@@ -9,7 +9,7 @@ import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { everyRevocation } from '../../revocation-kinds/every-revocation.js';
 
-/** The parts of the domain that do lost acts again. */
+/** The parts of the domain that repeat lost acts. */
 export interface RedoParts {
   readonly accessRevocation: AccessRevocation;
   readonly audit: AuditLog;

@@ -15,15 +15,17 @@ const BATCH = 5000;
 export interface Redone {
   /** The number of acts that the server had lost. */
   readonly lost: number;
-  /** The number of acts that changed something now; another process may have done the others. */
+  /**
+   * The number of acts that changed something now. Another process may have repeated the others.
+   */
   readonly redone: number;
 }
 
 /**
- * Does again what this process ended in the last hour and the server has lost, in the order of the
- * first time, and lists the secrets that an admin has to confirm. Each act is a transaction of its
- * own; of several processes, one does it. An act that fails is named in a `security` line, and the
- * others are done.
+ * Repeats the ends of the last hour that this process made and the server has lost, in their first
+ * order. It also lists the secrets that an admin has to confirm. Each act is a transaction of its
+ * own, and one process does it. If an act fails, a `security` line names it, and the others are
+ * still done.
  *
  * @param dataSource of a server that may be unconfirmed, with a connection that is free
  * @throws the driver's error if the server goes away meanwhile
@@ -69,7 +71,7 @@ async function findAllLost(
   return lost;
 }
 
-/** Tells whether an act is one that the admins of an organization confirm. */
+/** Checks whether the admins of the organization must confirm the secret of an act. */
 function isListed(act: NotedAct): act is Extract<NotedAct, { readonly secret: unknown }> {
   return (act.kind === 'secret_made' || act.kind === 'secret_ended') && act.orgId !== null;
 }

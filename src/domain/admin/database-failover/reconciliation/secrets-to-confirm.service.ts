@@ -9,7 +9,8 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { confirmSecret, listUnconfirmed, type ListedSecret } from './listed-secrets.repository.js';
 
 /**
- * The secrets that the admins of an organization compare, because the database has lost commits.
+ * The secrets that the admins of an organization must confirm, because the database has lost
+ * commits.
  */
 @Injectable()
 export class SecretsToConfirm {
