@@ -6,7 +6,7 @@ import { Random, systemRandom } from './random.js';
 @Global()
 @Module({})
 export class ClockModule {
-  /** @param clock that of the machine, unless a test passes one that it moves */
+  /** @param clock the clock of the machine by default; a test passes a clock that it moves */
   static forRoot(clock: Clock = systemClock): DynamicModule {
     return {
       module: ClockModule,

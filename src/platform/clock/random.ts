@@ -24,7 +24,10 @@ class SystemRandom extends Random {
  */
 export const systemRandom: Random = new SystemRandom();
 
-/** Bytes for nonces are drawn from the system 4,096 at a time: a call costs more than its bytes. */
+/**
+ * A pool of bytes for nonces. The system is asked for 4,096 bytes at a time, because a call costs
+ * more than its bytes.
+ */
 const pool = Buffer.alloc(4096);
 let used = pool.length;
 

@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { systemRandom } from '#platform/clock/random.js';
 
-/** A bearer secret for its holder, and its hash, the only form that is stored. */
+/** A bearer secret for its owner, and the hash of the secret. Only the hash is stored. */
 export interface OpaqueToken {
   /** 256 random bits, base64url. */
   readonly token: string;

@@ -8,8 +8,8 @@ const ALGORITHMS = { alg: 'dir', enc: 'A256GCM' } as const;
 export interface OpenedSecret {
   readonly text: string;
   /**
-   * True if the previous root secret opened it. The caller seals it again while that root secret is
-   * still configured.
+   * True if the previous root secret opened the text. The caller seals it again while that root
+   * secret is still configured.
    */
   readonly isOutdated: boolean;
 }
@@ -46,7 +46,7 @@ export async function openSecret(
       return { text: Buffer.from(plaintext).toString(), isOutdated: secret !== root };
     } catch (error) {
       if (!(error instanceof errors.JOSEError)) throw error;
-      // Not sealed under this root secret: the previous one may still open it.
+      // The text was not sealed under this root secret. The previous one may still open it.
     }
   }
   return undefined;

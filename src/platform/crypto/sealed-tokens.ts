@@ -42,7 +42,8 @@ export class SealedTokens {
         return payload;
       } catch (error) {
         if (!(error instanceof errors.JOSEError)) throw error;
-        // Not sealed with this key, or expired: the previous root secret may still open it.
+        // The token was not sealed with this key, or has expired. The previous root secret may
+        // still open it.
       }
     }
     return undefined;

@@ -11,10 +11,10 @@ export const NO_COMPILATION = 'SET jit = off';
 
 /**
  * Switches off the compilation of statements for the role of the service in its database, if the
- * server compiles. A pooler in transaction mode hands out connections that no session of this
- * process has prepared, and those read the settings of the role. The caller holds the lock of the
- * migrations, because PostgreSQL refuses two changes of one role at once. A role that may not
- * change its own settings is no fault: its sessions switch compilation off by themselves.
+ * server compiles. A pooler in transaction mode hands out connections that this process has not
+ * prepared, and those read the settings of the role. The caller holds the lock of the migrations,
+ * because PostgreSQL refuses two changes of one role at once. A role may lack the right to change
+ * its settings. That is no fault, because each session also switches compilation off by itself.
  */
 export async function switchOffCompilation(manager: EntityManager, log: Logger): Promise<void> {
   if (!(await compilesStatements(manager))) return;

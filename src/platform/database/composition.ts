@@ -1,7 +1,7 @@
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** The composition root of a process. Each trusts other attestation roots. */
+/** The composition root of a process. Each composition trusts different attestation roots. */
 export type Composition = 'production' | 'demo' | 'test';
 
 /**

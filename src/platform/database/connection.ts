@@ -86,7 +86,7 @@ export async function openCostlyPool(
 
 /**
  * The longest wait of a confirmation for an answer, in milliseconds. A server that vanished without
- * a word must not keep the service from the next one.
+ * closing its connections must not keep the service from the next server.
  */
 const ANSWER_OF_CONFIRMATION = 60_000;
 
@@ -116,7 +116,7 @@ function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Pro
     installExtensions: false,
     applicationName: 'svc-server',
     poolErrorHandler: (error: Error) => {
-      // Connections that end because the pool closes are not lost.
+      // A connection that ends because its pool closes is not lost.
       if (poolOf(dataSource)?.ending === false)
         log.warn(`Lost an idle connection: ${error.message}`);
     },
@@ -150,9 +150,9 @@ function noteReadOnly(client: PoolClient): void {
 
 /**
  * Ends a connection that is returned to the pool with a running statement or an open transaction.
- * That happens when the server freezes and the ROLLBACK times out. The next borrower would commit
- * the abandoned work. A connection to a read-only server ends too, so that the next one reaches the
- * server that takes writes. The pool drops an ending connection.
+ * That happens when the server freezes and the ROLLBACK times out. The next user of the connection
+ * would commit the abandoned work. A connection to a read-only server ends too, so that the next
+ * one reaches the server that takes writes. The pool drops an ending connection.
  */
 function discardUnlessUseful(client: PoolClient): void {
   const answered = 'readyForQuery' in client && client.readyForQuery === true;

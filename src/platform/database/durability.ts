@@ -5,9 +5,9 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * Makes the commits of a session durable if `synchronous_commit` is off. A crash of one backend
- * would lose such commits and give serials twice, and the start time of PostgreSQL, which tells a
- * crash of the server, stays the same then.
+ * Makes the commits of a session durable if `synchronous_commit` is off. Otherwise a crash of one
+ * backend would lose commits and issue serials twice. The service would not notice, because such a
+ * crash does not change the start time of PostgreSQL.
  */
 export const DURABLE_COMMITS =
   "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
@@ -51,9 +51,9 @@ export async function readDurability(manager: EntityManager): Promise<Durability
 
 /**
  * Returns a warning for each setting with which PostgreSQL may lose commits that it has
- * acknowledged. The loss of one server concerns every installation. That of a failover concerns one
- * whose operator has not said `asynchronous`, because then a failover ends all access, lost commits
- * or not.
+ * acknowledged. The warnings about one server are for every installation. The warnings about a
+ * failover are left out if the operator has said `asynchronous`, because then a failover ends all
+ * access anyway.
  */
 export function durabilityWarnings(
   settings: DurabilitySettings,
@@ -81,8 +81,8 @@ export function durabilityWarnings(
 }
 
 /**
- * Warns of a promotion that may lose commits. Nothing is asked of a server without standbys, unless
- * the operator says so.
+ * Warns of a promotion that may lose commits. A server without standbys needs no warning, unless
+ * the operator says that it has some.
  */
 function replicationWarnings(
   { synchronousCommit, synchronousStandbyNames, standbys }: DurabilitySettings,

@@ -20,7 +20,10 @@ import {
 /** The connections of a command beside the service: one works, one is spare. */
 const CONNECTIONS = 2;
 
-/** The database of a service that was installed: nothing in it is migrated, claimed or made. */
+/**
+ * The database of an installed service. A command opens it without migrating, claiming or creating
+ * anything.
+ */
 export interface InstalledDatabase {
   readonly dataSource: DataSource;
   /** A way to a database that may be unconfirmed. */
@@ -29,8 +32,8 @@ export interface InstalledDatabase {
 }
 
 /**
- * Opens the database of an installed service for a command beside it. It starts the embedded server
- * if the service is down.
+ * Opens the database of an installed service for a command that runs beside the service. It starts
+ * the embedded server if the service is down.
  *
  * @throws Error for a database out of reach, in use, of another composition, without a service, or
  *   with other migrations
@@ -52,8 +55,8 @@ export async function openInstalledDatabase(
 }
 
 /**
- * Connects to the database of an installed service, without a look at what is in it. @throws Error
- * for a database out of reach
+ * Connects to the database of an installed service, without checking its content. @throws Error for
+ * a database out of reach
  */
 export async function connectToInstalled(config: Config['database']): Promise<InstalledDatabase> {
   await assertEmbeddedExists(config);
@@ -74,8 +77,8 @@ export async function connectToInstalled(config: Config['database']): Promise<In
 /**
  * Checks that a service of this version can use a database.
  *
- * @returns why a command must not change it all the same: a later version may have kinds of access
- *   that this one would not end
+ * @returns the reason why a command must still not change it: a later version may have kinds of
+ *   access that this version would not end
  * @throws Error for a server that is too old, a database without a service, and missing migrations
  */
 export async function assertInstalled(manager: EntityManager): Promise<string | undefined> {
@@ -112,7 +115,10 @@ async function closeBoth(dataSource: DataSource, server: LocatedServer): Promise
   }
 }
 
-/** A command must not make an empty database if the operator named the wrong folder. */
+/**
+ * Refuses a folder without a cluster. If the operator named the wrong folder, a command must not
+ * make an empty database there.
+ */
 async function assertEmbeddedExists({ url, dataDir }: Config['database']): Promise<void> {
   if (url !== undefined) return;
   const directory = join(dataDir, 'postgres');

@@ -87,11 +87,13 @@ function missingInBackground(
   return migrations.filter(({ name, isBackground }) => isBackground && !applied.has(name));
 }
 
-/** The names of the migrations that a database and this version do not share. */
+/** The differences between the migrations of a database and those of this version. */
 export interface MigrationDifference {
-  /** Those that the database lacks, apart from indexes that are built in the background. */
+  /**
+   * The migrations that the database lacks, apart from indexes that are built in the background.
+   */
   readonly missing: readonly string[];
-  /** Those that this version lacks: a later version has migrated the database. */
+  /** The migrations that this version lacks, because a later version has migrated the database. */
   readonly later: readonly string[];
 }
 

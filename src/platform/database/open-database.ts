@@ -183,7 +183,7 @@ export async function locateServer(
   if (url !== undefined) {
     return { address: addressOf(url), stop: () => Promise.resolve() };
   }
-  // Beside the pool: the supervisor's own session, a migration, an operator who looks in.
+  // The additional connections are for the supervisor's own session, a migration, and an operator.
   const settings = { max_connections: String(maxConnections + 10) };
   const server = await startEmbeddedPostgres({ dataDir, log, settings });
   const { socketDir: host, port, user, database } = server;
@@ -215,7 +215,10 @@ async function prepare(
   return lacksIndexes;
 }
 
-/** Looks at a connection that is opened now as a pool's are, without settings of its own. */
+/**
+ * Checks a new connection, which is opened like the connections of a pool, without settings of its
+ * own.
+ */
 async function checkNewConnection(address: DatabaseAddress, log: Logger): Promise<void> {
   const dataSource = await connectPatiently(address, log);
   try {

@@ -1,11 +1,11 @@
 import { GRACE, longestDebt, type Rate, type Decision } from './gcra.js';
 
-/** An unused booking lapses so many intervals after its slot. */
+/** The number of intervals after its slot at which an unused booking expires. */
 export const LAPSE_INTERVALS = 2;
 
 /**
- * A slot that is reserved for a refused client: the moment at which the response told it to return.
- * It lapses if unused.
+ * A slot that is reserved for a refused client: the moment at which the response told the client to
+ * return. It expires if it is not used.
  */
 export interface Booking {
   /** The credential, method and path that booked, as {@link holderText} writes them. */
@@ -18,11 +18,12 @@ export interface Booking {
 const FIRST = '!';
 
 /**
- * Writes the holder of a booking.
+ * Writes the holder of a booking as text.
  *
  * @param credential a hash without a dot
  * @param request a hash of the method and the path
- * @param goesFirst true for a request that the bookings of its own credential make room for
+ * @param goesFirst true for a request that may use the room before the bookings of its own
+ *   credential
  */
 export function holderText(credential: string, request: string, goesFirst: boolean): string {
   return `${goesFirst ? FIRST : ''}${credential}.${request}`;
@@ -32,15 +33,15 @@ export function holderText(credential: string, request: string, goesFirst: boole
 export const goesFirst = (holder: string): boolean => holder.startsWith(FIRST);
 
 /**
- * The credential of a holder; the mark of one that goes first is a part of it, so that its bookings
- * are counted apart.
+ * The credential of a holder. The mark of a holder that goes first is a part of it, so that such
+ * bookings are counted separately.
  */
 const credentialOf = (holder: string): string => holder.split('.', 1)[0] ?? '';
 
 /**
- * The intervals by which the booking of a credential comes later, because the credential has
- * others: one for each two. They are the room into which a holder that goes first can book, and no
- * booking moves.
+ * Returns the number of intervals by which a further booking of a credential is later: one for
+ * every two bookings that the credential has. A holder that goes first can book into this room, so
+ * that no booking moves.
  */
 function roomLeftBy(holder: string, others: readonly Booking[]): number {
   if (goesFirst(holder)) return 0;
@@ -50,8 +51,8 @@ function roomLeftBy(holder: string, others: readonly Booking[]): number {
 }
 
 /**
- * Tells whether a refused client can book. A bucket has at most as many bookings as its burst.
- * Those of one credential leave room within it for holders that go first.
+ * Checks whether a refused client can book. A bucket has at most as many bookings as its burst. The
+ * bookings of one credential leave room for holders that go first.
  */
 export function canBook(
   others: readonly Booking[],
@@ -63,8 +64,8 @@ export function canBook(
 }
 
 /**
- * Finds the slot of a new booking. A holder that goes first gets the earliest one at which no other
- * booking has to move; any other holder gets one after all others.
+ * Finds the slot of a new booking. A holder that goes first gets the earliest slot at which no
+ * other booking has to move. Any other holder gets the slot after all others.
  */
 function slotAfter(
   others: readonly Booking[],
@@ -119,7 +120,7 @@ export function takeOrBook(
   now: number,
 ): BookedDecision {
   const { burst, interval } = rate;
-  const latest = now + longestDebt(rate); // a later value stems from a clock that was set back
+  const latest = now + longestDebt(rate); // the clock was set back if `tat` is later
   const start = Math.min(Math.max(tat, now), latest);
   const live = bookings.filter(
     ({ slot }) => slot > now - LAPSE_INTERVALS * interval && slot <= latest,
@@ -129,7 +130,7 @@ export function takeOrBook(
   const slot = slotAfter(others, holder, { start, now, rate });
   const isDue = own !== undefined && own.slot <= now + GRACE;
   const next = goesFirst(holder) ? slot : start + (others.length + 1 - burst) * interval;
-  // No grace if a booking would have to wait for it.
+  // There is no grace if a booking would then have to wait.
   const leavesRoom = next <= now + (others.length === 0 ? GRACE : 0);
   const allowed = start + interval <= latest && (isDue || leavesRoom);
   const after = allowed

@@ -25,7 +25,8 @@ const PAGE_SESSION = 'svc-session';
  * body, the origin of a write, the caller, and then the body itself. A refused request costs
  * neither a later look-up nor memory for its body.
  *
- * A guard reads the body, and not an interceptor, since interceptors wrap every request in streams.
+ * The body is read in this guard and not in an interceptor, because interceptors wrap every request
+ * in streams.
  */
 @Injectable()
 export class RouteGuard implements CanActivate {
@@ -78,8 +79,8 @@ export class RouteGuard implements CanActivate {
 }
 
 /**
- * Nest calls the handler of GET for HEAD too, where a link preview would use up what a GET gives
- * once.
+ * Refuses HEAD on some routes. Nest calls the handler of GET for HEAD too, so that a link preview
+ * could use up a GET that works once.
  */
 function headRefused(request: AdmittedRequest, response: Response): DomainError {
   const methods = allowedMethods(request.app, request.path, false);

@@ -2,7 +2,7 @@
 export interface CircuitLimits {
   /** The number of calls that fail in a row before the circuit opens. */
   readonly failuresToOpen: number;
-  /** The time for which it stays open; it doubles with each failed probe. */
+  /** The milliseconds for which the circuit stays open. They double with each failed probe. */
   readonly firstOpening: number;
   readonly longestOpening: number;
 }

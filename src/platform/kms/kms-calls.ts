@@ -68,8 +68,8 @@ export class KmsCalls {
   }
 
   /**
-   * Another call has opened the circuit meanwhile: this one stops, so that no burst of retries
-   * reaches KMS.
+   * Checks whether another call has opened the circuit meanwhile. Then this call stops, so that no
+   * burst of retries reaches KMS.
    */
   #isOpen(keyId: string): boolean {
     return this.#of(keyId).state === 'open';

@@ -1,4 +1,4 @@
-/** The reason why KMS did not do what it was asked. */
+/** The kinds of reasons for which a call of KMS failed. */
 export type KmsFaultKind =
   | 'throttled'
   | 'failing'
@@ -97,7 +97,7 @@ const WORDS: Readonly<Record<Exclude<KmsFaultKind, 'refused'>, string>> = {
   suspended: 'KMS has failed several times in a row; calls are suspended',
 };
 
-/** The parts of an error of the SDK that decide. */
+/** The fields of an error of the SDK that decide its kind. */
 interface SdkError {
   readonly name?: unknown;
   readonly code?: unknown;
@@ -105,7 +105,10 @@ interface SdkError {
   readonly $metadata?: { readonly httpStatusCode?: number; readonly clockSkewCorrected?: boolean };
 }
 
-/** Sorts an error of the SDK into its kind, with a text of ours and the name that AWS gave it. */
+/**
+ * Finds the kind of an error of the SDK. The fault gets a text of this service and the name that
+ * AWS gave the error.
+ */
 export function faultOf(thrown: unknown): KmsFault {
   if (thrown instanceof KmsFault) return thrown;
   const error = (typeof thrown === 'object' && thrown !== null ? thrown : {}) as SdkError;

@@ -19,7 +19,9 @@ import { faultOf, KmsFault } from './kms-fault.js';
 
 /** A configured key, as KMS described it at start-up. */
 interface CheckedKey {
-  /** The ARN: an alias that is moved later changes nothing before the next start. */
+  /**
+   * The ARN of the key. If an alias is moved later, the key stays the same until the next start.
+   */
   readonly arn: string;
   /** Undefined for a key that does not sign. */
   readonly publicKey: KeyObject | undefined;
@@ -88,8 +90,8 @@ export class KmsKeys {
       return this.#call(arn, async (aws, signal) => {
         const encoded = await aws.sign(arn, alg, payload, signal);
         const signature = alg === 'ES256' ? rawEcdsaSignature(encoded) : encoded;
-        // Anything else answers as KMS in its place, or by another key: it must not leave as a
-        // credential.
+        // A wrong signature means that another server answers as KMS, or that another key signed.
+        // It must not leave as a credential.
         if (!isSignatureOf({ alg, publicKey }, message, signature)) throw wrongSignature();
         return signature;
       });

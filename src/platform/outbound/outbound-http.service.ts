@@ -29,19 +29,22 @@ export interface OutboundOptions {
 export const OUTBOUND_OPTIONS = Symbol('OutboundOptions');
 
 /**
- * An address must not be fetched. Only the log has the reason, so that a client learns nothing
- * about internal networks.
+ * The error for an address that must not be fetched. Only the log has the reason, so that a client
+ * learns nothing about internal networks.
  */
 export class OutboundRefused extends Error {
   override readonly name = 'OutboundRefused';
 }
 
-/** An allowed address gave no usable response. Only the log has the cause, for the same reason. */
+/**
+ * The error for an allowed address that gave no usable response. Only the log has the cause, so
+ * that a client learns nothing about internal networks.
+ */
 export class OutboundFailed extends Error {
   override readonly name = 'OutboundFailed';
 }
 
-/** In milliseconds, from the first look-up to the last byte. */
+/** The milliseconds for a whole fetch, from the first look-up to the last byte. */
 const DEADLINE = 2500;
 
 /** In bytes. Responses are not decompressed. */

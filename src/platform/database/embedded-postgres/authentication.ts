@@ -8,9 +8,9 @@ const MAP = 'svc';
 
 /**
  * Writes the users that may connect to the server of a cluster: this process's user and root, by
- * `peer` authentication. No other process may, also none of the server's own user id. The files are
- * written before every start, so that a cluster of an earlier version, which trusted every
- * connection, is protected too.
+ * `peer` authentication. No other process may connect, not even one with the server's own user id.
+ * The files are written before every start, because a cluster of an earlier version trusted every
+ * connection.
  *
  * @throws Error when this process's user has no name on this system
  */

@@ -14,7 +14,7 @@ import { Supervisor } from './supervisor.js';
  */
 export interface EmbeddedPostgres {
   readonly socketDir: string;
-  /** Only names the socket (`.s.PGSQL.5432`): no TCP port is open. */
+  /** The number in the name of the socket (`.s.PGSQL.5432`). No TCP port is open. */
   readonly port: number;
   readonly user: string;
   readonly database: string;

@@ -7,10 +7,14 @@ import { isLivePostmaster, readPostmasterPid, type Postmaster } from './postmast
 import { SOCKET_DIR_PREFIX } from './socket-directory.js';
 import { takeSupervisorLock } from './supervisor-lock.js';
 
-/** In milliseconds: a supervisor that was just killed holds its lock until the server notices. */
+/**
+ * The milliseconds after which a taken lock means a live supervisor. A supervisor that was just
+ * killed holds its lock until the server notices.
+ */
 const SURELY_TAKEN_AFTER = 2_000;
 /**
- * An orphan may have to finish its recovery before it responds, and a checkpoint before it ends.
+ * The milliseconds to wait for a server without a supervisor. It may have to finish its recovery
+ * before it responds, and a checkpoint before it ends.
  */
 const GIVE_UP_AFTER = 120_000;
 const LOOK_EVERY = 50;

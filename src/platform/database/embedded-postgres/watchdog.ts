@@ -32,8 +32,8 @@ const LINES_KEPT = 5;
 const SHUTDOWN_GRACE = 10;
 
 /**
- * In milliseconds: the last lines may arrive after the exit, but a remaining backend may keep the
- * pipe open.
+ * Milliseconds to wait for the last lines. They may arrive after the exit, but a remaining backend
+ * may keep the pipe open.
  */
 const WAIT_FOR_LINES = 200;
 

@@ -17,8 +17,8 @@ const ANSWER_WITHIN = 2_000;
 export interface UrlAddress {
   readonly connectionString: string;
   /**
-   * The client of the driver's pool. Left out for one host that may be any server, which the
-   * driver's own client reaches.
+   * The client of the driver's pool. It is missing for one host that may be any server, because the
+   * driver's own client reaches such a host.
    */
   readonly Client?: typeof Client;
 }
@@ -44,7 +44,8 @@ function hostClient({ hosts, target }: DatabaseUrl): typeof Client {
   return class HostClient extends Client {
     constructor(config?: string | ClientConfig) {
       super(config);
-      // The driver throws an error that comes between the connection and the pool's own listener.
+      // The driver throws an error that comes after the connection and before the pool adds its
+      // listener.
       this.on('error', () => search.doubt());
       this.on('end', () => search.doubt());
       this.connection.on('errorMessage', (fault: unknown) => {

@@ -3,11 +3,11 @@ import type { DatabaseHost } from '#platform/database/url/database-url.js';
 import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
 import { isRefusal } from './refusals.js';
 
-/** For so long a host that was found fit counts as fit, in milliseconds. */
+/** The milliseconds for which a host that fits is used without another check. */
 const FRESH = 1_000;
 /**
- * After so long without an answer the next host is tried beside the first one, so that a dead host
- * delays nothing more.
+ * The milliseconds without an answer after which the next host is tried beside the first one, so
+ * that a dead host delays no further.
  */
 const STAGGER = 250;
 
@@ -18,8 +18,8 @@ const STAGGER = 250;
 type Probe = (host: DatabaseHost) => Promise<void>;
 
 /**
- * No host of the list can be used now. The code is that of a connection that cannot be made, which
- * may succeed later.
+ * The error if no host of the list can be used now. Its code means a connection that cannot be
+ * made, which may succeed later.
  */
 export class NoFittingHost extends Error {
   readonly code = '08001';
@@ -100,8 +100,8 @@ function firstFit(hosts: readonly DatabaseHost[], probe: Probe): Promise<Databas
 }
 
 /**
- * Returns the fault that waiting does not mend, such as a wrong password, or else one that names
- * every host.
+ * Returns the fault that waiting does not mend, such as a wrong password. Otherwise it returns an
+ * error that names every host.
  */
 function faultOf(faults: ReadonlyMap<DatabaseHost, unknown>): unknown {
   const lasting = [...faults.values()].find((fault) => isRefusal(fault) || !isDatabaseAway(fault));

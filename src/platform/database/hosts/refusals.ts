@@ -1,7 +1,7 @@
 import { DATABASE_PAGE } from '#platform/database/url/database-url.js';
 import { codeOf, reasonOf } from '#platform/database/statements/faults.js';
 
-/** What an operator does about a refused connection. Waiting mends none of these. */
+/** The remedy of an operator for a refused connection. Waiting helps in none of these cases. */
 interface Refusal {
   readonly is: (code: string | undefined, message: string) => boolean;
   readonly advice: string;
@@ -14,8 +14,8 @@ const LOST_STATEMENT: Refusal = {
 };
 
 /**
- * PgBouncer gives every fault of its own the SQLSTATE 08P01, so that its text alone tells them
- * apart. It is not translated.
+ * PgBouncer gives all its own faults the SQLSTATE 08P01, so that only the text tells them apart.
+ * PgBouncer does not translate the text.
  */
 const REFUSALS: readonly Refusal[] = [
   {

@@ -2,8 +2,8 @@ import type { ClientBase } from 'pg';
 import { UNCONFIRMED } from '#platform/database/statements/faults.js';
 
 /**
- * Refuses connections to a start of PostgreSQL that is not confirmed. A connection stays with its
- * server, unless a pooler is between, so that one check for each connection is enough.
+ * Refuses connections to a start of PostgreSQL that is not confirmed. One check for each connection
+ * is enough, because a connection stays with its server, unless a pooler is between them.
  */
 export class ConfirmationGate {
   readonly #listeners: (() => void)[] = [];

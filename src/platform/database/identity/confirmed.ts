@@ -2,8 +2,8 @@ import { fragment } from '#platform/database/statements/sql.js';
 
 /**
  * A condition of a statement that issues or looks up a credential. It is true on a confirmed
- * server. On another server the statement fails with the SQLSTATE `UNCONFIRMED`, so that a promoted
- * standby or a restored backup gives nothing, also behind a pooler. PostgreSQL reads the one row
+ * server. On another server the statement fails with the SQLSTATE `UNCONFIRMED`. So a promoted
+ * standby or a restored backup gives nothing, even behind a pooler. PostgreSQL reads the one row
  * once for each statement.
  */
 export const CONFIRMED = fragment`

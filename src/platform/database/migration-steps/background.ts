@@ -9,9 +9,9 @@ import { withShortLocks } from './short-locks.js';
 interface Index {
   readonly name: string;
   readonly table: string;
-  /** What stands before `INDEX`: `CREATE` or `CREATE UNIQUE`. */
+  /** The words before `INDEX`: `CREATE` or `CREATE UNIQUE`. */
   readonly create: string;
-  /** What stands behind the table: the columns, the condition and so on. */
+  /** The text after the table: the columns, the condition and so on. */
   readonly rest: string;
 }
 
@@ -26,9 +26,9 @@ const DROP = /^DROP INDEX CONCURRENTLY IF EXISTS [a-z0-9_]+$/;
 const VALIDATE = /^ALTER TABLE [a-z0-9_]+ VALIDATE CONSTRAINT [a-z0-9_]+$/;
 
 /**
- * Runs the statements of a file outside a transaction, because that is the way in which they keep
- * no writer waiting. Statements whose effect is there already are left out, so that the file can be
- * run again after a crash.
+ * Runs the statements of a file outside a transaction, because only then they keep no writer
+ * waiting. It leaves out a statement whose effect is there already, so that the file can be run
+ * again after a crash.
  *
  * @throws Error for a statement that is not one of the three forms
  */
@@ -65,7 +65,8 @@ export function statementsOf(text: string): string[] {
 }
 
 /**
- * Builds an index if it is not there. The rest of a build that was interrupted is dropped first.
+ * Builds an index if it is missing. If an earlier build was interrupted, its incomplete index is
+ * dropped first.
  */
 async function buildIndex(manager: EntityManager, log: Logger, index: Index): Promise<void> {
   const [state] = await sql<{ is_partitioned: boolean; is_valid: boolean | null }>(manager)`
@@ -84,9 +85,9 @@ async function buildIndex(manager: EntityManager, log: Logger, index: Index): Pr
 }
 
 /**
- * Builds an index of a partitioned table, if PostgreSQL refuses CONCURRENTLY: first the index of
- * the table alone, which is not valid, then that of each partition, which is attached to it. With
- * the last one it becomes valid.
+ * Builds an index of a partitioned table, for which PostgreSQL refuses CONCURRENTLY. It first
+ * creates the index of the table alone, which is not valid yet. Then it builds the index of each
+ * partition, and attaches it. With the last partition, the index of the table becomes valid.
  */
 async function buildOnPartitions(
   manager: EntityManager,

@@ -22,13 +22,16 @@ const LOCK_TIMEOUT = 200;
 const FIRST_PAUSE = 100;
 const LONGEST_PAUSE = 1_000;
 
-/** After so many failed attempts the log says why nothing happens, and again after as many. */
+/**
+ * The number of failed attempts after which the log says why the migration waits. The line is
+ * repeated after as many more.
+ */
 const LOG_EVERY = 10;
 
 /**
  * Runs a part of a migration in a transaction whose waits for locks are short, and repeats it until
- * it gets them. A transaction of a client that holds a lock for long, such as a backup, delays the
- * migration and stops nothing.
+ * it gets the locks. If a client holds a lock for long, such as a backup, it delays the migration,
+ * and the other clients go on.
  */
 export async function withShortLocks(
   manager: EntityManager,

@@ -1,22 +1,24 @@
 import type { DataSource, EntityManager, QueryRunner } from './typeorm.js';
 
 /**
- * An act that waits for the commit of a transaction, and how deep in savepoints it was asked for.
+ * An act that waits for the commit of a transaction, and the depth of savepoints in which it was
+ * added.
  */
 interface WaitingAct {
   readonly act: () => void;
   readonly depth: number;
 }
 
-/** The acts that wait, in the data of the runner of their connection. */
+/** The key of the waiting acts in the data of the query runner of their connection. */
 const WAITING = 'svc acts after commit';
 
 /** The data sources whose commits are watched. */
 const watched = new WeakSet<object>();
 
 /**
- * Calls a function once a transaction has committed; never when it or its savepoint is rolled back,
- * or the process ends. Use it to shorten a wait: what must happen is in a table.
+ * Calls a function once a transaction has committed. It is never called if the transaction or its
+ * savepoint is rolled back, or if the process ends. So use it only to shorten a wait; work that
+ * must happen is stored in a table.
  *
  * @param tx a manager outside of a transaction commits each statement, so that the function is
  *   called at once
@@ -47,7 +49,7 @@ function watch(dataSource: DataSource): void {
       const acts = actsOf(runner);
       if (acts.length === 0) return;
       if (runner.isTransactionActive) {
-        // The end of a savepoint: its acts belong to the transaction around it.
+        // When a savepoint ends, its acts belong to the transaction around it.
         const most = depthOf(runner);
         setActs(
           runner,

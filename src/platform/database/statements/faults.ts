@@ -31,11 +31,11 @@ export function isReadOnly(error: unknown): boolean {
 export const UNCONFIRMED = 'SVC01';
 
 /**
- * SQLSTATEs of a server that is going, gone, coming or overloaded: connection exceptions (08),
- * insufficient resources such as too many connections (53), operator intervention: shutdown, crash,
- * start-up, and the statement timeout (57), the lock timeout, the end of a transaction that idled,
- * and a server that is not confirmed. A server that takes no writes is away as well, because it is
- * not the one that this service needs: {@link isReadOnly}.
+ * SQLSTATEs of a server that is stopping, starting, away or overloaded. They are connection
+ * exceptions (08), insufficient resources such as too many connections (53), operator intervention
+ * (shutdown, crash, start-up) and the statement timeout (57), the lock timeout, the end of an idle
+ * transaction, and a server that is not confirmed. A server that takes no writes is away as well,
+ * because it is not the one that this service needs: {@link isReadOnly}.
  */
 const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03|SVC01)$/;
 
@@ -52,8 +52,8 @@ const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Error codes that mean an absent server only when connecting to a Unix socket: it is gone, or its
- * queue is full.
+ * Error codes that mean an absent server only when connecting to a Unix socket. The socket is gone,
+ * or its queue is full.
  */
 const AWAY_WHEN_CONNECTING: ReadonlySet<string> = new Set(['ENOENT', 'EAGAIN']);
 

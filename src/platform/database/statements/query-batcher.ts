@@ -46,7 +46,8 @@ export class QueryBatcher<Key, Answer> {
       return (await batch.answers)[index] as Answer;
     } catch (error) {
       if (batch.keys.length === 1 || isDatabaseAway(error)) throw error;
-      const [answer] = await this.statement([key]); // the failed statement changed nothing
+      // the failed statement of the batch changed nothing
+      const [answer] = await this.statement([key]);
       return answer as Answer;
     }
   }

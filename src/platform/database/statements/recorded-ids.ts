@@ -28,9 +28,10 @@ export function noteRecorded(tx: EntityManager, ids: readonly string[]): void {
 }
 
 /**
- * Takes the column `recorded` out of the rows of a statement, and notes the ids in it.
+ * Takes the column `recorded` out of the rows of a statement, and remembers the ids in it.
  *
- * @throws TypeError if the rows lack the column: the process would not remember what it committed
+ * @throws TypeError if the rows lack the column, because the process would then not remember what
+ *   it committed
  */
 export function takeRecorded(tx: EntityManager, rows: readonly RecordedColumn[]): void {
   const ids: string[] = [];

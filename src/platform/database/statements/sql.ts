@@ -94,8 +94,8 @@ export class SqlFragment {
     readonly strings: readonly string[],
     readonly values: readonly unknown[],
     /**
-     * True if a statement with this part returns the ids of its rows as `recorded`, which
-     * {@link sql} takes out.
+     * True if a statement with this part returns the column `recorded`: the ids of the audit rows
+     * that it wrote. {@link sql} takes the column out of the result.
      */
     readonly records: boolean = values.some(
       (value) => value instanceof SqlFragment && value.records,
@@ -251,7 +251,7 @@ async function run<Row>(
   } catch (error) {
     if (!isStalePlan(error)) throw error;
     generation += 1;
-    // the transaction is lost; the next one prepares again
+    // a failed transaction cannot continue; the next one prepares its statements again
     if (runner.isTransactionActive) throw error;
     return execute(runner, statement, values);
   }

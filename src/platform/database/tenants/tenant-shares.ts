@@ -15,7 +15,7 @@ export class TenantShares {
 
   /**
    * @param rest the pause of a tenant's permit after a piece of work, as a multiple of its
-   *   duration, which leaves time for others
+   *   duration, in which other tenants can work
    */
   constructor(
     ofAll: number,
@@ -55,7 +55,8 @@ export class TenantShares {
     }
     const start = this.clock.monotonic();
     return () => {
-      // By the next turn of the event loop the response is written, which is part of the work.
+      // The permit ends with the next turn of the event loop. By then the response is written,
+      // which is part of the work.
       setImmediate(() => {
         leaveAll();
         setTimeout(leave, Math.min(this.rest * (this.clock.monotonic() - start), LONGEST_REST));

@@ -22,7 +22,7 @@ export interface DatabaseHost {
 /** A URL of a database with its hosts apart, because the driver knows one host only. */
 export interface DatabaseUrl {
   readonly hosts: readonly [DatabaseHost, ...DatabaseHost[]];
-  /** Undefined: the URL does not say it, and `any` holds, as in libpq. */
+  /** The kind of server; undefined if the URL does not state it. Then `any` holds, as in libpq. */
   readonly target: TargetSession | undefined;
   readonly database: string;
 }

@@ -18,8 +18,8 @@ export function originCheck({ baseUrl, corsOrigins }: Config['http']) {
   return (request: Request, rule: OriginRule, hasCookie: () => boolean): void => {
     if (rule === 'any' || SAFE_METHODS.has(request.method)) return;
     const { origin, authorization } = request.headers;
-    // Without the cookie no session of a browser is at stake; calls of our pages must come from our
-    // pages all the same.
+    // Without the cookie there is no session of a browser to protect. A call of a route for pages
+    // must still come from one of our pages.
     const isBrowsers = hasCookie() || (rule === 'ui' && authorization === undefined);
     if (rule !== 'strict' && !isBrowsers) return;
     const isAllowed = origin !== undefined && (rule === 'ui' ? ui.has(origin) : origin === baseUrl);

@@ -27,7 +27,10 @@ export const BODY_READERS = {
   /** JSON under the media types of RFC 7644 §3.1. */
   scim: { ...JSON_READER, name: 'application/scim+json or application/json' },
   form: { ...FORM, parse: parseForm },
-  /** A form of OAuth, where one parameter may come twice (RFC 8707 §2); the library says which. */
+  /**
+   * A form of OAuth, in which some parameters may come twice (RFC 8707 §2). The OAuth library
+   * checks which.
+   */
   fields: { ...FORM, parse: parseFields },
 } as const satisfies Record<Exclude<BodyKind, 'none' | 'raw'>, BodyReader>;
 
@@ -72,7 +75,7 @@ function checkDepth(value: object): void {
 
 /**
  * Parses a form whose fields are plain strings: brackets in a name have no meaning. A field that
- * comes twice is refused (RFC 6749 §3.1), since two readers might each take a different value.
+ * comes twice is refused (RFC 6749 §3.1), because two readers might each take a different value.
  */
 function parseForm(text: string): unknown {
   // The object has no prototype, so that no name of a field has a meaning.
@@ -86,8 +89,8 @@ function parseForm(text: string): unknown {
 }
 
 /**
- * Parses a form whose fields are a string each, or a list of strings where a name comes more than
- * once.
+ * Parses a form whose fields are strings. If a name comes more than once, its field is a list of
+ * strings.
  */
 function parseFields(text: string): unknown {
   const fields = Object.create(null) as Record<string, string | string[]>;

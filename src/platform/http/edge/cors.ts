@@ -78,7 +78,8 @@ export function corsByAudience(routePolicies: RoutePolicies, origins: readonly s
     else if (audience === 'ui' && origins.includes(origin ?? '')) {
       fromOrigins(request, response, respond);
     } else {
-      // This origin may not read the response, and a cache must not serve it to an origin that may.
+      // A script of this origin may not read the response. A cache must not serve it to an origin
+      // that may.
       if (audience === 'ui' && origins.length > 0) response.setHeader('Vary', 'Origin');
       respond();
     }

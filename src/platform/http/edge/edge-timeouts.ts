@@ -2,13 +2,16 @@
 export interface EdgeTimeouts {
   /** For its TLS handshake. */
   readonly handshake: number;
-  /** For the head of a request, and before the first request. */
+  /** Milliseconds for the head of a request, and from the connection to the first request. */
   readonly headers: number;
-  /** For a request, from its head to the end of its response. */
+  /** Milliseconds for a request, from its head to the end of its response. */
   readonly request: number;
   /** Between two requests of a connection. */
   readonly keepAlive: number;
-  /** To read a response that came before the client had sent its whole request. */
+  /**
+   * Milliseconds in which a client can read a response that came before the client had sent its
+   * whole request.
+   */
   readonly linger: number;
 }
 

@@ -78,7 +78,7 @@ interface TenantRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly next: () => void;
-  /** Decides about the request if no tenant has the label. */
+  /** Decides about the request if no tenant has the label of the host. */
   readonly otherwise: () => void;
 }
 

@@ -23,10 +23,10 @@ export function closeLingeringly(socket: Socket, ms: number, request?: IncomingM
   socket.on('data', (chunk: Buffer) => {
     rest -= chunk.length;
     if (rest >= 0) return;
-    request?.pause(); // first, since a flowing request keeps its connection flowing
+    request?.pause(); // comes first, because a flowing request keeps its connection flowing
     socket.pause();
   });
-  request?.resume(); // the bytes are dropped, since no listener is left
+  request?.resume(); // drops the bytes, because no listener is left
   socket.end();
 }
 

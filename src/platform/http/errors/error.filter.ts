@@ -26,8 +26,8 @@ export class ErrorFilter implements ExceptionFilter {
   }
 
   /**
-   * A page shows its user. For a rate-limited request and an unreachable database, no session is
-   * looked up.
+   * Checks whether the error page shows its user. For a rate-limited request and an unreachable
+   * database, no session is looked up.
    */
   #showsVisitor({ code, status }: DomainError, request: AdmittedRequest): boolean {
     const isLookedUp = status < 500 && code !== 'rate_limited';

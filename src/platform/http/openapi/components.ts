@@ -18,7 +18,8 @@ export class Components {
       io,
       unrepresentable: 'any',
       override: ({ jsonSchema }) => {
-        // Zod states it for values that our code must not change, which says nothing about the API.
+        // Zod writes `readOnly` for values that our code must not change, which has no meaning for
+        // the API.
         delete jsonSchema.readOnly;
         // A response may gain members within a version of the API.
         if (io === 'output' && jsonSchema.additionalProperties === false) {
@@ -58,8 +59,8 @@ function isEqual(one: unknown, other: unknown): boolean {
 }
 
 /**
- * Copies a schema with its references into `$defs` made references to components, and without the
- * ids of Zod.
+ * Copies a schema. References into `$defs` become references to components, and the ids of Zod are
+ * left out.
  */
 function renamed(value: unknown, names: ReadonlyMap<string, string>): unknown {
   if (Array.isArray(value)) return value.map((one) => renamed(one, names));

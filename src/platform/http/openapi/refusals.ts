@@ -13,8 +13,8 @@ const OF_EVERY_REQUEST = [
 ] as const satisfies readonly ErrorCode[];
 
 /**
- * The errors of a route: those that it states, and those that its other rules imply. Sorted by
- * status and code.
+ * Returns the errors of a route, sorted by status and code: the errors that it states, and those
+ * that follow from its other rules.
  */
 export function refusalsOf({ method, policy }: Omit<CompiledRoute, 'handler'>): ErrorCode[] {
   const { auth, body, tier } = policy;
@@ -27,7 +27,10 @@ export function refusalsOf({ method, policy }: Omit<CompiledRoute, 'handler'>): 
   return [...codes].toSorted(byStatus);
 }
 
-/** A session that is looked up may meet a database that is away, that fails or that is too slow. */
+/**
+ * Returns the errors of a look-up of the session: the database may be away, may fail or may be too
+ * slow.
+ */
 function ofCaller(auth: AuthRule): readonly ErrorCode[] {
   if (auth.session === 'none') return [];
   const faults = ['timed_out', 'internal', 'unavailable'] as const;

@@ -50,7 +50,7 @@ function contentOf(
 /** The schema of a body that is no JSON. OpenAPI 3.1 gives bytes an empty schema. */
 const RAW = { text: { type: 'string' }, binary: {} } as const satisfies Record<string, JsonSchema>;
 
-/** A refusal is kept once for all routes that refuse alike. */
+/** Writes a refusal. Routes with equal refusals share one component. */
 function refusal(
   status: number,
   codes: readonly ErrorCode[],

@@ -7,8 +7,8 @@ import { toSingleLine } from '#platform/text/single-line.js';
 const LONGEST_NAME = 64;
 
 /**
- * Refuses a query parameter that a strict route does not know. Ignored, a misspelled filter would
- * answer with everything.
+ * Refuses a query parameter that a strict route does not know. If it were ignored, a misspelled
+ * filter would return everything.
  *
  * @throws DomainError invalid_request with the name of the parameter
  */

@@ -15,7 +15,7 @@ export function sameOriginTarget(target: string | undefined, baseUrl: string): s
     return home;
   }
   const { origin, href, username, password } = new URL(target, home);
-  // a `blob:` address of our origin is none of our pages
+  // a `blob:` address has our origin and is still none of our pages
   const isOurs = origin === baseUrl && href.startsWith(home);
   return isOurs && username === '' && password === '' && href.length <= LONGEST ? href : home;
 }

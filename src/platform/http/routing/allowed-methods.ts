@@ -11,8 +11,8 @@ interface Layer {
 }
 
 /**
- * Lists the methods that routes of an application serve at a path, as the router matches it; none
- * if no route is. The fallback does not count.
+ * Lists the methods that routes of an application serve at a path, as the router matches the path.
+ * The list is empty if no route serves it; the fallback does not count.
  *
  * @param head whether HEAD works like GET at this path
  */

@@ -38,7 +38,8 @@ export class PathTree<T> {
     const normal = normalizePath(path);
     const fixed = this.#fixed.get(normal);
     if (fixed !== undefined) return fixed;
-    // One segment more than the deepest template has: a hostile path may have thousands.
+    // The split stops one segment after the deepest template, because a hostile path may have
+    // thousands of segments.
     const segments = normal.split('/', this.#depth + 2).slice(1);
     return segments.length > this.#depth ? undefined : valueBelow(this.#root, segments, 0);
   }

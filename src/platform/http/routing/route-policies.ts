@@ -78,7 +78,9 @@ export class RoutePolicies {
     return policy ?? entry.byMethod.get('ALL') ?? entry.otherwise;
   }
 
-  /** The policy of a request. A request keeps its first answer: the path is looked up once. */
+  /**
+   * Returns the policy of a request. The path is looked up once, and the request keeps the result.
+   */
   of(request: Classified): RoutePolicy {
     return (request[POLICY] ??= this.ofPath(
       request.method ?? '',
@@ -87,8 +89,8 @@ export class RoutePolicies {
   }
 
   /**
-   * Treats a request as one that no route takes: nothing is at its path, and errors are for
-   * programs.
+   * Treats a request like one that no route takes: its path has no route, and its errors are in the
+   * format for programs.
    */
   ofNothing(request: Classified): void {
     request[POLICY] = { ...UNMATCHED_POLICY, errors: 'problem' };

@@ -56,8 +56,8 @@ export type AuthRule =
        */
       readonly touchedWithinSeconds?: number;
       /**
-       * True for a route that no cookie opens: a browser sends the cookie with a GET that a page of
-       * any origin made.
+       * True for a route that no cookie opens. A browser would send the cookie with a GET that a
+       * page of any origin made.
        */
       readonly headerOnly?: boolean;
     };
@@ -121,8 +121,8 @@ export interface RoutePolicy {
   /** True if HEAD works like GET. False if a GET uses up what the request carries. */
   readonly head: boolean;
   /**
-   * True if requests go first if the address has used up its limit: a removal that waits leaves
-   * access.
+   * True if requests go first when the address has used up its limit, because a removal that waits
+   * leaves access.
    */
   readonly goesFirst: boolean;
   /**
@@ -162,8 +162,8 @@ export interface RoutePolicy {
 const KIB = 1024;
 
 /**
- * The policy of a request that no route takes, at a path that no module speaks of. Routes change
- * it.
+ * The policy of a request that no route takes, at a path for which no module states rules. Each
+ * route changes this policy.
  */
 export const UNMATCHED_POLICY: RoutePolicy = {
   tier: 'unlimited',
@@ -205,7 +205,7 @@ export function withChanges(
 }
 
 /**
- * The policy of requests at a path whose methods differ from those of its routes: they reach no
+ * Returns the policy of a request whose method no route of the path has. Such a request reaches no
  * handler.
  */
 export function asUnmatched(policy: RoutePolicy): RoutePolicy {

@@ -29,7 +29,8 @@ export class RouteTable<T> {
     const normal = normalizePath(path);
     const exact = this.#exact.get(normal);
     if (exact !== undefined) return exact;
-    // No deeper than the deepest row: a hostile path may have thousands of segments.
+    // The path is split no deeper than the deepest row, because a hostile path may have thousands
+    // of segments.
     let segments = normal.split('/', this.#depth);
     for (; segments.length > 0; segments = segments.slice(0, -1)) {
       const value = this.#below.get(segments.join('/'));

@@ -8,7 +8,8 @@ import { FALLBACK_TEMPLATE } from './route-policies.js';
 export const UNMATCHED = '<unmatched>';
 
 /**
- * The templates with their parameters as `{id}`, by Express' spelling. There are as many as routes.
+ * The templates with their parameters as `{id}`, by the spelling of Express. Their number is that
+ * of the routes, so the map does not grow.
  */
 const templates = new Map([[FALLBACK_TEMPLATE, UNMATCHED]]);
 

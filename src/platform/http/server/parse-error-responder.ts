@@ -85,7 +85,7 @@ export class ParseErrorResponder {
 
   /** Responds to a server's `clientError`. */
   refuse(fault: Error, socket: Connection): void {
-    if (socket[REFUSED]) return; // the client goes on sending while the connection closes
+    if (socket[REFUSED]) return; // the client continues to send while the connection closes
     const latest = socket[RESPONSES]?.at(-1);
     const error = errorOf(fault);
     if (!error || !socket.writable || isSilent(socket) || isHalfAnswered(latest)) {

@@ -3,7 +3,7 @@ import { setImmediate as afterPoll } from 'node:timers/promises';
 import { systemClock } from '#platform/clock/clock.js';
 import type { RequestsInFlight } from './requests-in-flight.service.js';
 
-/** A drain ends after so long without a request, … */
+/** The milliseconds without a request after which a drain ends. */
 const QUIET_MS = 1000;
 /** … or after this time. */
 const DRAIN_MS = 10_000;
@@ -12,8 +12,8 @@ const LAST_CALL_MS = 500;
 const POLL_MS = 20;
 
 /**
- * Stops servers without losing an accepted request: every response ends its connection, the
- * listeners close, the requests in flight end, and the rest is cut off.
+ * Stops servers without losing an accepted request. Every response ends its connection, the
+ * listeners close, the requests in flight end, and all other connections are cut off.
  *
  * @param drain whether to go on listening until no more requests arrive, for at most ten seconds
  * @param limit the time after which requests in flight are cut off, in milliseconds from now
