@@ -32,7 +32,8 @@ export const PAGE_QUERY = z
   .transform(({ after, limit }): EventRange => ({ after, limit: limit ?? PAGE_SIZE.usual }));
 
 /**
- * The parameter of a certificate. A text that is no serial matches no certificate: 404, not 400.
+ * The parameter of a certificate. If the text is no serial, the answer is 404 and not 400, because
+ * it matches no certificate.
  */
 export const SERIAL = z.object({ serial: z.string() });
 

@@ -21,8 +21,8 @@ const COLUMNS: Readonly<Record<string, (row: AuditRow) => string | null>> = {
 const FORMULA = /^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])/;
 
 /**
- * Matches the places within a cell after which a formula would begin for a spreadsheet that divides
- * lines by semicolons: it takes no quotation mark of such a line as one.
+ * Matches the places within a cell after which a formula would begin in a spreadsheet that splits
+ * lines at semicolons. Such a spreadsheet does not see the quotation marks around the cell.
  */
 const DIVIDED = /(;|(?<=\S)[\r\n]+)(?=\s*[=+\-@＝＋－＠])/g;
 

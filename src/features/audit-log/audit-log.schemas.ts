@@ -22,7 +22,10 @@ const time = z.iso
   .datetime({ offset: true, error: 'must be a time as RFC 3339 writes it' })
   .transform((text) => new Date(text));
 
-/** Reads a text by a function that gives undefined for a text that it cannot read. */
+/**
+ * Makes a schema of a function that reads a text. The function returns undefined for a text that it
+ * cannot read.
+ */
 function readBy<Value>(read: (text: string) => Value | undefined, message: string) {
   return TEXT.transform((text, context): Value => {
     const value = read(text);
@@ -40,8 +43,8 @@ export const FORMATS = {
 } as const;
 
 /**
- * The query of `GET /api/v1/org/audit-events`. An unknown parameter is an error: ignored, it would
- * look like an empty log.
+ * The query of `GET /api/v1/org/audit-events`. An unknown parameter is an error, because ignoring
+ * it would return events that the client wanted to leave out.
  */
 export const AUDIT_QUERY = z.strictObject({
   /** A type, or the name of a group of types such as `keys`. */

@@ -38,7 +38,10 @@ export class CertificationController {
     private readonly views: Views,
   ) {}
 
-  /** Ends the login of a pending authorization, or approves a device, as the synthetic user. */
+  /**
+   * Ends the login of a pending authorization as successful, or approves a device, for the
+   * synthetic user.
+   */
   @Post('complete-login')
   @Route({
     summary: 'Ends the login of an authorization or a device, without a key (certification only)',
@@ -88,8 +91,8 @@ export class CertificationController {
   }
 
   /**
-   * Returns the next address to a program. A browser gets a page with a link: the CSP forbids a
-   * form to redirect to a client.
+   * Sends the next address to a program. A browser gets a page with a link, because the CSP forbids
+   * a form to redirect to a client.
    */
   #continue(request: Request, response: Response, next: string): void {
     if (request.accepts(['html', 'json']) === 'html') {

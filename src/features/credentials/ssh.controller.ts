@@ -21,8 +21,8 @@ import {
 } from './ssh.schemas.js';
 
 /**
- * `POST /v1/credentials/ssh`: an SSH user certificate for a key of the caller's, until their
- * session ends at most.
+ * `POST /v1/credentials/ssh`: an SSH user certificate for a key of the caller. It ends with the
+ * caller's session at the latest.
  */
 @Controller('v1/credentials/ssh')
 @Route({

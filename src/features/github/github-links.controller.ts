@@ -78,8 +78,8 @@ export class GitHubLinksController {
   }
 
   /**
-   * Takes the browser of an admin back from GitHub. The state is spent, also when the link then
-   * fails.
+   * Receives the browser of an admin that GitHub sends back. The state is spent even if the link
+   * then fails.
    */
   @Get('callback')
   @Route({

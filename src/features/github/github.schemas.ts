@@ -42,7 +42,10 @@ export const LINK_CALLBACK = z.object({
 });
 export type LinkCallback = z.output<typeof LINK_CALLBACK>;
 
-/** An id that is no number matches no installation: 404, not 400. */
+/**
+ * An id of an installation. An id that is no number matches no installation, so the answer is 404
+ * and not 400.
+ */
 export const INSTALLATION_ID = z.object({ id: z.coerce.number().int().catch(0) });
 
 /** The answer of `POST /v1/credentials/github/token`. */

@@ -30,7 +30,10 @@ export class HealthController {
     private readonly inFlight: RequestsInFlight,
   ) {}
 
-  /** Liveness: it checks nothing, so that no pod restarts because the database is away. */
+  /**
+   * Answers the liveness probe. It checks nothing, so that no pod restarts because the database is
+   * away.
+   */
   @Get()
   @Route({ summary: 'Says that the process is alive' })
   @Header('Content-Type', 'text/plain; charset=utf-8')
@@ -39,8 +42,8 @@ export class HealthController {
   }
 
   /**
-   * Readiness: 503 while the database is away or takes no writes, and while the process is
-   * stopping.
+   * Answers the readiness probe: 503 while the database is away or takes no writes, and while the
+   * process is stopping.
    */
   @Get('ready')
   @Route({ summary: 'Says whether the process takes traffic' })

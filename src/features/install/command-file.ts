@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { encodedDocument, type EncodedDocument } from '#platform/http/request/encoded-document.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The bundle of the `svc` command, as the server hands it out. */
+/** The bundle of the `svc` command, as clients download it. */
 export interface CommandFile extends EncodedDocument {
   /** The SHA-256 of the content, in hexadecimal. */
   readonly sha256: string;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 
 const FOLDER = new URL('host/', import.meta.url);
 
-/** A line of a script that stands for another file of the folder. */
+/** Matches a line of a script that is replaced by the content of another file of the folder. */
 const INCLUDE = /^#include (\S+)$/gm;
 
 /**

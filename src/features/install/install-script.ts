@@ -7,8 +7,8 @@ export interface InstallFacts {
 }
 
 /**
- * Writes the POSIX shell script of `/install.sh`. It runs in one function that its last line calls:
- * a script that was cut off does nothing.
+ * Writes the POSIX shell script of `/install.sh`. All of it is in one function, and only the last
+ * line calls the function. So a script that was cut off does nothing.
  */
 export function installScript({ server, sha256 }: InstallFacts): string {
   return `#!/bin/sh

@@ -23,7 +23,7 @@ import {
 } from './scim-tokens.schemas.js';
 import { OrganizationAdmin } from '#domain/admin/organization/organization-admin.service.js';
 
-/** The valid tokens of an organization, with what was refused to them. */
+/** The valid tokens of an organization, with the refused writes of each. */
 interface TokensJson {
   readonly tokens: ScimTokenJson[];
   readonly refused_writes: ScimRefusalJson[];

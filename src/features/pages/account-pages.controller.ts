@@ -51,7 +51,7 @@ export class AccountPagesController {
   }
 
   /**
-   * Has a field for the pass if one is demanded of the user.
+   * Shows the page of enrollment. It has a field for the pass if one is demanded of the user.
    *
    * @throws DomainError already_enrolled (403) for a user who has a key
    */

@@ -11,8 +11,8 @@ export interface SecurityFacts {
 }
 
 /**
- * Writes the security.txt of a service (RFC 9116 §2.5). The time of its end is that of a day, so
- * that it changes once a day.
+ * Writes the security.txt of a service (RFC 9116 §2.5). Its end is rounded to a day, so that the
+ * text changes once a day.
  */
 export function securityText({ contact, baseUrl }: SecurityFacts, now: Date): string {
   const today = Math.floor(now.getTime() / DAY) * DAY;

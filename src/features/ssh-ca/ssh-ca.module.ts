@@ -5,9 +5,9 @@ import { RevocationListController } from './revocation-list.controller.js';
 import { SshCaController } from './ssh-ca.controller.js';
 
 /**
- * /v1/credentials/ssh/ca and /v1/credentials/ssh/krl (OpenSSH PROTOCOL.krl): what an sshd needs to
- * know of us. Public, and nothing secret is near it: of a revoked certificate only the serial is
- * told.
+ * Serves /v1/credentials/ssh/ca and /v1/credentials/ssh/krl (OpenSSH PROTOCOL.krl): the facts that
+ * an sshd needs about this service. They are public, and no secret is near them: for a revoked
+ * certificate only the serial is shown.
  */
 @UnmatchedPaths({ '/v1/credentials/ssh/krl/*': { tier: 'general' } })
 @Module({

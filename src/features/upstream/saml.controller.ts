@@ -92,8 +92,8 @@ export class SamlController {
   ): Promise<void> {
     const returned = await this.providers.resume({
       url: new URL(request.originalUrl, this.#baseUrl),
-      // Without both cookies no state matches: the response is of a sign-in that another browser
-      // began.
+      // Without both cookies no state matches. The response then belongs to a sign-in that another
+      // browser began.
       kept: this.#takeKept(request, response, query.request) ?? '',
       browser: this.cookies.browserSecret(request) ?? '',
     });

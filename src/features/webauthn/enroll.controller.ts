@@ -63,8 +63,8 @@ export class EnrollController {
   }
 
   /**
-   * Without a session every state is invalid: one request of several that carry it has won, and
-   * ended the session.
+   * Without a session every state is invalid. If several requests carry one state, the first one
+   * has ended the session.
    */
   @Post('complete')
   @Route({

@@ -164,8 +164,8 @@ export class EnrollmentCeremony {
   }
 
   /**
-   * Returns the address after enrollment: the target with user verification, else the login page. A
-   * user whom no page or application sent goes on to the page about a second key.
+   * Returns the address after enrollment: the target with user verification, else the login page.
+   * If no page or application sent the user, it is the page about a second key.
    */
   #whereNext(level: Enrolled['level'], redirectTo: string): string {
     const { baseUrl } = this.config.http;

@@ -37,7 +37,7 @@ const address = z.string().min(1).max(2048);
 const addresses = (most: number) =>
   z.array(address).max(most, `must have at most ${most} addresses`).nullish();
 
-/** A name, in an update: one that the application has already is not judged again. */
+/** The name in an update. If the application has the name already, it is not checked again. */
 const knownName = z
   .string()
   .trim()

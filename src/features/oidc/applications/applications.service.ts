@@ -239,8 +239,8 @@ export class Applications {
   }
 
   /**
-   * Limits the approval of an application to what a change leaves of it. @returns the details for
-   * the audit log
+   * Limits the approval of an application to the redirect URIs that stay approved after a change.
+   * @returns the details for the audit log
    */
   async #limitApproval(
     tx: EntityManager,
@@ -297,7 +297,9 @@ export class Applications {
   }
 }
 
-/** Describes a secret of an application, for a database that loses the act. */
+/**
+ * Describes a secret of an application as a noted act, which is repeated if the database loses it.
+ */
 function noted(
   kind: NotedSecret['kind'],
   application: ClientApplication,

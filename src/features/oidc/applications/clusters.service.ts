@@ -73,8 +73,8 @@ export class Clusters {
   }
 
   /**
-   * Checks that an organization has proven the domain of an address, and ends what other
-   * organizations registered there without a proof.
+   * Checks that an organization has proven the domain of an address, and ends the clusters that
+   * other organizations registered there without a proof.
    *
    * @throws DomainError invalid_request
    */

@@ -31,7 +31,7 @@ export function consentPage(
   };
 }
 
-/** Returns what a user consents to on the page of a request. */
+/** Returns the consent that a user gives on the page of a request. */
 export function consentTo({ params, iat }: Interaction): Consent {
   return {
     scopes: scopeWords(params['scope'] as string | undefined),

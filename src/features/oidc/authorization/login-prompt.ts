@@ -13,9 +13,9 @@ interface AcrRequest {
 }
 
 /**
- * Checks whether a session satisfies the prompt: a forced login needs an assertion after the
- * request began. For the command line it is another one than the browser had, since times are
- * compared in whole seconds.
+ * Checks whether a session satisfies the prompt. A forced login needs an assertion after the
+ * request began. For the command line, it must also differ from the last assertion before the
+ * request, because times are compared in whole seconds.
  */
 export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: ResourceOwner): boolean {
   if (prompt.name !== 'login') return true;
@@ -25,8 +25,8 @@ export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: Resour
 }
 
 /**
- * Returns the error of a request that this login cannot satisfy: it names another user (OpenID
- * Connect Core §3.1.2.2, §5.5.1), or an `acr` that the key does not give (§5.5.1.1).
+ * Returns the error of a request that this login cannot satisfy. The request may name another user
+ * (OpenID Connect Core §3.1.2.2, §5.5.1), or an `acr` that the key does not give (§5.5.1.1).
  */
 export function loginErrorOf(
   { prompt, params }: Interaction,

@@ -54,8 +54,9 @@ async function fetchRequestObject(address: string, outboundHttp: OutboundHttp): 
 }
 
 /**
- * Checks whether a client registered an address (OpenID Connect Registration §2), exactly or
- * without the fragment. An address that was registered with a fragment is bound to that content.
+ * Checks whether a client registered an address (OpenID Connect Registration §2), either exactly or
+ * without the fragment. An address that was registered with a fragment is bound to the content that
+ * the fragment names.
  */
 function isRegisteredUri(address: string, registered: readonly string[]): boolean {
   const [location = ''] = address.split('#', 1);

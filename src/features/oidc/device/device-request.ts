@@ -42,12 +42,12 @@ export interface ApprovalPage {
     readonly isColleagues: boolean;
   };
   /**
-   * The address that asked for the code. The page shows nothing that the device chose, such as the
+   * The network address of the device. The page shows nothing that the device chose, such as the
    * name of its program.
    */
   readonly address: string | null;
   readonly user: { readonly email: string };
-  /** The session of the browser, which the script of the page states with the decision. */
+  /** The session of the browser. The script of the page sends it with the decision. */
   readonly sessionId: string;
   readonly scopes: readonly string[];
   readonly resources: readonly string[];
@@ -74,7 +74,10 @@ export function approvalPage(
   };
 }
 
-/** Returns the origin of a resource: the device chose the rest of the address. */
+/**
+ * Returns the origin of a resource. The rest of its address is left out, because the device chose
+ * it.
+ */
 function originOf(resource: string): string {
   return URL.parse(resource)?.origin ?? '';
 }
@@ -148,7 +151,8 @@ export function grantPayload(
 }
 
 /**
- * Returns the origin of a session for svc-cli: the device, and not the browser that approves it.
+ * Returns the origin of a session for svc-cli. It describes the device, and not the browser that
+ * approves the device.
  */
 export function originOfDevice({ ip, userAgent }: DeviceRequest['device']): SessionOrigin {
   const isAddress = ip !== null && isIP(ip) > 0 && !ip.includes('%');

@@ -40,7 +40,7 @@ import {
   type DeviceRequest,
 } from './device-request.js';
 
-/** Lifts the limit of wrong codes; the column is an int4. */
+/** The limit in certification test mode, which wrong codes never reach. The column is an int4. */
 const NO_LIMIT = 2 ** 31 - 1;
 
 /** Devices that wait for approval (RFC 8628 §3.3), found by the code that a user types. */
@@ -57,9 +57,9 @@ export class Devices {
    * Finds the device of a user code.
    *
    * @returns undefined for a wrong code, which counts against the user
-   * @throws DomainError rate_limited after too many wrong codes; invalid_state for a decided one;
-   *   issuance_refused for a client that may not use devices, or an organization that has switched
-   *   the device grant off
+   * @throws DomainError rate_limited after too many wrong codes; invalid_state for a code that was
+   *   approved or refused; issuance_refused for a client that may not use devices, or an
+   *   organization that has switched the device grant off
    */
   async find(resourceOwner: ResourceOwner, typed: string): Promise<DeviceRequest | undefined> {
     const { manager } = this.dataSource;
@@ -80,7 +80,7 @@ export class Devices {
   }
 
   /**
-   * Approves a device, once. The client gets the proof of the assertion that the user made within
+   * Approves a device, once. The tokens of the client state the assertion that the user made within
    * the last minute.
    *
    * @param token the browser's session, hardware-verified or, in certification test mode, synthetic
@@ -125,7 +125,7 @@ export class Devices {
     return refuseDevice(this.dataSource.manager, userCode);
   }
 
-  /** Finds the user of a browser's session, and the device that the user typed the code of. */
+  /** Finds the user of a browser's session, and the device whose code the user typed. */
   async #findFor(token: string | undefined, typed: string) {
     const tokenHash = hashOpaqueToken(token ?? '');
     const { manager } = this.dataSource;
@@ -137,8 +137,8 @@ export class Devices {
   }
 
   /**
-   * Keeps the setting of the organization until the transaction ends. @throws DomainError
-   * issuance_refused
+   * Checks that the organization allows devices, and keeps the setting until the transaction ends.
+   * @throws DomainError issuance_refused
    */
   async #assertAllowed(tx: EntityManager, { orgId }: ResourceOwner): Promise<void> {
     if (orgId === null || (await holdDeviceGrant(tx, orgId))) return;
@@ -180,8 +180,8 @@ export class Devices {
   }
 
   /**
-   * Returns the session of the grant: the browser's. Only svc-cli gets a new one, which lasts an
-   * hour, survives the browser's logout and ends with the removal of the key.
+   * Returns the session for the grant, which is usually the browser's. Only svc-cli gets a new
+   * session. It lasts an hour, survives the browser's logout and ends with the removal of the key.
    */
   async #sessionOf(
     tx: EntityManager,

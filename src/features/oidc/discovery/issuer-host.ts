@@ -20,16 +20,16 @@ const CLAIMS = [
 
 /**
  * Returns the issuer whose host a request names; undefined at the service's own host.
- * `src/create-app.ts` finds tenants so.
+ * `src/create-app.ts` gives this function to the rule about hosts.
  */
 export function publishedIssuerOf(request: IncomingMessage): PublishedIssuer | undefined {
   return tenantOf(request) as PublishedIssuer | undefined;
 }
 
 /**
- * Returns the metadata of an issuer: the fields that a verifier of its tokens reads, and IAM
- * demands. It names no endpoint for authorization or tokens, because the host has none; OpenID
- * Connect Discovery §3 lists one as required.
+ * Returns the metadata of an issuer: the fields that verifiers of its tokens read, and that IAM
+ * demands. It names no endpoint for authorization or tokens, because the host has none, although
+ * OpenID Connect Discovery §3 requires one.
  */
 export function issuerMetadata({ origin }: PublishedIssuer) {
   return {

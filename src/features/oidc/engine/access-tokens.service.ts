@@ -25,7 +25,7 @@ export interface JwtClaims {
 /** A prefix that no opaque token has. */
 const HANDLE = 'jwt.';
 
-/** The library's models of access tokens, which are recorded apart. */
+/** The library's models of access tokens. Their JWTs are recorded here. */
 const KINDS = ['AccessToken', 'ClientCredentials'] as const;
 
 /** A value that matches no token. It replaces an expired JWT, and a JWT of another issuer. */
@@ -33,13 +33,15 @@ const NO_TOKEN = 'none';
 
 /**
  * Records JWT access tokens (RFC 9068) like opaque ones, so that introspection, revocation and the
- * end of an account reach them. A record's key is a MAC of the `jti`: every resource server sees
- * the `jti`, which opens nothing by itself.
+ * end of an account reach them. The key of a record is a MAC of the `jti`, because every resource
+ * server sees the `jti`. The `jti` itself gives access to nothing.
  */
 @Injectable()
 export class AccessTokens {
   readonly #issuer: string;
-  /** The key of handles under the root secret, and then that under the previous one. */
+  /**
+   * The keys of the MACs: first the key under the root secret, then the key under the previous one.
+   */
   readonly #handleKeys: readonly KeyObject[];
   readonly #keys: ReturnType<typeof createLocalJWKSet>;
 
@@ -134,8 +136,8 @@ export class AccessTokens {
   }
 
   /**
-   * Returns the handle under which a JWT is recorded. While the root secret changes, that may be
-   * one of the previous secret.
+   * Returns the MAC under which a JWT is recorded. While the root secret changes, it may be one
+   * under the previous secret.
    */
   async #recordedHandle(jti: string): Promise<string | undefined> {
     const [handle, previous] = this.#handles(jti);

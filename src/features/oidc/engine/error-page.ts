@@ -57,8 +57,8 @@ const LOGOUT: ClientErrorPage = {
 };
 
 /**
- * What is wrong with a parameter of a logout (RP-Initiated Logout §2), in the order in which the
- * page names one.
+ * The fault of each parameter of a logout (RP-Initiated Logout §2). If several are wrong, the page
+ * names the first in this order.
  */
 const WRONG_PARAMETERS: Readonly<Record<string, string>> = {
   post_logout_redirect_uri: 'it is not an address that the application registered',

@@ -24,9 +24,9 @@ export const ROUTES = {
 } as const;
 
 /**
- * Returns the endpoints whose addresses a client assertion may name where an endpoint is called.
- * The token endpoint is always one of them (RFC 7523 §3). The endpoint of pushed requests accepts
- * its own address, too (RFC 9126 §2).
+ * Returns the endpoints whose addresses a client assertion may name at an endpoint. The token
+ * endpoint is always one of them (RFC 7523 §3). The endpoint of pushed requests accepts its own
+ * address, too (RFC 9126 §2).
  *
  * @param route the library's name of the called endpoint
  */
@@ -60,9 +60,9 @@ export const FIXED: Configuration = {
     authorizationSigningAlgValues: [...OUR_ALGORITHMS],
     introspectionSigningAlgValues: [...OUR_ALGORITHMS],
   },
-  // A new session needs a touch of the security key.
+  // There are no refresh tokens, because a new session needs a touch of the security key.
   issueRefreshToken: () => false,
-  // Tokens end with the browser's session, in our own database.
+  // Our own database ends tokens with the browser's session, so the library need not.
   expiresWithSession: () => false,
   // Revoking a token ends that token, and no other token of its grant.
   revokeGrantPolicy: ({ oidc }) => oidc.route !== 'revocation',

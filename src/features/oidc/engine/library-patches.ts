@@ -50,7 +50,7 @@ export type SpendId = (issuer: string, jti: string, expiresAt: Date) => Promise<
  */
 const REPLAY_MARGIN = 600;
 
-/** The nonces of a server for DPoP proofs, as far as a proof is concerned. */
+/** The part of a server's nonces for DPoP proofs that the check of a proof uses. */
 interface Nonces {
   checkChallenge(nonce: string): boolean;
 }
@@ -128,7 +128,10 @@ function expectPublishedEndpoints({ OIDCContext }: Provider, endpointsOf: Endpoi
 /** A rule that decides whether a prompt is needed. */
 type PromptRule = (ctx: KoaContextWithOIDC) => Promise<boolean>;
 
-/** The rule of the touch, with what the interaction keeps of the request. */
+/**
+ * The rule when a touch is needed, and the fact about the request that the interaction stores for
+ * it.
+ */
 interface TouchRule {
   readonly check: PromptRule;
   readonly details: (

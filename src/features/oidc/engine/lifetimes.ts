@@ -53,8 +53,9 @@ interface NewToken {
 
 /**
  * Returns the lifetime of an access token in seconds, never longer than its session. An opaque
- * token of svc-cli lives for the rest of the session, one of a device or of another client at most
- * an hour. JWTs and tokens with `svc:admin` or `svc:applications` are short.
+ * token of svc-cli lives for the rest of the session. An opaque token of a device or of another
+ * client lives for at most an hour. JWTs and tokens with `svc:admin` or `svc:applications` are
+ * short.
  */
 export function accessTokenLifetime(ctx: KoaContextWithOIDC, token: NewToken, now: Date): number {
   const { resourceOwner } = requestContextOf(ctx);

@@ -65,8 +65,8 @@ function noteOAuthCaller(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * Notes a client that has proved itself. One that registered itself counts as no one: anyone may
- * register more of them.
+ * Notes a client that has authenticated. A client that registered itself does not count, because
+ * any program may register more of them.
  */
 function noteClientAuthentication(ctx: KoaContextWithOIDC): void {
   const client: (Client & OwnMetadata) | undefined = ctx.oidc.client;

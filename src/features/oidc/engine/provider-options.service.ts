@@ -49,7 +49,7 @@ import {
 
 type Features = NonNullable<Configuration['features']>;
 
-/** Returns the secret of the nonces for DPoP proofs that a root secret leads to. */
+/** Derives the secret of the nonces for DPoP proofs from a root secret. */
 export function nonceSecretOf(rootSecret: string): Buffer {
   return deriveKey(rootSecret, 'DPoP nonces', 32);
 }
@@ -125,8 +125,8 @@ export class ProviderOptions {
   }
 
   /**
-   * Runs in every authorization request before any prompt: the library awaits it, even without the
-   * parameter.
+   * Runs in every authorization request before any prompt, because the library awaits this hook
+   * even without the parameter.
    */
   #beforePrompts(ctx: KoaContextWithOIDC): Promise<void> {
     checkRequestedScopes(ctx);
@@ -190,7 +190,7 @@ export class ProviderOptions {
       IdToken: (ctx, _token, client) => idTokenLifetime(ctx, client, this.clock.now()),
       DeviceCode: this.config.oidc.deviceCode.expiresSeconds,
       Grant: this.#sessionSeconds,
-      // A session without an account only holds the state of a page.
+      // Without an account, a session of the library only holds the state of a page.
       Session: (_ctx, { accountId }) => (accountId ? this.#sessionSeconds : LIFETIMES.interaction),
       Interaction: LIFETIMES.interaction,
     };
@@ -238,7 +238,7 @@ export class ProviderOptions {
       enabled: true,
       getResourceServerInfo: async (ctx, resource, client) => {
         const server = ofResource(ctx, resource, client);
-        // A token asks in the statement that issues it.
+        // For a token, the statement that issues it makes this check.
         if (ctx.oidc.route !== 'token') await this.resourceOwners.assertFree(resource);
         return server;
       },

@@ -101,9 +101,9 @@ export async function createGrant(
 }
 
 /**
- * Checks whether a native client needs consent in this authorization, since another program may
- * impersonate it (RFC 8252 §8.6). An application is known that the user registered, an admin
- * approved, or the user consented to.
+ * Checks whether a native client needs consent in this authorization, because another program may
+ * impersonate it (RFC 8252 §8.6). No consent is needed for an application that the user registered,
+ * that an admin approved, or to which the user consented.
  */
 export async function needsNativeConsent(
   ctx: KoaContextWithOIDC,
@@ -138,9 +138,9 @@ async function isUnknownToUser(
 }
 
 /**
- * Checks whether an authorization of the command line still needs its own touch of the security
- * key: one that its login page got. Its code opens a session of its own, and goes to a port of the
- * machine, where another program may listen (RFC 8252 §8.6).
+ * Checks whether an authorization of the command line still needs a touch of the security key on
+ * its own login page. Its code opens a session of its own. It is sent to a port of the machine,
+ * where another program may listen (RFC 8252 §8.6).
  */
 export async function needsTouch(
   ctx: KoaContextWithOIDC,
@@ -155,8 +155,8 @@ export async function needsTouch(
 }
 
 /**
- * Returns the last touch of the browser, in milliseconds since 1970, which the touch of an
- * authorization must not be.
+ * Returns the time of the last touch in the browser, in milliseconds since 1970. An authorization
+ * of the command line needs a later one.
  */
 export async function touchBefore(
   ctx: KoaContextWithOIDC,

@@ -93,8 +93,8 @@ export class LogoutController implements OnModuleInit {
   }
 
   /**
-   * Ends the browser's own session, and the user's others if the user asked for it: otherwise the
-   * library's session would be created from it again.
+   * Ends the browser's own session, and the user's other sessions if the user asked for it.
+   * Otherwise the library's session would be created from it again.
    */
   async #endSession(ctx: KoaContextWithOIDC): Promise<void> {
     const request = requestOf(ctx);

@@ -61,10 +61,13 @@ export function isFapi(client: OwnMetadata | undefined): boolean {
   return client?.svc_profile === 'fapi2';
 }
 
-/** Separates the hashes of valid secrets, which stand in place of a secret. No hash contains it. */
+/**
+ * The separator of the hashes of valid secrets, which replace the secret of a client. No hash
+ * contains it.
+ */
 const SEPARATOR = '.';
 
-/** The default algorithms of FAPI clients, where RFC 7591 says RS256. */
+/** The default algorithms of FAPI clients. RFC 7591 would make RS256 the default. */
 const FAPI_DEFAULTS = {
   id_token_signed_response_alg: 'ES256',
   authorization_signed_response_alg: 'ES256',
@@ -72,8 +75,7 @@ const FAPI_DEFAULTS = {
 } as const;
 
 /**
- * Converts a client to the library's metadata. The hashes of all valid secrets stand in place of
- * its secret.
+ * Converts a client to the library's metadata. The hashes of all valid secrets replace its secret.
  */
 export function libraryMetadata(client: LiveClient): AdapterPayload {
   const { secretHashes, kind } = client;
@@ -95,14 +97,14 @@ export function libraryMetadata(client: LiveClient): AdapterPayload {
 }
 
 /**
- * Gives an application without secrets an empty one: it then fails to authenticate, and is not
- * rejected as malformed.
+ * Gives an application without secrets an empty secret. It then fails to authenticate; without the
+ * member the library would reject it as malformed.
  */
 function withoutSecret(kind: ClientKind): { client_secret?: string } {
   return kind === 'application' ? { client_secret: SEPARATOR } : {};
 }
 
-/** Returns the hashes that stand in place of a client's secret. */
+/** Returns the hashes that replace a client's secret. */
 export function secretHashesOf(clientSecret: string | undefined): Buffer[] {
   return (clientSecret ?? '')
     .split(SEPARATOR)

@@ -26,9 +26,9 @@ export function needsConsent(client: Client & OwnMetadata, resourceOwner: Resour
 }
 
 /**
- * Checks whether the first sign-in of a user to an application of a colleague needs consent: no
- * admin has approved it for the redirect URI of the request. Without that page a link would sign
- * the user in unseen, and tell the colleague who opened it.
+ * Checks whether the first sign-in of a user to an application of a colleague needs consent,
+ * because no admin has approved it for the redirect URI of the request. Without that page, a link
+ * would sign the user in without notice, and the colleague would learn who opened it.
  *
  * @param redirectUri undefined for a grant without a redirect, which each approval covers
  */

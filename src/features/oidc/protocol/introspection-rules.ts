@@ -2,8 +2,8 @@ import type { OwnMetadata } from './client-metadata.js';
 import type { Client } from './library.js';
 
 /**
- * An application that a user or an organization registered, as far as it decides which tokens it
- * may introspect.
+ * An application that a user or an organization registered, with the fields that decide which
+ * tokens it may introspect.
  */
 export interface OwnedClient {
   readonly ownerId: string | null;

@@ -7,12 +7,12 @@ import type { KoaContextWithOIDC } from '../protocol/library.js';
 
 /** Facts about one request that its hooks and adapters share. */
 export interface RequestContext {
-  /** The user behind the grant or the browser's session; null once the look-up found no user. */
+  /** The user of the grant or of the browser's session; null after a look-up that found no user. */
   resourceOwner?: ResourceOwner | null;
-  /** The grant that was found last. Ending it in the same request uses this entry. */
+  /** The grant that was found last. If the same request ends the grant, it uses this entry. */
   grant?: { readonly id: string; readonly found: LiveGrant | undefined };
   /**
-   * What the user consented to at the client, if the client is an application of the own
+   * The consent of the user to the client, if the client is an application of the user's
    * organization.
    */
   consent?: Promise<RecordedConsent | undefined>;
@@ -23,7 +23,10 @@ export interface RequestContext {
   subject?: { readonly grantId: string; readonly clientId: string };
   /** The id of the application of kind `kubernetes` that the new token is for. */
   clusterId?: string;
-  /** A code was redeemed again while its first client may still wait for the response. */
+  /**
+   * True if a code was redeemed again while the client that came first may still wait for the
+   * response.
+   */
   isReusedAtOnce?: boolean;
   /** The time of the assertion that the code of this request came from, in seconds since 1970. */
   codeAuthTime?: number;

@@ -29,7 +29,8 @@ import { GrantAdapter } from './grant-adapter.service.js';
 import { artifactOf, falseIfGone } from './stored-payload.js';
 
 /**
- * Seconds after a first use of a code in which its first client may still wait for the response.
+ * The seconds after the first use of a code in which the client that came first may still wait for
+ * the response.
  */
 const AT_ONCE = 0.5;
 
@@ -83,8 +84,8 @@ export class Adapters {
   }
 
   /**
-   * Takes back a token request whose token the key service did not sign: its tokens end, and its
-   * code can be redeemed again. The client has received none of them.
+   * Takes back a token request if the key service did not sign its token. Its tokens end, and its
+   * code can be redeemed again, because the client has received none of them.
    */
   async withdrawUnsigned(ctx: KoaContextWithOIDC): Promise<void> {
     const { authorizationError: error, consumed, issued = [] } = requestContextOf(ctx);
@@ -198,7 +199,8 @@ export class Adapters {
   ): Promise<void> {
     const ctx = currentContext();
     if (!ctx) throw new Error('a token is issued outside a request');
-    // Earlier steps removed the scope in this case. This check is the last that can find a mistake.
+    // In this case, earlier steps have removed the scope. This last check guards against a mistake
+    // in them.
     const scopes = scopeWords(payload.scope);
     if (boundScopes(scopes, payload.jkt !== undefined).length < scopes.length) {
       throw new errors.InvalidGrant(`${scopes.join(' ')} needs a DPoP proof`);

@@ -56,9 +56,9 @@ export class ClientAdapter {
   }
 
   /**
-   * Replaces the secret in an update of a client (RFC 7592 §2.2) by the value that the library
-   * holds for it, since the library compares both. An unknown secret stays, and the library rejects
-   * it.
+   * Replaces the secret in an update of a client (RFC 7592 §2.2) by the value that the library has
+   * for the client, because the library compares the two. An unknown secret is not replaced, and
+   * the library rejects it.
    */
   async withSecretHashes(id: string, body: unknown): Promise<unknown> {
     if (typeof body !== 'object' || body === null) return body;
@@ -97,7 +97,7 @@ export class ClientAdapter {
 }
 
 /**
- * Returns the secret of a payload if it is new: otherwise the payload holds the hashes of the
+ * Returns the secret of a payload if it is new. Otherwise the payload contains the hashes of the
  * client's secrets.
  */
 function newSecretOf(

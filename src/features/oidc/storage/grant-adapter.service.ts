@@ -61,7 +61,7 @@ export class GrantAdapter {
 
   /**
    * Moves the grant of a code of the command line from the browser's session to a session of its
-   * own, when the code is redeemed. The browser's logout leaves it.
+   * own, when the code is redeemed. So a logout in the browser does not end it.
    *
    * @throws InvalidGrant when the browser's session has ended before
    */
@@ -132,7 +132,7 @@ export class GrantAdapter {
 /**
  * Limits the scopes of a grant for this request. At the token endpoint `svc:admin` and
  * `svc:applications` need a DPoP proof, which the library verifies. A device of the command line
- * gets no more than devices get, also if an earlier version approved more.
+ * gets only the scopes of devices, even if an earlier version approved more.
  */
 function grantableNow(payload: AdapterPayload, currentContext: CurrentContext): AdapterPayload {
   const ctx = currentContext();

@@ -21,8 +21,8 @@ const MOST_OF_NETWORK = 20;
 const MOST_IN_ALL = 100_000;
 
 /**
- * The number of registrations of a process that may wait. A longer queue would outlast its
- * requests.
+ * The number of registrations that may wait in a process. Those in a longer queue would reach the
+ * deadline of their requests.
  */
 const MOST_WAITING = 500;
 
@@ -37,15 +37,15 @@ export interface SelfRegistration {
 
 /**
  * Stores clients that register themselves (RFC 7591), and limits the clients that no user has
- * consented to. They are counted under one advisory lock. At the limit for all networks the oldest
- * of them is removed, so that no network can keep another from registering.
+ * consented to. They are counted under one advisory lock. At the limit for all networks, the oldest
+ * client is removed, so that no network can keep another one from registering.
  */
 @Injectable()
 export class SelfRegistrations {
   readonly #isCertification: boolean;
   /**
-   * One registration of a process waits for the lock at a time, so that waiting takes only one
-   * connection.
+   * The previous registration of the process. Only one registration waits for the lock at a time,
+   * so that waiting takes only one connection.
    */
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;

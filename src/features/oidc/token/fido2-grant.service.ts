@@ -107,8 +107,8 @@ export class Fido2Grant {
   }
 
   /**
-   * Issues the tokens of a login. A login whose tokens are not signed leaves no session: its client
-   * received nothing.
+   * Issues the tokens of a login. If they are not signed, the session of the login ends, because
+   * its client received nothing.
    */
   async #issueOrEnd(
     ctx: TokenEndpointGrantContext,

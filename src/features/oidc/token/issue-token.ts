@@ -94,7 +94,8 @@ export async function issueToken(
     jkt: possession.jkt,
     'x5t#S256': possession.x5t,
     expiresIn: Math.max(1, Math.min(left, lifetime)),
-    // The library adds a lifetime to the time at which it writes the token, a second later perhaps.
+    // The explicit end is needed because the library may write the token a second later, and adds
+    // the lifetime to that time.
     ...(endsBy !== undefined && left < lifetime ? { exp: endsBy } : {}),
   });
   ctx.oidc.entity('AccessToken', token);

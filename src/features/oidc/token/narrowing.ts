@@ -5,8 +5,8 @@ import type { SubjectToken } from './subject-token.js';
 const OPENID_CONNECT: ReadonlySet<string> = new Set(OIDC_SCOPES);
 
 /**
- * Returns the resource server of a new token: that of the subject token. An opaque token may also
- * be exchanged for one to a server that its grant contains.
+ * Returns the resource server of a new token, which is that of the subject token. An opaque subject
+ * token may also be exchanged for a token of a server that its grant contains.
  *
  * @param targets the targets that the client names
  * @throws InvalidTarget

@@ -96,8 +96,8 @@ async function mayExchange(
 }
 
 /**
- * Checks whether a client lacks a consent that the token endpoint cannot ask for. Such a client is
- * of another organization, or neither did an admin approve it nor did the user consent to it.
+ * Checks whether a client lacks a consent that the token endpoint cannot ask for. This is so if the
+ * client is of another organization, or if no admin approved it and the user did not consent to it.
  */
 export async function lacksConsent(
   ctx: TokenEndpointGrantContext,

@@ -14,9 +14,9 @@ import { narrowedScopes, targetOf } from './narrowing.js';
 import { findSubjectToken, invalidSubjectToken, type ExchangeServices } from './subject-token.js';
 
 /**
- * Exchanges a user's access token for one of the requesting client (RFC 8693), with the same scopes
- * and lifetime at most. The new grant belongs to that client, and ends with the grant of the
- * subject token. `svc-cli` alone of public clients has the exchange, for clusters.
+ * Exchanges a user's access token for one of the requesting client (RFC 8693), with at most the
+ * same scopes and lifetime. The new grant belongs to that client, and ends with the grant of the
+ * subject token. Of all public clients only `svc-cli` may exchange tokens, for clusters.
  *
  * @throws InvalidRequest, InvalidTarget, InvalidScope, UnauthorizedClient, and the errors of DPoP
  *   and mTLS

@@ -38,7 +38,8 @@ export class UserinfoController implements OnModuleInit {
   onModuleInit(): void {
     this.oidcProvider.after('userinfo', (ctx) => {
       keepOneChallenge(ctx, this.#baseUrl);
-      // A fault of the service, such as a key service that does not sign, is a text of JSON.
+      // A string of JSON is the error of a fault of the service, such as a key service that does
+      // not sign.
       if (ctx.status === 200 && typeof ctx.body === 'string') {
         ctx.set('content-type', 'application/jwt');
       }

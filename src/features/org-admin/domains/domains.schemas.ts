@@ -8,7 +8,10 @@ export const ADD_DOMAIN = z.strictObject({ domain: z.string().trim().min(1).max(
 /** The result of {@link ADD_DOMAIN}. */
 export type AddDomain = z.output<typeof ADD_DOMAIN>;
 
-/** A text that is no domain name is the name of no domain of the organization: 404, not 400. */
+/**
+ * The name of a domain in the path. A text that is no domain name matches no domain of the
+ * organization, so the answer is 404 and not 400.
+ */
 export const DOMAIN_NAME = z.object({ domain: z.string() });
 
 /** A domain in the JSON of the API. */

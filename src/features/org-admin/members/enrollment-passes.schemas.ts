@@ -35,7 +35,7 @@ export const PASSES_JSON = z.object({
     }),
   ),
   /**
-   * True while the member enrolls a key with a pass alone, also after the last pass has expired or
+   * True while the member can enroll a key only with a pass, even if the last pass has expired or
    * was withdrawn.
    */
   demanded: z.boolean(),

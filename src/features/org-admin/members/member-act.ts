@@ -8,7 +8,8 @@ import { originOf } from '#platform/http/request/client-origin.js';
 import { namesTag } from '#platform/http/request/entity-tag.js';
 
 /**
- * Makes the act of a request on a member: by its admin, from its origin, and with its condition.
+ * Makes the act of a request on a member. It includes the admin, the origin and the condition of
+ * the request.
  */
 export type ActOn = (memberId: string) => MemberAct;
 
@@ -21,8 +22,8 @@ export function memberTag({ revision }: Member): string {
 }
 
 /**
- * Gives a handler of an admin the act that the request asks for. With `If-Match`, the act meets the
- * named state only.
+ * Gives a handler of an admin the act that the request asks for. With `If-Match`, the act is only
+ * done if the member has the state that the tag names.
  */
 export const Act = createParamDecorator((_: unknown, context: ExecutionContext): ActOn => {
   const request = context.switchToHttp().getRequest<AdmittedRequest>();

@@ -15,7 +15,10 @@ import {
   type SecretToConfirmJson,
 } from './secrets.schemas.js';
 
-/** `/api/v1/org/secrets-to-confirm`: what an admin compares after the database has lost commits. */
+/**
+ * `/api/v1/org/secrets-to-confirm`: the secrets that an admin must confirm after the database has
+ * lost commits.
+ */
 @Controller('api/v1/org/secrets-to-confirm')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class SecretsToConfirmController {

@@ -15,8 +15,8 @@ export interface SentencePart {
 const LONGEST_NAME = 80;
 
 /**
- * A sentence for each type. `{name}` is a name of the event; a part in brackets is left out where
- * the event lacks its name.
+ * A sentence for each type. `{name}` is a name of the event. If the event lacks the name, the part
+ * in brackets around it is left out.
  */
 const SENTENCES: Partial<Record<AuditType, string>> = {
   login_success: '{actor} logged in[ with the key “{key}”][, a {model}]',
@@ -90,7 +90,7 @@ const SENTENCES: Partial<Record<AuditType, string>> = {
 };
 
 /**
- * The sentences for what one person did to another, of types that are mostly about the own account.
+ * The sentences for acts of one person on another, for types that are mostly about the own account.
  */
 const BY_ANOTHER: Partial<Record<AuditType, string>> = {
   session_ended: '{actor} ended a session of {subject}[ at {client}]',
@@ -146,7 +146,7 @@ function provisioningTemplate({ operation, resource_type: type }: EventFacts['de
   return `The identity provider ${verb} the ${thing}[ {subject}][ {display_name}]`;
 }
 
-/** Returns what an event gave or used: an application, a credential, or a key. */
+/** Returns the object that an event gave or used: an application, a credential, or a key. */
 export function thingOf(row: EventFacts): string {
   const names = namesOf(row);
   const { client, key } = names;
@@ -219,7 +219,7 @@ function textOf(value: unknown): string | undefined {
   return shortened(text, LONGEST_NAME);
 }
 
-/** Cuts a text, which is then marked. */
+/** Cuts a text that is too long, and marks the cut. */
 export function shortened(text: string, most: number): string {
   const characters = Array.from(text.slice(0, 2 * most + 2));
   return characters.length > most ? `${characters.slice(0, most).join('')}…` : text;

@@ -13,7 +13,7 @@ interface ListedError {
 interface ErrorPage extends ListedError {
   readonly cause: string;
   readonly remedy: string;
-  /** The form that the error has in each format, with the routes that have the format. */
+  /** The error in each format, with the routes that use the format. */
   readonly formats: readonly { readonly name: string; readonly value: string }[];
   /** The operations that state the code. */
   readonly operations: readonly string[];

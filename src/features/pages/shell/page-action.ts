@@ -20,7 +20,7 @@ const ACTIONS: Partial<Record<ErrorCode, PageAction>> = {
   insufficient_user_authentication: USE_KEY,
 };
 
-/** The errors that the same request may not meet a second time. */
+/** The errors that may not come again if the same request is repeated. */
 const PASSING: ReadonlySet<ErrorCode> = new Set([
   'internal',
   'rate_limited',

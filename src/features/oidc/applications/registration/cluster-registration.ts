@@ -7,9 +7,10 @@ import { isOwnOrigin, type OwnAudiences } from '../../protocol/resource-servers.
 const URN_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /**
- * Finds the fault of the resource of a cluster (RFC 8707 §2). A resource is `urn:svc:`, the id of
- * the organization, `:` and a name, or an https address of another service, as WHATWG URL writes
- * it. The caller checks that the organization has proven the domain of the address.
+ * Finds the fault of the resource of a cluster (RFC 8707 §2). A resource has one of two forms. The
+ * first is `urn:svc:`, the id of the organization, `:` and a name. The second is an https address
+ * of another service in the spelling of WHATWG URL. The caller checks that the organization has
+ * proven the domain of the address.
  *
  * @returns a sentence for the user, or undefined for a resource without a fault
  */
@@ -43,10 +44,7 @@ export function hostOfResource(resource: string): string | undefined {
   return url?.protocol === 'https:' ? url.hostname : undefined;
 }
 
-/**
- * Returns the metadata of a cluster: those of a client that can do nothing, since a cluster is no
- * client.
- */
+/** Returns the metadata of a cluster. A cluster is no client, so the metadata allow no grant. */
 export function clusterMetadata(name: string): Record<string, unknown> {
   return {
     client_name: name,

@@ -67,8 +67,8 @@ export async function checkedMetadata(
 }
 
 /**
- * Returns the fault in the API's terms, without the cause as an object: it would contain a private
- * key sent by mistake.
+ * Returns the text of the fault in the terms of the API. It leaves out the error object, which
+ * would contain a private key that was sent by mistake.
  */
 function detailOf({
   error_description: description = '',

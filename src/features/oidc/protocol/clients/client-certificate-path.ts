@@ -11,7 +11,8 @@ const BASIC_CONSTRAINTS = '2.5.29.19';
 const KEY_USAGE = '2.5.29.15';
 const EXTENDED_KEY_USAGE = '2.5.29.37';
 /**
- * Fails in any certificate: it is not evaluated here, and must be critical (RFC 5280 §4.2.1.10).
+ * The extension Name Constraints. A certificate with it is refused, because it must be critical
+ * (RFC 5280 §4.2.1.10) and is not evaluated here.
  */
 const NAME_CONSTRAINTS = '2.5.29.30';
 /**

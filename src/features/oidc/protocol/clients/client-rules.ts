@@ -90,8 +90,8 @@ interface RequestObject {
 }
 
 /**
- * Checks a request object of a FAPI client: a FAPI algorithm, and a lifetime of an hour at most
- * (FAPI 2.0 Message Signing §5.3.1). The signature of a pushed one was checked when it was pushed,
+ * Checks a request object of a FAPI client: its algorithm must be one of FAPI, and its lifetime at
+ * most an hour (FAPI 2.0 Message Signing §5.3.1). If it was pushed, its signature was checked then,
  * and is not stored.
  *
  * @param milliseconds the time since 1970

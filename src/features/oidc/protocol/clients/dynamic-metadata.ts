@@ -101,8 +101,8 @@ function nameProblem(
 }
 
 /**
- * Refuses `form_post`, whose page our Content-Security-Policy forbids. A client would wait for
- * responses that never come.
+ * Refuses `form_post`, because our Content-Security-Policy forbids its page. Otherwise the client
+ * would wait for responses that never come.
  */
 function responseModeProblem({ response_modes: modes = [] }: DynamicMetadata): string | undefined {
   return modes.some((mode) => mode.startsWith('form_post'))

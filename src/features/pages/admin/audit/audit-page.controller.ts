@@ -130,8 +130,8 @@ export class AuditPageController {
   }
 
   /**
-   * Searches for a question without problems. A search that is too costly is explained above the
-   * form.
+   * Searches the events of a valid question. If the search is too costly, the page says so above
+   * the form.
    */
   async #answer(admin: Admin, { question, problems }: AskedQuestion, after: string | undefined) {
     const place = after === undefined ? undefined : readCursor(after);

@@ -48,7 +48,7 @@ export class MemberPageController {
   }
 }
 
-/** What another account is to the member of the page. */
+/** The words for the relation of another account to the member of the page. */
 const RELATIONS = {
   twin_of: 'The record of your identity provider. When it ends, the member on this page ends.',
   twin: 'A twin: this account signed in itself, and ends when the member on this page ends.',
@@ -57,7 +57,10 @@ const RELATIONS = {
   shares_address: 'Another record with the same address.',
 } as const satisfies Record<RelatedMember['relation'], string>;
 
-/** Tells which parting the API would do; undefined if the member is tied to no other account. */
+/**
+ * Returns the kind of parting that the API would do; undefined if the member is tied to no other
+ * account.
+ */
 function partingOf({ ties, scimManaged }: MemberRecord['member']) {
   if (ties.twinOf.length > 0) return 'twin';
   if (scimManaged && ties.takenOverAt !== null) return 'taken over';
@@ -66,7 +69,7 @@ function partingOf({ ties, scimManaged }: MemberRecord['member']) {
 
 /**
  * Returns the record of a member for the template. The forms of the acts send `tag` back, so that
- * no act meets another state.
+ * an act on a changed member is refused.
  */
 function shown(record: MemberRecord) {
   const { member, ending, endingOfTies, lastLoginAt, related } = record;

@@ -103,7 +103,7 @@ function shownSecret({
   };
 }
 
-/** Says what the database kept of an act. */
+/** Says whether the database kept an act on a secret. */
 function outcomeOf(act: ListedSecret['act'], isLost: boolean): string {
   if (!isLost) return 'The database has kept this.';
   return act === 'made'
@@ -138,7 +138,7 @@ function shownRefusal(refusal: ListedRefusal, tokens: readonly ListedToken[]) {
   };
 }
 
-/** A token of the list, with its place in a rotation that goes on. */
+/** A token of the list, with its place in an unfinished rotation. */
 function listedToken(token: ListedToken, tokens: readonly ListedToken[]) {
   return {
     ...shownToken(token),
