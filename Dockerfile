@@ -10,6 +10,7 @@ COPY packages/markup ./packages/markup
 COPY packages/openssh ./packages/openssh
 COPY packages/scim-language ./packages/scim-language
 COPY packages/svc ./packages/svc
+COPY packages/webauthn-policy ./packages/webauthn-policy
 RUN npm ci
 COPY scripts ./scripts
 COPY src ./src
@@ -23,6 +24,7 @@ COPY packages/arguments/package.json ./packages/arguments/
 COPY packages/markup/package.json ./packages/markup/
 COPY packages/openssh/package.json ./packages/openssh/
 COPY packages/scim-language/package.json ./packages/scim-language/
+COPY packages/webauthn-policy/package.json ./packages/webauthn-policy/
 # Declarations and source maps, half of the packages, are for compilers and debuggers.
 RUN npm ci --omit=dev --omit=optional \
   && find node_modules -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' \) -delete \
@@ -33,6 +35,7 @@ COPY --from=build /app/packages/arguments/dist ./packages/arguments/dist
 COPY --from=build /app/packages/markup/dist ./packages/markup/dist
 COPY --from=build /app/packages/openssh/dist ./packages/openssh/dist
 COPY --from=build /app/packages/scim-language/dist ./packages/scim-language/dist
+COPY --from=build /app/packages/webauthn-policy/dist ./packages/webauthn-policy/dist
 COPY migrations ./migrations
 COPY config ./config
 USER node

@@ -4,10 +4,8 @@ import { DataSource } from 'typeorm';
 import { createApp } from '../dist/create-app.js';
 import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
 import { SoftwareKey } from '@svc/stand-ins/software-key';
-import {
-  PINNED_ROOTS,
-  trustAnchorFromPem,
-} from '../dist/domain/keys/authenticators/attestation/trust-anchors.js';
+import { trustAnchorFromPem } from '@svc/webauthn-policy';
+import { PINNED_ROOTS } from '../dist/domain/keys/authenticators/attestation/trust-anchors.js';
 import { loadConfig } from '../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../dist/platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '../dist/platform/kms/call-policy.js';

@@ -1,9 +1,7 @@
 import { Module, type DynamicModule, type Type } from '@nestjs/common';
 import type { Logger } from 'pino';
-import {
-  TRUST_ANCHORS,
-  type TrustAnchor,
-} from '#domain/keys/authenticators/attestation/trust-anchors.js';
+import type { TrustAnchor } from '@svc/webauthn-policy';
+import { TRUST_ANCHORS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import { AdminModule } from '#domain/admin/admin.module.js';
 import { LIMITS } from '#domain/admin/database-failover/database-failover.service.js';
 import {

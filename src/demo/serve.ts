@@ -1,11 +1,8 @@
 import 'reflect-metadata';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import {
-  PINNED_ROOTS,
-  trustAnchorFromPem,
-  type TrustAnchor,
-} from '#domain/keys/authenticators/attestation/trust-anchors.js';
+import { trustAnchorFromPem, type TrustAnchor } from '@svc/webauthn-policy';
+import { PINNED_ROOTS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import { readProcessEnvironment } from '#platform/config/environment.js';
 import { systemRandom } from '#platform/clock/random.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { parseCertificate } from '#domain/keys/authenticators/attestation/certificate.js';
-import { trustAnchorFromPem } from '#domain/keys/authenticators/attestation/trust-anchors.js';
+import { parseCertificate, trustAnchorFromPem } from '@svc/webauthn-policy';
 import { issueAuthority } from '@svc/stand-ins/attestation-authority';
 import { FLAG } from '@svc/stand-ins/authenticator-messages';
 import { startTestApp, type TestApp } from '../support/app.js';

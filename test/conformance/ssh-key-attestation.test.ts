@@ -1,10 +1,6 @@
 import { generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import { parseCertificate } from '#domain/keys/authenticators/attestation/certificate.js';
-import {
-  trustAnchorFromPem,
-  type TrustAnchor,
-} from '#domain/keys/authenticators/attestation/trust-anchors.js';
+import { parseCertificate, trustAnchorFromPem, type TrustAnchor } from '@svc/webauthn-policy';
 import { parseSshPublicKey, sshString, uint32 } from '@svc/openssh';
 import { verifyKeyAttestation, type ProvenKey } from '#domain/ssh/hardware-keys/key-attestation.js';
 import { issueAuthority } from '@svc/stand-ins/attestation-authority';

@@ -4,11 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DynamicModule, Type } from '@nestjs/common';
 import { DataSource } from 'typeorm';
-import {
-  PINNED_ROOTS,
-  trustAnchorFromPem,
-  type TrustAnchor,
-} from '../../src/domain/keys/authenticators/attestation/trust-anchors.js';
+import { trustAnchorFromPem, type TrustAnchor } from '@svc/webauthn-policy';
+import { PINNED_ROOTS } from '../../src/domain/keys/authenticators/attestation/trust-anchors.js';
 import {
   FAILOVER_LIMITS,
   type FailoverLimits,

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { trustAnchorFromPem } from '#domain/keys/authenticators/attestation/trust-anchors.js';
+import { trustAnchorFromPem } from '@svc/webauthn-policy';
 import { issueAttestationLeaf } from '@svc/stand-ins/attestation-authority';
 import { startTestApp, type TestApp } from './app.js';
 import { PROVIDER_NEEDS, SecurityKeyProvider } from './security-key-provider.js';

@@ -1,7 +1,7 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import type { Config } from '#platform/config/config.js';
 import type { AaguidPolicy } from '#platform/config/table/shapes.js';
-import { trustAnchorFromPem } from '#domain/keys/authenticators/attestation/trust-anchors.js';
+import { trustAnchorFromPem } from '@svc/webauthn-policy';
 import {
   WebAuthnCeremonies,
   type VerifiedRegistration,

@@ -1,10 +1,8 @@
 // Run by runScript: one replica of the built service, which also trusts the root of the software
 // keys. It writes its log to a file, and ends when standard input does.
 import { appendFileSync } from 'node:fs';
-import {
-  PINNED_ROOTS,
-  trustAnchorFromPem,
-} from '../../../dist/domain/keys/authenticators/attestation/trust-anchors.js';
+import { trustAnchorFromPem } from '@svc/webauthn-policy';
+import { PINNED_ROOTS } from '../../../dist/domain/keys/authenticators/attestation/trust-anchors.js';
 import { createApp } from '../../../dist/create-app.js';
 import { loadConfig } from '../../../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../../../dist/platform/http/edge/edge-timeouts.js';

@@ -1,20 +1,26 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { Fido2Lib, type FieldMap, type SignalFields } from './attestation/fido2-library.js';
+import { Fido2Lib } from './attestation/fido2-library.js';
 import type { z } from 'zod';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { registerAttestationFormats } from './attestation/attestation-formats.js';
-import { ES256, type AttestationFormat } from './attestation/attestation-policy.js';
+import {
+  checkAuthenticatorData,
+  ES256,
+  readAttestationObject,
+  Refusal,
+  registerAttestationFormats,
+  type AttestationFormat,
+  type FieldMap,
+  type SignalFields,
+  type TrustAnchor,
+} from '@svc/webauthn-policy';
 import { TOUCH_SECONDS } from './ceremony/challenge.js';
-import { readAttestationObject } from './ceremony/attestation-object.js';
-import { checkAuthenticatorData } from './ceremony/authenticator-data.js';
 import { readClientData } from './ceremony/client-data.js';
 import { verifyFormat, orDevicePasskey } from './ceremony/device-passkey.js';
 import { verifyNativeAssertion } from './ceremony/native-assertion.js';
-import { refusalDetail, refusedAs } from './ceremony/refusal-detail.js';
+import { CodedRefusal, refusalDetail, refusedAs } from './ceremony/refusal-detail.js';
 import { decideModel } from './attestation/model-policy.js';
-import { Refusal } from './attestation/refusal.js';
-import { TRUST_ANCHORS, type TrustAnchor } from './attestation/trust-anchors.js';
+import { TRUST_ANCHORS } from './attestation/trust-anchors.js';
 import {
   AUTHENTICATION_RESPONSE,
   REGISTRATION_RESPONSE,
@@ -82,7 +88,7 @@ export class WebAuthnCeremonies {
     @Inject(CONFIG) private readonly config: Config,
     @Inject(TRUST_ANCHORS) private readonly anchors: readonly TrustAnchor[],
   ) {
-    registerAttestationFormats();
+    registerAttestationFormats(Fido2Lib);
   }
 
   /**
@@ -178,7 +184,7 @@ export class WebAuthnCeremonies {
       const { aaguid } = decision;
       if (aaguid === undefined) throw new Refusal('The attestation was not verified.');
       const model = decideModel(this.config.enrollment.allowedAaguids, aaguid);
-      if (!model.allowed) throw new Refusal(model.reason, { code: 'model_not_allowed' });
+      if (!model.allowed) throw new CodedRefusal('model_not_allowed', model.reason);
 
       const attestation = authnrData.get('fmt');
       const canVerifyUser = attestation !== 'fido-u2f';

@@ -1,5 +1,4 @@
-import { Refusal } from '#domain/keys/authenticators/attestation/refusal.js';
-import { readCanonicalCbor } from '#domain/keys/authenticators/ceremony/canonical-cbor.js';
+import { readCanonicalCbor, Refusal } from '@svc/webauthn-policy';
 import { SshFormatError, SshReader } from '@svc/openssh';
 
 /** The contents of an attestation file, not yet believed. */

@@ -1,18 +1,16 @@
 import { hash } from 'node:crypto';
 import {
+  completeChain,
   ES256,
+  FLAG,
+  parseCertificate,
+  readAuthenticatorData,
+  Refusal,
   verifyAttestation,
   type AttestationTrust,
   type AttestedCredential,
-} from '#domain/keys/authenticators/attestation/attestation-policy.js';
-import { completeChain } from '#domain/keys/authenticators/attestation/certificate-path.js';
-import { parseCertificate } from '#domain/keys/authenticators/attestation/certificate.js';
-import { Refusal } from '#domain/keys/authenticators/attestation/refusal.js';
-import {
-  FLAG,
-  readAuthenticatorData,
   type AuthenticatorData,
-} from '#domain/keys/authenticators/ceremony/authenticator-data.js';
+} from '@svc/webauthn-policy';
 import { type SshPublicKey, SshReader, sshStrings } from '@svc/openssh';
 import { readAttestationFile } from './attestation-file.js';
 

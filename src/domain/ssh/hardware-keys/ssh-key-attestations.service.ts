@@ -1,12 +1,9 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { decideModel, modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
-import { Refusal } from '#domain/keys/authenticators/attestation/refusal.js';
-import {
-  TRUST_ANCHORS,
-  type TrustAnchor,
-} from '#domain/keys/authenticators/attestation/trust-anchors.js';
+import type { TrustAnchor } from '@svc/webauthn-policy';
+import { TRUST_ANCHORS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import { CEREMONY_SECONDS, newChallenge } from '#domain/keys/authenticators/ceremony/challenge.js';
-import { refusedAs } from '#domain/keys/authenticators/ceremony/refusal-detail.js';
+import { CodedRefusal, refusedAs } from '#domain/keys/authenticators/ceremony/refusal-detail.js';
 import { SingleUseStates } from '#domain/access/single-use/single-use-states.service.js';
 import { readSubjectKey } from './subject-key.js';
 import { Clock } from '#platform/clock/clock.js';
@@ -85,7 +82,7 @@ export class SshKeyAttestations {
       const trust = { anchors: this.anchors, now: this.clock.now() };
       const proven = verifyKeyAttestation({ key, file, challenge }, trust);
       const model = decideModel(this.config.enrollment.allowedAaguids, proven.aaguid);
-      if (!model.allowed) throw new Refusal(model.reason, { code: 'model_not_allowed' });
+      if (!model.allowed) throw new CodedRefusal('model_not_allowed', model.reason);
       return { ...proven, model: modelName(proven.aaguid) };
     });
   }

@@ -4,4 +4,4 @@
  * only, and bytes that two parsers can read differently. So attestation policy, native assertions
  * and the checks of the bytes are this service's own code.
  */
-export { Fido2Lib, type FieldMap, type RegistrationCeremony, type SignalFields } from 'fido2-lib';
+export { Fido2Lib } from 'fido2-lib';

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import { parseCertificate, type ParsedCertificate } from './certificate.js';
+import { parseCertificate, type ParsedCertificate } from '@svc/webauthn-policy';
 
 const ROWS = z.array(
   z.object({

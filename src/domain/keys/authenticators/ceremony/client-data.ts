@@ -1,4 +1,4 @@
-import { Refusal } from '../attestation/refusal.js';
+import { Refusal } from '@svc/webauthn-policy';
 
 /**
  * The members of client data that both verifiers of an assertion read (WebAuthn §5.8.1), none of

@@ -1,8 +1,6 @@
-import { ATTESTATION_FORMATS } from '../attestation/attestation-policy.js';
-import { Refusal } from '../attestation/refusal.js';
+import { ATTESTATION_FORMATS, FLAG, Refusal, type AttestationObject } from '@svc/webauthn-policy';
+import { CodedRefusal } from './refusal-detail.js';
 import type { RegistrationResponse } from './webauthn-json.js';
-import type { AttestationObject } from './attestation-object.js';
-import { FLAG } from './authenticator-data.js';
 
 /** The formats of keys that are part of a computer or a telephone (WebAuthn §8.3 to §8.5, §8.8). */
 const FORMATS_OF_DEVICES: ReadonlySet<string> = new Set([
@@ -40,9 +38,9 @@ export function verifyFormat(
   if (format === 'none') {
     const isSynced = ((authenticatorData[32] ?? 0) & FLAG.backupEligible) !== 0;
     if (isSynced) throw devicePasskey();
-    throw new Refusal(
+    throw new CodedRefusal(
+      'attestation_missing',
       'The make and model of the key are missing, because the browser did not send them. Try again, and choose “Allow” when the browser asks to see them.',
-      { code: 'attestation_missing' },
     );
   }
   throw new Refusal('Only the attestation formats packed and fido-u2f are accepted.');
@@ -67,9 +65,10 @@ export async function orDevicePasskey<Result>(
 }
 
 /** The refusal of a passkey that a device or a password manager keeps. */
-function devicePasskey(options: ErrorOptions = {}): Refusal {
-  return new Refusal(
+function devicePasskey(options?: ErrorOptions): Refusal {
+  return new CodedRefusal(
+    'device_passkey',
     'This is a passkey of your device or of a password manager. Use a separate security key: choose “Security key” when the browser asks, plug it in and touch it.',
-    { ...options, code: 'device_passkey' },
+    options,
   );
 }

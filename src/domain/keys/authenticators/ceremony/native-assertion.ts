@@ -1,7 +1,6 @@
 import { createPublicKey, hash, verify } from 'node:crypto';
-import { Refusal } from '../attestation/refusal.js';
+import { FLAG, Refusal } from '@svc/webauthn-policy';
 import type { AuthenticationResponse } from './webauthn-json.js';
-import { FLAG } from './authenticator-data.js';
 import type { ClientData } from './client-data.js';
 
 /**

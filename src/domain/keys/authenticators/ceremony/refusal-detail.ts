@@ -1,6 +1,20 @@
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { Refusal } from '../attestation/refusal.js';
+import { Refusal } from '@svc/webauthn-policy';
+
+/** The causes of a refused enrollment that have an error code of their own. */
+type RefusalCode = 'device_passkey' | 'attestation_missing' | 'model_not_allowed';
+
+/** The error of a refused registration with an error code of its own. */
+export class CodedRefusal extends Refusal {
+  constructor(
+    readonly code: RefusalCode,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
 
 /** The messages of failed checks in `fido2-lib`, each with the text for the client. */
 const LIBRARY_REASONS: readonly (readonly [said: RegExp, detail: string])[] = [
@@ -47,7 +61,7 @@ export async function refusedAs<Result>(
     return await ceremony();
   } catch (cause) {
     const own =
-      code === 'attestation_rejected' && cause instanceof Refusal ? cause.code : undefined;
+      code === 'attestation_rejected' && cause instanceof CodedRefusal ? cause.code : undefined;
     throw new DomainError(own ?? code, refusalDetail(cause), { cause });
   }
 }

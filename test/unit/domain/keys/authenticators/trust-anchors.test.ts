@@ -1,16 +1,9 @@
 import { hash, type KeyObject } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import {
-  PINNED_ROOTS,
-  trustAnchorFromPem,
-} from '#domain/keys/authenticators/attestation/trust-anchors.js';
-import { completeChain } from '#domain/keys/authenticators/attestation/certificate-path.js';
+import { completeChain } from '@svc/webauthn-policy';
+import { PINNED_ROOTS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import { VENDOR_INTERMEDIATES } from '#domain/keys/authenticators/attestation/vendor-intermediates.js';
-import { issueAttestationLeaf, issueAuthority } from '@svc/stand-ins/attestation-authority';
-import { basicConstraints } from '@svc/stand-ins/certificates';
-
-const NOW = new Date('2026-01-15T12:00:00Z');
 
 describe('the pinned roots', () => {
   it.each([
@@ -127,21 +120,5 @@ describe('the intermediates in config/', () => {
       expect(second?.x509.verify(root?.certificate.x509.publicKey as KeyObject)).toBe(true);
       expect(root?.fidoCaRequired).toBe(true);
     }
-  });
-});
-
-describe('trustAnchorFromPem', () => {
-  it('takes a root', () => {
-    const root = issueAuthority('Test Root', NOW);
-    expect(trustAnchorFromPem(root.pem)).toMatchObject({ fidoCaRequired: false });
-  });
-
-  it('refuses a leaf, a CA that may not sign certificates, and text that is not a certificate', () => {
-    const root = issueAuthority('Test Root', NOW);
-    const leaf = issueAttestationLeaf(Buffer.alloc(16), NOW, root);
-    expect(() => trustAnchorFromPem(leaf.pem)).toThrow(/^not a certificate authority: C=SE/);
-    const mute = issueAuthority('Mute', NOW, undefined, { extensions: [basicConstraints(true)] });
-    expect(() => trustAnchorFromPem(mute.pem)).toThrow('not a certificate authority: CN=Mute');
-    expect(() => trustAnchorFromPem('not PEM')).toThrow(Error);
   });
 });

@@ -1,5 +1,5 @@
-import { ES256 } from '../attestation/attestation-policy.js';
-import { Refusal } from '../attestation/refusal.js';
+import { ES256 } from './attestation-policy.js';
+import { Refusal } from './refusal.js';
 import { readCanonicalCbor } from './canonical-cbor.js';
 
 /** The bits of the flags (WebAuthn §6.1). */

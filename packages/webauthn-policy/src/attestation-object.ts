@@ -1,10 +1,12 @@
-import { Refusal } from '../attestation/refusal.js';
+import { Refusal } from './refusal.js';
 import { readCanonicalCbor } from './canonical-cbor.js';
 
-/** The parts of an attestation object other than its statement. */
+/** The parts of an attestation object (WebAuthn §6.5.4). */
 export interface AttestationObject {
   /** The name of the attestation format. */
   readonly format: string;
+  /** The members of the statement, not verified. */
+  readonly statement: ReadonlyMap<unknown, unknown>;
   /** The raw bytes. */
   readonly authenticatorData: Buffer;
 }
@@ -20,13 +22,14 @@ export function readAttestationObject(attestationObject: Buffer): AttestationObj
   if (rest.length > 0) throw new Refusal('The attestation object has trailing bytes.');
   const authData: unknown = map instanceof Map ? map.get('authData') : undefined;
   const format: unknown = map instanceof Map ? map.get('fmt') : undefined;
+  const statement: unknown = map instanceof Map ? map.get('attStmt') : undefined;
   const isWhole =
     map instanceof Map &&
     map.size === 3 &&
     typeof format === 'string' &&
-    map.get('attStmt') instanceof Map &&
+    statement instanceof Map &&
     authData instanceof Uint8Array;
   if (!isWhole)
     throw new Refusal('The attestation object is not made of fmt, attStmt and authData.');
-  return { format, authenticatorData: Buffer.from(authData) };
+  return { format, statement, authenticatorData: Buffer.from(authData) };
 }

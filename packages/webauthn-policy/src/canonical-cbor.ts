@@ -1,5 +1,5 @@
 import { Encoder } from 'cbor-x';
-import { Refusal } from '../attestation/refusal.js';
+import { Refusal } from './refusal.js';
 
 const codec = new Encoder({
   mapsAsObjects: false,

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { Fido2Lib, type RegistrationCeremony } from './fido2-library.js';
+import type { FormatRegistry, RegistrationCeremony } from './format-registry.js';
 import {
   ATTESTATION_FORMATS,
   ES256,
@@ -12,11 +12,13 @@ import { Refusal } from './refusal.js';
  * Makes our `packed` and `fido-u2f` the only formats `fido2-lib` knows. Its own are never to be
  * relied on for trust: they accept self-attestation and ignore whether a certificate's signature
  * verifies. The registry is the process's, and registering again changes nothing.
+ *
+ * @param registry the class `Fido2Lib`
  */
-export function registerAttestationFormats(): void {
-  Fido2Lib.deleteAllAttestationFormats();
+export function registerAttestationFormats(registry: FormatRegistry): void {
+  registry.deleteAllAttestationFormats();
   for (const format of ATTESTATION_FORMATS) {
-    Fido2Lib.addAttestationFormat(
+    registry.addAttestationFormat(
       format,
       (statement) => readStatement(format, statement),
       function () {

@@ -3,7 +3,7 @@ import { verifyPath } from './certificate-path.js';
 import { parseCertificate, type ParsedCertificate } from './certificate.js';
 import { checkLeaf, checkPackedSubject, readAaguid } from './leaf-certificate.js';
 import { Refusal } from './refusal.js';
-import type { TrustAnchor } from './trust-anchors.js';
+import type { TrustAnchor } from './trust-anchor.js';
 
 /** The accepted attestation statement formats, case-sensitive (WebAuthn §8.2 and §8.6). */
 export const ATTESTATION_FORMATS = ['packed', 'fido-u2f'] as const;

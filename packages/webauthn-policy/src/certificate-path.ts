@@ -1,4 +1,4 @@
-import type { TrustAnchor } from './trust-anchors.js';
+import type { TrustAnchor } from './trust-anchor.js';
 import { Refusal } from './refusal.js';
 import { ATTRIBUTE, EXTENSION, subjectValues, type ParsedCertificate } from './certificate.js';
 
