@@ -14,7 +14,9 @@ import { ScimData } from './scim-data.js';
 import { startBenchServer } from './server.js';
 import { makeCaKey, SSH_SCENARIOS } from './ssh.bench.js';
 
-/** How much slower a work may be: an interval that lies wholly above is a loss. */
+/**
+ * The ratio of times from which a work is slower. It is a loss if the whole interval lies above.
+ */
 const SLOWER = 1.03;
 const WARM_UP_SECONDS = 0.3;
 

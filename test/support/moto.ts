@@ -73,7 +73,7 @@ async function launch(): Promise<MotoProcess> {
   const python = join(dirname(MOTO), 'python');
   const launcher = join(import.meta.dirname, 'moto-as-aws.py');
   const child = spawn(python, [launcher, '-H', '127.0.0.1', '-p', String(port)], {
-    // it ends with its standard input, which ends with this process
+    // the server ends with its standard input, which ends with this process
     stdio: ['pipe', 'ignore', 'ignore'],
     env: { PATH: process.env['PATH'] ?? '' },
   });

@@ -64,7 +64,7 @@ describe('every write of the service', () => {
   });
   afterAll(() => app.close());
 
-  /** Makes something with the session of the admin. */
+  /** Creates an item by a POST with the session of the admin. @returns the JSON of the answer */
   async function made(path: string, body: object): Promise<Record<string, string>> {
     const answer = await browser.post(path, body, { address: newAddress() });
     if (answer.status > 201) throw new Error(`${path}: ${answer.text}`);

@@ -46,7 +46,7 @@ export class Marks {
     this.#forget(now);
   }
 
-  /** True if a mark can prove anything. */
+  /** True if a remembered id can prove a loss of commits. */
   get areProvable(): boolean {
     return this.provable > 0;
   }

@@ -31,7 +31,10 @@ export const READMITTED_JSON = z.object({
 /** The result of {@link READMITTED_JSON}. */
 export type ReadmittedJson = z.output<typeof READMITTED_JSON>;
 
-/** The person after a parting. */
+/**
+ * The answer to an act that parts a person from a record: the person, and the ids of the former
+ * records.
+ */
 export const PARTED_JSON = ENDED_MEMBER_JSON.extend({ parted_from: z.array(z.guid()) });
 /** The result of {@link PARTED_JSON}. */
 export type PartedJson = z.output<typeof PARTED_JSON>;
