@@ -37,6 +37,7 @@ describe('issuing a token for AWS during a de-provisioning', () => {
       amr: ['hwk', 'pin', 'user'],
       acr: null,
       authTime: new Date(),
+      denied: { isOfDevice: false, challenge: { scheme: 'Bearer' } },
     };
   });
 

@@ -44,10 +44,12 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/domain': [
     'audit',
+    'access/reach',
     'access/issuance',
     'access/single-use',
     'access',
     'access-revocation',
+    'access-revocation/ended-reach',
     'organizations',
     'organizations/issuers/document-key',
     'organizations/issuers',

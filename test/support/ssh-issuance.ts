@@ -137,7 +137,8 @@ export class SshIssuance {
        VALUES ($1, $2, 'verified', $3, $4, now(), now() + interval '8 hours')`,
       [sessionId, randomBytes(32), userId, keyId],
     );
-    return { sessionId, userId, email };
+    const denied = { isOfDevice: false, challenge: { scheme: 'Bearer' } } as const;
+    return { sessionId, userId, email, denied };
   }
 
   rows(table: string): Promise<Record<string, unknown>[]> {

@@ -24,6 +24,7 @@ const KIND_OF: Partial<Record<AuditType, AuditKind>> = {
   admin_access_refused: 'refusals',
   ssh_credential_withheld: 'refusals',
   scim_request_refused: 'refusals',
+  access_refused: 'refusals',
   enrollment: 'keys',
   key_registered: 'keys',
   key_removed: 'keys',

@@ -53,6 +53,7 @@ export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, Aws
     requires: {
       user: 'of the request',
       session: { of: 'request', where: fragment`s.level = 'verified'` },
+      reach: 'role',
     },
     columns: fragment`email text, token_id uuid, role_arn text, source_identity text, lifetime int,
       ${AUDIT_COLUMNS}`,

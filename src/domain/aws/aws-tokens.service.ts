@@ -1,12 +1,14 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { Issuance } from '#domain/access/issuance/issuance.repository.js';
-import { refusedIssuance } from '#domain/access/issuance/refused-issuance.js';
+import { recordRefusedAccess } from '#domain/access/issuance/refused-access.repository.js';
+import { refusedIssuance, type DeniedSession } from '#domain/access/issuance/refused-issuance.js';
 import { issuerOfLabel } from '#domain/organizations/issuers/issuer-label.js';
 import { IssuerKeys } from '#domain/organizations/issuers/issuer-keys.service.js';
 import { TokenSigningKeys } from '#domain/oauth/token-signing/token-signing-keys.service.js';
 import { newUuid } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { AWS_TOKEN } from './aws-tokens.repository.js';
 import { awsTokenClaims, sourceIdentityOf, type AwsTokenSubject } from './token-claims.js';
 
@@ -16,6 +18,7 @@ const LIFETIME = 300;
 /** The hardware-verified session of the request, with its user. */
 export interface AwsTokenSession extends Omit<AwsTokenSubject, 'orgId'> {
   readonly sessionId: string;
+  readonly denied: DeniedSession;
 }
 
 /** A signed token. */
@@ -33,6 +36,7 @@ const WITHHELD = ['issuance_refused', 'AWS tokens are for members of an organiza
 export class AwsTokens {
   constructor(
     @Inject(CONFIG) private readonly config: Pick<Config, 'aws' | 'http'>,
+    private readonly manager: EntityManager,
     private readonly issuance: Issuance,
     private readonly tokenSigningKeys: TokenSigningKeys,
     private readonly issuerKeys: IssuerKeys,
@@ -63,7 +67,11 @@ export class AwsTokens {
       auditId: newUuid(),
       origin,
     });
-    if ('denial' in outcome) throw refusedIssuance(outcome.denial, WITHHELD);
+    if ('denial' in outcome) {
+      const target = { kind: 'aws_role', name: roleArn } as const;
+      await recordRefusedAccess(this.manager, session, target, outcome, origin);
+      throw refusedIssuance(outcome, WITHHELD, session.denied);
+    }
     const { orgId, issuedAt, expiresAt, tokenIssuer } = outcome.issued;
     const { baseUrl } = this.config.http;
     const claims = awsTokenClaims(

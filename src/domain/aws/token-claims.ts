@@ -7,6 +7,12 @@ export const TAGS_CLAIM = 'https://aws.amazon.com/tags';
 /** The claim from which STS takes the source identity of a role session. */
 export const SOURCE_IDENTITY_CLAIM = 'https://aws.amazon.com/source_identity';
 
+/**
+ * The claim that STS takes as an allow-list of exact ARNs once it is present. The IAM condition key
+ * `sts:RoleAuthorizedByIdp` refuses tokens without it.
+ */
+export const ROLES_CLAIM = 'https://aws.amazon.com/roles';
+
 /** The names that STS takes as a source identity and as the name of a role session. */
 const STS_NAME = /^[\w+=,.@-]{2,64}$/;
 
@@ -62,7 +68,9 @@ export function awsTokenClaims(subject: AwsTokenSubject, values: AwsTokenValues)
     ...(acr === null ? {} : { acr }),
     hardware_verified: true,
     ...(hardwareAaguid === null ? {} : { hardware_aaguid: hardwareAaguid }),
-    ...(values.roleArn === null ? {} : { role_arn: values.roleArn }),
+    ...(values.roleArn === null
+      ? {}
+      : { role_arn: values.roleArn, [ROLES_CLAIM]: [values.roleArn] }),
     [SOURCE_IDENTITY_CLAIM]: sourceIdentity,
     [TAGS_CLAIM]: { principal_tags: tags, transitive_tag_keys: Object.keys(tags) },
   };

@@ -1,4 +1,6 @@
 import { Module } from '@nestjs/common';
+import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
+import { GitHubReachEnding } from './tokens/reach-ending.repository.js';
 import { AccessModule } from '#domain/access/access.module.js';
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
@@ -16,7 +18,8 @@ import { TokenRevoker } from './tokens/token-revoker.service.js';
   exports: [GitHubApp, GitHubLinks, GitHubTokens],
 })
 export class GitHubModule {
-  constructor(revocation: AccessRevocation, revoker: TokenRevoker) {
+  constructor(revocation: AccessRevocation, endings: AccessEndings, revoker: TokenRevoker) {
+    endings.register(new GitHubReachEnding(revoker));
     revocation.register(new GitHubTokenRevocation(revoker));
   }
 }

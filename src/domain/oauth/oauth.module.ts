@@ -1,4 +1,6 @@
 import { Module } from '@nestjs/common';
+import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
+import { GRANT_ENDING } from './grants/reach-ending.repository.js';
 import { AccessModule } from '#domain/access/access.module.js';
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
@@ -46,9 +48,11 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
 export class OAuthModule {
   constructor(
     revocation: AccessRevocation,
+    endings: AccessEndings,
     clients: ClientsRepository,
     registeredResources: RegisteredResources,
   ) {
+    endings.register(GRANT_ENDING);
     revocation.register(clients);
     revocation.register(registeredResources);
   }

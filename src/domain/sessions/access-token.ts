@@ -1,3 +1,4 @@
+import type { DeniedSession } from '#domain/access/issuance/refused-issuance.js';
 import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
 import type { PresentedToken } from '#platform/http/access/access-policy.js';
 import { DPOP_ALGORITHMS } from './dpop-proof.js';
@@ -112,6 +113,18 @@ export function assertOpens(
  */
 export function refusedToken(scheme: Challenge['scheme'], detail: string): DomainError {
   return new DomainError('unauthenticated', detail, { challenge: challengeOf(scheme) });
+}
+
+/** Returns the facts of a session by which a denial of issuance is answered. */
+export function deniedSession({
+  isOfDevice,
+  accessToken: token,
+}: {
+  readonly isOfDevice: boolean;
+  readonly accessToken: Pick<AccessToken, 'jkt'> | null;
+}): DeniedSession {
+  const isBound = token !== null && token.jkt !== null;
+  return { isOfDevice, challenge: challengeOf(isBound ? 'DPoP' : 'Bearer') };
 }
 
 /**

@@ -50,10 +50,10 @@ export async function openOwnSession(
       WHERE g.id = ${grantId} AND g.session_id IN (SELECT id FROM browser) AND g.expires_at > now()
       FOR NO KEY UPDATE OF g
     ), opened AS (
-      INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, client_id, amr, acr, auth_time, ip, user_agent,
-                            expires_at)
+      INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, client_id, amr, acr, auth_time, touches, ip,
+                            user_agent, expires_at)
       SELECT ${id}, ${tokenHash}, b.level, b.user_id, b.authenticator_id, ${clientId}, b.amr, b.acr,
-             least(b.auth_time, to_timestamp(${authTime ?? null}::float8 + 1)), ${from.ip ?? null}, ${from.userAgent ?? null}, g.ends
+             least(b.auth_time, to_timestamp(${authTime ?? null}::float8 + 1)), b.touches, ${from.ip ?? null}, ${from.userAgent ?? null}, g.ends
       FROM browser b CROSS JOIN granted g WHERE b.client_id IS NULL
       RETURNING id, expires_at
     ), moved AS (

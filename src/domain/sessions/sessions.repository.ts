@@ -16,6 +16,8 @@ import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';
+import type { KeyTouch } from '#domain/access/reach/decision.js';
+import { AAL3 } from './session.js';
 import type { Assurance, LiveSession, OwnSession, SessionOrigin, SessionUser } from './session.js';
 
 /** The most sessions of a user that a list shows: the newest. */
@@ -28,7 +30,12 @@ const DEVICE_HOURS = 1;
 export type NewSession =
   | { readonly level: 'bootstrap'; readonly userId: string }
   | { readonly level: 'bootstrap'; readonly pendingIdentity: UpstreamIdentity }
-  | (ProvenSession & { readonly level: 'verified'; readonly authenticatorId: string })
+  | (ProvenSession & {
+      readonly level: 'verified';
+      readonly authenticatorId: string;
+      /** True if the key of the touch is of a FIPS-certified model, by a `packed` attestation. */
+      readonly isFipsKey?: boolean;
+    })
   /**
    * A session of certification test mode. It is valid for OAuth only, and for no page or API of the
    * service.
@@ -49,6 +56,18 @@ interface ProvenSession extends Assurance {
    * never satisfies a demand for a touch.
    */
   readonly isOfDevice?: boolean;
+}
+
+/** The key of a touch, and what it proved. */
+export interface TouchedKey extends Pick<Assurance, 'acr'> {
+  readonly keyId: string;
+  readonly isFipsKey?: boolean;
+}
+
+/** Returns a touch as the column `touches` keeps it for each key. Times are seconds since 1970. */
+function touchOf({ acr, isFipsKey = false }: Omit<TouchedKey, 'keyId'>, authTime: Date): KeyTouch {
+  const at = authTime.getTime() / 1000;
+  return { at, uv: acr === AAL3 ? at : null, fips: isFipsKey };
 }
 
 interface Row {
@@ -126,14 +145,19 @@ export class SessionsRepository implements Revocable {
     const authenticatorId = session.level === 'verified' ? session.authenticatorId : null;
     const pending = 'pendingIdentity' in session ? session.pendingIdentity : null;
     const ofDevice = proven?.isOfDevice === true;
+    // The touch for a device was made in a browser, so it meets no condition of a target.
+    const touches =
+      session.level === 'verified' && !ofDevice
+        ? { [session.authenticatorId]: touchOf(session, authTime) }
+        : {};
     const lasts = ofDevice ? Math.min(hours, DEVICE_HOURS) : hours;
     const [row] = await sql<{ expires_at: Date }>(tx)`
       INSERT INTO sessions (id, token_hash, level, user_id, pending_identity, authenticator_id, client_id, amr, acr,
-                            auth_time, of_device, ip, user_agent, expires_at)
+                            auth_time, of_device, touches, ip, user_agent, expires_at)
       VALUES (${id}, ${tokenHash}, ${session.level}, ${'userId' in session ? session.userId : null},
               ${pending === null ? null : JSON.stringify(pending)}, ${authenticatorId},
               ${proven?.clientId ?? null}, ${proven?.amr ?? []}, ${proven?.acr ?? null}, ${proven ? authTime : null},
-              ${ofDevice}, ${from.ip ?? null}, ${from.userAgent ?? null},
+              ${ofDevice}, ${JSON.stringify(touches)}, ${from.ip ?? null}, ${from.userAgent ?? null},
               CASE WHEN ${CONFIRMED} THEN now() + make_interval(hours => ${lasts}) END)
       RETURNING expires_at`;
     if (!row) throw new Error('INSERT returned no row');
@@ -291,10 +315,23 @@ export class SessionsRepository implements Revocable {
     await sql(tx)`DELETE FROM sessions WHERE level = 'synthetic'`;
   }
 
-  /** Renews the time of the last assertion only. Returns false when the session has ended. */
-  async renewAuthTime(tx: EntityManager, id: string, authTime: Date): Promise<boolean> {
+  /**
+   * Renews the time of the last assertion and the touch of its key, and nothing else. A touch
+   * without user verification keeps the earlier one with it. Returns false when the session has
+   * ended.
+   */
+  async renewAuthTime(
+    tx: EntityManager,
+    id: string,
+    authTime: Date,
+    { keyId, ...touched }: TouchedKey,
+  ): Promise<boolean> {
+    const { at, uv, fips } = touchOf(touched, authTime);
     const renewed = await sql<{ id: string }>(tx)`
-      UPDATE sessions SET auth_time = ${authTime}
+      UPDATE sessions
+      SET auth_time = ${authTime},
+          touches = touches || jsonb_build_object(${keyId}::text, jsonb_build_object('at', ${at}::float8,
+            'uv', coalesce(to_jsonb(${uv}::float8), touches -> ${keyId}::text -> 'uv'), 'fips', ${fips}::boolean))
       WHERE id = ${id} AND level = 'verified' AND expires_at > now()
       RETURNING id`;
     return renewed.length === 1;

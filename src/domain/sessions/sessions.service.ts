@@ -24,7 +24,7 @@ import type {
   SessionUser,
   VerifiedSession,
 } from './session.js';
-import { SessionsRepository, type NewSession } from './sessions.repository.js';
+import { SessionsRepository, type NewSession, type TouchedKey } from './sessions.repository.js';
 
 /** A session that was just opened. Only this process and the client know the token. */
 export interface OpenedSession {
@@ -130,11 +130,11 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Sets `auth_time` to now after a step-up, and nothing else. Returns false when the session had
-   * ended.
+   * Sets `auth_time` and the touch of the key to now after a step-up, and nothing else. Returns
+   * false when the session had ended.
    */
-  renewAuthTime(tx: EntityManager, id: string): Promise<boolean> {
-    return this.repository.renewAuthTime(tx, id, this.clock.now());
+  renewAuthTime(tx: EntityManager, id: string, key: TouchedKey): Promise<boolean> {
+    return this.repository.renewAuthTime(tx, id, this.clock.now(), key);
   }
 
   /** Returns true when the touch of a session is no older than so many seconds. */

@@ -1,6 +1,7 @@
 import { Inject, Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { refusedIssuance } from '#domain/access/issuance/refused-issuance.js';
+import { recordRefusedAccess } from '#domain/access/issuance/refused-access.repository.js';
+import { refusedIssuance, type DeniedSession } from '#domain/access/issuance/refused-issuance.js';
 import { Issuance, type Outcome } from '#domain/access/issuance/issuance.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { newUuid } from '#platform/clock/random.js';
@@ -31,6 +32,7 @@ export interface IssuingSession {
   readonly sessionId: string;
   readonly userId: string;
   readonly email: string;
+  readonly denied: DeniedSession;
 }
 
 /** The certificate that a client requests. */
@@ -117,8 +119,11 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     const { requireSecurityKey } = this.config.ssh;
     if (requireSecurityKey && !claimsHardware) throw hardwareRequired();
     const keyId = `${session.email}@${this.config.relyingParty.id}`;
+    const { sessionId, userId, email, denied } = session;
     const outcome = await this.#record({
-      ...session,
+      sessionId,
+      userId,
+      email,
       isSecurityKey: claimsHardware,
       attestationRequired: requireSecurityKey,
       attestation,
@@ -131,7 +136,11 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       auditId: newUuid(),
       origin,
     });
-    if ('denial' in outcome) throw refusedIssuance(outcome.denial, WITHHELD);
+    if ('denial' in outcome) {
+      const target = { kind: 'host_group', name: null } as const;
+      await recordRefusedAccess(this.manager, session, target, outcome, origin);
+      throw refusedIssuance(outcome, WITHHELD, denied);
+    }
     const { issued } = outcome;
 
     const verifyRequired = issued.attestation?.verifyRequired === true;

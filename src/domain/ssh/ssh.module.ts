@@ -1,4 +1,6 @@
 import { Module } from '@nestjs/common';
+import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
+import { CERTIFICATE_ENDING } from './reach-ending.repository.js';
 import { AccessModule } from '#domain/access/access.module.js';
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
@@ -48,7 +50,12 @@ function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
   ],
 })
 export class SshModule {
-  constructor(revocation: AccessRevocation, certificates: CertificateRevocation) {
+  constructor(
+    revocation: AccessRevocation,
+    endings: AccessEndings,
+    certificates: CertificateRevocation,
+  ) {
+    endings.register(CERTIFICATE_ENDING);
     revocation.register(certificates);
     revocation.register(new AttestedKeyRevocation());
   }

@@ -2,7 +2,9 @@ import { Body, Controller, Get, HttpCode, Post, Query } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AwsTokens } from '#domain/aws/aws-tokens.service.js';
 import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
+import { deniedSession } from '#domain/sessions/access-token.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
+import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
@@ -16,6 +18,15 @@ import {
   type AwsRequest,
   type AwsTokenJson,
 } from './aws.schemas.js';
+
+const REFUSALS: ErrorCode[] = [
+  'issuance_refused',
+  'account_inactive',
+  'kms_unavailable',
+  'not_assigned',
+  'browser_required',
+  'insufficient_user_authentication',
+];
 
 /** `/v1/credentials/aws/token`: a token that AWS STS exchanges for the credentials of a role. */
 @Controller('v1/credentials/aws/token')
@@ -36,7 +47,7 @@ export class AwsController {
   @Route({
     summary: 'Issues a token for AWS STS',
     answers: { 200: AWS_TOKEN_JSON },
-    refusals: ['issuance_refused', 'account_inactive', 'kms_unavailable'],
+    refusals: REFUSALS,
   })
   @HttpCode(200)
   post(
@@ -52,7 +63,7 @@ export class AwsController {
   @Route({
     summary: 'Issues a token for AWS STS, to a token in the header alone',
     answers: { 200: AWS_TOKEN_JSON },
-    refusals: ['issuance_refused', 'account_inactive', 'kms_unavailable'],
+    refusals: REFUSALS,
     head: false,
     auth: { ...USER_ACCESS, headerOnly: true },
   })
@@ -74,7 +85,16 @@ export class AwsController {
       throw new DomainError('issuance_refused', 'This account has no e-mail address.');
     }
     const { id: sessionId, hardwareAaguid, amr, acr, authTime } = session;
-    const proven = { sessionId, userId, email, hardwareAaguid, amr, acr, authTime };
+    const proven = {
+      sessionId,
+      userId,
+      email,
+      hardwareAaguid,
+      amr,
+      acr,
+      authTime,
+      denied: deniedSession(session),
+    };
     const issued = await this.awsTokens.issue(proven, roleArn ?? null, origin);
     this.metrics.countIssued('aws');
     return awsTokenJson(issued);

@@ -1,6 +1,7 @@
 import { Body, Controller, HttpCode, Post } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
+import { deniedSession } from '#domain/sessions/access-token.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { CertificateIssuance } from '#domain/ssh/certificate-issuance.service.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -82,7 +83,7 @@ export class SshController {
         ? await this.attestations.verify(session.id, body.public_key, { state, file: data })
         : undefined;
     const issued = await this.certificates.issue({
-      session: { sessionId: session.id, userId, email },
+      session: { sessionId: session.id, userId, email, denied: deniedSession(session) },
       request: {
         publicKey: body.public_key,
         principals: body.principals,

@@ -3,6 +3,7 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { GitHubApp } from '#domain/github/app/github-app.service.js';
 import { GitHubTokens } from '#domain/github/tokens/github-tokens.service.js';
 import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
+import { deniedSession } from '#domain/sessions/access-token.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
@@ -47,6 +48,9 @@ export class GitHubController {
     refusals: [
       'issuance_refused',
       'account_inactive',
+      'not_assigned',
+      'browser_required',
+      'insufficient_user_authentication',
       'not_found',
       'permission_not_allowed',
       'github_suspended',
@@ -61,7 +65,12 @@ export class GitHubController {
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<GitHubTokenJson> {
     const { id: userId } = session.user;
-    const holder = { userId, orgId: orgIdOf(session), sessionId: session.id };
+    const holder = {
+      userId,
+      orgId: orgIdOf(session),
+      sessionId: session.id,
+      denied: deniedSession(session),
+    };
     const issued = await this.tokens.issue(holder, body, origin);
     this.metrics.countIssued('github');
     return tokenJson(issued);

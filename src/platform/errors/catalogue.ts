@@ -54,6 +54,8 @@ export const CATALOGUE = {
   insufficient_scope: { status: 403, title: 'Insufficient scope', oauth: 'insufficient_scope' },
   admin_required: { status: 403, title: 'Admin required', oauth: 'access_denied' },
   hardware_required: { status: 403, title: 'Hardware key required', oauth: 'access_denied' },
+  not_assigned: { status: 403, title: 'Not assigned', oauth: 'access_denied' },
+  browser_required: { status: 403, title: 'Log in in a browser', oauth: 'access_denied' },
   account_inactive: { status: 403, title: 'Account inactive', oauth: 'access_denied' },
 
   invalid_client: { status: 400, title: 'Unknown client', oauth: 'invalid_client' },

@@ -89,6 +89,14 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
     cause: 'The session was not opened with a security key.',
     remedy: 'Log in with your security key.',
   },
+  not_assigned: {
+    cause: 'Your organization gives this application, role, host or repository to assigned people.',
+    remedy: ASK_ADMIN,
+  },
+  browser_required: {
+    cause: 'This needs a touch of your security key, which a login by a device code cannot give.',
+    remedy: 'Log in on a machine with a browser, by `svc login`.',
+  },
   account_inactive: {
     cause: 'The account is deactivated.',
     remedy: ASK_ADMIN,

@@ -1,6 +1,12 @@
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, joined, type SqlFragment } from '#platform/database/statements/sql.js';
 import {
+  CONDITIONS_OF_REACHED,
+  DENIALS_OF_REACH,
+  joinReached,
+  reachedRows,
+} from '../reach/reach.repository.js';
+import {
   lockInOrder,
   rowsBehind,
   type Requirements,
@@ -10,16 +16,26 @@ import {
 
 /**
  * The reasons why nothing is issued. `gone`: a row that the credential depends on is missing, has
- * expired, or belongs to another user.
+ * expired, or belongs to another user. `changed`: a rule changed meanwhile, and the next statement
+ * decides by it.
  */
-export type Denial = 'gone' | 'account_inactive' | 'domain_not_owned' | 'withheld';
+export type Denial =
+  | 'gone'
+  | 'account_inactive'
+  | 'domain_not_owned'
+  | 'not_assigned'
+  | 'condition_unmet'
+  | 'role_required'
+  | 'changed'
+  | 'withheld';
 
 /**
  * The SQL of a kind of credential. It consists of constants and has no value of a request. `k` is a
  * request with its columns, `a` its user, `s` its session, `g` its grant. `i` is a request after
  * the decision, with its columns, `of_user`, `org_id` and `user_email`. If the kind requires the
  * row behind them, `i` also has `client_name`, `client_org_id`, `of_session`, `session_ends`,
- * `session_key` (the security key that opened the session) and `grant_ends`.
+ * `session_key` (the security key that opened the session) and `grant_ends`. For a kind with a
+ * `reach` of one target, `r` is the target.
  */
 export interface IssuanceSql {
   readonly requires: Requirements;
@@ -54,6 +70,8 @@ const NOTHING = fragment``;
 export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragment {
   const { requires, columns, computed, drawn, written, audited, returned } = kind;
   const behind = rowsBehind(requires);
+  const { reach } = requires;
+  const hasOneTarget = reach !== undefined && reach !== 'hosts';
   const condition = kind.issuedIf?.(locks);
   // If the condition is NULL, nothing is issued. The column must then be false, because the answer
   // states it.
@@ -67,7 +85,7 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
         n int, user_id uuid, client_id text, session_id uuid, grant_id bytea, ${columns})
       ${ownerJoin(requires)}
       WHERE ${CONFIRMED}
-    ), ${lockInOrder(behind, locks)}, decided AS MATERIALIZED (
+    ), ${lockInOrder(behind, reach, locks)}${reach ? fragment`, ${reachedRows(reach)}` : NOTHING}, decided AS MATERIALIZED (
       SELECT i.*, ${isIssued} AS is_issued
         ${drawn ? fragment`, CASE WHEN ${isIssued} THEN ${drawn.value} END AS ${drawn.column}` : NOTHING}
       FROM (
@@ -75,25 +93,30 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
           behind.map((row) => row.columns),
           ', ',
         )} ${columnList(computed)}, ${denialOf(kind, behind)} AS denial
+          ${hasOneTarget ? fragment`, ${CONDITIONS_OF_REACHED} AS conditions` : NOTHING}
         FROM asked k ${joined(
           behind.map(({ join }) => join),
           ' ',
-        )} OFFSET 0
+        )} ${reach ? joinReached(reach) : NOTHING} OFFSET 0
       ) i
     ), written AS (${written})
     ${audited ? fragment`, audited AS (${audited})` : NOTHING}
-    SELECT i.n, CASE WHEN NOT i.is_issued THEN coalesce(i.denial, 'withheld') END AS denial ${columnList(returned)}
+    SELECT i.n, CASE WHEN NOT i.is_issued THEN coalesce(i.denial, 'withheld') END AS denial
+      ${hasOneTarget ? fragment`, CASE WHEN i.denial = 'condition_unmet' THEN i.conditions END AS conditions` : NOTHING}
+      ${columnList(returned)}
     FROM decided i`;
 }
 
 /**
  * Returns the SQL of the reason of a denial, or of NULL. No other place decides if the user is
- * active, if the organization owns the e-mail domain, and if a row has expired.
+ * active, if the organization owns the e-mail domain, if a row has expired, and if the user reaches
+ * the target.
  */
 function denialOf({ goneIf, requires }: IssuanceSql, behind: readonly RowBehind[]): SqlFragment {
   const isGone = joined([...behind.map((row) => row.isGone), ...(goneIf ? [goneIf] : [])], ' OR ');
   return fragment`CASE WHEN ${isGone} THEN 'gone' WHEN NOT a.active THEN 'account_inactive'
-    WHEN NOT ${isOwn(requires)} THEN 'domain_not_owned' END`;
+    WHEN NOT ${isOwn(requires)} THEN 'domain_not_owned'
+    ${requires.reach ? DENIALS_OF_REACH[requires.reach] : NOTHING} END`;
 }
 
 /**

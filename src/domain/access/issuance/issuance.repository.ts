@@ -8,15 +8,26 @@ import {
   type Denial,
   type IssuanceSql,
 } from './issuance-statement.repository.js';
+import type { Conditions } from '../reach/decision.js';
 import type { RowLocks } from './lock-order.repository.js';
 
 /** The result of a request: what was issued, or why nothing was. */
-export type Outcome<Issued> = { readonly issued: Issued } | { readonly denial: Denial };
+export type Outcome<Issued> = { readonly issued: Issued } | Denied;
+
+/** The reason why nothing was issued, with the conditions of the target that were not met. */
+export interface Denied {
+  readonly denial: Denial;
+  readonly conditions?: Conditions;
+}
+
+/** The tries of a request whose rule changes meanwhile. */
+const MOST_TRIES = 5;
 
 /** A row of the result: the place of its request, and the columns that the kind returns. */
 export interface OutcomeRow {
   readonly n: number;
   readonly denial: Denial | null;
+  readonly conditions?: Conditions | null;
 }
 
 /** The columns of a request whose values become the ids of its audit rows. */
@@ -56,8 +67,11 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
    * transactions.
    */
   async issue(tx: EntityManager, request: Request): Promise<Outcome<Issued>> {
-    const [outcome] = await this.#run(tx, [request], 'wait');
-    return outcome ?? GONE;
+    for (let tries = 1; ; tries += 1) {
+      const [outcome = GONE] = await this.#run(tx, [request], 'wait');
+      const isOutdated = 'denial' in outcome && outcome.denial === 'changed';
+      if (!isOutdated || tries === MOST_TRIES) return outcome;
+    }
   }
 
   async #run(
@@ -70,10 +84,12 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
     const outcomes = requests.map((): Outcome<Issued> => GONE);
     const recorded: string[] = [];
     for (const row of rows) {
-      const { n, denial } = row;
-      outcomes[n] =
-        denial === null ? { issued: this.read(row, requests[n] as Request) } : { denial };
-      if (denial !== null) continue;
+      const { n, denial, conditions } = row;
+      if (denial !== null) {
+        outcomes[n] = conditions ? { denial, conditions } : { denial };
+        continue;
+      }
+      outcomes[n] = { issued: this.read(row, requests[n] as Request) };
       const { audit_id, exchange_id } = asked[n] as AskedColumns;
       if (audit_id !== undefined) recorded.push(audit_id);
       if (exchange_id !== undefined) recorded.push(exchange_id);

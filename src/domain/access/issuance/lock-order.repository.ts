@@ -1,4 +1,5 @@
 import { fragment, joined, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import { rowsOfReach, type LockedRow, type Reach } from '../reach/reach.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
@@ -33,6 +34,8 @@ export interface Requirements {
    * if the new grant has one.
    */
   readonly grant?: 'required' | 'parent';
+  /** The targets that the credential opens. The rows that admit the user are locked last. */
+  readonly reach?: Reach;
 }
 
 const NOTHING = fragment``;
@@ -40,12 +43,7 @@ const NOTHING = fragment``;
 /**
  * A row behind a request: the SQL that finds and locks it, and the columns that the decision reads.
  */
-export interface RowBehind {
-  readonly name: SqlFragment;
-  readonly selected: SqlFragment;
-  readonly from: SqlFragment;
-  readonly where: SqlFragment;
-  readonly lock: SqlFragment;
+export interface RowBehind extends LockedRow {
   readonly columns: SqlFragment;
   readonly join: SqlFragment;
   readonly isGone: SqlFragment;
@@ -53,10 +51,12 @@ export interface RowBehind {
 
 /**
  * Returns the rows behind a request in the order of locks of the whole service: the user, the
- * client, the cluster, the session, the grant, the keys of the owner. The end of an account takes
- * the same order (`domain/access-revocation`), so that no two transactions wait for one another.
+ * client, the cluster, the session, the grant, the keys of the owner; then {@link rowsOfReach}. The
+ * end of an account takes the same order (`domain/access-revocation`), so that no two transactions
+ * wait for one another.
  */
-export function rowsBehind({ user, client, cluster, session, grant }: Requirements): RowBehind[] {
+export function rowsBehind(requires: Requirements): RowBehind[] {
+  const { user, client, cluster, session, grant } = requires;
   return [
     {
       name: fragment`account`,
@@ -78,7 +78,7 @@ export function rowsBehind({ user, client, cluster, session, grant }: Requiremen
     },
     ...(client ? [CLIENT] : []),
     ...(cluster ? [CLUSTER] : []),
-    ...(session ? [sessionBehind(session.where)] : []),
+    ...(session ? [sessionBehind(session.where, requires.reach !== undefined)] : []),
     ...(grant ? [grantBehind(grant === 'parent')] : []),
     ...(user === 'owner of the client' ? [KEY_OF_OWNER] : []),
   ];
@@ -86,7 +86,7 @@ export function rowsBehind({ user, client, cluster, session, grant }: Requiremen
 
 const CLIENT: RowBehind = {
   name: fragment`client`,
-  selected: fragment`c.id, c.org_id, c.metadata ->> 'client_name' AS name`,
+  selected: fragment`c.id, c.kind, c.org_id, c.metadata ->> 'client_name' AS name`,
   from: fragment`oauth_clients c`,
   where: fragment`c.id = ANY (ARRAY(SELECT client_id FROM asked))`,
   lock: fragment`FOR KEY SHARE OF c`,
@@ -121,10 +121,11 @@ const KEY_OF_OWNER: RowBehind = {
   isGone: fragment`(k.of_user IS NOT NULL AND h.user_id IS NULL)`,
 };
 
-function sessionBehind(where: SqlFragment): RowBehind {
+/** @param withTouches reads the touches too, by which conditions of targets are judged */
+function sessionBehind(where: SqlFragment, withTouches: boolean): RowBehind {
   return {
     name: fragment`session`,
-    selected: fragment`s.id, s.user_id, s.authenticator_id, s.expires_at`,
+    selected: fragment`s.id, s.user_id, s.authenticator_id, s.expires_at ${withTouches ? fragment`, s.touches` : NOTHING}`,
     from: fragment`sessions s`,
     where: fragment`s.id = ANY (ARRAY(SELECT of_session FROM asked)) AND ${where} AND s.expires_at > now()`,
     lock: fragment`FOR SHARE OF s`,
@@ -158,11 +159,16 @@ function grantBehind(isParent: boolean): RowBehind {
  * those first. Only the statement of a single request waits for locks, so that two batches never
  * wait for one another in a circle.
  */
-export function lockInOrder(behind: readonly RowBehind[], locks: RowLocks): SqlFragment {
+export function lockInOrder(
+  behind: readonly RowBehind[],
+  reach: Reach | undefined,
+  locks: RowLocks,
+): SqlFragment {
+  const rows: readonly LockedRow[] = [...behind, ...(reach ? rowsOfReach(reach) : [])];
   const skip = locks === 'skip' ? fragment`SKIP LOCKED` : NOTHING;
   return joined(
-    behind.map(({ name, selected, from, where, lock }, index) => {
-      const before = behind[index - 1]?.name;
+    rows.map(({ name, selected, from, where, lock }, index) => {
+      const before = rows[index - 1]?.name;
       const after = before ? fragment`(SELECT count(*) FROM ${before}) before CROSS JOIN` : NOTHING;
       return fragment`${name} AS MATERIALIZED (SELECT ${selected} FROM ${after} ${from} WHERE ${where} ${lock} ${skip})`;
     }),

@@ -1,24 +1,79 @@
 import type { ErrorCode } from '#platform/errors/catalogue.js';
-import { DomainError } from '#platform/errors/domain-error.js';
+import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
+import { NO_CONDITIONS, type Conditions } from '../reach/decision.js';
+import type { Denied } from './issuance.repository.js';
 import type { Denial } from './issuance-statement.repository.js';
 
-const REFUSALS: Readonly<Record<Exclude<Denial, 'withheld'>, readonly [ErrorCode, string]>> = {
+/** The session whose request was denied. */
+export interface DeniedSession {
+  /** True for the session of a device, which can meet no demand for a touch. */
+  readonly isOfDevice: boolean;
+  /** The challenge for the scheme of the token; a session of a browser has `Bearer`. */
+  readonly challenge: Challenge;
+}
+
+/** Seconds. A condition without an age demands a touch as recent as this. */
+const SOON = 60;
+
+type Refusal = readonly [ErrorCode, string];
+
+const REFUSALS: Readonly<Record<Exclude<Denial, 'withheld' | 'condition_unmet'>, Refusal>> = {
   gone: ['unauthenticated', 'The session has ended. Log in again.'],
   account_inactive: ['account_inactive', 'This account is deactivated.'],
   domain_not_owned: [
     'issuance_refused',
     'The domain of your e-mail address is not one that your organization has proven to own.',
   ],
+  not_assigned: [
+    'not_assigned',
+    'You are not assigned to this. Ask an admin of your organization.',
+  ],
+  role_required: [
+    'invalid_request',
+    'Name the role in `role_arn`: your organization gives tokens for named roles only.',
+  ],
+  changed: ['issuance_refused', 'The rules of your organization are changing. Try again.'],
 };
 
 /**
- * Returns the error for a user whose credential was not issued.
+ * Returns the error for a user whose credential was not issued. A condition that is not met is a
+ * challenge (RFC 9470 §3), because a touch meets it.
  *
  * @param withheld the error if the condition of the kind of credential does not hold
  */
 export function refusedIssuance(
-  denial: Denial,
-  withheld: readonly [ErrorCode, string],
+  { denial, conditions = NO_CONDITIONS }: Denied,
+  withheld: Refusal,
+  session: DeniedSession,
 ): DomainError {
+  if (denial === 'condition_unmet') return unmetCondition(conditions, session);
   return new DomainError(...(denial === 'withheld' ? withheld : REFUSALS[denial]));
+}
+
+/** Returns the error for a session whose touches do not meet the conditions of a target. */
+export function unmetCondition(
+  conditions: Conditions,
+  { isOfDevice, challenge }: DeniedSession,
+): DomainError {
+  const demand = demandOf(conditions);
+  if (isOfDevice) {
+    const detail = `A login by a device code cannot do this. Log in in a browser: this needs ${demand}.`;
+    return new DomainError('browser_required', detail);
+  }
+  return new DomainError('insufficient_user_authentication', `This needs ${demand}.`, {
+    challenge: { ...challenge, maxAge: conditions.touchWithinSeconds ?? SOON },
+  });
+}
+
+/** Says in words what a touch must be like to meet the conditions of a target. */
+export function demandOf({ touchWithinSeconds, models, userVerification }: Conditions): string {
+  const key = models === null ? 'your security key' : 'a FIPS-certified security key';
+  const proof = userVerification === null ? '' : ' with its PIN';
+  const age = touchWithinSeconds === null ? '' : ` in the last ${inWords(touchWithinSeconds)}`;
+  return `a touch of ${key}${proof}${age}`;
+}
+
+function inWords(seconds: number): string {
+  if (seconds % 60 !== 0) return `${seconds} seconds`;
+  return seconds === 60 ? 'minute' : `${seconds / 60} minutes`;
 }

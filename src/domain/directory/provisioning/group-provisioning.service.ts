@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -49,6 +50,7 @@ export class GroupProvisioning {
   constructor(
     private readonly tenantWork: TenantWork,
     private readonly memberships: MembershipsRepository,
+    private readonly endings: AccessEndings,
   ) {}
 
   /**
@@ -81,7 +83,7 @@ export class GroupProvisioning {
     id: string,
     compute: (current: DirectoryGroup) => NextGroup,
   ): Promise<DirectoryGroup> {
-    return this.tenantWork.transact(actor.orgId, async (tx) => {
+    return this.#ending(actor, async (tx) => {
       const current = await this.#lock(tx, actor.orgId, id);
       const next = compute(current);
       const { moved, leftOut } = await this.#apply(tx, actor.orgId, id, next);
@@ -106,12 +108,29 @@ export class GroupProvisioning {
     id: string,
     verify: (current: DirectoryGroup) => void,
   ): Promise<void> {
-    await this.tenantWork.transact(actor.orgId, async (tx) => {
+    await this.#ending(actor, async (tx) => {
       const current = await this.#lock(tx, actor.orgId, id);
       verify(current);
       await this.#removeAll(tx, id, []);
       await removeGroup(tx, actor, current);
     });
+  }
+
+  /**
+   * Runs a change of a group in one transaction. If it ends a reach of members, what they hold by
+   * it ends before the answer, for the first of them.
+   */
+  async #ending<Result>(
+    actor: ScimActor,
+    change: (tx: EntityManager) => Promise<Result>,
+  ): Promise<Result> {
+    const { orgId, tokenId, origin } = actor;
+    const { result, ends } = await this.tenantWork.transact(orgId, async (tx) => ({
+      result: await change(tx),
+      ends: await this.endings.label(tx, { scimTokenId: tokenId, requestId: origin.requestId }),
+    }));
+    if (ends) await this.endings.settle(orgId);
+    return result;
   }
 
   async #lock(tx: EntityManager, orgId: string, id: string): Promise<DirectoryGroup> {

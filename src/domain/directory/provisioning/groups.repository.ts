@@ -56,13 +56,16 @@ export function findGroup(
   return readGroup(tx, orgId, id, fragment``);
 }
 
-/** Locks the row of a group until the transaction ends: changes of one group follow each other. */
+/**
+ * Locks the row of a group until the transaction ends: changes of one group follow each other. An
+ * issuance for a member does not wait for it.
+ */
 export function lockGroup(
   tx: EntityManager,
   orgId: string,
   id: string,
 ): Promise<DirectoryGroup | undefined> {
-  return readGroup(tx, orgId, id, fragment`FOR UPDATE OF groups`);
+  return readGroup(tx, orgId, id, fragment`FOR NO KEY UPDATE OF groups`);
 }
 
 async function readGroup(

@@ -12,7 +12,7 @@ const MAY_BE_VALID = fragment`expires_at > now()`;
  *
  * @param of a condition on the tokens
  */
-async function queueTokens(
+export async function queueTokens(
   tx: EntityManager,
   of: SqlFragment,
   { reason, revokedBy }: RevocationCause,

@@ -47,6 +47,7 @@ export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, 
     requires: {
       user: 'of the request',
       session: { of: 'request', where: fragment`s.level = 'verified'` },
+      reach: 'installation',
     },
     columns: fragment`id uuid, installation_id bigint, owner text, sealed text, ends timestamptz, repositories text[],
       permissions jsonb, org uuid, ${AUDIT_COLUMNS}`,

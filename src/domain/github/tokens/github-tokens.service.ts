@@ -10,7 +10,8 @@ import {
 } from '../installations/github-installations.repository.js';
 import { allowsAllRepositories } from '../installations/repository-rule.repository.js';
 import { Issuance } from '#domain/access/issuance/issuance.repository.js';
-import { refusedIssuance } from '#domain/access/issuance/refused-issuance.js';
+import { recordRefusedAccess } from '#domain/access/issuance/refused-access.repository.js';
+import { refusedIssuance, type DeniedSession } from '#domain/access/issuance/refused-issuance.js';
 import { newUuid } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { sealSecret } from '#platform/crypto/sealed-secret.js';
@@ -37,6 +38,7 @@ export interface TokenHolder {
   readonly userId: string;
   readonly orgId: string;
   readonly sessionId: string;
+  readonly denied: DeniedSession;
 }
 
 /** A token that is on record, for its user. */
@@ -107,8 +109,11 @@ export class GitHubTokens {
       permissions,
     });
     const { token: secret, ...rest } = minted;
+    const { userId, orgId, sessionId, denied } = holder;
     const token = {
-      ...holder,
+      userId,
+      orgId,
+      sessionId,
       ...rest,
       id: newUuid(),
       installationId: installation.id,
@@ -121,7 +126,7 @@ export class GitHubTokens {
         cause: new Error(`${settings.apiUrl} ignores the permissions that were asked for`),
       });
     }
-    return this.#record(token, minted, origin);
+    return this.#record(token, minted, denied, origin);
   }
 
   /**
@@ -141,12 +146,13 @@ export class GitHubTokens {
    * GitHub mint tokens.
    */
   async #installationFor(
-    { orgId, userId }: TokenHolder,
+    holder: TokenHolder,
     owner: string | undefined,
   ): Promise<LinkedInstallation> {
+    const { orgId, userId } = holder;
     const { manager } = this.dataSource;
     if (!(await ownsOwnDomain(manager, userId))) {
-      throw refusedIssuance('domain_not_owned', WITHHELD);
+      throw refusedIssuance({ denial: 'domain_not_owned' }, WITHHELD, holder.denied);
     }
     const installation = chooseInstallation(await listInstallations(manager, orgId), owner);
     if (installation.suspended) throw githubSuspended();
@@ -156,12 +162,17 @@ export class GitHubTokens {
   async #record(
     token: SealedToken,
     minted: MintedToken,
+    denied: DeniedSession,
     origin: AuditOrigin,
   ): Promise<IssuedGitHubToken> {
     try {
       const request = { ...token, auditId: newUuid(), origin };
       const outcome = await this.issuance.issue(GITHUB_TOKEN, request);
-      if ('denial' in outcome) throw refusedIssuance(outcome.denial, WITHHELD);
+      if ('denial' in outcome) {
+        const target = { kind: 'github_installation', name: token.owner } as const;
+        await recordRefusedAccess(this.dataSource.manager, token, target, outcome, origin);
+        throw refusedIssuance(outcome, WITHHELD, denied);
+      }
       return { ...minted, expiresAt: outcome.issued.expiresAt };
     } catch (error) {
       await this.#discard(token, minted.token);

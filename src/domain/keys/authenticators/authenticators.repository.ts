@@ -45,6 +45,8 @@ export interface AssertingKey {
   /** The name and the model, as the audit log keeps them. */
   readonly name: string;
   readonly aaguid: string | null;
+  /** The format of the attestation at enrollment: `packed` or `fido-u2f`. */
+  readonly attestation: string;
 }
 
 interface Row {
@@ -124,7 +126,7 @@ export class AuthenticatorsRepository implements Revocable {
     const [row] = await sql<AssertingKey>(tx)`
       SELECT k.id, k.user_id AS "userId", coalesce(k.handle_id, k.user_id) AS "handleId",
              u.org_id AS "orgId", k.public_key AS "publicKey",
-             k.user_verification AS "userVerification", k.name, k.aaguid
+             k.user_verification AS "userVerification", k.name, k.aaguid, k.attestation
       FROM authenticators k JOIN users u ON u.id = k.user_id
       WHERE k.credential_id = ${credentialId}`;
     return row;

@@ -32,6 +32,7 @@ import { violatedConstraint } from '#platform/database/statements/faults.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { alreadyEnrolled, MOST_KEYS, tooManyKeys } from './enrollment-policy.js';
+import { isFipsKey } from '../authenticators/attestation/model-policy.js';
 
 /** A verified registration, and the name of the key. */
 export interface NewKey extends VerifiedRegistration {
@@ -120,7 +121,7 @@ export class Enrollment {
           origin,
           details: { key_id: key.id, attestation, aaguid, user_verified: userVerified },
         });
-        return { key, ...(await this.#openNext(tx, id, key.id, userVerified, origin)) };
+        return { key, ...(await this.#openNext(tx, id, key.id, first.newKey, origin)) };
       });
     } catch (error) {
       throw asCredentialExists(error);
@@ -349,12 +350,19 @@ export class Enrollment {
     tx: EntityManager,
     userId: string,
     authenticatorId: string,
-    userVerified: boolean,
+    newKey: FirstKey['newKey'],
     origin: AuditOrigin,
   ): Promise<Pick<Enrolled, 'session' | 'level'>> {
+    const { userVerified } = newKey;
     const level = userVerified ? 'verified' : 'bootstrap';
     const next = userVerified
-      ? ({ level: 'verified', userId, authenticatorId, ...assuranceOf(true) } as const)
+      ? ({
+          level: 'verified',
+          userId,
+          authenticatorId,
+          ...assuranceOf(true),
+          isFipsKey: isFipsKey(newKey),
+        } as const)
       : ({ level: 'bootstrap', userId } as const);
     return { session: await this.sessions.open(tx, next, origin), level };
   }

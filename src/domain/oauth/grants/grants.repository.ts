@@ -51,6 +51,7 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
       client: true,
       session: { of: 'request', where: fragment`s.level <> 'bootstrap'` },
       grant: 'parent',
+      reach: 'client',
     },
     columns: fragment`id bytea, payload jsonb, expires_in int`,
     computed: fragment`least(g.expires_at, now() + make_interval(secs => k.expires_in)) AS ends`,

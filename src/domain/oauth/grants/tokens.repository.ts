@@ -89,7 +89,11 @@ const AUDITED_OF_USER = recordAudit(
 /** An access token of a user. It hangs on a grant, and the grant on a session of the user. */
 export const USER_TOKEN = new IssuanceKind<TokenRequest, true>(
   {
-    requires: { ...OF_USER, session: { of: 'grant', where: fragment`s.level <> 'bootstrap'` } },
+    requires: {
+      ...OF_USER,
+      session: { of: 'grant', where: fragment`s.level <> 'bootstrap'` },
+      reach: 'client',
+    },
     columns: COLUMNS,
     issuedIf: () => IS_FREE_AUDIENCE,
     written: fragment`
@@ -112,6 +116,7 @@ export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
       ...OF_USER,
       cluster: true,
       session: { of: 'grant', where: fragment`s.level = 'verified'` },
+      reach: 'cluster',
     },
     columns: fragment`${COLUMNS}, application_id text`,
     written: fragment`

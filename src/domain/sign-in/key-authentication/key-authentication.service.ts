@@ -3,6 +3,7 @@ import { DataSource, type EntityManager } from '#platform/database/statements/ty
 import { parse as uuidBytes } from 'uuid';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import { isFipsKey } from '#domain/keys/authenticators/attestation/model-policy.js';
 import {
   AuthenticatorsRepository,
   type AssertingKey,
@@ -183,9 +184,11 @@ export class KeyAuthentication {
     { session, clientId }: PresentedAssertion,
     origin: AuditOrigin,
   ): Promise<OpenedSession | undefined> {
+    const touched = { ...assuranceOf(userVerified), isFipsKey: isFipsKey(key) };
     const raisesLevel = session?.level !== 'verified' || (userVerified && session.acr !== AAL3);
     if (!raisesLevel) {
-      if (await this.sessions.renewAuthTime(tx, session.id)) return undefined;
+      if (await this.sessions.renewAuthTime(tx, session.id, { keyId: key.id, ...touched }))
+        return undefined;
       throw sessionEnded();
     }
     if (session && !(await this.sessions.end(tx, session.id))) throw sessionEnded();
@@ -193,7 +196,7 @@ export class KeyAuthentication {
       level: 'verified',
       userId: key.userId,
       authenticatorId: key.id,
-      ...assuranceOf(userVerified),
+      ...touched,
       ...(clientId === undefined ? {} : { clientId }),
     } as const;
     return this.sessions.open(tx, verified, origin);

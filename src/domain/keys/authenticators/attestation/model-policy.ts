@@ -113,6 +113,17 @@ export const FIPS_AAGUIDS: readonly string[] = [...MODELS.values()]
   .filter(({ policies }) => policies.includes('fips-only'))
   .map(({ aaguid }) => aaguid);
 
+/**
+ * Returns true for a key that a `packed` attestation proves to be of a FIPS-certified model. A key
+ * enrolled as `fido-u2f` verifies no user, and so is none.
+ */
+export function isFipsKey(key: {
+  readonly attestation: string;
+  readonly aaguid: string | null;
+}): boolean {
+  return key.attestation === 'packed' && isFipsModel(key.aaguid);
+}
+
 /** Returns true for the AAGUID of a model that is certified by FIPS 140. */
 export function isFipsModel(aaguid: string | null): boolean {
   return aaguid !== null && FIPS_AAGUIDS.includes(aaguid);

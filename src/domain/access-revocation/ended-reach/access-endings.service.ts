@@ -1,0 +1,134 @@
+import {
+  Injectable,
+  Logger,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
+import { sumOf, type RevokedCounts } from '../revocable.js';
+import { Clock } from '#platform/clock/clock.js';
+import { afterCommit } from '#platform/database/statements/after-commit.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
+import type { TargetKind } from '#domain/access/reach/decision.js';
+import {
+  labelEndings,
+  putEnding,
+  recordEnded,
+  takeEnding,
+  type ChangedBy,
+} from './endings.repository.js';
+import { NOTHING_HELD, type ReachEnding } from './reach-ending.js';
+
+/**
+ * Milliseconds between two reads of the queue. A commit of this process wakes the worker at once.
+ */
+const POLL = 1_000;
+
+/** The items of one batch: few enough for its transaction to end long before its time limit. */
+const BATCH = 500;
+
+/** The items that end before the answer to the request that made the change. */
+const BEFORE_ANSWER = 1_000;
+
+/** Ends what people hold by a reach that has ended, from a queue in the database. */
+@Injectable()
+export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  readonly #log = new Logger('access');
+  readonly #stopping = new AbortController();
+  #kinds: readonly ReachEnding[] = [];
+  #running: Promise<void> | undefined;
+  #wake = Promise.withResolvers<void>();
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Adds a kind of credential. The module of the kind calls it at start-up. */
+  register(kind: ReachEnding): void {
+    this.#kinds = [...this.#kinds, kind];
+  }
+
+  onApplicationBootstrap(): void {
+    this.#running = this.#work();
+  }
+
+  /** Waits for the batch that is under way. The rest stays in the queue. */
+  async beforeApplicationShutdown(): Promise<void> {
+    this.#stopping.abort();
+    this.#wake.resolve();
+    await this.#running;
+  }
+
+  /**
+   * Notes in the queue who made the change of this transaction, and wakes the worker after the
+   * commit. Returns true if the change may end a reach: the caller then calls {@link settle} after
+   * the commit.
+   */
+  async label(tx: EntityManager, by: ChangedBy): Promise<boolean> {
+    const isQueued = await labelEndings(tx, by);
+    if (isQueued) afterCommit(tx, () => this.#wake.resolve());
+    return isQueued;
+  }
+
+  /**
+   * Ends the first items of an organization's queue before an answer. A fault is logged, because
+   * the change has been committed and the worker goes on.
+   */
+  async settle(orgId: string): Promise<void> {
+    try {
+      for (let seen = 0; seen < BEFORE_ANSWER;) {
+        const batch = await this.#endNext(orgId);
+        if (batch === undefined) return;
+        seen += batch;
+      }
+    } catch (error) {
+      this.#log.warn(`The queue of ended reaches waits: ${reasonOf(error)}`);
+    }
+  }
+
+  /** Ends all that is queued. Returns when no row is free. */
+  async drain(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      if ((await this.#endNext(null)) === undefined) return;
+    }
+  }
+
+  /** Counts what people hold by a target, for a page that warns of a change. */
+  async countHeld(
+    tx: EntityManager,
+    target: { readonly id: string; readonly kind: TargetKind },
+    userIds: readonly string[],
+  ): Promise<RevokedCounts> {
+    const kinds = this.#kinds.filter((kind) => kind.kinds.includes(target.kind));
+    const counts: RevokedCounts[] = [];
+    for (const kind of kinds) counts.push(await kind.countHeld(tx, target.id, userIds));
+    return sumOf(counts);
+  }
+
+  /** Ends one batch. Returns the number of its items; undefined if no row is free. */
+  #endNext(orgId: string | null): Promise<number | undefined> {
+    return this.dataSource.transaction(async (tx) => {
+      const ending = await takeEnding(tx, orgId);
+      if (!ending) return undefined;
+      const kind = this.#kinds.find(({ kinds }) => kinds.includes(ending.kind));
+      const batch = (await kind?.endBatch(tx, ending, BATCH)) ?? NOTHING_HELD;
+      await recordEnded(tx, ending, batch.ended);
+      await putEnding(tx, ending, batch.next);
+      return batch.seen;
+    });
+  }
+
+  async #work(): Promise<void> {
+    while (!this.#stopping.signal.aborted) {
+      this.#wake = Promise.withResolvers<void>();
+      try {
+        await this.drain();
+      } catch (error) {
+        this.#log.warn(`The queue of ended reaches waits: ${reasonOf(error)}`);
+      }
+      const pause = this.clock.sleep(POLL, { signal: this.#stopping.signal }).catch(() => {});
+      await Promise.race([this.#wake.promise, pause]);
+    }
+  }
+}

@@ -1,0 +1,144 @@
+import { recordAudit } from '#domain/audit/audit.repository.js';
+import { newUuid } from '#platform/clock/random.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { TargetKind } from '#domain/access/reach/decision.js';
+import {
+  admits,
+  fittingTouchSql,
+  hasConditionsSql,
+  isMetBy,
+} from '#domain/access/reach/reach.repository.js';
+import type { EndedReach, EndedRule, Ending } from './reach-ending.js';
+
+/** The origin of a change that may end a reach. */
+export interface ChangedBy {
+  readonly actorId?: string | null;
+  readonly scimTokenId?: string | null;
+  readonly requestId?: string | undefined;
+}
+
+interface Row {
+  id: string;
+  org_id: string;
+  target_id: string;
+  kind: TargetKind;
+  client_id: string | null;
+  installation_id: string | null;
+  target_name: string;
+  rule: EndedRule;
+  user_ids: string[] | null;
+  place: string;
+  actor_id: string | null;
+  scim_token_id: string | null;
+  request_id: string | null;
+}
+
+/**
+ * Writes into the rows that this transaction has queued who made the change. Returns true if there
+ * are such rows.
+ */
+export async function labelEndings(
+  tx: EntityManager,
+  { actorId = null, scimTokenId = null, requestId }: ChangedBy,
+): Promise<boolean> {
+  const rows = await sql<{ id: string }>(tx)`
+    UPDATE access_endings
+    SET actor_id = ${actorId}, scim_token_id = ${scimTokenId}, request_id = ${requestId ?? null}
+    WHERE made_in = pg_current_xact_id_if_assigned() RETURNING id`;
+  return rows.length > 0;
+}
+
+/**
+ * Takes the oldest row of the queue, of an organization or of any, that no other process works on.
+ */
+export async function takeEnding(
+  tx: EntityManager,
+  orgId: string | null,
+): Promise<Ending | undefined> {
+  const [row] = await sql<Row>(tx)`
+    SELECT id, org_id, target_id, kind, client_id, installation_id, target_name, rule, user_ids, place, actor_id,
+           scim_token_id, request_id
+    FROM access_endings WHERE ${orgId}::uuid IS NULL OR org_id = ${orgId}::uuid
+    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED`;
+  return row && ending(row);
+}
+
+/** Stores the place of the next batch, or removes a row that is done. */
+export async function putEnding(
+  tx: EntityManager,
+  { id }: Ending,
+  next: string | undefined,
+): Promise<void> {
+  if (next === undefined) await sql(tx)`DELETE FROM access_endings WHERE id = ${id}`;
+  else await sql(tx)`UPDATE access_endings SET place = ${next} WHERE id = ${id}`;
+}
+
+/** Records what ended, one event for each person, naming the target and the rule. */
+export async function recordEnded(
+  tx: EntityManager,
+  by: Ending,
+  ended: readonly EndedReach[],
+): Promise<void> {
+  if (ended.length === 0) return;
+  const rows = ended.map(({ userId, counts }) => ({ id: newUuid(), user_id: userId, counts }));
+  const { kind, rule, targetName, scimTokenId } = by;
+  const target = { kind, name: targetName, id: by.clientId ?? by.installationId ?? by.targetId };
+  const details = { target, rule, ...(scimTokenId === null ? {} : { scim_token_id: scimTokenId }) };
+  await sql(tx)`${recordAudit(
+    {
+      id: fragment`e.id`,
+      type: 'access_ended',
+      actorId: by.actorId,
+      subjectId: fragment`e.user_id`,
+      orgId: by.orgId,
+      origin: { requestId: by.requestId ?? newUuid(), ip: undefined, userAgent: undefined },
+      details: fragment`${JSON.stringify(details)}::jsonb || e.counts`,
+    },
+    fragment`FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS e (id uuid, user_id uuid, counts jsonb)`,
+  )}`;
+}
+
+/**
+ * Returns the condition that the decision now refuses what a person holds by the target of an
+ * ending. A change of a condition is judged by the touches of the session in which it was given;
+ * without that session it is refused.
+ *
+ * @param touches the touches of the session, or NULL
+ */
+export function isRefusedNow(
+  { targetId, rule }: Pick<Ending, 'targetId' | 'rule'>,
+  userId: SqlFragment,
+  touches: SqlFragment,
+): SqlFragment {
+  const t = fragment`t`;
+  const isMet =
+    rule === 'condition'
+      ? fragment`AND (NOT ${hasConditionsSql(t)} OR ${isMetBy(t, fittingTouchSql(t, touches))})`
+      : fragment``;
+  return fragment`NOT EXISTS (
+    SELECT FROM access_targets t WHERE t.id = ${targetId} AND ${admits(t, userId)} ${isMet})`;
+}
+
+/** Returns the condition that a person is among those of an ending. */
+export function isAmong({ userIds }: Pick<Ending, 'userIds'>, userId: SqlFragment): SqlFragment {
+  return userIds === null ? fragment`true` : fragment`${userId} = ANY (${userIds}::uuid[])`;
+}
+
+function ending(row: Row): Ending {
+  return {
+    id: row.id,
+    orgId: row.org_id,
+    targetId: row.target_id,
+    kind: row.kind,
+    clientId: row.client_id,
+    installationId: row.installation_id,
+    targetName: row.target_name,
+    rule: row.rule,
+    userIds: row.user_ids,
+    place: row.place,
+    actorId: row.actor_id,
+    scimTokenId: row.scim_token_id,
+    requestId: row.request_id,
+  };
+}

@@ -1,0 +1,71 @@
+import type { RevokedCounts } from '../revocable.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { TargetKind } from '#domain/access/reach/decision.js';
+
+/**
+ * The rule that changed: a membership of a group, an assignment, the rule, a condition, the target.
+ */
+export type EndedRule = 'membership' | 'assignment' | 'rule' | 'condition' | 'target';
+
+/** A row of the queue: people whose reach of a target may have ended. The target may be gone. */
+export interface Ending {
+  readonly id: string;
+  readonly orgId: string;
+  readonly targetId: string;
+  readonly kind: TargetKind;
+  readonly clientId: string | null;
+  readonly installationId: string | null;
+  readonly targetName: string;
+  readonly rule: EndedRule;
+  /** Null: every person who holds something. */
+  readonly userIds: readonly string[] | null;
+  /** The place after the previous batch; empty for the first one. */
+  readonly place: string;
+  readonly actorId: string | null;
+  readonly scimTokenId: string | null;
+  readonly requestId: string | null;
+}
+
+/** The items of one person that ended. */
+export interface EndedReach {
+  readonly userId: string;
+  readonly counts: RevokedCounts;
+}
+
+/** The result of one batch. */
+export interface EndedReaches {
+  readonly ended: readonly EndedReach[];
+  /** The number of items that the batch looked at. */
+  readonly seen: number;
+  /** The place of the next batch; undefined after the last one. */
+  readonly next: string | undefined;
+}
+
+/** A kind of credential that people hold by a target. */
+export interface ReachEnding {
+  readonly kinds: readonly TargetKind[];
+  /**
+   * Ends what the decision now refuses, of the next items behind `ending.place`. It locks the rows
+   * of the users first, and decides again after that.
+   */
+  endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches>;
+  /** Counts what people hold by a target now and would lose, for a page that warns of a change. */
+  countHeld(
+    tx: EntityManager,
+    targetId: string,
+    userIds: readonly string[],
+  ): Promise<RevokedCounts>;
+}
+
+/** The result of a batch without an item. */
+export const NOTHING_HELD: EndedReaches = { ended: [], seen: 0, next: undefined };
+
+/** Sums what ended for each person. */
+export function byPerson(
+  ended: readonly { readonly userId: string }[],
+  name: string,
+): EndedReach[] {
+  const counts = new Map<string, number>();
+  for (const { userId } of ended) counts.set(userId, (counts.get(userId) ?? 0) + 1);
+  return [...counts].map(([userId, n]) => ({ userId, counts: { [name]: n } }));
+}

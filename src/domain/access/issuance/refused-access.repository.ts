@@ -1,0 +1,38 @@
+import { recordAudit } from '#domain/audit/audit.repository.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { TargetKind } from '../reach/decision.js';
+import type { Denied } from './issuance.repository.js';
+
+/** The target that a person did not reach, by the name in the request. */
+export interface RefusedTarget {
+  readonly kind: TargetKind;
+  readonly name: string | null;
+}
+
+/**
+ * Records that a person did not reach a target, with the rule that refused. Other denials record
+ * nothing.
+ */
+export async function recordRefusedAccess(
+  tx: EntityManager,
+  { userId }: { readonly userId: string },
+  target: RefusedTarget,
+  { denial, conditions }: Denied,
+  origin: AuditOrigin,
+): Promise<void> {
+  if (denial !== 'not_assigned' && denial !== 'condition_unmet') return;
+  const rule = denial === 'not_assigned' ? 'assignment' : 'condition';
+  await sql(tx)`${recordAudit(
+    {
+      type: 'access_refused',
+      actorId: userId,
+      subjectId: userId,
+      orgId: fragment`u.org_id`,
+      origin,
+      details: { target, rule, ...(conditions && { conditions }) },
+    },
+    fragment`FROM users u WHERE u.id = ${userId}`,
+  )}`;
+}

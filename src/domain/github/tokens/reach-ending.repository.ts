@@ -1,0 +1,60 @@
+import { isAmong, isRefusedNow } from '#domain/access-revocation/ended-reach/endings.repository.js';
+import {
+  byPerson,
+  type EndedReaches,
+  type Ending,
+  type ReachEnding,
+} from '#domain/access-revocation/ended-reach/reach-ending.js';
+import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { queueTokens } from './ending-tokens.repository.js';
+import type { TokenRevoker } from './token-revoker.service.js';
+
+/** An id before every other id. */
+const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
+
+/** Queues the GitHub tokens of people who do not reach the installation any more. */
+export class GitHubReachEnding implements ReachEnding {
+  readonly kinds = ['github_installation'] as const;
+
+  constructor(private readonly revoker: Pick<TokenRevoker, 'wakeAfter'>) {}
+
+  async endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
+    const touches = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
+    const refused = isRefusedNow(ending, fragment`c.user_id`, touches);
+    const after = ending.place === '' ? LOWEST_ID : ending.place;
+    const rows = await sql<{ id: string; userId: string; is_refused: boolean }>(tx)`
+      SELECT c.id, c.user_id AS "userId", ${refused} AS is_refused
+      FROM github_tokens c
+      WHERE c.installation_id = ${ending.installationId} AND c.id > ${after}::uuid AND c.expires_at > now()
+        AND ${isAmong(ending, fragment`c.user_id`)}
+      ORDER BY c.id LIMIT ${most}`;
+    const found = rows.filter((row) => row.is_refused);
+    await lockUsers(
+      tx,
+      found.map(({ userId }) => userId),
+    );
+    const ids = found.map(({ id }) => id);
+    const still = await sql<{ id: string; userId: string }>(tx)`
+      SELECT c.id, c.user_id AS "userId" FROM github_tokens c WHERE c.id = ANY (${ids}::uuid[]) AND ${refused}`;
+    const revokedBy = ending.actorId ?? (ending.scimTokenId === null ? 'organization' : 'scim');
+    const cause = { reason: `access ended: ${ending.targetName}`, revokedBy };
+    await queueTokens(tx, fragment`id = ANY (${still.map(({ id }) => id)}::uuid[])`, cause);
+    if (still.length > 0) this.revoker.wakeAfter(tx);
+    return { ended: byPerson(still, 'github_tokens'), seen: rows.length, next: rows.at(-1)?.id };
+  }
+
+  async countHeld(
+    tx: EntityManager,
+    targetId: string,
+    userIds: readonly string[],
+  ): Promise<RevokedCounts> {
+    const [row] = await sql<{ tokens: number }>(tx)`
+      SELECT count(*)::int AS tokens
+      FROM access_targets t JOIN github_tokens c ON c.installation_id = t.installation_id
+      WHERE t.id = ${targetId} AND c.user_id = ANY (${userIds}::uuid[]) AND c.expires_at > now()`;
+    return { github_tokens: row?.tokens ?? 0 };
+  }
+}

@@ -1,0 +1,105 @@
+import { isAmong, isRefusedNow } from '#domain/access-revocation/ended-reach/endings.repository.js';
+import {
+  NOTHING_HELD,
+  byPerson,
+  type EndedReaches,
+  type Ending,
+  type ReachEnding,
+} from '#domain/access-revocation/ended-reach/reach-ending.js';
+import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
+import { withoutZeros, type RevokedCounts } from '#domain/access-revocation/revocable.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+interface Row {
+  place: string;
+  user_id: string;
+  is_refused: boolean;
+}
+
+/** The place of the first token, behind the place of every grant, which is hexadecimal. */
+const TOKENS = 'tokens:';
+
+/** The touches of the session of a grant `g`. */
+const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = g.session_id)`;
+
+/**
+ * Ends the grants of people to an application that they do not reach any more, with the codes and
+ * tokens on them, and the tokens for a cluster.
+ */
+export const GRANT_ENDING: ReachEnding = {
+  kinds: ['application'],
+
+  async endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
+    if (ending.clientId === null) return NOTHING_HELD;
+    return ending.place.startsWith(TOKENS)
+      ? endTokens(tx, ending, most)
+      : endGrants(tx, ending, most);
+  },
+
+  async countHeld(
+    tx: EntityManager,
+    targetId: string,
+    userIds: readonly string[],
+  ): Promise<RevokedCounts> {
+    const [row] = await sql<{ grants: number; tokens: number }>(tx)`
+      SELECT (SELECT count(*)::int FROM oauth_grants g
+              WHERE g.client_id = t.client_id AND g.user_id = ANY (${userIds}::uuid[]) AND g.expires_at > now()) AS grants,
+             (SELECT count(*)::int FROM oauth_artifacts a
+              WHERE a.application_id = t.client_id AND a.user_id = ANY (${userIds}::uuid[]) AND a.expires_at > now()) AS tokens
+      FROM access_targets t WHERE t.id = ${targetId}`;
+    return withoutZeros({ ...row });
+  },
+};
+
+async function endGrants(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
+  const refused = isRefusedNow(ending, fragment`g.user_id`, TOUCHES);
+  const rows = await sql<Row>(tx)`
+    SELECT encode(g.id, 'hex') AS place, g.user_id, ${refused} AS is_refused
+    FROM oauth_grants g
+    WHERE g.client_id = ${ending.clientId} AND g.id > decode(${ending.place}, 'hex') AND ${isAmong(ending, fragment`g.user_id`)}
+    ORDER BY g.id LIMIT ${most}`;
+  const ids = await lockRefused(tx, rows);
+  const ended = await sql<{ userId: string }>(tx)`
+    DELETE FROM oauth_grants g
+    WHERE g.id IN (SELECT decode(x, 'hex') FROM unnest(${ids}::text[]) x) AND ${refused}
+    RETURNING g.user_id AS "userId"`;
+  return {
+    ended: byPerson(ended, 'grants'),
+    seen: rows.length,
+    next: rows.at(-1)?.place ?? TOKENS,
+  };
+}
+
+async function endTokens(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
+  const after = ending.place.slice(TOKENS.length);
+  const touches = fragment`(SELECT s.touches FROM oauth_grants g JOIN sessions s ON s.id = g.session_id WHERE g.id = a.grant_id)`;
+  const refused = isRefusedNow(ending, fragment`a.user_id`, touches);
+  const ofCluster: SqlFragment = fragment`a.application_id = ${ending.clientId}`;
+  const rows = await sql<Row>(tx)`
+    SELECT encode(a.id, 'hex') AS place, a.user_id, ${refused} AS is_refused
+    FROM oauth_artifacts a
+    WHERE ${ofCluster} AND a.user_id IS NOT NULL AND a.id > decode(${after}, 'hex') AND ${isAmong(ending, fragment`a.user_id`)}
+    ORDER BY a.id LIMIT ${most}`;
+  const ids = await lockRefused(tx, rows);
+  const ended = await sql<{ userId: string }>(tx)`
+    DELETE FROM oauth_artifacts a
+    WHERE ${ofCluster} AND a.id IN (SELECT decode(x, 'hex') FROM unnest(${ids}::text[]) x) AND ${refused}
+    RETURNING a.user_id AS "userId"`;
+  const last = rows.at(-1)?.place;
+  return {
+    ended: byPerson(ended, 'tokens'),
+    seen: rows.length,
+    next: last === undefined ? undefined : `${TOKENS}${last}`,
+  };
+}
+
+/** Locks the users of the refused rows. Returns the ids of these rows. */
+async function lockRefused(tx: EntityManager, rows: readonly Row[]): Promise<string[]> {
+  const refused = rows.filter((row) => row.is_refused);
+  await lockUsers(
+    tx,
+    refused.map((row) => row.user_id),
+  );
+  return refused.map(({ place }) => place);
+}

@@ -1,0 +1,65 @@
+import { isAmong, isRefusedNow } from '#domain/access-revocation/ended-reach/endings.repository.js';
+import {
+  byPerson,
+  type EndedReaches,
+  type Ending,
+  type ReachEnding,
+} from '#domain/access-revocation/ended-reach/reach-ending.js';
+import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
+import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/**
+ * Revokes the certificates that carry principals of a group of hosts which the person does not
+ * reach any more, or which the group does not have any more.
+ */
+export const CERTIFICATE_ENDING: ReachEnding = {
+  kinds: ['host_group'],
+
+  async endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
+    const touches = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
+    const refused = fragment`(${isRefusedNow(ending, fragment`c.user_id`, touches)}
+      OR NOT c.principals <@ coalesce((SELECT principals_of_group(t) FROM access_targets t WHERE t.id = c.target_id), '{}'))`;
+    const after = ending.place === '' ? '0' : ending.place;
+    const rows = await sql<{ serial: string; user_id: string; is_refused: boolean }>(tx)`
+      SELECT c.serial, c.user_id, ${refused} AS is_refused
+      FROM ssh_certificate_groups c
+      WHERE c.target_id = ${ending.targetId} AND c.serial > ${after}::bigint AND ${isAmong(ending, fragment`c.user_id`)}
+      ORDER BY c.serial LIMIT ${most}`;
+    const found = rows.filter((row) => row.is_refused);
+    await lockUsers(
+      tx,
+      found.map((row) => row.user_id),
+    );
+    const reason = `access ended: ${ending.targetName}`;
+    const revokedBy = ending.actorId ?? (ending.scimTokenId === null ? 'organization' : 'scim');
+    const ended = await sql<{ userId: string; is_valid: boolean }>(tx)`
+      UPDATE ssh_certificates x SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}
+      FROM ssh_certificate_groups c
+      WHERE c.target_id = ${ending.targetId} AND c.serial = ANY (${found.map(({ serial }) => serial)}::bigint[]) AND ${refused}
+        AND x.serial = c.serial AND x.revoked_at IS NULL
+      RETURNING x.user_id AS "userId", x.valid_before > now() AS is_valid`;
+    return {
+      ended: byPerson(
+        ended.filter((certificate) => certificate.is_valid),
+        'certificates',
+      ),
+      seen: rows.length,
+      next: rows.at(-1)?.serial,
+    };
+  },
+
+  async countHeld(
+    tx: EntityManager,
+    targetId: string,
+    userIds: readonly string[],
+  ): Promise<RevokedCounts> {
+    const [row] = await sql<{ certificates: number }>(tx)`
+      SELECT count(*)::int AS certificates
+      FROM ssh_certificate_groups c JOIN ssh_certificates x ON x.serial = c.serial
+      WHERE c.target_id = ${targetId} AND c.user_id = ANY (${userIds}::uuid[])
+        AND x.revoked_at IS NULL AND x.valid_before > now()`;
+    return { certificates: row?.certificates ?? 0 };
+  },
+};
