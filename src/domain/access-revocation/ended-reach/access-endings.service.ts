@@ -38,6 +38,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   #kinds: readonly ReachEnding[] = [];
   #running: Promise<void> | undefined;
   #wake = Promise.withResolvers<void>();
+  /** The last fault that was logged: a database that is away is one line, not one a second. */
+  #fault: string | undefined;
 
   constructor(
     private readonly dataSource: DataSource,
@@ -83,7 +85,7 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
         seen += batch;
       }
     } catch (error) {
-      this.#log.warn(`The queue of ended reaches waits: ${reasonOf(error)}`);
+      this.#note(error);
     }
   }
 
@@ -124,11 +126,18 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
       this.#wake = Promise.withResolvers<void>();
       try {
         await this.drain();
+        this.#fault = undefined;
       } catch (error) {
-        this.#log.warn(`The queue of ended reaches waits: ${reasonOf(error)}`);
+        this.#note(error);
       }
       const pause = this.clock.sleep(POLL, { signal: this.#stopping.signal }).catch(() => {});
       await Promise.race([this.#wake.promise, pause]);
     }
+  }
+
+  #note(error: unknown): void {
+    const reason = reasonOf(error);
+    if (reason !== this.#fault) this.#log.warn(`The queue of ended reaches waits: ${reason}`);
+    this.#fault = reason;
   }
 }
