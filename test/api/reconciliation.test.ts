@@ -24,13 +24,13 @@ afterAll(() => app.close());
  * spent.
  */
 const KEPT = `
-  audit_events authenticators database_identity deployment directory_locks dns_proven_domains document_keys
+  access_assignments access_endings access_targets audit_events authenticators database_identity deployment directory_locks dns_proven_domains document_keys
   github_deliveries github_installations group_member_versions group_members groups identities logins_since_reconciliation
   oauth_client_secrets oauth_clients oauth_consents oauth_replays oauth_user_code_tries organization_domains
   organization_issuer_keys organization_issuers organization_providers organizations rate_limits record_addresses
   record_ties redone_acts replica_reports replicas saml_sp_keys saved_questions schema_migrations scim_refusals
   scim_removed_identities scim_tokens scim_tombstones secrets_to_confirm spent_tokens ssh_attested_keys ssh_authorities
-  ssh_authority ssh_revocation_list ssh_revoked_ranges token_signing_keys users`;
+  ssh_authority ssh_certificate_groups ssh_revocation_list ssh_revoked_ranges token_signing_keys users`;
 
 const log = new RecordingLog();
 const end = () => endEverything(app.dataSource, log);
