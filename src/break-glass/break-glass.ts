@@ -1,10 +1,16 @@
 import 'reflect-metadata';
 import { WrongArguments } from '@svc/arguments';
+import { waitForWitness } from '#domain/admin/database-failover/by-operator/witness.js';
 import { operatorAccess, operatorDomains } from '#domain/admin/operator-access/compose-access.js';
+import { systemClock } from '#platform/clock/clock.js';
 import { loadOperatorConfig } from '#platform/config/load-config.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
-import { openInstalledDatabase } from '#platform/database/installed-database.js';
+import {
+  openInstalledDatabase,
+  type InstalledDatabase,
+} from '#platform/database/installed-database.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
+import { onRecorded } from '#platform/database/statements/recorded-ids.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { act } from './act.js';
 import { readCommand, USAGE, type GlassCommand } from './arguments.js';
@@ -13,6 +19,7 @@ import { actOnDomain, listDomains } from './domains.js';
 import { operatorOf, surroundingsOfProcess, type Surroundings } from './ground.js';
 import { listAdmins } from './list-admins.js';
 import { reconcile } from './reconcile.js';
+import type { OperatorTerminal } from './terminal.js';
 
 /**
  * Runs a command of the operator. Returns the exit status: 0 done, 1 failed or refused, 2 wrong
@@ -57,7 +64,11 @@ async function run(
   }
   const { database, log: logging } = loadOperatorConfig(environment);
   const log = openLog(logging);
-  const opened = await openInstalledDatabase(database, 'production');
+  const opened = await openInstalledDatabase(database, 'production', {
+    isGated: command.name !== 'reconcile',
+  });
+  const recorded: string[] = [];
+  onRecorded(opened.dataSource, (ids) => recorded.push(...ids));
   try {
     const access = operatorAccess(opened.dataSource);
     if (command.name === 'reconcile') {
@@ -72,8 +83,24 @@ async function run(
         await actOnDomain(command, { domains, terminal, operator: operatorOf(environment), log });
     } else if (command.name === 'list-admins') await listAdmins(command, access, terminal);
     else await act(command, { access, terminal, operator: operatorOf(environment), log });
+    // An embedded database has no standby that could lack the change.
+    if (!opened.unchecked.isEmbedded) await tellIfUnseen(opened, recorded, terminal);
     return 0;
   } finally {
     await opened.close();
   }
+}
+
+/** Tells the operator if no process of the service would notice the loss of a change. */
+async function tellIfUnseen(
+  { dataSource }: InstalledDatabase,
+  recorded: readonly string[],
+  terminal: OperatorTerminal,
+): Promise<void> {
+  if (recorded.length === 0) return;
+  // The change is on record, so that a fault of the database does not make the command fail.
+  if (await waitForWitness(dataSource.manager, recorded, systemClock).catch(() => false)) return;
+  terminal.say(
+    'No running process of the service has seen this change. If the database fails over soon and loses it, repeat the command.',
+  );
 }

@@ -23,7 +23,8 @@ let database: TestDatabase;
 let app: TestApp;
 beforeAll(async () => {
   database = await createTestDatabase();
-  app = await startTestApp({ database });
+  // Each change waits for a heartbeat.
+  app = await startTestApp({ database, failoverLimits: { heartbeat: 20 } });
   await handTo(app.dataSource, 'production'); // the running application checked it at its start
 });
 afterAll(async () => {
@@ -361,10 +362,11 @@ describe('with the service down', () => {
     ]) {
       expect((await adminCommand(args, options)).status, args.join(' ')).toBe(0);
     }
-    const { stdout } = await adminCommand(
+    const { stdout, stderr } = await adminCommand(
       ['give-pass', `ada@${domain}`, '--yes', '--json'],
       options,
     );
+    expect(stderr).toContain('No running process of the service has seen this change');
     const { pass } = JSON.parse(stdout) as { pass: string };
 
     await handBack(own.url);

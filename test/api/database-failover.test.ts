@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { FailoverSetting } from '#domain/admin/database-failover/decision.js';
 import { FAILOVER_LIMITS } from '#domain/admin/database-failover/failover-limits.js';
 import type { EnrolledUser, TestApp } from '../support/app.js';
+import { adminCommand, handTo } from '../support/break-glass.js';
 import { FailoverWorld, issueCertificate } from '../support/failover-world.js';
 
 const NOTHING_LOST = { change: 'another server', loss: 'none', ended_everything: false };
@@ -81,6 +82,36 @@ describe('a change of the PostgreSQL behind running processes', () => {
       .poll(() => world.confirmations())
       .toMatchObject([{ ...PROVED, change: 'restart' }]);
     expect(await world.sessions()).toBe(0);
+  });
+
+  it('does a change of dist/admin.js again that was lost after one heartbeat', async () => {
+    const [{ email } = { email: '' }] = await world.query<{ email: string }>(
+      'SELECT email FROM users WHERE id = (SELECT user_id FROM authenticators ORDER BY created_at DESC LIMIT 1)',
+    );
+    await handTo(world.direct, 'production');
+    const command = ['revoke-everything', email, '--yes'];
+    const done = await adminCommand(command, { url: world.database.url });
+    await handTo(world.direct, 'test');
+    expect(done).toMatchObject({ status: 0 });
+    expect(done.stderr).not.toContain('No running process');
+
+    const [lost] = await world.query<{ id: string }>(
+      "SELECT id FROM audit_events WHERE details ->> 'by' = 'operator'",
+    );
+    await world.loseTheLastCommit('promote');
+    await expect.poll(() => world.confirmations()).toMatchObject([PROVED]);
+    const again = "SELECT type FROM audit_events WHERE details ->> 'database_lost' = $1";
+    expect(await world.query(again, [lost?.id])).toEqual([{ type: 'admin_revoke_credentials' }]);
+  });
+
+  it('lets no command of the operator change a server that is not confirmed', async () => {
+    await world.addSilentReplica(); // so that the server stays unconfirmed
+    await handTo(world.direct, 'production');
+    await world.promote();
+    const refused = await adminCommand(['list-admins'], { url: world.database.url });
+    await handTo(world.direct, 'test');
+    expect(refused).toMatchObject({ status: 1, stdout: '' });
+    expect(refused.stderr).toContain('no service has confirmed it yet');
   });
 
   it('issues nothing until every running process has reported', async () => {

@@ -2,7 +2,8 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Logger } from '@nestjs/common';
 import type { Config } from '#platform/config/config.js';
-import { reasonOf } from '#platform/database/statements/faults.js';
+import { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
+import { reasonOf, sqlStateOf, UNCONFIRMED } from '#platform/database/statements/faults.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { refuseForeignDatabase, type Composition } from './composition.js';
@@ -20,6 +21,10 @@ import {
 /** The connections of a command beside the service: one works, one is spare. */
 const CONNECTIONS = 2;
 
+const UNCONFIRMED_SERVER =
+  'PostgreSQL has was restarted or replaced, and no service has confirmed it yet. A running service does so within seconds: ' +
+  'try again. Otherwise start the service, or run node dist/admin.js reconcile. See docs/operations/failover.md.';
+
 /**
  * The database of an installed service. A command opens it without migrating, claiming or creating
  * anything.
@@ -35,37 +40,51 @@ export interface InstalledDatabase {
  * Opens the database of an installed service for a command that runs beside the service. It starts
  * the embedded server if the service is down.
  *
+ * @param isGated true to refuse a server that is not confirmed. The embedded server is never
+ *   refused, because one process alone uses it and no service confirms it meanwhile.
  * @throws Error for a database out of reach, in use, of another composition, without a service, or
- *   with other migrations
+ *   with other migrations, and for an unconfirmed server
  */
 export async function openInstalledDatabase(
   config: Config['database'],
   composition: Composition,
+  { isGated }: { readonly isGated: boolean },
 ): Promise<InstalledDatabase> {
   const opened = await connectToInstalled(config);
   try {
     await refuseForeignDatabase(opened.dataSource, composition);
     const later = await assertInstalled(opened.dataSource.manager);
     if (later !== undefined) throw new Error(later);
-    return opened;
+    if (!isGated || config.url === undefined) return opened;
   } catch (error) {
     await opened.close();
     throw error;
   }
+  await opened.close();
+  return connectToInstalled(config, new ConfirmationGate());
 }
 
 /**
- * Connects to the database of an installed service, without checking its content. @throws Error for
- * a database out of reach
+ * Connects to the database of an installed service, without checking its content.
+ *
+ * @param gate refuses connections to a server that is not confirmed; by default none is refused
+ * @throws Error for a database out of reach
  */
-export async function connectToInstalled(config: Config['database']): Promise<InstalledDatabase> {
+export async function connectToInstalled(
+  config: Config['database'],
+  gate?: ConfirmationGate,
+): Promise<InstalledDatabase> {
   await assertEmbeddedExists(config);
   const log = new Logger('database');
   const server = await locateServer(config, log);
   try {
-    const dataSource = await openPool(server.address, log, CONNECTIONS).catch((error: unknown) => {
-      throw unreachable(server.address, error);
-    });
+    const dataSource = await openPool(server.address, log, CONNECTIONS, { gate }).catch(
+      (error: unknown) => {
+        throw sqlStateOf(error) === UNCONFIRMED
+          ? new Error(UNCONFIRMED_SERVER, { cause: error })
+          : unreachable(server.address, error);
+      },
+    );
     const unchecked = uncheckedDatabase(config, server, log);
     return { dataSource, unchecked, close: () => closeBoth(dataSource, server) };
   } catch (error) {

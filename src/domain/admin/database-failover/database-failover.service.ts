@@ -19,10 +19,11 @@ import { Confirmation } from './confirmation.js';
 import type { FailoverLimits } from './failover-limits.js';
 import { endEverything } from './reconciliation/end-everything.js';
 import { listKeptSecrets } from './reconciliation/lost-acts.repository.js';
+import { operatorActs } from './reconciliation/operator-acts.js';
 import { RecentEnds } from './reconciliation/recent-ends.js';
 import { redo } from './reconciliation/redo.js';
 import { ReplicaMemory } from './replica-memory.js';
-import { forgetReplica, recordHeartbeat } from './replicas.repository.js';
+import { forgetReplica, recordHeartbeat, type OperatorRow } from './replicas.repository.js';
 
 /** The token of the times of a failover. */
 export const LIMITS = Symbol('failover limits');
@@ -53,6 +54,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
    * resets them.
    */
   #statisticsOf: string | undefined;
+  /** The audit rows of the operator that the last heartbeat read. */
+  #byOperator: ReadonlySet<string> = new Set();
   #loop: Promise<void> | undefined;
 
   constructor(
@@ -60,7 +63,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
     @Inject(LIMITS) private readonly limits: FailoverLimits,
     private readonly database: Database,
     private readonly clock: Clock,
-    recentEnds: RecentEnds,
+    private readonly recentEnds: RecentEnds,
     authority: CertificateAuthority,
   ) {
     this.#memory = new ReplicaMemory(limits, keptFor(config.cleanUp.retentionDays), clock);
@@ -76,7 +79,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
         endEverything: (dataSource) => endEverything(dataSource, this.#log),
         listSecrets: listKeptSecrets,
         redo: async (dataSource) => {
-          await redo(dataSource, recentEnds.recent());
+          await redo(dataSource, this.recentEnds.recent());
         },
       },
       this.#memory,
@@ -161,17 +164,34 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   async #beat(): Promise<boolean> {
     const memory = this.#memory;
     try {
-      const beat = await recordHeartbeat(this.database.dataSource.manager, memory.id, memory.known);
+      const { manager } = this.database.dataSource;
+      const beat = await recordHeartbeat(manager, memory.id, memory.known, memory.newestHeartbeat);
       if (!beat) return false;
       const isAfterCrash = (this.#statisticsOf ?? beat.statisticsOf) !== beat.statisticsOf;
       this.#statisticsOf = beat.statisticsOf;
       if (isAfterCrash) return false;
       if (!memory.known) memory.adopt(beat, false);
       memory.noteHeartbeat(beat.seenAt);
+      this.#noteOperator(beat.byOperator);
       return true;
     } catch (error) {
       if (sqlStateOf(error) === UNCONFIRMED) return false;
       throw error;
+    }
+  }
+
+  /**
+   * Remembers what the command of the operator committed, because the command has ended. Heartbeats
+   * read each row several times.
+   */
+  #noteOperator(rows: readonly OperatorRow[]): void {
+    const added = rows.filter(({ id }) => !this.#byOperator.has(id));
+    this.#byOperator = new Set(rows.map(({ id }) => id));
+    if (added.length === 0) return;
+    this.#memory.noteRecorded(added.map(({ id }) => id));
+    for (const row of added) {
+      const acts = operatorActs(row);
+      if (acts.length > 0) this.recentEnds.note({ auditId: row.id, acts });
     }
   }
 }

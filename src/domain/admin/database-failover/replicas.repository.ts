@@ -1,7 +1,7 @@
 import { recordAudit } from '#domain/audit/audit.repository.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
-import { fragment, sql } from '#platform/database/statements/sql.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { ReplicaReport, Reports } from './decision.js';
 import type { FailoverLimits } from './failover-limits.js';
@@ -21,15 +21,29 @@ export interface RecordedHeartbeat extends KnownStart {
    * keeps the start time.
    */
   readonly statisticsOf: string;
+  /** The audit rows of `dist/admin.js` since shortly before the last heartbeat. */
+  readonly byOperator: readonly OperatorRow[];
 }
+
+/** An audit row of the operator's command, which ends before it could prove a loss. */
+export interface OperatorRow {
+  readonly id: string;
+  readonly type: string;
+  readonly subject_id: string | null;
+}
+
+/** The seconds from the audit row of the operator to its commit, after which processes miss it. */
+export const COMMIT_WITHIN = 5;
 
 const THIS_START = fragment`pg_postmaster_start_time()`;
 
 /**
  * Writes the heartbeat of a process, if the server is confirmed and is the one that the process
- * knows. It also deletes the rows of processes that have written none for a day.
+ * knows. It also deletes the rows of processes that have written none for a day. Its time is from
+ * before its snapshot, so that it reads each audit row that was committed before this time.
  *
  * @param known undefined for the first heartbeat of a process
+ * @param last the time of the heartbeat before, for the rows of the operator; undefined without one
  * @returns undefined if the process has to compare its memory with the server first
  * @throws Error with the SQLSTATE `UNCONFIRMED`
  */
@@ -37,12 +51,14 @@ export async function recordHeartbeat(
   tx: EntityManager,
   id: string,
   known: KnownStart | undefined,
+  last: bigint | undefined,
 ): Promise<RecordedHeartbeat | undefined> {
   const [row] = await sql<{
     seen_at: string;
     started_at: string;
     confirmed_at: string;
     statistics_of: string;
+    by_operator: OperatorRow[];
   }>(tx)`
     WITH confirmed AS (
       SELECT (extract(epoch FROM started_at) * 1000000)::bigint::text AS started_at,
@@ -53,21 +69,38 @@ export async function recordHeartbeat(
       DELETE FROM replicas WHERE seen_at < clock_timestamp() - interval '1 day' AND id <> ${id}
     )
     INSERT INTO replicas AS r (id, seen_at)
-    SELECT ${id}, clock_timestamp() FROM confirmed
+    SELECT ${id}, statement_timestamp() FROM confirmed
     WHERE (started_at, confirmed_at) =
       (coalesce(${known?.startedAt ?? null}, started_at), coalesce(${known?.confirmedAt ?? null}, confirmed_at))
     ON CONFLICT (id) DO UPDATE SET seen_at = greatest(excluded.seen_at, r.seen_at + interval '1 microsecond')
     RETURNING (extract(epoch FROM seen_at) * 1000000)::bigint::text AS seen_at,
       (SELECT started_at FROM confirmed), (SELECT confirmed_at FROM confirmed),
-      (SELECT coalesce(stats_reset::text, '') FROM pg_stat_bgwriter) AS statistics_of`;
+      (SELECT coalesce(stats_reset::text, '') FROM pg_stat_bgwriter) AS statistics_of,
+      ${operatorRowsSince(last)} AS by_operator`;
   return (
     row && {
       seenAt: BigInt(row.seen_at),
       startedAt: row.started_at,
       confirmedAt: row.confirmed_at,
       statisticsOf: row.statistics_of,
+      byOperator: row.by_operator,
     }
   );
+}
+
+/**
+ * Reads the audit rows of the operator since {@link COMMIT_WITHIN} seconds before a heartbeat,
+ * because a row is visible only after its commit. A pause of more than a minute is cut, so that no
+ * heartbeat reads many rows.
+ */
+function operatorRowsSince(last: bigint | undefined): SqlFragment {
+  const at = last?.toString() ?? null;
+  return fragment`(
+    SELECT coalesce(json_agg(json_build_object('id', e.id, 'type', e.type, 'subject_id', e.subject_id)), '[]')
+    FROM audit_events e
+    WHERE e.class = 'admin' AND e.details ->> 'by' = 'operator'
+      AND e.created_at > greatest(coalesce(to_timestamp(${at}::float8 / 1000000), statement_timestamp()),
+        statement_timestamp() - interval '1 minute') - make_interval(secs => ${COMMIT_WITHIN}::float8))`;
 }
 
 /** Deletes the row of a process that stops. */

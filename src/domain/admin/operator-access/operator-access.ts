@@ -17,7 +17,13 @@ import { rehearsed } from './rehearsal.js';
 import { findPeople, type PeopleQuery, type KnownPerson } from './people.repository.js';
 
 /** The revoker in the records of what the operator ends. */
-const REVOKED_BY = 'operator';
+export const REVOKED_BY = 'operator';
+
+/** The reasons of the operator's ends of access, for the revocation records. */
+export const REASONS = {
+  'revoke-everything': 'everything revoked by the operator',
+  'give-pass': 'the operator gave a re-enrollment pass',
+} as const;
 
 /** The effect of an act. */
 export interface ActOutcome {
@@ -81,7 +87,7 @@ export class OperatorAccess {
     const user = await this.parts.directory.lock(tx, act.userId);
     if (act.kind === 'make-admin') return this.#makeAdmin(tx, user, act);
     if (act.kind === 'give-pass') return this.#givePass(tx, user, act);
-    const reason = 'everything revoked by the operator';
+    const reason = REASONS['revoke-everything'];
     const audit = auditOf(act, user, 'admin_revoke_credentials');
     const end = { reason, revokedBy: REVOKED_BY, audit };
     const ended = await this.parts.directory.revokeCredentials(tx, user, end);
@@ -89,7 +95,7 @@ export class OperatorAccess {
   }
 
   async #givePass(tx: EntityManager, user: User, act: OperatorAct): Promise<ActOutcome> {
-    const reason = 'the operator gave a re-enrollment pass';
+    const reason = REASONS['give-pass'];
     const audit = auditOf(act, user, 'enrollment_pass_created');
     const end = { reason, revokedBy: REVOKED_BY, audit };
     const { pass, ended } = await givePass(tx, this.parts, user, end, null);

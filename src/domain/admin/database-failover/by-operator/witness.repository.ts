@@ -1,0 +1,33 @@
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { COMMIT_WITHIN } from '../replicas.repository.js';
+
+/**
+ * Tells whether a process of the service has read audit rows of the operator by its heartbeat.
+ *
+ * @param committedAt of {@link commitTime}
+ */
+export async function findWitness(
+  tx: EntityManager,
+  committedAt: string,
+): Promise<{ readonly isSeen: boolean; readonly isRunning: boolean }> {
+  const [row] = await sql<{ is_seen: boolean; is_running: boolean }>(tx)`
+    SELECT coalesce(max(seen_at) > ${committedAt}::timestamptz, false) AS is_seen,
+      coalesce(max(seen_at) > ${committedAt}::timestamptz - interval '30 seconds', false) AS is_running
+    FROM replicas`;
+  return { isSeen: row?.is_seen === true, isRunning: row?.is_running === true };
+}
+
+/**
+ * Returns a time after the commit of audit rows; undefined if the commit took so long that the
+ * heartbeats may not read the rows.
+ */
+export async function commitTime(
+  tx: EntityManager,
+  auditIds: readonly string[],
+): Promise<string | undefined> {
+  const [row] = await sql<{ at: string }>(tx)`
+    SELECT clock_timestamp()::text AS at FROM audit_events WHERE id = ANY (${auditIds}::uuid[])
+    HAVING min(created_at) > clock_timestamp() - make_interval(secs => ${COMMIT_WITHIN - 1}::float8)`;
+  return row?.at;
+}

@@ -1,0 +1,28 @@
+import type { Clock } from '#platform/clock/clock.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { commitTime, findWitness } from './witness.repository.js';
+
+/** The longest wait for a heartbeat, and the interval of looking for one, in milliseconds. */
+const PATIENCE = 3_000;
+const POLL = 50;
+
+/**
+ * Waits until a process of the service has read audit rows of the operator. From then on the process
+ * notices if a failover loses them, and repeats the acts.
+ *
+ * @returns false if no process runs, or none has read the rows within 3 s
+ */
+export async function waitForWitness(
+  tx: EntityManager,
+  auditIds: readonly string[],
+  clock: Clock,
+): Promise<boolean> {
+  const committedAt = await commitTime(tx, auditIds);
+  const deadline = clock.monotonic() + PATIENCE;
+  while (committedAt !== undefined) {
+    const { isSeen, isRunning } = await findWitness(tx, committedAt);
+    if (isSeen || !isRunning || clock.monotonic() >= deadline) return isSeen;
+    await clock.sleep(POLL);
+  }
+  return false;
+}

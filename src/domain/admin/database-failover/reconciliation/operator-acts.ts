@@ -1,0 +1,22 @@
+import type { NotedAct } from '#domain/audit/noted-act.js';
+import { REASONS, REVOKED_BY } from '../../operator-access/operator-access.js';
+
+/**
+ * Returns the acts of an audit row of `dist/admin.js` that are done again if the database loses the
+ * row. The command has ended by then, so that the processes of the service remember them.
+ */
+export function operatorActs({
+  type,
+  subject_id: userId,
+}: {
+  readonly type: string;
+  readonly subject_id: string | null;
+}): readonly NotedAct[] {
+  if (userId === null) return [];
+  const revoked = { kind: 'credentials_revoked', userId, revokedBy: REVOKED_BY } as const;
+  if (type === 'admin_revoke_credentials')
+    return [{ ...revoked, reason: REASONS['revoke-everything'], demandsPass: false }];
+  if (type === 'enrollment_pass_created')
+    return [{ ...revoked, reason: REASONS['give-pass'], demandsPass: true }];
+  return [];
+}
