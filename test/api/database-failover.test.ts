@@ -3,6 +3,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import type { FailoverSetting } from '#domain/admin/database-failover/decision.js';
 import { FAILOVER_LIMITS } from '#domain/admin/database-failover/failover-limits.js';
 import type { EnrolledUser, TestApp } from '../support/app.js';
+import { untilWaiting } from '../support/lock-waiters.js';
+import { orgApi } from '../support/org-api.js';
+import { passGround } from '../support/passes.js';
 import { adminCommand, handTo } from '../support/break-glass.js';
 import { FailoverWorld, issueCertificate } from '../support/failover-world.js';
 
@@ -199,6 +202,61 @@ describe('a change of the PostgreSQL behind running processes', () => {
     await expect.poll(() => world.query('SELECT FROM replicas')).toHaveLength(2);
     await other.close();
     expect(await world.query('SELECT FROM replicas')).toHaveLength(1);
+  });
+});
+
+describe('a process that reports after the others have ended all access', () => {
+  let world: FailoverWorld;
+
+  beforeAll(async () => {
+    world = await FailoverWorld.open();
+  });
+  afterAll(() => world.close());
+
+  it('does its removal again, and ends no access a second time', async () => {
+    const late = await world.start();
+    const [row] = await world.query<{ id: string }>('SELECT id FROM replicas');
+    const { ada, ids } = await passGround(late, 'late.example');
+    const early = await world.start();
+    await early.enrolled('early@example.com');
+    expect((await orgApi(ada, 'POST', `/members/${ids.bob}/deactivate`)).status).toBe(200);
+    const isActive = async () => {
+      const [bob] = await world.query<{ active: boolean }>(
+        'SELECT active FROM users WHERE id = $1',
+        [ids.bob],
+      );
+      return bob?.active;
+    };
+    expect(await isActive()).toBe(false);
+
+    // The heartbeat of the late process waits, as for a server that vanished.
+    const holding = world.direct.createQueryRunner();
+    await holding.startTransaction();
+    await holding.query('SELECT FROM replicas WHERE id = $1 FOR UPDATE', [row?.id]);
+    await untilWaiting(world.direct, 1);
+    await world.direct.transaction(async (tx) => {
+      await tx.query(
+        `DELETE FROM audit_events WHERE type = 'admin_deactivate' OR xmin IN (
+           SELECT e.xmin FROM audit_events e JOIN users u ON u.id = e.subject_id WHERE u.email = 'early@example.com')`,
+      );
+      await tx.query('UPDATE users SET active = true WHERE id = $1', [ids.bob]);
+      await tx.query(
+        "UPDATE database_identity SET started_at = started_at - interval '1 hour', timeline = 'FFFFFFFF'",
+      );
+    });
+    await expect.poll(() => world.query('SELECT FROM replica_reports')).toHaveLength(2);
+    await world.query("UPDATE replica_reports SET reported_at = reported_at - interval '1 hour'");
+    await expect.poll(() => world.confirmations()).toMatchObject([PROVED]);
+    expect(await isActive()).toBe(true);
+    await expect.poll(async () => (await early.client().get('/health/ready')).status).toBe(200);
+    const after = await early.enrolled('after@example.com');
+    await holding.commitTransaction();
+    await holding.release();
+
+    await expect.poll(isActive).toBe(false);
+    await expect.poll(async () => (await late.client().get('/health/ready')).status).toBe(200);
+    expect(await world.confirmations()).toMatchObject([PROVED]);
+    expect((await after.client.get('/v1/sessions')).status).toBe(200);
   });
 });
 

@@ -4,8 +4,12 @@ import { Confirmation } from '#domain/admin/database-failover/confirmation.js';
 import { FAILOVER_LIMITS } from '#domain/admin/database-failover/failover-limits.js';
 import { ReplicaMemory } from '#domain/admin/database-failover/replica-memory.js';
 import { Clock, systemClock } from '#platform/clock/clock.js';
-import { openMigrationConnection } from '#platform/database/connection.js';
+import {
+  openConfirmationConnection,
+  openMigrationConnection,
+} from '#platform/database/connection.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
+import { isDatabaseAway } from '#platform/database/statements/faults.js';
 import type { TestApp } from '../support/app.js';
 import { FailoverWorld } from '../support/failover-world.js';
 import { RecordingLog } from '../support/recording-log.js';
@@ -144,6 +148,38 @@ describe('a confirmation during which the server changes', () => {
     await world.query('DELETE FROM replicas');
   });
 
+  it.each([
+    ['ends nothing again', 'after the process committed', 'clock_timestamp()', undefined, 0],
+    ['ends all', 'before', "clock_timestamp() - interval '1 hour'", undefined, 1],
+    ['ends all', 'without the highest serial', 'clock_timestamp()', 2n ** 52n, 1],
+  ])(
+    '%s if the confirmation of other processes ended all access %s',
+    async (_, __, at, serial, times) => {
+      const memory = new ReplicaMemory(FAILOVER_LIMITS, Infinity, systemClock);
+      memory.adopt({ startedAt: '1', confirmedAt: '1' }, false);
+      memory.noteRecorded([randomUUID()]);
+      if (serial !== undefined) memory.noteSerial(serial);
+      await world.query(
+        `UPDATE database_identity SET confirmed_at = t.at, reconciled_at = t.at FROM (SELECT ${at} AS at) t`,
+      );
+      let ended = 0;
+      const endEverything = () => Promise.resolve({ ended: (ended += 1) });
+      await confirmation({ memory, endEverything }).run();
+      expect([ended, await world.isConfirmed()]).toEqual([times, true]);
+    },
+  );
+
+  it('waits for a server that vanished for less time than the others wait for a report', async () => {
+    const waits: (number | undefined)[] = [];
+    await confirmation({ waits, patience: FAILOVER_LIMITS.patience }).run();
+    expect(waits[0]).toBeLessThan(FAILOVER_LIMITS.patience);
+    const address = { connectionString: here() };
+    const opened = await openConfirmationConnection(address, new RecordingLog(), 20);
+    const fault: unknown = await opened.query('SELECT pg_sleep(5)').catch((e: unknown) => e);
+    expect(isDatabaseAway(fault)).toBe(true);
+    await opened.destroy();
+  });
+
   const here = () => world.database.url;
 
   interface Wanted {
@@ -151,10 +187,21 @@ describe('a confirmation during which the server changes', () => {
     readonly endEverything?: () => Promise<object>;
     readonly clock?: Clock;
     readonly memory?: ReplicaMemory;
+    readonly patience?: number;
+    /** Receives the longest wait of each connection for an answer. */
+    readonly waits?: (number | undefined)[];
   }
 
-  function confirmation({ places = [], endEverything, clock = systemClock, memory }: Wanted) {
-    const open = () => {
+  function confirmation({
+    places = [],
+    endEverything,
+    clock = systemClock,
+    memory,
+    patience = 3_600_000,
+    waits = [],
+  }: Wanted) {
+    const open = (answerWithin?: number) => {
+      waits.push(answerWithin);
       const connectionString = places.shift() ?? here();
       return openMigrationConnection({ connectionString }, new RecordingLog());
     };
@@ -163,7 +210,7 @@ describe('a confirmation during which the server changes', () => {
         database: { isEmbedded: false, open },
         setting: undefined,
         sessionHours: 12,
-        limits: { ...FAILOVER_LIMITS, poll: 10, patience: 3_600_000 },
+        limits: { ...FAILOVER_LIMITS, poll: 10, patience },
         clock,
         security: new RecordingLog(),
         endEverything: endEverything ?? (() => Promise.resolve({})),

@@ -94,9 +94,10 @@ const ANSWER_OF_CONFIRMATION = 60_000;
 export function openConfirmationConnection(
   address: DatabaseAddress,
   log: Logger,
+  answerWithin = ANSWER_OF_CONFIRMATION,
 ): Promise<DataSource> {
   const { connectionTimeoutMillis } = TIMEOUTS;
-  const settings = { connectionTimeoutMillis, query_timeout: ANSWER_OF_CONFIRMATION, max: 1 };
+  const settings = { connectionTimeoutMillis, query_timeout: answerWithin, max: 1 };
   return connect(address, log, settings);
 }
 

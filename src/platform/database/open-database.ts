@@ -35,10 +35,11 @@ export interface UncheckedDatabase {
   /** True if only one process at a time can use the database. */
   readonly isEmbedded: boolean;
   /**
-   * Opens one connection to a server that may be unconfirmed. Each answer may take a minute. The
-   * caller destroys it.
+   * Opens one connection to a server that may be unconfirmed. The caller destroys it.
+   *
+   * @param answerWithin the longest wait for an answer, in milliseconds; a minute by default
    */
-  open(): Promise<DataSource>;
+  open(answerWithin?: number): Promise<DataSource>;
 }
 
 /** Confirms the server at a start, after the migrations and before the pools open. */
@@ -144,7 +145,10 @@ export function uncheckedDatabase(
   { address }: LocatedServer,
   log: Logger,
 ): UncheckedDatabase {
-  return { isEmbedded: url === undefined, open: () => openConfirmationConnection(address, log) };
+  return {
+    isEmbedded: url === undefined,
+    open: (answerWithin) => openConfirmationConnection(address, log, answerWithin),
+  };
 }
 
 /**

@@ -13,7 +13,12 @@ import { isDatabaseAway } from '#platform/database/statements/faults.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { decide, isSameServer, type FailoverDecision, type FailoverSetting } from './decision.js';
 import type { FailoverLimits } from './failover-limits.js';
-import { compareMemory, countMissingOf, type MarkComparison } from './lost-commits.js';
+import {
+  compareMemory,
+  countMissingOf,
+  hasEndedSince,
+  type MarkComparison,
+} from './lost-commits.js';
 import { announce, detailsOf } from './outcome.js';
 import type { KnownStart, ReplicaMemory } from './replica-memory.js';
 import {
@@ -70,7 +75,9 @@ export class Confirmation {
    *   the caller then starts again
    */
   async run(): Promise<void> {
-    const dataSource = await this.parts.database.open();
+    const { database, limits } = this.parts;
+    // A server that vanished must not keep the report back for as long as the others wait for it.
+    const dataSource = await database.open(limits.patience / 2);
     const runner = dataSource.createQueryRunner();
     try {
       const { manager } = runner;
@@ -89,19 +96,21 @@ export class Confirmation {
 
   /**
    * Compares the memory of this process with the server. It reports the result, unless the server
-   * is confirmed and lacks nothing.
+   * is confirmed and lacks nothing, or its confirmation has ended all access already.
    *
    * @returns true if the server lacks something
    */
   async #report(manager: EntityManager, identity: DatabaseIdentity): Promise<boolean> {
     const comparison = await manager.transaction((tx) => this.#compare(tx, identity));
-    const { loss } = comparison;
+    const { loss, hasEnded } = comparison;
     if (loss === undefined) return false;
+    const effect = hasEnded ? 'has ended already' : 'ends before the service goes on';
     this.parts.security.warn(
       { missing: loss },
-      'the database lacks what this process had committed: all access ends before the service goes on',
+      `the database lacks what this process had committed: all access ${effect}`,
     );
     await this.#redo(identity);
+    if (hasEnded) return true;
     await manager.transaction(async (tx) => {
       await assertStart(tx, identity.startedAt);
       await this.#recordReport(tx, this.memory.id, comparison);
@@ -109,20 +118,21 @@ export class Confirmation {
     return true;
   }
 
-  async #compare(tx: EntityManager, identity: DatabaseIdentity): Promise<MarkComparison> {
+  async #compare(tx: EntityManager, identity: DatabaseIdentity): Promise<Comparison> {
     await assertStart(tx, identity.startedAt);
     const confirmed = await lockConfirmedIdentity(tx);
     const comparison = await compareMemory(tx, this.memory);
     const isProof = comparison.loss !== undefined;
     const isConfirmed = confirmed !== undefined && isSameServer(confirmed, identity);
-    if (isConfirmed && !isProof) return comparison;
+    const hasEnded = isConfirmed && isProof && (await hasEndedSince(tx, this.memory));
+    if (isConfirmed && (hasEnded || !isProof)) return { ...comparison, hasEnded };
     // Other processes may have confirmed the server before this one found the loss. A copy of a
     // database has the same start time.
     if (confirmed?.startedAt === identity.startedAt) await withdrawConfirmation(tx);
     // The proof is a report with an id of its own. So it stays if this process has not reported
     // yet, or ends before it does.
     await this.#recordReport(tx, isProof ? newUuid() : this.memory.id, comparison);
-    return comparison;
+    return { ...comparison, hasEnded };
   }
 
   #recordReport(
@@ -241,6 +251,11 @@ export class Confirmation {
     memory.adopt(known, wasLost);
     return true;
   }
+}
+
+interface Comparison extends MarkComparison {
+  /** True if the confirmation of the server has already ended all access that was lost. */
+  readonly hasEnded: boolean;
 }
 
 /** A confirmed start, and the decision if this process made it. */

@@ -1,6 +1,11 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { ReplicaMemory } from './replica-memory.js';
-import { countMissing, hasHeartbeat, lastConfirmation } from './replicas.repository.js';
+import {
+  countMissing,
+  hasHeartbeat,
+  lastConfirmation,
+  lastReconciliation,
+} from './replicas.repository.js';
 
 /** The ids of one statement. */
 const BATCH = 10_000;
@@ -50,6 +55,18 @@ async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<strin
   }
   const missing = await countMissingOf(tx, ids);
   return missing === 0 ? undefined : `${missing} audit rows`;
+}
+
+/**
+ * Checks whether the confirmation of other processes has already ended all access that a process
+ * lost, after {@link compareMemory} found the loss. It has not if the process worked on another
+ * server after that confirmation.
+ */
+export async function hasEndedSince(tx: EntityManager, memory: ReplicaMemory): Promise<boolean> {
+  const ended = await lastReconciliation(tx);
+  if (!ended || ended.confirmedAt <= BigInt(memory.known?.confirmedAt ?? 0)) return false;
+  if ((memory.highestSerial ?? 0n) > ended.revokedTo) return false;
+  return (await countMissingOf(tx, memory.comparedWithin(ended.age))) === 0;
 }
 
 /** Counts the audit rows among any number of ids that are not on the server. */

@@ -107,6 +107,12 @@ export class ReplicaMemory {
     return this.#marks.provableIds(noted);
   }
 
+  /** Returns the compared ids that were noted in the last milliseconds, or shortly before. */
+  comparedWithin(milliseconds: number): readonly string[] {
+    const from = this.clock.monotonic() - milliseconds;
+    return this.#marks.provableIds(this.#compared.filter(({ until }) => until >= from));
+  }
+
   /**
    * Continues on a confirmed start. Ids that were lost are forgotten, because they would prove the
    * same loss again. Ids that the server has stay remembered.

@@ -137,6 +137,34 @@ export async function lastConfirmation(
   );
 }
 
+/** The end of all access by the last confirmation. */
+export interface LastReconciliation {
+  /** Microseconds of the epoch. */
+  readonly confirmedAt: bigint;
+  /** The milliseconds since then. */
+  readonly age: number;
+  /** The certificates of all serials up to this one are revoked. */
+  readonly revokedTo: bigint;
+}
+
+/** Reads the last confirmation if it ended all access; undefined otherwise. */
+export async function lastReconciliation(
+  tx: EntityManager,
+): Promise<LastReconciliation | undefined> {
+  const [row] = await sql<{ confirmed_at: string; age: number; revoked_to: string }>(tx)`
+    SELECT (extract(epoch FROM confirmed_at) * 1000000)::bigint::text AS confirmed_at,
+      (extract(epoch FROM clock_timestamp() - confirmed_at) * 1000)::float8 AS age,
+      coalesce((SELECT max(last_serial) FROM ssh_revoked_ranges WHERE first_serial = 1), 0)::text AS revoked_to
+    FROM database_identity WHERE reconciled_at >= confirmed_at`;
+  return (
+    row && {
+      confirmedAt: BigInt(row.confirmed_at),
+      age: row.age,
+      revokedTo: BigInt(row.revoked_to),
+    }
+  );
+}
+
 /** Withdraws the confirmation, so that nothing is issued until the server is confirmed again. */
 export async function withdrawConfirmation(tx: EntityManager): Promise<void> {
   await sql(tx)`UPDATE database_identity SET started_at = 'epoch'`;

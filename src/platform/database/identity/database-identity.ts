@@ -113,7 +113,8 @@ export async function recordIdentity(
     WHERE (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint = ${startedAt}::bigint
     ON CONFLICT (only_row) DO UPDATE SET started_at = excluded.started_at, system_identifier = excluded.system_identifier,
       database_oid = excluded.database_oid, timeline = excluded.timeline, confirmed_at = greatest(excluded.confirmed_at, database_identity.confirmed_at + interval '1 microsecond'),
-      reconciled_at = coalesce(excluded.reconciled_at, database_identity.reconciled_at)
+      reconciled_at = CASE WHEN excluded.reconciled_at IS NULL THEN database_identity.reconciled_at
+        ELSE greatest(excluded.reconciled_at, database_identity.confirmed_at + interval '1 microsecond') END
     RETURNING only_row`;
   if (recorded.length === 0) throw new Error('the connection reaches another PostgreSQL now');
 }

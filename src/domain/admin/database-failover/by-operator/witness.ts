@@ -18,11 +18,11 @@ export async function waitForWitness(
   clock: Clock,
 ): Promise<boolean> {
   const committedAt = await commitTime(tx, auditIds);
+  if (committedAt === undefined) return false;
   const deadline = clock.monotonic() + PATIENCE;
-  while (committedAt !== undefined) {
+  for (;;) {
     const { isSeen, isRunning } = await findWitness(tx, committedAt);
     if (isSeen || !isRunning || clock.monotonic() >= deadline) return isSeen;
     await clock.sleep(POLL);
   }
-  return false;
 }
