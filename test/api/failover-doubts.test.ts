@@ -70,6 +70,8 @@ describe('a loss that no process proves by a missing audit row', () => {
   /** Promotes a server that has all but the newest heartbeats. */
   async function loseHeartbeats(): Promise<void> {
     await world.direct.transaction(async (tx) => {
+      // A heartbeat that waits for the row would write it again, although it began before the loss.
+      await tx.query('LOCK TABLE replicas IN ACCESS EXCLUSIVE MODE');
       await tx.query("UPDATE replicas SET seen_at = seen_at - interval '15 milliseconds'");
       await tx.query(
         "UPDATE database_identity SET started_at = started_at - interval '1 hour', timeline = 'FFFFFFFF'",

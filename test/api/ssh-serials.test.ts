@@ -82,6 +82,12 @@ describe('the serials of certificates after a start of PostgreSQL', () => {
       expect(await next()).toBe(BigInt(clock) * 1000n + 1n);
     });
 
+    it('never go below what a process saw, because a crash may lose the newest serials', async () => {
+      const seen = now() + 10n * MINUTE;
+      const { floor } = await move({ kind: 'same', clock: Date.now(), highestSeen: seen });
+      expect([floor, await next()]).toEqual([seen, seen + 1n]);
+    });
+
     it('never move back with a clock, and stay where they are', async () => {
       const ahead = now() + 10n * MINUTE;
       await setTo(ahead);

@@ -230,11 +230,12 @@ export class Confirmation {
   async #moveSerials(tx: EntityManager, decision: FailoverDecision | undefined): Promise<void> {
     const { sessionHours } = this.parts;
     const clock = this.parts.clock.milliseconds();
+    const highestSeen = decision?.highestSerial;
     if (decision === undefined || decision.serials === 'same') {
-      await moveSerials(tx, { kind: 'same', clock });
+      await moveSerials(tx, { kind: 'same', clock, highestSeen });
       return;
     }
-    const { serials: revokeFrom, highestSerial: highestSeen } = decision;
+    const { serials: revokeFrom } = decision;
     await moveSerials(tx, { kind: 'another', revokeFrom, highestSeen, clock, sessionHours });
   }
 

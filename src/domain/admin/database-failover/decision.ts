@@ -71,13 +71,15 @@ export function decide(
   const isPartial = !isComplete && reports.some(({ lacksHeartbeat }) => lacksHeartbeat);
   const hasWitness = !isPartial && reports.some(({ isWitness }) => isWitness);
   const isDoubted = setting === 'asynchronous' || (setting === undefined && !hasWitness);
-  const endsEverything = isProved || (isAnother && isDoubted);
+  // On the same timeline a missing heartbeat proves a crash that lost commits. The silent process may
+  // have made some of them.
+  const endsEverything = isProved || (isPartial && !isAnother) || (isAnother && isDoubted);
   return {
     isAnother,
     isProved,
     hasWitness,
     endsEverything,
-    serials: serialsOf(isAnother, endsEverything || !hasWitness, isProved),
+    serials: serialsOf(isAnother, endsEverything, hasWitness),
     highestSerial: highestOf(reports),
   };
 }
@@ -88,11 +90,12 @@ export function decide(
  */
 function serialsOf(
   isAnother: boolean,
-  mayBeLost: boolean,
-  isProved: boolean,
+  endsEverything: boolean,
+  hasWitness: boolean,
 ): FailoverDecision['serials'] {
-  if (!isAnother && !isProved) return 'same';
-  return mayBeLost ? 'first' : 'unrecorded';
+  if (endsEverything) return 'first';
+  if (!isAnother) return 'same';
+  return hasWitness ? 'unrecorded' : 'first';
 }
 
 /**

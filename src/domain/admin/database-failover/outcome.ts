@@ -13,7 +13,7 @@ export function announce(security: Logger, decision: FailoverDecision): void {
   if (endsEverything) {
     const reason = isProved
       ? 'the database lost commits'
-      : 'the database may have lost commits after a promotion or a restore';
+      : `the database may have lost commits ${isAnother ? 'after a promotion or a restore' : 'in a crash'}`;
     security.warn(
       `${reason}: all sessions, grants, tokens and passes have ended, and all SSH certificates are revoked. ` +
         `Start a full directory sync, and confirm the listed tokens and secrets. ${PAGE}`,

@@ -21,7 +21,12 @@ const HIGHEST = fragment`greatest(
  * process, in milliseconds of the epoch.
  */
 export type SerialMove =
-  | { readonly kind: 'same'; readonly clock: number }
+  | {
+      readonly kind: 'same';
+      readonly clock: number;
+      /** As for another server, because a crash may lose the newest serials. */
+      readonly highestSeen?: bigint | undefined;
+    }
   | {
       readonly kind: 'another';
       readonly clock: number;
@@ -71,7 +76,7 @@ export async function moveSerials(tx: EntityManager, move: SerialMove): Promise<
   await sql(tx)`ALTER SEQUENCE ssh_certificate_serial OWNED BY NONE`;
   const { highest, now, confirmedAt } = await readFacts(tx, move.clock);
   if (move.kind === 'same') {
-    const floor = larger(highest, now);
+    const floor = larger(larger(highest, now), move.highestSeen ?? 0n);
     await setSerial(tx, floor);
     return { floor, ranges: [] };
   }

@@ -98,8 +98,11 @@ describe('what a change of the server means', () => {
     expect(ends('promotion', false)).toEqual([true, false, 'first']);
     expect(ends('promotion', false, 'synchronous')).toEqual([false, false, 'first']);
     expect(ends('promotion', true)).toEqual([false, true, 'unrecorded']);
-    expect(ends('restart', false)).toEqual([false, false, 'same']);
+    expect(ends('restart', false)).toEqual([true, false, 'first']);
+    expect(ends('restart', false, 'synchronous')).toEqual([true, false, 'first']);
+    expect(ends('restart', true)).toEqual([false, true, 'same']);
     const silentAlone = { all: [report({})], isComplete: false };
     expect(decide(BEFORE, SERVERS.promotion, silentAlone, undefined).endsEverything).toBe(false);
+    expect(decide(BEFORE, SERVERS.restart, silentAlone, undefined).endsEverything).toBe(false);
   });
 });
