@@ -15,68 +15,92 @@ const SMALL_TABLES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A form of a statement that keeps the readers or writers of a table waiting, and what to write
- * instead.
+ * A form of a statement that keeps the readers or writers of a table waiting, or that takes
+ * something away from the version that still serves, and what to write instead.
  */
 interface Form {
   readonly form: RegExp;
   readonly instead: string;
-  /** True if the form does no harm to a table of a few rows. */
-  readonly sparesSmall?: boolean;
 }
 
-/** Forms on a table that existed before the file. The group `table` is its name. */
-const FORMS: readonly Form[] = [
+/**
+ * Forms of a statement. The group `table` names the table, which may be of a few rows or made by
+ * the same file. A form without it is refused on every table.
+ */
+const STATEMENTS: readonly Form[] = [
   {
     form: /^CREATE (?:UNIQUE )?INDEX (?!CONCURRENTLY)(?:IF NOT EXISTS )?(?:\w+ )?ON (?:ONLY )?(?<table>\w+)/i,
     instead: 'CREATE INDEX CONCURRENTLY in a file that begins with "-- background"',
-    sparesSmall: true,
   },
   {
-    form: /^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?(?<table>\w+)\b.*\bADD CONSTRAINT \w+ (?!.*\b(?:NOT VALID|USING INDEX)\b)/i,
-    instead:
-      'ADD CONSTRAINT … NOT VALID, and VALIDATE CONSTRAINT in a later file of the background',
-    sparesSmall: true,
-  },
-  {
-    form: /^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?(?<table>\w+)\b.*\bADD (?:PRIMARY|UNIQUE|CHECK|FOREIGN|EXCLUDE)\b(?!.*\b(?:NOT VALID|USING INDEX)\b)/i,
-    instead: 'a named constraint that is NOT VALID',
-    sparesSmall: true,
-  },
-  {
-    form: /^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?(?<table>\w+)\b.*\bADD COLUMN\b[^,]*\b(?:REFERENCES|UNIQUE|PRIMARY KEY|CHECK)\b/i,
-    instead: 'ADD COLUMN alone, and the constraint NOT VALID',
-    sparesSmall: true,
-  },
-  {
-    form: /^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?(?<table>\w+)\b.*\bSET NOT NULL\b/i,
-    instead: 'a CHECK (… IS NOT NULL) that is NOT VALID, and VALIDATE CONSTRAINT later',
-    sparesSmall: true,
-  },
-  {
-    form: /^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?(?<table>\w+)\b.*\bALTER (?:COLUMN )?\w+ (?:SET DATA )?TYPE\b/i,
-    instead: 'a new column that is filled in batches',
-    sparesSmall: true,
-  },
-  {
-    form: /^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?(?<table>\w+)\b.*\bADD COLUMN\b[^,]*(?:\bDEFAULT (?!now\(\))\w+\s*\(|\b(?:small|big)?serial\b|\bGENERATED\b)/i,
-    instead: 'a column without a default, which is filled in batches',
-    sparesSmall: true,
-  },
-  {
-    form: /^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?(?<table>\w+)\b.*\bVALIDATE CONSTRAINT\b/i,
-    instead: 'VALIDATE CONSTRAINT in a file that begins with "-- background"',
-    sparesSmall: true,
-  },
-  {
-    form: /\b(?:UPDATE|DELETE FROM) (?:ONLY )?(?<table>\w+)\b(?! (?:SKIP|NOWAIT|OF)\b)/i,
+    form: /(?<!\bFOR (?:NO KEY )?)\b(?:UPDATE|DELETE FROM|MERGE INTO) (?:ONLY )?(?<table>\w+)\b/i,
     instead: 'a file that begins with "-- batches of TABLE by KEY"',
-    sparesSmall: true,
   },
-  { form: /^(?:CLUSTER|REINDEX|VACUUM|LOCK)\b/i, instead: 'nothing of the kind' },
+  {
+    form: /\bINSERT INTO (?<table>\w+)\b.*\bFROM\b/i,
+    instead: 'a file that begins with "-- batches of TABLE by KEY", because foreign keys lock rows',
+  },
+  {
+    form: /\bFROM (?:ONLY )?(?<table>\w+)\b.*\bFOR (?:(?:NO KEY )?UPDATE|(?:KEY )?SHARE)\b/i,
+    instead: 'no lock of rows, which issuance waits for',
+  },
+  {
+    form: /^(?:DROP TABLE|TRUNCATE)(?: TABLE)? (?:IF EXISTS )?(?:ONLY )?(?<table>\w+)/i,
+    instead: 'a table that stays until no version before this one serves',
+  },
+  { form: /^(?:CLUSTER|REINDEX|VACUUM|LOCK|REFRESH)\b/i, instead: 'nothing of the kind' },
   { form: /\bCONCURRENTLY\b/i, instead: 'a file that begins with "-- background"' },
   { form: /^DROP INDEX\b/i, instead: 'DROP INDEX CONCURRENTLY IF EXISTS in the background' },
+  { form: /^(?:DO ''|EXECUTE\b)/i, instead: 'statements that this test can read' },
 ];
+
+/** A default that PostgreSQL computes once, and does not write into the rows. */
+const CONSTANT_DEFAULT =
+  /\bDEFAULT \(?(?:(?:\w+ )?E?''|-?[\d.]+|true|false|null|now\(\)|current_\w+)(?:::[\w ]+?(?:\[\])?)?\)?(?=$| (?:NOT )?NULL\b)/i;
+
+/** Forms of one action of an ALTER TABLE. */
+const ACTIONS: readonly Form[] = [
+  {
+    form: /^ADD (?:CONSTRAINT \w+ )?(?:PRIMARY KEY|UNIQUE|CHECK|FOREIGN KEY|EXCLUDE)\b(?!.*\b(?:NOT VALID|USING INDEX)\b)/i,
+    instead:
+      'ADD CONSTRAINT … NOT VALID, and VALIDATE CONSTRAINT in a later file of the background',
+  },
+  {
+    form: /^ADD COLUMN\b.*\b(?:REFERENCES|UNIQUE|PRIMARY KEY|CHECK)\b/i,
+    instead: 'ADD COLUMN alone, and the constraint NOT VALID',
+  },
+  {
+    form: /^ADD COLUMN\b.*\b(?:DEFAULT|(?:small|big)?serial|GENERATED)\b/i,
+    instead: 'a column without a default that is computed, which is filled in batches',
+  },
+  {
+    form: /\bSET NOT NULL\b/i,
+    instead: 'a CHECK (… IS NOT NULL) that is NOT VALID, and VALIDATE CONSTRAINT later',
+  },
+  {
+    form: /^ALTER (?:COLUMN )?\w+ (?:(?:SET DATA )?TYPE|SET EXPRESSION)\b/i,
+    instead: 'a new column that is filled in batches',
+  },
+  {
+    form: /^VALIDATE CONSTRAINT\b/i,
+    instead: 'VALIDATE CONSTRAINT in a file that begins with "-- background"',
+  },
+  {
+    form: /^(?:DROP (?!CONSTRAINT\b)|RENAME\b)/i,
+    instead: 'a name that stays until no version before this one serves',
+  },
+  {
+    form: /^SET (?:LOGGED|UNLOGGED|TABLESPACE|ACCESS METHOD|SCHEMA)\b/i,
+    instead: 'a new table that is filled in batches',
+  },
+];
+
+const ATTACH: Form = {
+  form: /^ATTACH PARTITION (?<table>\w+)/i,
+  instead: 'a partition that the same file makes, because PostgreSQL reads every row of it',
+};
+
+const ALTER = /^ALTER TABLE (?:IF EXISTS )?(?:ONLY )?(?<table>\w+) (?<actions>.*)$/i;
 
 /**
  * Lists the statements of a new migration that keep others waiting, each with what to write
@@ -85,36 +109,114 @@ const FORMS: readonly Form[] = [
 export function lockingStatements(name: string, text: string): string[] {
   const { isBackground, batches } = migrationOf(name, text);
   if (isBackground) return [];
-  const statements = statementsOf(withoutBodies(text)).map((one) => one.replaceAll(/\s+/g, ' '));
+  const plain = plainText(text);
+  const statements = statementsOf(plain).map((one) => one.replaceAll(/\s+/g, ' '));
   if (batches)
-    return statements
+    return statementsOf(text)
       .filter((one) => !one.includes('migration.first'))
       .map((one) => `${one}: the bounds of the batch`);
-  const made = new Set(
-    statements.map((one) => /^CREATE (?:UNLOGGED )?TABLE (?:IF NOT EXISTS )?(\w+)/i.exec(one)?.[1]),
-  );
+  const made = namesMade(statements, /^CREATE (?:UNLOGGED )?TABLE (\w+)/i);
+  const functions = namesMade(statements, /^CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE) (\w+)/i);
+  const isSpared = (table: string | undefined) =>
+    table !== undefined && (made.has(lower(table)) || SMALL_TABLES.has(lower(table)));
+  const harm = (statement: string) => [
+    ...matching(STATEMENTS, statement, isSpared),
+    ...harmOfActions(statement, isSpared),
+    ...(callsOneOf(functions, statement) ? ['no call of a function, whose body may lock'] : []),
+  ];
   return statements.flatMap((statement) =>
-    FORMS.filter(({ form, sparesSmall }) => {
-      const match = form.exec(statement);
-      const table = match?.groups?.['table'];
-      if (!match || (table !== undefined && made.has(table))) return false;
-      return !(sparesSmall && SMALL_TABLES.has(table ?? ''));
-    }).map(({ instead }) => `${statement}: ${instead}`),
+    harm(statement).map((instead) => `${statement}: ${instead}`),
+  );
+}
+
+/** Returns the advice for each form that a text has, unless it is about a spared table. */
+function matching(
+  forms: readonly Form[],
+  text: string,
+  isSpared: (table: string | undefined) => boolean,
+): string[] {
+  return forms.flatMap(({ form, instead }) => {
+    const match = form.exec(text);
+    return match && !isSpared(match.groups?.['table']) ? [instead] : [];
+  });
+}
+
+/** Judges each action of an ALTER TABLE by itself. */
+function harmOfActions(
+  statement: string,
+  isSpared: (table: string | undefined) => boolean,
+): string[] {
+  const { table, actions = '' } = ALTER.exec(statement)?.groups ?? {};
+  if (table === undefined) return [];
+  return actionsOf(actions).flatMap((action) => [
+    ...matching([ATTACH], action, isSpared),
+    ...(isSpared(table) ? [] : matching(ACTIONS, action, isSpared)),
+  ]);
+}
+
+/**
+ * Splits the actions at the commas outside of parentheses. The word COLUMN, which SQL leaves out,
+ * is added, and a harmless default is removed.
+ */
+function actionsOf(text: string): string[] {
+  const actions: string[] = [];
+  let depth = 0;
+  let action = '';
+  for (const character of text) {
+    if (character === '(') depth += 1;
+    if (character === ')') depth -= 1;
+    if (character === ',' && depth === 0) {
+      actions.push(action);
+      action = '';
+    } else action += character;
+  }
+  return [...actions, action].map((one) =>
+    one
+      .trim()
+      .replace(
+        /^ADD (?:COLUMN )?(?:IF NOT EXISTS )?(?!(?:CONSTRAINT|PRIMARY KEY|UNIQUE|CHECK|FOREIGN KEY|EXCLUDE)\b)/i,
+        'ADD COLUMN ',
+      )
+      .replace(CONSTANT_DEFAULT, ''),
+  );
+}
+
+function namesMade(statements: readonly string[], form: RegExp): ReadonlySet<string> {
+  return new Set(statements.flatMap((one) => form.exec(one)?.[1] ?? []).map(lower));
+}
+
+function lower(name: string): string {
+  return name.toLowerCase();
+}
+
+/** Tells whether a statement that reads or writes rows calls a function that the file makes. */
+function callsOneOf(functions: ReadonlySet<string>, statement: string): boolean {
+  if (!/^(?:SELECT|PERFORM|CALL|WITH|INSERT|VALUES)\b/i.test(statement)) return false;
+  return [...statement.matchAll(/\b(\w+) ?\(/g)].some(([, name = '']) =>
+    functions.has(lower(name)),
   );
 }
 
 /**
- * Removes the bodies of functions, which a migration does not run, and texts. The body of DO is
- * kept.
+ * Removes the bodies of functions, which a migration does not run, and the content of texts. Quoted
+ * names become plain ones. The statements of a DO become statements of the file.
  */
-function withoutBodies(text: string): string {
+function plainText(text: string): string {
   return text
     .replaceAll(/--.*$/gm, '')
-    .replaceAll(/\bAS (\$\w*\$)[^]*?\1/gi, "AS ''")
+    .replaceAll(/\/\*[^]*?\*\//g, '')
+    .replaceAll(/\bAS\s*(\$\w*\$)[^]*?\1/gi, "AS ''")
+    .replaceAll(/\bDO\s+(?:LANGUAGE \w+\s+)?(\$\w*\$)([^]*?)\1/gi, (_, __, body: string) =>
+      body.replaceAll(/\b(?:DECLARE|BEGIN|THEN|ELSE|LOOP)\b/gi, ';'),
+    )
+    .replaceAll(/(\$\w*\$)[^]*?\1/g, "''")
+    .replaceAll(/'(?:[^']|'')*'/g, "''")
+    .replaceAll(/"([^"]*)"/g, (_, name: string) => name.replaceAll(/\W/g, '_'))
+    .replaceAll(/\b(?:public|pg_catalog)\./gi, '')
     .replaceAll(
       /^\s*(CREATE (?:OR REPLACE )?(?:CONSTRAINT )?TRIGGER\b[^;]*)/gim,
       (_, trigger: string) => trigger.replaceAll(/\bUPDATE\b/gi, 'CHANGE'),
     )
     .replaceAll(/\bON (?:UPDATE|DELETE) (?:CASCADE|SET NULL|RESTRICT|NO ACTION|SET DEFAULT)/gi, '')
-    .replaceAll(/\bFOR (?:NO KEY )?UPDATE\b/gi, '');
+    .replaceAll(/\bDO UPDATE SET\b/gi, 'DO CHANGE');
 }
