@@ -5,7 +5,12 @@ import { startDebianPostgres, type DebianPostgres } from '../support/debian-post
 import { postForm } from '../support/oauth-flow.js';
 import { requires } from '../support/programs.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
+import { RecordingLog } from '../support/recording-log.js';
 import { rows } from '../support/rows.js';
+import { AnotherServer } from '#domain/admin/database-failover/replicas.repository.js';
+import { startProblem } from '#platform/database/hosts/refusals.js';
+import { openDatabase } from '#platform/database/open-database.js';
+import { reasonOf } from '#platform/database/statements/faults.js';
 
 requires('postgresql', 'psql').describe('a PostgreSQL that is made read-only', () => {
   const parts = new AsyncDisposableStack();
@@ -66,5 +71,43 @@ requires('postgresql', 'psql').describe('a PostgreSQL that is made read-only', (
       expect((await app.client().get('/health/ready')).status).toBe(200),
     );
     expect((await issue()).status).toBe(200);
+  });
+
+  it('is awaited by a start, which names the variable and the page if it stays so', async () => {
+    await operate('ALTER SYSTEM SET default_transaction_read_only = on', 'SELECT pg_reload_conf()');
+    const url = postgres.url('svc', 'svc');
+    const config = { url, dataDir: '', maxConnections: 2, failover: undefined };
+    const log = new RecordingLog();
+    const waits = () =>
+      vi.waitFor(() => expect(log.lines.join()).toContain('takes no writes yet'), 30_000);
+    vi.useFakeTimers({ toFake: ['Date'] });
+    try {
+      const failing = openDatabase(config, 'test', log).catch(reasonOf);
+      await waits();
+      vi.setSystemTime(Date.now() + 60_000);
+      expect(await failing).toMatch(
+        /^SVC_DATABASE_URL: the database takes no writes: .*target_session_attrs=read-write \(docs.*databases\.md\)$/,
+      );
+    } finally {
+      vi.useRealTimers();
+    }
+    log.lines.length = 0;
+    const opening = openDatabase(config, 'test', log);
+    await waits();
+    await operate(
+      'SET default_transaction_read_only = off',
+      'ALTER SYSTEM RESET default_transaction_read_only',
+      'SELECT pg_reload_conf()',
+    );
+    await (await opening).close();
+  });
+
+  it('is named if it is a standby that the start reaches in a migration or in the confirmation', () => {
+    const readOnly = Object.assign(new Error('cannot execute INSERT'), { code: '25006' });
+    const migration = new Error('Migration 1.sql failed', { cause: readOnly });
+    const another = new AnotherServer('another PostgreSQL answers now');
+    for (const fault of [readOnly, migration, another]) {
+      expect(reasonOf(startProblem(fault))).toMatch(/^SVC_DATABASE_URL: .*databases\.md\)$/);
+    }
   });
 });

@@ -8,7 +8,9 @@ import { RecordingLog } from '../support/recording-log.js';
 import { openMigrationConnection, openPool } from '#platform/database/connection.js';
 import { warnOfLoss } from '#platform/database/durability.js';
 import { addressOf } from '#platform/database/hosts/host-client.js';
-import { isDatabaseAway, isReadOnly } from '#platform/database/statements/faults.js';
+import { NoFittingHost } from '#platform/database/hosts/host-search.js';
+import { unreachable } from '#platform/database/open-database.js';
+import { isDatabaseAway, isReadOnly, reasonOf } from '#platform/database/statements/faults.js';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { rows } from '../support/rows.js';
 
@@ -78,6 +80,15 @@ requires('postgresql', 'psql').describe('a database with several hosts', () => {
     expect(String(fault)).toMatch(
       new RegExp(`127.0.0.1:${dead}: .*ECONNREFUSED.*127.0.0.1:${standby.port}: is a standby`),
     );
+  });
+
+  it('leads to the page if none can be used at the start', () => {
+    const page = /^SVC_DATABASE_URL: .*\(docs\/operations\/databases\.md\)$/;
+    const away = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' });
+    for (const fault of [new NoFittingHost('no host can be used: a:1: is a standby'), away]) {
+      const problem = unreachable({ connectionString: urlOf([dead], '') }, fault);
+      expect(reasonOf(problem)).toMatch(page);
+    }
   });
 
   it('names a refused login and not the hosts that are away', async () => {

@@ -13,18 +13,18 @@ import {
   type DatabaseAddress,
 } from './connection.js';
 import { startEmbeddedPostgres } from '#platform/database/embedded-postgres/embedded-postgres.js';
-import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
+import { isReadOnly, reasonOf } from '#platform/database/statements/faults.js';
 import { addressOf } from '#platform/database/hosts/host-client.js';
 import { ConfirmationGate } from '#platform/database/identity/confirmation-gate.js';
 import { warnOfLoss } from './durability.js';
-import { databaseProblem, isRefusal, startProblem } from '#platform/database/hosts/refusals.js';
+import { databaseProblem, passingFault, startProblem } from '#platform/database/hosts/refusals.js';
 import { onRecorded } from '#platform/database/statements/recorded-ids.js';
 import { migrate } from './migrations.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenants/tenant-work.js';
 
 /**
- * The longest wait at start for a database that is away, and the interval of attempts, in
+ * The longest wait at start for a database that is away or takes no writes, and the interval of attempts, in
  * milliseconds.
  */
 const PATIENCE = 30_000;
@@ -114,7 +114,7 @@ export async function openDatabase(
     await server.stop();
   };
   try {
-    const lacksIndexes = await prepare(server.address, config, composition, log);
+    const lacksIndexes = await preparePatiently(server.address, config, composition, log);
     const unchecked = uncheckedDatabase(config, server, log);
     await confirm?.(unchecked);
     const gate = new ConfirmationGate();
@@ -164,7 +164,7 @@ export async function migrateDatabase(
 ): Promise<void> {
   const server = await locateServer(config, log);
   try {
-    const lacksIndexes = await prepare(server.address, config, composition, log);
+    const lacksIndexes = await preparePatiently(server.address, config, composition, log);
     if (lacksIndexes) await completeMigrations(server.address, log);
   } catch (error) {
     throw startProblem(error);
@@ -194,14 +194,35 @@ export async function locateServer(
   return { address: { host, port, user, database }, stop: () => server.stop() };
 }
 
-/** @returns true if the database lacks indexes that are built in the background */
+/**
+ * Prepares the database, and tries again while it is away or takes no writes: it may start later
+ * than this process, and a standby may be promoted. Other errors are final.
+ *
+ * @returns true if the database lacks indexes that are built in the background
+ */
+async function preparePatiently(...parts: Parameters<typeof prepare>): Promise<boolean> {
+  const [, , , log] = parts;
+  const deadline = systemClock.monotonic() + PATIENCE;
+  for (;;) {
+    try {
+      return await prepare(...parts);
+    } catch (error) {
+      const passing = passingFault(error);
+      if (passing === undefined || systemClock.monotonic() >= deadline) throw error;
+      const state = isReadOnly(passing) ? 'takes no writes' : 'cannot be reached';
+      log.warn(`The database ${state} yet (${reasonOf(passing)}): trying again`);
+      await systemClock.sleep(RETRY_EVERY);
+    }
+  }
+}
+
 async function prepare(
   address: DatabaseAddress,
   { url, failover }: Config['database'],
   composition: Composition,
   log: Logger,
 ): Promise<boolean> {
-  const dataSource = await connectPatiently(address, log);
+  const dataSource = await connect(address, log);
   let compiled: boolean;
   let lacksIndexes: boolean;
   try {
@@ -224,7 +245,7 @@ async function prepare(
  * own.
  */
 async function checkNewConnection(address: DatabaseAddress, log: Logger): Promise<void> {
-  const dataSource = await connectPatiently(address, log);
+  const dataSource = await connect(address, log);
   try {
     await warnOfCompilation(dataSource.manager, log);
   } finally {
@@ -232,22 +253,10 @@ async function checkNewConnection(address: DatabaseAddress, log: Logger): Promis
   }
 }
 
-/**
- * Connects, and retries while the database is away: it may start later than this process. Other
- * errors are final.
- */
-async function connectPatiently(address: DatabaseAddress, log: Logger): Promise<DataSource> {
-  const deadline = systemClock.monotonic() + PATIENCE;
-  for (;;) {
-    try {
-      return await openMigrationConnection(address, log);
-    } catch (error) {
-      if (!isDatabaseAway(error) || isRefusal(error) || systemClock.monotonic() >= deadline)
-        throw unreachable(address, error);
-      log.warn(`The database cannot be reached yet (${reasonOf(error)}): trying again`);
-      await systemClock.sleep(RETRY_EVERY);
-    }
-  }
+async function connect(address: DatabaseAddress, log: Logger): Promise<DataSource> {
+  return openMigrationConnection(address, log).catch((error: unknown) => {
+    throw unreachable(address, error);
+  });
 }
 
 /**

@@ -1,6 +1,7 @@
 import { recordAudit } from '#domain/audit/audit.repository.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
+import { UNCONFIRMED } from '#platform/database/statements/faults.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { ReplicaReport, Reports } from './decision.js';
@@ -277,8 +278,13 @@ export async function liftTimeLimits(tx: EntityManager): Promise<void> {
   await sql(tx)`SET LOCAL idle_in_transaction_session_timeout = 0`;
 }
 
-/** The fault of a transaction that reaches another PostgreSQL than the one before it. */
-export class AnotherServer extends Error {}
+/**
+ * The fault of a transaction that reaches another PostgreSQL than the one before it. Its code says
+ * that the server is not confirmed.
+ */
+export class AnotherServer extends Error {
+  readonly code = UNCONFIRMED;
+}
 
 /**
  * @throws AnotherServer if the transaction reaches another start of PostgreSQL than the given one

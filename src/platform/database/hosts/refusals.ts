@@ -1,5 +1,12 @@
 import { DATABASE_PAGE } from '#platform/database/url/database-url.js';
-import { codeOf, reasonOf } from '#platform/database/statements/faults.js';
+import {
+  codeOf,
+  isDatabaseAway,
+  isReadOnly,
+  reasonOf,
+  sqlStateOf,
+  UNCONFIRMED,
+} from '#platform/database/statements/faults.js';
 
 /** The remedy of an operator for a refused connection. Waiting helps in none of these cases. */
 interface Refusal {
@@ -70,22 +77,44 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /**
+ * Returns the fault for which a start waits, because the same start may succeed later; undefined for
+ * another fault. The error itself or its cause is the fault.
+ */
+export function passingFault(error: unknown): unknown {
+  const faults = faultsOf(error);
+  return faults.some(isRefusal) ? undefined : faults.find(isDatabaseAway);
+}
+
+/** Returns an error and its cause. */
+function faultsOf(error: unknown): unknown[] {
+  return error instanceof Error && error.cause !== undefined ? [error, error.cause] : [error];
+}
+
+const WRITABLE_HOST =
+  'The service needs the server that takes writes. Name all hosts in the URL, and add target_session_attrs=read-write';
+
+/**
  * Returns the error of a start that cannot use its database: the variable, the reason, what to do,
  * and the page.
  */
 export function databaseProblem(what: string, cause: unknown): Error {
-  const advice = refusalOf(cause)?.advice;
+  const advice = faultsOf(cause).some(isReadOnly) ? WRITABLE_HOST : refusalOf(cause)?.advice;
   const text = `SVC_DATABASE_URL: ${what}: ${reasonOf(cause)}`;
-  return new Error(advice === undefined ? text : `${text}. ${advice} (${DATABASE_PAGE})`, {
-    cause,
-  });
+  const whole = advice === undefined ? text : `${text}. ${advice}`;
+  return new Error(`${whole} (${DATABASE_PAGE})`, { cause });
 }
 
 /**
- * Returns the error of a start that fails after it has connected. A pooler loses statements only
- * then.
+ * Returns the error of a start that fails after it has connected: a pooler loses statements only
+ * then, and a standby or a server that is not the expected one is noticed only then.
  */
 export function startProblem(cause: unknown): unknown {
+  if (faultsOf(cause).some(isReadOnly)) {
+    return databaseProblem('the database takes no writes', cause);
+  }
+  if (sqlStateOf(cause) === UNCONFIRMED) {
+    return databaseProblem('the database cannot be confirmed', cause);
+  }
   const isLost = LOST_STATEMENT.is(codeOf(cause), reasonOf(cause));
   return isLost ? databaseProblem('the database cannot be used', cause) : cause;
 }
