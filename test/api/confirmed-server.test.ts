@@ -1,5 +1,9 @@
+import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { openOwnSession } from '#domain/sessions/own-session.repository.js';
+import { sqlStateOf, UNCONFIRMED } from '#platform/database/statements/faults.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import { postForm } from '../support/oauth-flow.js';
 
 /**
  * A start of PostgreSQL that the service has not confirmed, behind connections that exist already,
@@ -25,5 +29,38 @@ describe('an unconfirmed start of PostgreSQL', () => {
     expect(refused.status).toBe(503);
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
     expect((await person.client.get('/v1/sessions')).status).toBe(200);
+  });
+
+  it('refuses no unknown credential as wrong, and lists no revocations', async () => {
+    const token = randomBytes(32).toString('base64url');
+    const bearer = { headers: { authorization: `Bearer ${token}` } };
+    const grant = 'urn:ietf:params:oauth:grant-type:device_code';
+    const device = { grant_type: grant, device_code: token, client_id: 'svc-cli' };
+    const ask = async () => {
+      const answers = {
+        bearer: await app.client().get('/v1/sessions', bearer),
+        scim: await app.client().get('/scim/v2/Users', bearer),
+        device: await postForm(app, '/oauth/token', device),
+        krl: await app.client().get('/v1/credentials/ssh/krl'),
+        serial: await app.client().get('/v1/credentials/ssh/krl/1'),
+      };
+      return Object.entries(answers).map(([name, { status }]) => `${name} ${status}`);
+    };
+    const ids = { id: Buffer.from(token), userId: randomUUID(), sessionId: randomUUID() };
+    const session = { id: randomUUID(), tokenHash: Buffer.from(token), clientId: 'svc-cli' };
+    const open = () =>
+      openOwnSession(app.dataSource.manager, 8, ids, {
+        ...session,
+        authTime: undefined,
+        from: { ip: undefined, userAgent: undefined },
+      });
+    expect(await ask()).toEqual(['bearer 401', 'scim 401', 'device 400', 'krl 200', 'serial 200']);
+    expect(await open()).toBeUndefined();
+    await startedAt("- interval '1 microsecond'");
+    const refused = await ask();
+    const fault = await open().catch(sqlStateOf);
+    await startedAt("+ interval '1 microsecond'");
+    expect(refused).toEqual(['bearer 503', 'scim 503', 'device 503', 'krl 503', 'serial 503']);
+    expect(fault).toBe(UNCONFIRMED);
   });
 });

@@ -39,7 +39,7 @@ export async function openOwnSession(
 ): Promise<{ readonly id: string; readonly expires_at: Date } | undefined> {
   const [own] = await sql<{ id: string; expires_at: Date }>(tx)`
     WITH account AS MATERIALIZED (
-      SELECT id FROM users WHERE id = ${userId} AND active AND ${CONFIRMED} FOR SHARE
+      SELECT id FROM users WHERE id = ${userId} AND active FOR SHARE
     ), browser AS MATERIALIZED (
       SELECT s.* FROM sessions s
       WHERE s.id = ${sessionId} AND s.user_id IN (SELECT id FROM account) AND s.level <> 'bootstrap' AND s.expires_at > now()
@@ -62,7 +62,7 @@ export async function openOwnSession(
           payload = jsonb_set(g.payload, '{exp}', to_jsonb(floor(extract(epoch FROM o.expires_at))::bigint))
       FROM opened o WHERE g.id = ${grantId}
     )
-    SELECT id, expires_at FROM opened
+    SELECT id, expires_at FROM opened WHERE ${CONFIRMED}
     UNION ALL
     SELECT b.id, b.expires_at FROM browser b CROSS JOIN granted WHERE b.client_id IS NOT NULL`;
   return own;

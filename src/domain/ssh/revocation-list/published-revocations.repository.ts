@@ -1,5 +1,6 @@
 /** The revoked certificates, and the list that was last published. */
 
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { joinRuns, NO_RUNS, type SerialRuns } from '@svc/openssh';
@@ -115,6 +116,7 @@ export async function listRevoked(tx: EntityManager, known?: RevokedSerials): Pr
       LEFT JOIN (parts p CROSS JOIN LATERAL unnest(ARRAY(
         SELECT generate_series(1, length(p.serials), ${BYTES_A_ROW}::int)
       )) first) ON true
+    WHERE ${CONFIRMED}
     ORDER BY p.place, p.fingerprint, first`;
   const [row] = rows;
   if (!row) throw new Error('an aggregate without a row');
@@ -153,7 +155,8 @@ export async function isRevokedSerial(tx: EntityManager, serial: bigint): Promis
       SELECT FROM ssh_certificates WHERE serial = ${serial.toString()}::bigint AND revoked_at IS NOT NULL
     ) OR EXISTS (
       SELECT FROM ssh_revoked_ranges WHERE ${serial.toString()}::bigint BETWEEN first_serial AND last_serial
-    ) AS revoked`;
+    ) AS revoked
+    WHERE ${CONFIRMED}`;
   return row?.revoked === true;
 }
 

@@ -3,9 +3,12 @@ import { fragment } from '#platform/database/statements/sql.js';
 /**
  * A condition of a statement that issues or looks up a credential. It is true on a confirmed
  * server. On another server the statement fails with the SQLSTATE `UNCONFIRMED`. So a promoted
- * standby or a restored backup gives nothing, even behind a pooler. PostgreSQL reads the one row
- * once for each statement.
+ * standby or a restored backup gives nothing, even behind a pooler.
+ *
+ * It is a SELECT of its own, so that PostgreSQL evaluates it once for each statement and before the
+ * first row. Otherwise an unknown credential would be refused as wrong on an unconfirmed server,
+ * because no row would be found that the condition is evaluated for.
  */
 export const CONFIRMED = fragment`
-  CASE WHEN (SELECT d.started_at = pg_postmaster_start_time() FROM database_identity d) THEN true
-    ELSE refuse_unconfirmed_server() END`;
+  (SELECT CASE WHEN (SELECT d.started_at = pg_postmaster_start_time() FROM database_identity d) THEN true
+    ELSE refuse_unconfirmed_server() END)`;
