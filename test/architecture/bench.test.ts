@@ -17,6 +17,13 @@ describe('the benchmarks', () => {
     expect(gone).toEqual([]);
   });
 
+  it('are all in the table of commands of CONTRIBUTING.md', () => {
+    const files = readdirSync('bench').flatMap((file) => /^(.+)\.bench\.js$/.exec(file)?.[1] ?? []);
+    const text = readFileSync('CONTRIBUTING.md', 'utf8');
+    const listed = [...text.matchAll(/^\| `npm run bench -- (\w+)/gm)].map(([, name]) => name);
+    expect(listed.toSorted()).toEqual(files.toSorted());
+  });
+
   it('are seen when they import a file that was moved', () => {
     const planted = "import { gone } from '../dist/platform/gone.js';";
     expect(withoutSource(planted)).toEqual(['src/platform/gone.ts']);
