@@ -145,6 +145,8 @@ describe('the Helm chart', () => {
       'helm.sh/hook: pre-install,pre-upgrade',
       'activeDeadlineSeconds: {{ .Values.migration.deadlineSeconds }}',
       'command: [node, dist/migrate.js]',
+      '{{- with .Values.config.SVC_DATABASE_FAILOVER }}',
+      '- name: SVC_DATABASE_FAILOVER',
       'automountServiceAccountToken: false',
       'runAsNonRoot: true',
       'readOnlyRootFilesystem: true',
