@@ -1,4 +1,9 @@
-import { READ_ONLY, sqlStateOf } from '#platform/database/statements/faults.js';
+import {
+  isDatabaseAway,
+  NOT_IN_STATE,
+  READ_ONLY,
+  sqlStateOf,
+} from '#platform/database/statements/faults.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
@@ -52,10 +57,12 @@ export async function readIdentity(manager: EntityManager): Promise<DatabaseIden
   };
 }
 
-/** SQLSTATEs of a function that a role may not call, or that a server does not have. */
-const UNREADABLE: ReadonlySet<string | undefined> = new Set(['42501', '42883', '0A000']);
-
-/** Returns the value of a statement, or null if this server or role does not have it. */
+/**
+ * Returns the value of a statement, or null if this server or role does not have it. Managed
+ * servers refuse functions by SQLSTATEs of their own.
+ *
+ * @throws the driver's error if the server is away or is a standby
+ */
 async function readable(
   read: () => Promise<readonly { readonly value: string }[]>,
 ): Promise<string | null> {
@@ -63,8 +70,9 @@ async function readable(
     const [row] = await read();
     return row?.value ?? null;
   } catch (error) {
-    if (UNREADABLE.has(sqlStateOf(error))) return null;
-    throw error;
+    const state = sqlStateOf(error);
+    if (state === undefined || state === NOT_IN_STATE || isDatabaseAway(error)) throw error;
+    return null;
   }
 }
 

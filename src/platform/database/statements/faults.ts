@@ -7,7 +7,7 @@ import { QueryFailedError, QueryRunnerAlreadyReleasedError } from './typeorm.js'
 export const READ_ONLY = '25006';
 
 /** The SQLSTATE of a function that PostgreSQL does not run in the present state of the server. */
-const NOT_IN_STATE = '55000';
+export const NOT_IN_STATE = '55000';
 /** The functions about the write-ahead log that a standby refuses with {@link NOT_IN_STATE}. */
 const OF_WRITES = /^pg_(?:current_wal_|walfile_name)/;
 
