@@ -8,6 +8,7 @@ import {
   openConfirmationConnection,
   openMigrationConnection,
 } from '#platform/database/connection.js';
+import { readIdentity } from '#platform/database/identity/database-identity.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { isDatabaseAway } from '#platform/database/statements/faults.js';
 import type { TestApp } from '../support/app.js';
@@ -177,9 +178,38 @@ describe('a confirmation during which the server changes', () => {
     expect(waits[0]).toBeLessThan(FAILOVER_LIMITS.patience);
     const address = { connectionString: here() };
     const opened = await openConfirmationConnection(address, new RecordingLog(), 20);
-    const fault: unknown = await opened.query('SELECT pg_sleep(5)').catch((e: unknown) => e);
-    expect(isDatabaseAway(fault)).toBe(true);
+    await world.direct.transaction(async (tx) => {
+      await tx.query('SELECT pg_advisory_xact_lock(1)');
+      const waiting = opened.query('SELECT pg_advisory_lock(1)');
+      const fault: unknown = await waiting.catch((error: unknown) => error);
+      expect(isDatabaseAway(fault)).toBe(true);
+    });
     await opened.destroy();
+  });
+
+  it('leaves out a value that the server refuses by any SQLSTATE, unless it is away or a standby', async () => {
+    await world.query('CREATE SCHEMA managed');
+    await world.query(
+      `CREATE FUNCTION managed.pg_control_system() RETURNS TABLE (system_identifier bigint) LANGUAGE plpgsql AS $$
+       BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = current_setting('svc.state'); END $$`,
+    );
+    const identify = async (state: string) => {
+      const options = `-c search_path=managed,public,pg_catalog -c svc.state=${state}`;
+      const separator = here().includes('?') ? '&' : '?';
+      const connectionString = `${here()}${separator}options=${encodeURIComponent(options)}`;
+      const opened = await openMigrationConnection({ connectionString }, new RecordingLog());
+      try {
+        return await readIdentity(opened.manager);
+      } finally {
+        await opened.destroy();
+      }
+    };
+    for (const state of ['42501', '22023', 'P0001', 'XX000']) {
+      expect(await identify(state)).toMatchObject({ systemIdentifier: null, timeline: '00000001' });
+    }
+    for (const state of ['57P01', '25006', '55000']) {
+      await expect(identify(state)).rejects.toThrow('refused');
+    }
   });
 
   const here = () => world.database.url;

@@ -61,6 +61,10 @@ requires('postgresql', 'psql').describe('a PostgreSQL that is made read-only', (
       return [...before].some((pid) => !left.has(pid));
     };
     await expect.poll(isGone).toBe(true);
+    // The loop has tried again several times.
+    await expect
+      .poll(() => app.log.filter((line) => line.includes('PostgreSQL cannot be used now')))
+      .toHaveLength(1);
 
     await operate(
       'SET default_transaction_read_only = off',

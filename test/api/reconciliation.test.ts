@@ -1,9 +1,10 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { endEverything } from '../../src/domain/admin/database-failover/reconciliation/end-everything.js';
 import { ENDED_TABLES } from '../../src/domain/admin/database-failover/reconciliation/ended-tables.repository.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress } from '../support/client.js';
+import { untilWaiting } from '../support/lock-waiters.js';
 import { OauthRows } from '../support/oauth-rows.js';
 import { postForm } from '../support/oauth-flow.js';
 import { idOf } from '../support/org-api.js';
@@ -67,6 +68,24 @@ describe('the end of everything on record', () => {
     // A new table that gives access belongs into ENDED_TABLES, and its kind into `revokeOnRecord`.
     expect(left).toEqual(KEPT.trim().split(/\s+/));
     expect([...ENDED_TABLES]).toEqual(Object.keys(LIVE));
+  });
+
+  it('names the table whose writers it waits for', async () => {
+    const writer = app.dataSource.createQueryRunner();
+    await writer.startTransaction();
+    await writer.query('DELETE FROM github_tokens');
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const ending = end();
+      await untilWaiting(app.dataSource, 1);
+      vi.advanceTimersByTime(10_000);
+      expect(log.lines.join()).toMatch(/^warn .* github_tokens /);
+      await writer.rollbackTransaction();
+      await ending;
+    } finally {
+      vi.useRealTimers();
+      await writer.release();
+    }
   });
 
   it('ends sessions, grants, tokens, codes, requests, passes and certificates, and keeps keys and users', async () => {

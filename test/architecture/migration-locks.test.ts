@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { lockingStatements } from './migration-locks.js';
 
 /**
- * The migrations of versions before 0.11.0, which the rule does not bind. A file that is not in this
- * list is new, even if its name is earlier.
+ * The migrations of versions before 0.11.0, which the rule does not bind. A file that is not in
+ * this list is new, even if its name is earlier.
  */
 const BEFORE_THE_RULE: ReadonlySet<string> = new Set([
   '1763683200000-deployment.sql',

@@ -24,8 +24,8 @@ import { sql } from '#platform/database/statements/sql.js';
 import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenants/tenant-work.js';
 
 /**
- * The longest wait at start for a database that is away or takes no writes, and the interval of attempts, in
- * milliseconds.
+ * The longest wait at start for a database that is away or takes no writes, and the interval of
+ * attempts, in milliseconds.
  */
 const PATIENCE = 30_000;
 const RETRY_EVERY = 1_000;

@@ -31,6 +31,9 @@ export const LIMITS = Symbol('failover limits');
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
 
+/** The interval of the warnings that the database is away, in milliseconds. */
+const WARN_EVERY = 10_000;
+
 /**
  * Writes twice a second that this process runs, remembers its commits, and takes part in the
  * confirmation of every server that its connections reach. One loop does both, so that at most one
@@ -56,6 +59,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   #statisticsOf: string | undefined;
   /** The audit rows of the operator that the last heartbeat read. */
   #byOperator: ReadonlySet<string> = new Set();
+  #warnedAt = Number.NEGATIVE_INFINITY;
   #loop: Promise<void> | undefined;
 
   constructor(
@@ -148,9 +152,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
       return this.#beat();
     } catch (error) {
       this.#isRefused ||= mustCompare;
-      if (!this.#stop.signal.aborted && !isDatabaseAway(error)) {
-        this.#log.warn(`PostgreSQL is not confirmed yet (${reasonOf(error)}): trying again`);
-      }
+      this.#warn(error);
       return false;
     }
   }
@@ -178,6 +180,22 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
       if (sqlStateOf(error) === UNCONFIRMED) return false;
       throw error;
     }
+  }
+
+  /**
+   * Tells why the loop has to try again. While the database is away, it tries four times a second,
+   * so that the reason is told every 10 s.
+   */
+  #warn(error: unknown): void {
+    if (this.#stop.signal.aborted) return;
+    if (!isDatabaseAway(error)) {
+      this.#log.warn(`PostgreSQL is not confirmed yet (${reasonOf(error)}): trying again`);
+      return;
+    }
+    const now = this.clock.monotonic();
+    if (now - this.#warnedAt < WARN_EVERY) return;
+    this.#warnedAt = now;
+    this.#log.warn(`PostgreSQL cannot be used now (${reasonOf(error)}): trying again`);
   }
 
   /**

@@ -71,8 +71,8 @@ export function decide(
   const isPartial = !isComplete && reports.some(({ lacksHeartbeat }) => lacksHeartbeat);
   const hasWitness = !isPartial && reports.some(({ isWitness }) => isWitness);
   const isDoubted = setting === 'asynchronous' || (setting === undefined && !hasWitness);
-  // On the same timeline a missing heartbeat proves a crash that lost commits. The silent process may
-  // have made some of them.
+  // On the same timeline a missing heartbeat proves a crash that lost commits. The silent process
+  // may have made some of them.
   const endsEverything = isProved || (isPartial && !isAnother) || (isAnother && isDoubted);
   return {
     isAnother,

@@ -77,8 +77,8 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /**
- * Returns the fault for which a start waits, because the same start may succeed later; undefined for
- * another fault. The error itself or its cause is the fault.
+ * Returns the fault for which a start waits, because the same start may succeed later; undefined
+ * for another fault. The error itself or its cause is the fault.
  */
 export function passingFault(error: unknown): unknown {
   const faults = faultsOf(error);

@@ -7,8 +7,8 @@ const PATIENCE = 3_000;
 const POLL = 50;
 
 /**
- * Waits until a process of the service has read audit rows of the operator. From then on the process
- * notices if a failover loses them, and repeats the acts.
+ * Waits until a process of the service has read audit rows of the operator. From then on the
+ * process notices if a failover loses them, and repeats the acts.
  *
  * @returns false if no process runs, or none has read the rows within 3 s
  */

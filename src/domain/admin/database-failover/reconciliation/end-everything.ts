@@ -12,6 +12,9 @@ export const LOST_COMMITS = {
   revokedBy: 'reconciliation',
 } as const;
 
+/** The interval of the warnings about a wait for writers, in milliseconds. */
+const WARN_EVERY = 10_000;
+
 /**
  * Ends everything on record that gives access: sessions, grants, tokens, codes, interactions and
  * passes. It marks every valid certificate revoked, and queues GitHub tokens. Keys and accounts
@@ -22,13 +25,31 @@ export const LOST_COMMITS = {
  * @returns the numbers of the items that were live
  */
 export async function endEverything(dataSource: DataSource, log: Logger): Promise<RevokedCounts> {
-  for (const table of ENDED_TABLES) {
-    await dataSource.transaction((tx) => waitForWriters(tx, table));
-  }
+  for (const table of ENDED_TABLES) await waitTelling(dataSource, table, log);
   const transact = (work: (tx: EntityManager) => Promise<EndedBatch>) =>
     withTransactionRetry(dataSource, work);
   const counts = await everyRevocation().endOnRecord(transact, LOST_COMMITS);
   await forgetUncollected(dataSource.manager);
   log.log(`Everything on record has ended: ${JSON.stringify(counts)}`);
   return counts;
+}
+
+/**
+ * Waits for the writers of a table, and tells the operator, because nothing is issued meanwhile.
+ */
+async function waitTelling(
+  dataSource: DataSource,
+  table: (typeof ENDED_TABLES)[number],
+  log: Logger,
+): Promise<void> {
+  const warning = setInterval(() => {
+    log.warn(
+      `All access ends once the open transactions that write to ${table} have ended. pg_stat_activity shows them`,
+    );
+  }, WARN_EVERY);
+  try {
+    await dataSource.transaction((tx) => waitForWriters(tx, table));
+  } finally {
+    clearInterval(warning);
+  }
 }
