@@ -3,12 +3,19 @@ import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { startDebianPostgres, type DebianPostgres } from '../support/debian-postgres.js';
 import { requires } from '../support/programs.js';
+import { addApplication } from '../support/applications.js';
+import { cliToken } from '../support/cli-token.js';
+import { postForm } from '../support/oauth-flow.js';
 import { orgApi } from '../support/org-api.js';
 import { rows } from '../support/rows.js';
 import { foundOrganization } from '../support/scim-organization.js';
 import { withQuery } from '../support/scim-requests.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { RecordingLog } from '../support/recording-log.js';
+import {
+  openConfirmationConnection,
+  openMigrationConnection,
+} from '#platform/database/connection.js';
 import { openDatabase } from '#platform/database/open-database.js';
 
 const REVOKED = 1000;
@@ -48,6 +55,12 @@ requires('postgresql', 'psql').describe('a PostgreSQL that compiles statements',
   it('compiles none of this service, whichever connection a pooler hands out', async () => {
     expect(await compiles()).toBe(false);
     expect(await rows(app.dataSource, 'SHOW jit')).toEqual([{ jit: 'off' }]);
+    const address = { connectionString: postgres.url('postgres', 'postgres') };
+    for (const open of [openConfirmationConnection, openMigrationConnection]) {
+      const opened = await open(address, new RecordingLog());
+      expect(await rows(opened, 'SHOW jit')).toEqual([{ jit: 'off' }]);
+      await opened.destroy();
+    }
     // Another database of the role keeps its setting.
     expect(await ask('svc', 'postgres', 'SHOW jit')).toEqual([{ jit: 'on' }]);
   });
@@ -98,17 +111,36 @@ requires('postgresql', 'psql').describe('a PostgreSQL that compiles statements',
       });
       expect(status).toBe(200);
     });
-    const texts = new Map(sent.map((statement) => [statement.text, statement]));
-    const planned = [...texts.values()].filter(({ text }) =>
-      /^\s*(?:WITH|SELECT|INSERT|UPDATE|DELETE)\b/.test(text),
-    );
-    expect(planned.length).toBeGreaterThan(30);
-    expect(planned.some(({ text }) => text.includes('INSERT INTO ssh_certificates'))).toBe(true);
-    const compiled: string[] = [];
-    for (const statement of planned) {
-      if ((await costOf(statement)) >= COMPILED_FROM) compiled.push(statement.text);
-    }
-    expect(compiled).toEqual([]);
+    expect(sent.some(({ text }) => text.includes('INSERT INTO ssh_certificates'))).toBe(true);
+    expect(await compiledOf(sent)).toEqual([]);
+  });
+
+  it('would not compile the FIDO2 grant, userinfo, introspection, a client token, or a token for AWS', async () => {
+    const sent = await sentDuring(async () => {
+      const { admin } = await foundOrganization(app, 'tokens.example');
+      const aws = await admin.client.post('/v1/credentials/aws/token', {});
+      const bearer = await cliToken(app, admin.key, { scope: 'openid', bound: false });
+      const headers = { authorization: `Bearer ${bearer.token}` };
+      const userinfo = await app.client().get('/oauth/userinfo', { headers });
+      const metadata = {
+        redirect_uris: [],
+        response_types: [],
+        grant_types: ['client_credentials'],
+      };
+      const owner = 'admin@tokens.example';
+      const { clientId, clientSecret } = await addApplication(app, metadata, { owner });
+      const basic = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
+      const as = { authorization: `Basic ${basic}` };
+      const form = { grant_type: 'client_credentials' };
+      const client = await postForm(app, '/oauth/token', form, as);
+      const token = client.json.access_token as string;
+      const state = await postForm(app, '/oauth/introspect', { token }, as);
+      expect([aws, userinfo, client, state].map(({ status }) => status)).toEqual(
+        Array.from({ length: 4 }, () => 200),
+      );
+      expect(state.json.active).toBe(true);
+    });
+    expect(await compiledOf(sent)).toEqual([]);
   });
 
   interface Sent {
@@ -130,6 +162,20 @@ requires('postgresql', 'psql').describe('a PostgreSQL that compiles statements',
     } finally {
       query.mockRestore();
     }
+  }
+
+  /** Returns those of more than 30 statements that PostgreSQL would compile. */
+  async function compiledOf(sent: readonly Sent[]): Promise<string[]> {
+    const texts = new Map(sent.map((statement) => [statement.text, statement]));
+    const planned = [...texts.values()].filter(({ text }) =>
+      /^\s*(?:WITH|SELECT|INSERT|UPDATE|DELETE)\b/.test(text),
+    );
+    expect(planned.length).toBeGreaterThan(30);
+    const compiled: string[] = [];
+    for (const statement of planned) {
+      if ((await costOf(statement)) >= COMPILED_FROM) compiled.push(statement.text);
+    }
+    return compiled;
   }
 
   /** Returns the estimate that decides about compilation, on tables that were never analyzed. */

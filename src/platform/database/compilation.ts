@@ -41,8 +41,12 @@ export async function warnOfCompilation(manager: EntityManager, log: Logger): Pr
   );
 }
 
-/** Tells whether PostgreSQL compiles the statements of a session. */
+/**
+ * Tells whether PostgreSQL compiles the statements of a session that makes no setting of its own.
+ * The session of this connection has that setting from then on.
+ */
 export async function compilesStatements(manager: EntityManager): Promise<boolean> {
+  await manager.query('RESET jit');
   const [row] = await sql<{ compiles: boolean }>(manager)`
     SELECT pg_jit_available() AS compiles`;
   return row?.compiles === true;

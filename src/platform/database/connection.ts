@@ -98,7 +98,7 @@ export function openConfirmationConnection(
 ): Promise<DataSource> {
   const { connectionTimeoutMillis } = TIMEOUTS;
   const settings = { connectionTimeoutMillis, query_timeout: answerWithin, max: 1 };
-  return connect(address, log, settings);
+  return connect(address, log, { ...settings, onConnect: withoutCompilation });
 }
 
 /** Opens one connection that may wait as long as a migration takes. */
@@ -107,8 +107,11 @@ export function openMigrationConnection(
   log: Logger,
 ): Promise<DataSource> {
   const { connectionTimeoutMillis } = TIMEOUTS;
-  return connect(address, log, { connectionTimeoutMillis, max: 1 });
+  return connect(address, log, { connectionTimeoutMillis, max: 1, onConnect: withoutCompilation });
 }
+
+/** Prepares a connection whose statements PostgreSQL does not compile. */
+const withoutCompilation: Prepare = (client) => client.query(NO_COMPILATION);
 
 function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Promise<DataSource> {
   const dataSource: DataSource = new DataSource({
