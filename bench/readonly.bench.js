@@ -1,40 +1,52 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { onDebianPostgres } from './debian-server.js';
 import { table } from './measure.js';
+import { registerApplications } from './oauth-person.js';
 
 const READ_ONLY_SECONDS = 20;
 const MOST_SECONDS_BACK = 2;
 const CLIENTS = 8;
 
+/** The pause of a client between two requests, in milliseconds. */
+const PAUSES = { certificate: 20, keys: 100, token: 100, scim: 100 };
+
+/** The request that only reads, and may have its answer meanwhile. */
+const READ = 'keys';
+
 /**
- * Makes the PostgreSQL read-only under a load of certificates, and watches the answers and the
- * readiness.
+ * Makes the PostgreSQL read-only under a load of certificates, tokens, changes by SCIM and reads,
+ * and watches the answers and the readiness.
  */
 export async function run(seconds = String(READ_ONLY_SECONDS)) {
   await onDebianPostgres(async ({ server, ask }) => {
     const answers = [];
     const load = { over: false };
-    const issue = async (token) => {
+    const requests = await requestsTo(server);
+    const send = async (kind, token) => {
+      const { path, method, headers, body } = requests[kind](token);
       const began = performance.now();
-      const response = await fetch(`${server.baseUrl}/v1/credentials/ssh`, {
-        method: 'POST',
+      const response = await fetch(`${server.baseUrl}${path}`, {
+        method,
         headers: {
-          authorization: `Bearer ${token}`,
-          'content-type': 'application/json',
+          ...headers,
           'x-forwarded-for': `10.1.${(answers.length >> 8) & 255}.${answers.length & 255}`,
         },
-        body: JSON.stringify({ public_key: server.publicKeyLine }),
+        body,
       });
       await response.arrayBuffer();
       const retry = response.headers.get('retry-after') !== null;
-      answers.push({ at: performance.now(), began, status: response.status, retry });
+      answers.push({ kind, at: performance.now(), began, status: response.status, retry });
     };
-    const clients = server.tokens.slice(0, CLIENTS).map(async (token) => {
+    const repeat = async (kind, token) => {
       while (!load.over) {
-        await issue(token);
-        await delay(20);
+        await send(kind, token);
+        await delay(PAUSES[kind]);
       }
-    });
+    };
+    const clients = [
+      ...server.tokens.slice(0, CLIENTS).map((token) => repeat('certificate', token)),
+      ...['keys', 'token', 'scim'].map((kind, n) => repeat(kind, server.tokens[CLIENTS + n])),
+    ];
     const isReady = async () => (await fetch(`${server.baseUrl}/health/ready`)).status === 200;
     await delay(2_000);
     const from = performance.now();
@@ -67,13 +79,16 @@ export async function run(seconds = String(READ_ONLY_SECONDS)) {
     const wrong = answers.filter(
       ({ status, retry }) => status !== 200 && !(status === 503 && retry),
     );
-    const unserved = during.filter(({ status }) => status === 503);
+    const served = during.filter(({ kind, status }) => kind !== READ && status !== 503);
+    const kinds = Object.keys(Object.groupBy(during, ({ kind }) => kind));
     const failed = answers.filter(({ at, status }) => at > ended && status !== 200);
     const back = (Math.max(ended, ...failed.map(({ at }) => at)) - ended) / 1000;
     const row = {
       'read-only s': ((ended - from) / 1000).toFixed(1),
       answers: during.length,
-      '503 with retry-after': unserved.length,
+      'kinds of requests': kinds.length,
+      '503 with retry-after': during.filter(({ status, retry }) => status === 503 && retry).length,
+      'writes that were served': served.length,
       'other faults': wrong.length,
       'times ready': timesReady,
       'ready again s': ready.toFixed(2),
@@ -83,10 +98,73 @@ export async function run(seconds = String(READ_ONLY_SECONDS)) {
     for (const [status, { length }] of Object.entries(statuses))
       process.stdout.write(`${length} answers with status ${status}\n`);
     process.stdout.write(`${table([row])}\n`);
-    const isRight = wrong.length === 0 && during.length > 0 && unserved.length === during.length;
+    const isRight =
+      wrong.length === 0 && served.length === 0 && kinds.length === Object.keys(PAUSES).length;
     if (!isRight || timesReady > 0 || Math.max(ready, back) > MOST_SECONDS_BACK)
       throw new Error(
         'the read-only PostgreSQL was not met with 503 alone, or not left within 2 s',
       );
   });
+}
+
+/**
+ * Makes an application, a SCIM token and a user of SCIM. Returns a function for each kind of
+ * request, which takes the token of a session.
+ */
+async function requestsTo({ baseUrl, tokens: [founder], publicKeyLine }) {
+  const json = (token) => ({
+    authorization: `Bearer ${token}`,
+    'content-type': 'application/json',
+  });
+  const post = async (path, headers, body) => {
+    const answer = await fetch(`${baseUrl}${path}`, {
+      method: 'POST',
+      headers,
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+    return answer.json();
+  };
+  const { service } = await registerApplications(baseUrl, founder);
+  const description = { description: 'bench' };
+  const { token: scim } = await post('/api/v1/org/scim-tokens', json(founder), description);
+  const scimHeaders = { ...json(scim), 'content-type': 'application/scim+json' };
+  const { id } = await post('/scim/v2/Users', scimHeaders, {
+    schemas: ['urn:ietf:params:scim:schemas:core:2.0:User'],
+    userName: 'read-only@bench.example',
+  });
+  const patch = {
+    schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
+    Operations: [{ op: 'replace', path: 'title', value: 'Engineer' }],
+  };
+  const basic = Buffer.from(`${service.id}:${service.secret}`).toString('base64');
+  const form = {
+    authorization: `Basic ${basic}`,
+    'content-type': 'application/x-www-form-urlencoded',
+  };
+  return {
+    certificate: (token) => ({
+      path: '/v1/credentials/ssh',
+      method: 'POST',
+      headers: json(token),
+      body: JSON.stringify({ public_key: publicKeyLine }),
+    }),
+    keys: (token) => ({
+      path: '/v1/keys',
+      method: 'GET',
+      headers: { authorization: `Bearer ${token}` },
+    }),
+    token: () => ({
+      path: '/oauth/token',
+      method: 'POST',
+      headers: form,
+      body: 'grant_type=client_credentials',
+    }),
+    scim: () => ({
+      path: `/scim/v2/Users/${id}`,
+      method: 'PATCH',
+      headers: scimHeaders,
+      body: JSON.stringify(patch),
+    }),
+  };
 }

@@ -59,15 +59,22 @@ export async function run(base, users = String(USERS)) {
     const { host, user, database } = old.database;
     const url = `postgres://${user}@/${database}?host=${encodeURIComponent(host)}`;
     const upgraded = { ...environment, SVC_DATABASE_URL: url };
-    const start = () => startBenchServer(folder, upgraded, THIS_TREE, 0);
+    const start = async (_, place) => {
+      const server = await startBenchServer(folder, upgraded, THIS_TREE, 0);
+      replicas.push(server);
+      load.join({
+        ...old,
+        baseUrl: server.baseUrl,
+        tokens: old.tokens.slice(ISSUERS * (place + 1)),
+      });
+    };
     const begun = performance.now();
     const killed = await killInTheMiddle(upgraded, folder, data);
-    replicas.push(...(await Promise.all([start(), start(), start()])));
+    await Promise.all([1, 2, 3].map(start));
     const started = performance.now();
     await untilComplete(data);
     const completed = performance.now();
     const during = load.take();
-    await issueAt(replicas, old);
     await delay(2_000);
     const after = await load.stop();
     report({ before, during, after });
@@ -140,15 +147,6 @@ async function untilComplete(data) {
   }
 }
 
-/** Each of the new servers issues a certificate to a session of 0.9.0. */
-async function issueAt(replicas, old) {
-  for (const { baseUrl } of replicas) {
-    const [client] = clientsAt({ ...old, baseUrl }, 1);
-    await client.send();
-    client.close();
-  }
-}
-
 function clientsAt({ baseUrl, tokens, publicKeyLine }, count) {
   return tokens.slice(0, count).map(
     (token) =>
@@ -193,17 +191,25 @@ function watchPauses(load, data) {
   };
 }
 
-/** The load on the server of 0.9.0: certificates and pages, from clients that ask again at once. */
+/**
+ * The load on the server of 0.9.0: certificates and pages, from clients that ask again at once.
+ * Each server of this version joins with certificates as soon as it listens.
+ */
 class Load {
   #stopped = false;
   #since = performance.now();
   #lastIssued = performance.now();
   #seen = emptyCounts();
+  #clients = [];
 
   constructor(server) {
-    const issue = clientsAt(server, ISSUERS).map((client) => this.#repeat(client, true));
-    const read = readersAt(server, READERS).map((client) => this.#repeat(client, false));
-    this.ended = Promise.all([...issue, ...read]);
+    for (const client of clientsAt(server, ISSUERS)) this.#begin(client, 'issued');
+    for (const client of readersAt(server, READERS)) this.#begin(client, 'read');
+  }
+
+  /** Asks a server of this version for certificates, too. */
+  join(server) {
+    for (const client of clientsAt(server, ISSUERS)) this.#begin(client, 'upgraded');
   }
 
   /**
@@ -224,23 +230,30 @@ class Load {
   async stop() {
     const seen = this.take();
     this.#stopped = true;
-    await this.ended;
+    await Promise.all(this.#clients);
     return seen;
   }
 
-  async #repeat(client, isIssuing) {
+  #begin(client, kind) {
+    this.#clients.push(this.#repeat(client, kind));
+  }
+
+  async #repeat(client, kind) {
     while (!this.#stopped) {
       const start = performance.now();
       const failure = await client.send().then(
         () => undefined,
         (error) => error.message,
       );
-      if (failure !== undefined) this.#seen.failures.push(failure);
-      else if (isIssuing) {
+      if (failure !== undefined) {
+        this.#seen.failures.push(kind === 'upgraded' ? `${failure} of this version` : failure);
+        continue;
+      }
+      if (kind === 'issued') {
         this.#notePause();
         this.#lastIssued = performance.now();
-        this.#seen.issued.push(performance.now() - start);
-      } else this.#seen.read.push(performance.now() - start);
+      }
+      this.#seen[kind].push(performance.now() - start);
     }
     client.close();
   }
@@ -250,15 +263,16 @@ class Load {
   }
 }
 
-const emptyCounts = () => ({ issued: [], read: [], failures: [], pause: 0 });
+const emptyCounts = () => ({ issued: [], read: [], upgraded: [], failures: [], pause: 0 });
 
 function report(phases) {
   const rows = Object.entries(phases).map(
-    ([phase, { issued, read, failures, pause, seconds: s }]) => ({
+    ([phase, { issued, read, upgraded, failures, pause, seconds: s }]) => ({
       phase,
       seconds: s.toFixed(1),
       certificates: issued.length,
       reads: read.length,
+      'certificates of this version': upgraded.length,
       'other answers than 200': failures.length,
       'longest pause of issuance ms': pause.toFixed(0),
       'p50 ms': percentile(issued, 0.5).toFixed(0),
@@ -272,6 +286,7 @@ function report(phases) {
 /** @throws Error for any answer but 200, and for a pause that is too long */
 function assertServed(phases) {
   const failures = phases.flatMap((phase) => phase.failures);
+  if (phases.at(-1).upgraded.length === 0) throw new Error('no server of this version issued');
   if (failures.length > 0) throw new Error(`${failures.length} answers: ${failures[0]}`);
   const pause = Math.max(...phases.map((phase) => phase.pause));
   if (pause > LONGEST_PAUSE)
