@@ -138,6 +138,19 @@ POST   /api/v1/applications/:id/approve           general        json   256 api 
 POST   /api/v1/applications/:id/revoke-tokens     general        json   256 api        problem    verified    svc:applications touch:300
 GET    /api/v1/org                                general        none   256 api        problem    verified    svc:admin
 PATCH  /api/v1/org                                general        json   256 api        problem    verified    svc:admin touch:300
+GET    /api/v1/org/access                         general        none   256 api        problem    verified    svc:admin
+POST   /api/v1/org/access/aws_role                general        json   256 api        problem    verified    svc:admin touch:300
+PATCH  /api/v1/org/access/aws_role/:id            general        json   256 api        problem    verified    svc:admin touch:300
+DELETE /api/v1/org/access/aws_role/:id            general        none   256 api        problem    verified    svc:admin touch:300
+POST   /api/v1/org/access/host_group              general        json   256 api        problem    verified    svc:admin touch:300
+PATCH  /api/v1/org/access/host_group/:id          general        json   256 api        problem    verified    svc:admin touch:300
+DELETE /api/v1/org/access/host_group/:id          general        none   256 api        problem    verified    svc:admin touch:300
+GET    /api/v1/org/access/check                   general        none   256 api        problem    verified    svc:admin
+GET    /api/v1/org/access/export                  general        none   256 api        problem    verified    svc:admin touch:300
+GET    /api/v1/org/access/:kind/:id               general        none   256 api        problem    verified    svc:admin
+PUT    /api/v1/org/access/:kind/:id               general        json   256 api        problem    verified    svc:admin touch:300
+GET    /api/v1/org/access/:kind/:id/people        general        none   256 api        problem    verified    svc:admin
+POST   /api/v1/org/access/:kind/:id/preview       general        json   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/audit-events                   general        none   256 api        problem    verified    svc:admin
 GET    /api/v1/org/audit-questions                general        none   256 api        problem    verified    svc:admin
 POST   /api/v1/org/audit-questions                general        json   256 api        problem    verified    svc:admin touch:300

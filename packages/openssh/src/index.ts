@@ -1,6 +1,7 @@
 export { readAuthorityKeys, type ConfiguredKey } from './authority-keys.js';
 export { isValidAt, readCertificate, type SshCertificate } from './certificate.js';
 export { isSignedByItsAuthority } from './certificate-signature.js';
+export { isHostPattern } from './host-pattern.js';
 export {
   encodeKeyRevocationList,
   type KeyRevocationList,

@@ -7,6 +7,7 @@ import { OrganizationsModule } from '#domain/organizations/organizations.module.
 import { ProvidersModule } from '#domain/providers/providers.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { SshModule } from '#domain/ssh/ssh.module.js';
+import { AccessRules } from './access-rules/access-rules.service.js';
 import { AuditEvents } from './audit-search/audit-events.service.js';
 import { SavedQuestions } from './audit-search/saved-questions.service.js';
 import { CleanUp } from './clean-up/clean-up.service.js';
@@ -36,6 +37,7 @@ import { OrganizationProviders } from './organization/organization-providers.ser
     SshModule,
   ],
   providers: [
+    AccessRules,
     AuditEvents,
     CleanUp,
     DatabaseFailover,
@@ -50,6 +52,7 @@ import { OrganizationProviders } from './organization/organization-providers.ser
     SecretsToConfirm,
   ],
   exports: [
+    AccessRules,
     AuditEvents,
     IssuerAdmin,
     MemberAccess,

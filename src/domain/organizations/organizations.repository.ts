@@ -18,6 +18,8 @@ export interface OrganizationSettings {
   readonly membership: Membership;
   /** True if its people may approve device codes. */
   readonly device_grant: boolean;
+  /** `listed`: tokens for AWS are given for roles that are targets of the organization alone. */
+  readonly aws_roles: 'any' | 'listed';
 }
 
 /** An identity provider: the issuer, and the tenant when the issuer serves many. */
@@ -163,7 +165,7 @@ export class OrganizationsRepository {
   /** Reads the settings of an organization. */
   async settings(tx: EntityManager, orgId: string): Promise<OrganizationSettings | undefined> {
     const [row] = await sql<OrganizationSettings>(tx)`
-      SELECT name, membership, device_grant FROM organizations WHERE id = ${orgId}`;
+      SELECT name, membership, device_grant, aws_roles FROM organizations WHERE id = ${orgId}`;
     return row;
   }
 
@@ -173,7 +175,7 @@ export class OrganizationsRepository {
    */
   async lockSettings(tx: EntityManager, orgId: string): Promise<OrganizationSettings> {
     const [row] = await sql<OrganizationSettings>(tx)`
-      SELECT name, membership, device_grant
+      SELECT name, membership, device_grant, aws_roles
       FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
     if (!row) throw new Error('an organization is gone');
     return row;
@@ -181,15 +183,18 @@ export class OrganizationsRepository {
 
   /**
    * Changes the settings of an organization. Its row stays locked until the transaction ends: a
-   * user who joins waits.
+   * user who joins waits. Another rule about roles of AWS counts as a change of the roles, so that
+   * a token that is being issued is decided again.
    */
   async changeSettings(
     tx: EntityManager,
     orgId: string,
-    { name, membership, device_grant: deviceGrant }: OrganizationSettings,
+    { name, membership, device_grant: deviceGrant, aws_roles: awsRoles }: OrganizationSettings,
   ): Promise<void> {
     await sql(tx)`
-      UPDATE organizations SET name = ${name}, membership = ${membership}, device_grant = ${deviceGrant}
+      UPDATE organizations
+      SET name = ${name}, membership = ${membership}, device_grant = ${deviceGrant}, aws_roles = ${awsRoles},
+          aws_roles_version = aws_roles_version + (aws_roles <> ${awsRoles})::int
       WHERE id = ${orgId}`;
   }
 

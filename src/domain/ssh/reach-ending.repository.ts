@@ -1,14 +1,22 @@
-import { isAmong, isRefusedNow } from '#domain/access-revocation/ended-reach/endings.repository.js';
+import {
+  isAmong,
+  isOfLoser,
+  isRefusedNow,
+} from '#domain/access-revocation/ended-reach/endings.repository.js';
 import {
   byPerson,
   type EndedReaches,
   type Ending,
+  type Losers,
   type ReachEnding,
 } from '#domain/access-revocation/ended-reach/reach-ending.js';
 import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
 import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** The touches of the session of a certificate `c`. */
+const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
 
 /**
  * Revokes the certificates that carry principals of a group of hosts which the person does not
@@ -18,8 +26,7 @@ export const CERTIFICATE_ENDING: ReachEnding = {
   kinds: ['host_group'],
 
   async endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
-    const touches = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
-    const refused = fragment`(${isRefusedNow(ending, fragment`c.user_id`, touches)}
+    const refused = fragment`(${isRefusedNow(ending, fragment`c.user_id`, TOUCHES)}
       OR NOT c.principals <@ coalesce((SELECT principals_of_group(t) FROM access_targets t WHERE t.id = c.target_id), '{}'))`;
     const after = ending.place === '' ? '0' : ending.place;
     const rows = await sql<{ serial: string; user_id: string; is_refused: boolean }>(tx)`
@@ -50,15 +57,11 @@ export const CERTIFICATE_ENDING: ReachEnding = {
     };
   },
 
-  async countHeld(
-    tx: EntityManager,
-    targetId: string,
-    userIds: readonly string[],
-  ): Promise<RevokedCounts> {
+  async countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts> {
     const [row] = await sql<{ certificates: number }>(tx)`
       SELECT count(*)::int AS certificates
       FROM ssh_certificate_groups c JOIN ssh_certificates x ON x.serial = c.serial
-      WHERE c.target_id = ${targetId} AND c.user_id = ANY (${userIds}::uuid[])
+      WHERE c.target_id = ${targetId} AND ${isOfLoser(losers, fragment`c.user_id`, TOUCHES)}
         AND x.revoked_at IS NULL AND x.valid_before > now()`;
     return { certificates: row?.certificates ?? 0 };
   },

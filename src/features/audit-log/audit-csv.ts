@@ -1,4 +1,5 @@
 import type { AuditRow } from '#domain/audit/audit-filter.js';
+import { csvLine } from '#platform/text/csv.js';
 
 /** The columns of an export, with the value of an event in each. */
 const COLUMNS: Readonly<Record<string, (row: AuditRow) => string | null>> = {
@@ -17,30 +18,10 @@ const COLUMNS: Readonly<Record<string, (row: AuditRow) => string | null>> = {
   details: (row) => JSON.stringify(row.details),
 };
 
-/** Matches the beginning of a cell that a spreadsheet would compute. */
-const FORMULA = /^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])/;
-
-/**
- * Matches the places within a cell after which a formula would begin in a spreadsheet that splits
- * lines at semicolons. Such a spreadsheet does not see the quotation marks around the cell.
- */
-const DIVIDED = /(;|(?<=\S)[\r\n]+)(?=\s*[=+\-@＝＋－＠])/g;
-
 /** The first line of a table of events (RFC 4180). */
 export const CSV_HEADER = `${Object.keys(COLUMNS).join(',')}\r\n`;
 
 /** Writes an event as a line of a table (RFC 4180). */
-export function csvLine(row: AuditRow): string {
-  const cells = Object.values(COLUMNS).map((valueOf) => csvCell(valueOf(row) ?? ''));
-  return `${cells.join(',')}\r\n`;
-}
-
-/**
- * Writes a cell in quotation marks. An apostrophe goes before a text that a spreadsheet would
- * compute as a formula.
- */
-export function csvCell(text: string): string {
-  const divided = text.replaceAll(DIVIDED, "$1'");
-  const safe = FORMULA.test(text) ? `'${divided}` : divided;
-  return `"${safe.replaceAll('"', '""')}"`;
+export function eventLine(row: AuditRow): string {
+  return csvLine(Object.values(COLUMNS).map((valueOf) => valueOf(row) ?? ''));
 }

@@ -6,11 +6,10 @@ import { AuditEvents } from '#domain/admin/audit-search/audit-events.service.js'
 import { adminOf } from '#domain/directory/members.service.js';
 import { ADMIN_READS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
-import { asDomainError } from '#platform/http/errors/as-domain-error.js';
-import { logError } from '#platform/http/errors/error-log.js';
+import { cutOff } from '#platform/http/errors/cut-off.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
-import { CSV_HEADER, csvLine } from './audit-csv.js';
+import { CSV_HEADER, eventLine } from './audit-csv.js';
 import {
   AUDIT_PAGE_JSON,
   AUDIT_QUERY,
@@ -75,14 +74,5 @@ async function* linesOf(batches: Batches): AsyncGenerator<string> {
 
 async function* tableOf(batches: Batches): AsyncGenerator<string> {
   yield CSV_HEADER;
-  for await (const batch of batches) yield batch.map(csvLine).join('');
-}
-
-/**
- * Closes the connection when a batch fails, so that a client does not take a part for the whole
- * log.
- */
-function cutOff(error: Error, response: { readonly destroy?: () => void }): void {
-  logError(asDomainError(error));
-  response.destroy?.();
+  for await (const batch of batches) yield batch.map(eventLine).join('');
 }

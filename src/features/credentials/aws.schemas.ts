@@ -1,17 +1,12 @@
 import { z } from 'zod';
 import type { IssuedAwsToken } from '#domain/aws/aws-tokens.service.js';
-
-/**
- * The ARN of an IAM role: a partition, an account, an optional path, and a name of 64 characters at
- * most.
- */
-const ROLE_ARN = /^arn:aws[a-z-]*:iam::\d{12}:role\/(?:[\x21-\x7e]{1,1920}\/)?[\w+=,.@-]{1,64}$/;
+import { LONGEST_ARN, ROLE_ARN } from '#domain/aws/role-arn.js';
 
 /** The body of `POST /v1/credentials/aws/token`, and the query of GET. */
 export const AWS_REQUEST = z.object({
   role_arn: z
     .string()
-    .max(2048, 'must have 2048 characters at most')
+    .max(LONGEST_ARN, `must have ${LONGEST_ARN} characters at most`)
     .regex(ROLE_ARN, 'must be the ARN of an IAM role')
     .optional(),
 });

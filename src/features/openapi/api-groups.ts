@@ -64,6 +64,11 @@ export const API: ApiDescription = {
       paths: ['/api/v1/org*'],
     },
     {
+      name: 'Who may reach what',
+      description: 'The targets of an organization, and the rules by which they admit its people.',
+      paths: ['/api/v1/org/access*'],
+    },
+    {
       name: 'Members',
       description: 'The members of an organization, and the acts of its admins on them.',
       paths: ['/api/v1/org/members*'],

@@ -4,6 +4,8 @@ import { AuditModule } from '#domain/audit/audit.module.js';
 import { AdminModule } from '#domain/admin/admin.module.js';
 import { KeysModule } from '#domain/keys/keys.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
+import { AccessController } from './access/access.controller.js';
+import { MadeTargetsController } from './access/made-targets.controller.js';
 import { DomainsController } from './domains/domains.controller.js';
 import { EnrollmentPassesController } from './members/enrollment-passes.controller.js';
 import { IssuerController } from './issuer/issuer.controller.js';
@@ -19,6 +21,8 @@ import { SecretsToConfirmController } from './secrets/secrets-to-confirm.control
 @Module({
   imports: [AuditModule, AdminModule, DirectoryModule, KeysModule],
   controllers: [
+    AccessController,
+    MadeTargetsController,
     DomainsController,
     EnrollmentPassesController,
     IssuerController,

@@ -10,11 +10,14 @@ export const LINE_OF_TEXT = z
   .refine((text) => Array.from(text).length <= 256, 'must have at most 256 characters')
   .refine(isVisibleLine, VISIBLE_LINE);
 
+const AWS_ROLES = ['any', 'listed'] as const;
+
 /** The body of `PATCH /api/v1/org`. Each setting is optional. */
 export const CHANGE_ORGANIZATION = z.strictObject({
   name: LINE_OF_TEXT.exactOptional(),
   membership: z.enum(MEMBERSHIPS).exactOptional(),
   device_grant: z.boolean().exactOptional(),
+  aws_roles: z.enum(AWS_ROLES).exactOptional(),
 });
 /** The result of {@link CHANGE_ORGANIZATION}. */
 export type OrganizationChange = z.output<typeof CHANGE_ORGANIZATION>;
@@ -27,5 +30,9 @@ export const ORGANIZATION_JSON = z
     device_grant: z
       .boolean()
       .meta({ description: 'False refuses the login by device codes (RFC 8628) to its people.' }),
+    aws_roles: z.enum(AWS_ROLES).meta({
+      description:
+        '`listed` gives tokens for AWS only for roles that are targets. It ends no session of AWS.',
+    }),
   })
   .meta({ id: 'Organization' });

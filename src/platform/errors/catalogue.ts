@@ -173,6 +173,11 @@ export const CATALOGUE = {
     title: 'Precondition failed',
     oauth: 'invalid_request',
   },
+  precondition_required: {
+    status: 428,
+    title: 'Precondition required',
+    oauth: 'invalid_request',
+  },
   not_filterable: { status: 403, title: 'Not filterable', oauth: 'invalid_request' },
   not_implemented: { status: 501, title: 'Not implemented', oauth: 'invalid_request' },
   too_many: { status: 400, title: 'Too many', oauth: 'invalid_request', scimType: 'tooMany' },

@@ -273,6 +273,10 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
     cause: 'The resource has changed since you read it.',
     remedy: 'Read it again, and repeat the change on the new version.',
   },
+  precondition_required: {
+    cause: 'The change needs the header `If-Match` with the entity tag of what you read.',
+    remedy: 'Read the resource, and send its `ETag` as `If-Match`.',
+  },
   not_filterable: {
     cause: 'Discovery documents of SCIM cannot be filtered.',
     remedy: 'Send the request without a filter.',

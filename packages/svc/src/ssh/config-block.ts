@@ -1,3 +1,4 @@
+import { isHostPattern } from '@svc/openssh';
 import type { MarkedBlock } from '../changes/marked-block.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 
@@ -20,7 +21,6 @@ export const SSH_BLOCK = 'ssh';
  */
 const HOSTILE = "!*'*";
 
-const PATTERN = /^!?[A-Za-z0-9*?:][A-Za-z0-9*?._:-]*$/;
 const UNQUOTABLE = /["'\\$\p{Cc}]/u;
 
 /**
@@ -56,7 +56,7 @@ export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedB
  */
 export function hostPatterns(texts: readonly string[]): string[] {
   const patterns = texts.flatMap((text) => text.split(',')).map((text) => text.trim());
-  const wrong = patterns.find((pattern) => !PATTERN.test(pattern));
+  const wrong = patterns.find((pattern) => !isHostPattern(pattern));
   if (wrong !== undefined) {
     throw new CliFailure(
       `"${wrong}" is not a pattern of host names.`,

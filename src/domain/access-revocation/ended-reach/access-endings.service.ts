@@ -17,7 +17,7 @@ import {
   takeEnding,
   type ChangedBy,
 } from './endings.repository.js';
-import { NOTHING_HELD, type ReachEnding } from './reach-ending.js';
+import { NOTHING_HELD, type Losers, type ReachEnding } from './reach-ending.js';
 
 /**
  * Milliseconds between two reads of the queue. A commit of this process wakes the worker at once.
@@ -100,11 +100,11 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   async countHeld(
     tx: EntityManager,
     target: { readonly id: string; readonly kind: TargetKind },
-    userIds: readonly string[],
+    losers: Losers,
   ): Promise<RevokedCounts> {
     const kinds = this.#kinds.filter((kind) => kind.kinds.includes(target.kind));
     const counts: RevokedCounts[] = [];
-    for (const kind of kinds) counts.push(await kind.countHeld(tx, target.id, userIds));
+    for (const kind of kinds) counts.push(await kind.countHeld(tx, target.id, losers));
     return sumOf(counts);
   }
 

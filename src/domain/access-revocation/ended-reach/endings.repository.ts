@@ -9,7 +9,7 @@ import {
   hasConditionsSql,
   isMetBy,
 } from '#domain/access/reach/reach.repository.js';
-import type { EndedReach, EndedRule, Ending } from './reach-ending.js';
+import type { EndedReach, EndedRule, Ending, Losers } from './reach-ending.js';
 
 /** The origin of a change that may end a reach. */
 export interface ChangedBy {
@@ -123,6 +123,21 @@ export function isRefusedNow(
 /** Returns the condition that a person is among those of an ending. */
 export function isAmong({ userIds }: Pick<Ending, 'userIds'>, userId: SqlFragment): SqlFragment {
   return userIds === null ? fragment`true` : fragment`${userId} = ANY (${userIds}::uuid[])`;
+}
+
+/**
+ * Returns the condition that a person would lose what a session with these touches got.
+ *
+ * @param touches the touches of the session, or NULL
+ */
+export function isOfLoser(losers: Losers, userId: SqlFragment, touches: SqlFragment): SqlFragment {
+  if ('userIds' in losers) return isAmong(losers, userId);
+  const { unmet, except } = losers;
+  const w = fragment`w`;
+  return fragment`(${userId} <> ALL (${except}::uuid[]) AND NOT coalesce((
+    SELECT ${isMetBy(w, fittingTouchSql(w, touches))}
+    FROM (SELECT ${unmet.touchWithinSeconds}::int AS touch_within_seconds, ${unmet.models}::text AS models,
+                 ${unmet.userVerification}::text AS user_verification) w), false))`;
 }
 
 function ending(row: Row): Ending {

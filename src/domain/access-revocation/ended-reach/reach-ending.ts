@@ -1,6 +1,6 @@
 import type { RevokedCounts } from '../revocable.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import type { TargetKind } from '#domain/access/reach/decision.js';
+import type { Conditions, TargetKind } from '#domain/access/reach/decision.js';
 
 /**
  * The rule that changed: a membership of a group, an assignment, the rule, a condition, the target.
@@ -50,12 +50,17 @@ export interface ReachEnding {
    */
   endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches>;
   /** Counts what people hold by a target now and would lose, for a page that warns of a change. */
-  countHeld(
-    tx: EntityManager,
-    targetId: string,
-    userIds: readonly string[],
-  ): Promise<RevokedCounts>;
+  countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts>;
 }
+
+/** The people who would lose what they hold by a target. */
+export type Losers =
+  /** These people, or every person. */
+  | { readonly userIds: readonly string[] | null }
+  /**
+   * The people whose touches do not meet new conditions. `except`: people who are counted already.
+   */
+  | { readonly unmet: Conditions; readonly except: readonly string[] };
 
 /** The result of a batch without an item. */
 export const NOTHING_HELD: EndedReaches = { ended: [], seen: 0, next: undefined };

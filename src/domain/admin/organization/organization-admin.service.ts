@@ -240,7 +240,7 @@ function differences(
   before: OrganizationSettings,
   after: OrganizationSettings,
 ): Record<string, { readonly from: string | boolean; readonly to: string | boolean }> {
-  const names = ['name', 'membership', 'device_grant'] as const;
+  const names = ['name', 'membership', 'device_grant', 'aws_roles'] as const;
   return Object.fromEntries(
     names
       .filter((name) => before[name] !== after[name])

@@ -1,8 +1,13 @@
-import { isAmong, isRefusedNow } from '#domain/access-revocation/ended-reach/endings.repository.js';
+import {
+  isAmong,
+  isOfLoser,
+  isRefusedNow,
+} from '#domain/access-revocation/ended-reach/endings.repository.js';
 import {
   byPerson,
   type EndedReaches,
   type Ending,
+  type Losers,
   type ReachEnding,
 } from '#domain/access-revocation/ended-reach/reach-ending.js';
 import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
@@ -15,6 +20,9 @@ import type { TokenRevoker } from './token-revoker.service.js';
 /** An id before every other id. */
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 
+/** The touches of the session of a token `c`. */
+const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
+
 /** Queues the GitHub tokens of people who do not reach the installation any more. */
 export class GitHubReachEnding implements ReachEnding {
   readonly kinds = ['github_installation'] as const;
@@ -22,8 +30,7 @@ export class GitHubReachEnding implements ReachEnding {
   constructor(private readonly revoker: Pick<TokenRevoker, 'wakeAfter'>) {}
 
   async endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
-    const touches = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
-    const refused = isRefusedNow(ending, fragment`c.user_id`, touches);
+    const refused = isRefusedNow(ending, fragment`c.user_id`, TOUCHES);
     const after = ending.place === '' ? LOWEST_ID : ending.place;
     const rows = await sql<{ id: string; userId: string; is_refused: boolean }>(tx)`
       SELECT c.id, c.user_id AS "userId", ${refused} AS is_refused
@@ -46,15 +53,11 @@ export class GitHubReachEnding implements ReachEnding {
     return { ended: byPerson(still, 'github_tokens'), seen: rows.length, next: rows.at(-1)?.id };
   }
 
-  async countHeld(
-    tx: EntityManager,
-    targetId: string,
-    userIds: readonly string[],
-  ): Promise<RevokedCounts> {
+  async countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts> {
     const [row] = await sql<{ tokens: number }>(tx)`
       SELECT count(*)::int AS tokens
       FROM access_targets t JOIN github_tokens c ON c.installation_id = t.installation_id
-      WHERE t.id = ${targetId} AND c.user_id = ANY (${userIds}::uuid[]) AND c.expires_at > now()`;
+      WHERE t.id = ${targetId} AND ${isOfLoser(losers, fragment`c.user_id`, TOUCHES)} AND c.expires_at > now()`;
     return { github_tokens: row?.tokens ?? 0 };
   }
 }

@@ -1,9 +1,14 @@
-import { isAmong, isRefusedNow } from '#domain/access-revocation/ended-reach/endings.repository.js';
+import {
+  isAmong,
+  isOfLoser,
+  isRefusedNow,
+} from '#domain/access-revocation/ended-reach/endings.repository.js';
 import {
   NOTHING_HELD,
   byPerson,
   type EndedReaches,
   type Ending,
+  type Losers,
   type ReachEnding,
 } from '#domain/access-revocation/ended-reach/reach-ending.js';
 import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
@@ -23,6 +28,9 @@ const TOKENS = 'tokens:';
 /** The touches of the session of a grant `g`. */
 const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = g.session_id)`;
 
+/** The touches of the session of a token `a` for a cluster. */
+const TOUCHES_OF_TOKEN = fragment`(SELECT s.touches FROM oauth_grants g JOIN sessions s ON s.id = g.session_id WHERE g.id = a.grant_id)`;
+
 /**
  * Ends the grants of people to an application that they do not reach any more, with the codes and
  * tokens on them, and the tokens for a cluster.
@@ -37,16 +45,13 @@ export const GRANT_ENDING: ReachEnding = {
       : endGrants(tx, ending, most);
   },
 
-  async countHeld(
-    tx: EntityManager,
-    targetId: string,
-    userIds: readonly string[],
-  ): Promise<RevokedCounts> {
+  async countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts> {
     const [row] = await sql<{ grants: number; tokens: number }>(tx)`
       SELECT (SELECT count(*)::int FROM oauth_grants g
-              WHERE g.client_id = t.client_id AND g.user_id = ANY (${userIds}::uuid[]) AND g.expires_at > now()) AS grants,
+              WHERE g.client_id = t.client_id AND ${isOfLoser(losers, fragment`g.user_id`, TOUCHES)} AND g.expires_at > now()) AS grants,
              (SELECT count(*)::int FROM oauth_artifacts a
-              WHERE a.application_id = t.client_id AND a.user_id = ANY (${userIds}::uuid[]) AND a.expires_at > now()) AS tokens
+              WHERE a.application_id = t.client_id AND a.user_id IS NOT NULL
+                AND ${isOfLoser(losers, fragment`a.user_id`, TOUCHES_OF_TOKEN)} AND a.expires_at > now()) AS tokens
       FROM access_targets t WHERE t.id = ${targetId}`;
     return withoutZeros({ ...row });
   },
@@ -73,8 +78,7 @@ async function endGrants(tx: EntityManager, ending: Ending, most: number): Promi
 
 async function endTokens(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
   const after = ending.place.slice(TOKENS.length);
-  const touches = fragment`(SELECT s.touches FROM oauth_grants g JOIN sessions s ON s.id = g.session_id WHERE g.id = a.grant_id)`;
-  const refused = isRefusedNow(ending, fragment`a.user_id`, touches);
+  const refused = isRefusedNow(ending, fragment`a.user_id`, TOUCHES_OF_TOKEN);
   const ofCluster: SqlFragment = fragment`a.application_id = ${ending.clientId}`;
   const rows = await sql<Row>(tx)`
     SELECT encode(a.id, 'hex') AS place, a.user_id, ${refused} AS is_refused

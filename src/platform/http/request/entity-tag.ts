@@ -27,6 +27,18 @@ export function assertMatches(ifMatch: string | undefined, tag: string): void {
 }
 
 /**
+ * Refuses a write as {@link assertMatches} does, and also a request without `If-Match` (RFC 6585
+ * §3), because such a write could undo a change that the client has not seen.
+ *
+ * @throws DomainError precondition_required, precondition_failed
+ */
+export function assertNames(ifMatch: string | undefined, tag: string): void {
+  if (ifMatch !== undefined) return assertMatches(ifMatch, tag);
+  const detail = 'Send the `ETag` of what you read as `If-Match`.';
+  throw new DomainError('precondition_required', detail);
+}
+
+/**
  * Returns true if `If-None-Match` or `If-Match` names an entity tag (RFC 9110 §13.1), by weak
  * comparison.
  *

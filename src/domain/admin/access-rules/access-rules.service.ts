@@ -1,0 +1,423 @@
+import { Injectable } from '@nestjs/common';
+import type { ReachDecision } from '#domain/access/reach/decision.js';
+import { admits } from '#domain/access/reach/reach.repository.js';
+import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import { Members } from '#domain/directory/members.service.js';
+import type { Admin } from '#domain/directory/users.repository.js';
+import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { violatedConstraint } from '#platform/database/statements/faults.js';
+import { fragment } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { isUuid } from '#platform/text/single-line.js';
+import {
+  findGroups,
+  holdGroups,
+  holdPeople,
+  listAssignments,
+  replaceAssignments,
+  type FoundGroup,
+} from './assignments.repository.js';
+import { linesOfReach, type ReachLine } from './reach-lines.js';
+import {
+  countOf,
+  decisionOf,
+  isAssigned,
+  isInGroup,
+  listAdmitted,
+  readFacts,
+  type ListedPerson,
+} from './reach-of-people.repository.js';
+import { eventsOf, type RuleAct, type RuleChange } from './rule-audit.js';
+import {
+  isSame,
+  peopleOf,
+  previewChange,
+  type AskedChange,
+  type RulePreview,
+} from './rule-preview.js';
+import {
+  isOfOneGroup,
+  isTargetId,
+  MOST_TARGETS,
+  type Assignment,
+  type MadeKind,
+  type Target,
+  type TargetRef,
+  type WantedRule,
+} from './target.js';
+import { writeTargetCursor, type PeopleQuery, type TargetQuery } from './target-query.js';
+import {
+  changeRule,
+  changeTarget,
+  countMade,
+  deleteTarget,
+  findTarget,
+  insertTarget,
+  listTargets,
+  lockTarget,
+  placeOf,
+  target,
+  type NewTarget,
+  type TargetChange,
+  type TargetRow,
+} from './targets.repository.js';
+
+/** The most groups that a search returns. */
+const MOST_GROUPS = 20;
+
+/** A page of targets; `next` is the cursor of the following page. */
+export interface TargetPage {
+  readonly targets: readonly Target[];
+  readonly next: string | null;
+}
+
+/** A target with its assignments. */
+export interface TargetDetails {
+  readonly target: Target;
+  readonly assignments: readonly Assignment[];
+}
+
+/** A page of the people whom a target admits. */
+export interface AdmittedPage {
+  /** The number of all of them; one more than `MOST_COUNTED` if there are more. */
+  readonly count: number;
+  /** Null while a touch is missing for a list that tells who is in one group. */
+  readonly people: readonly ListedPerson[] | null;
+  readonly next: string | null;
+}
+
+/** A page of targets with the reach of one person. */
+export interface ReachPage {
+  readonly reached: readonly { readonly target: Target; readonly decision: ReachDecision }[];
+  readonly next: string | null;
+}
+
+/** What an admin sees of a list whose names need a touch. */
+export interface Seen {
+  /** True after a touch of the last 5 minutes. */
+  readonly mayName: boolean;
+}
+
+/** The targets of organizations and their rules, as admins read and change them. */
+@Injectable()
+export class AccessRules {
+  constructor(
+    private readonly work: TenantWork,
+    private readonly members: Members,
+    private readonly organizations: OrganizationsRepository,
+    private readonly endings: AccessEndings,
+    private readonly audit: AuditLog,
+  ) {}
+
+  /** Lists targets by kind and name. @throws DomainError admin_required */
+  list(admin: Admin, query: TargetQuery): Promise<TargetPage> {
+    return this.#read(admin, async (tx) => {
+      const rows = await listTargets(tx, admin.orgId, { ...query, limit: query.limit + 1 });
+      const { shown, next } = pageOf(rows, query.limit);
+      return { targets: shown.map(target), next };
+    });
+  }
+
+  /** Returns a target with its assignments. @throws DomainError admin_required, not_found */
+  show(admin: Admin, ref: TargetRef): Promise<TargetDetails> {
+    return this.#read(admin, async (tx) => {
+      const found = await this.#found(tx, admin, ref);
+      return { target: found, assignments: await listAssignments(tx, found) };
+    });
+  }
+
+  /**
+   * Explains if a target admits a member. Conditions are judged when a credential is issued.
+   *
+   * @throws DomainError admin_required, not_found
+   */
+  check(admin: Admin, userId: string, ref: TargetRef): Promise<ReachDecision> {
+    return this.#read(admin, async (tx) => {
+      const found = await this.#found(tx, admin, ref);
+      const facts = isUuid(userId) && (await readFacts(tx, admin.orgId, found, userId));
+      if (!facts) throw noMember();
+      return decisionOf(admin.orgId, found, facts);
+    });
+  }
+
+  /**
+   * Lists the active members whom a target admits, by their ids.
+   *
+   * @throws DomainError admin_required, not_found
+   */
+  admitted(
+    admin: Admin,
+    ref: TargetRef,
+    query: PeopleQuery,
+    { mayName }: Seen,
+  ): Promise<AdmittedPage> {
+    return this.#read(admin, async (tx) => {
+      const { orgId } = admin;
+      const found = await this.#found(tx, admin, ref);
+      const count = await countOf(tx, orgId, await peopleOf(tx, found));
+      if (!mayName && isOfOneGroup(found)) return { count, people: null, next: null };
+      const { people, next } = await listAdmitted(tx, orgId, found, query);
+      return { count, people: people.map(({ id, email, name }) => ({ id, email, name })), next };
+    });
+  }
+
+  /**
+   * Lists targets with the reach of one member.
+   *
+   * @param onlyReached leaves out targets that do not admit the member
+   * @throws DomainError admin_required, not_found
+   */
+  reachOf(
+    admin: Admin,
+    userId: string,
+    query: TargetQuery,
+    { onlyReached }: { readonly onlyReached: boolean },
+  ): Promise<ReachPage> {
+    return this.#read(admin, async (tx) => {
+      const { active } = await this.members.find(tx, admin, userId);
+      const user = fragment`${userId}::uuid`;
+      const rows = await listTargets<TargetRow & { is_assigned: boolean; is_in_group: boolean }>(
+        tx,
+        admin.orgId,
+        { ...query, limit: query.limit + 1 },
+        fragment`, ${isAssigned(user)} AS is_assigned, ${isInGroup(user)} AS is_in_group`,
+        onlyReached ? fragment`${active} AND ${admits(fragment`t`, user)}` : undefined,
+      );
+      const { shown, next } = pageOf(rows, query.limit);
+      const reached = shown.map((row) => {
+        const { is_assigned: isNamed, is_in_group: isMember } = row;
+        const facts = { orgId: admin.orgId, active, isAssigned: isNamed, isInGroup: isMember };
+        return { target: target(row), decision: decisionOf(admin.orgId, target(row), facts) };
+      });
+      return { reached, next };
+    });
+  }
+
+  /**
+   * Says who would gain and who would lose the reach of a target by a change, and what would end.
+   *
+   * @throws DomainError admin_required, not_found
+   */
+  preview(
+    admin: Admin,
+    ref: TargetRef,
+    change: AskedChange,
+    { mayName }: Seen,
+  ): Promise<RulePreview> {
+    return this.#read(admin, async (tx) => {
+      const found = await this.#found(tx, admin, ref);
+      if (change === 'deleted') assertMade(found);
+      else await this.#holdNamed(tx, admin, change);
+      const { endings } = this;
+      return previewChange(tx, admin.orgId, found, change, { mayName, endings });
+    });
+  }
+
+  /**
+   * Reads who reaches what, in batches of lines. The first batch is read already, so that its error
+   * still gets a status code.
+   *
+   * @throws DomainError admin_required
+   */
+  async export(admin: Admin): Promise<AsyncGenerator<readonly ReachLine[]>> {
+    const lines = linesOfReach(admin.orgId, (work) =>
+      this.#read(admin, work, PATIENCE_DURING_RESPONSE),
+    );
+    const first = await lines.next();
+    return (async function* () {
+      if (first.done !== true) yield first.value;
+      yield* lines;
+    })();
+  }
+
+  /** Finds groups whose names begin with a text, for a form. @throws DomainError admin_required */
+  findGroups(admin: Admin, text: string): Promise<FoundGroup[]> {
+    return this.#read(admin, (tx) => findGroups(tx, admin.orgId, text, MOST_GROUPS));
+  }
+
+  /**
+   * Adds a role of AWS or a group of hosts, which everyone reaches at first.
+   *
+   * @throws DomainError admin_required, limit_reached, uniqueness
+   */
+  create(act: RuleAct, made: NewTarget): Promise<Target> {
+    const { admin } = act;
+    return this.#change(act, async (tx) => {
+      await this.members.holdAdmin(tx, admin);
+      await this.organizations.lockSettings(tx, admin.orgId);
+      if ((await countMade(tx, admin.orgId)) >= MOST_TARGETS) throw tooManyTargets();
+      const id = await insertTarget(tx, admin.orgId, made);
+      if (id === undefined) throw taken(made.kind);
+      const after = await this.#found(tx, admin, { kind: made.kind, id });
+      await this.#record(tx, act, { change: 'created', after });
+      return after;
+    });
+  }
+
+  /**
+   * Changes a role or a group of hosts. Certificates with principals that the group has no longer
+   * end.
+   *
+   * @throws DomainError admin_required, not_found, uniqueness, and the errors of `act.check`
+   */
+  change(act: RuleAct, ref: TargetRef & { kind: MadeKind }, change: TargetChange): Promise<Target> {
+    return this.#change(act, async (tx) => {
+      const before = await this.#locked(tx, act, ref);
+      const wanted = { ...before, ...change };
+      if (sameValues(before, wanted)) return before;
+      await changeTarget(tx, before, wanted).catch((error: unknown) => {
+        throw violatedConstraint(error)?.startsWith('access_targets_') ? taken(ref.kind) : error;
+      });
+      const after = await this.#found(tx, act.admin, ref);
+      await this.#record(tx, act, { change: 'changed', before, after });
+      return after;
+    });
+  }
+
+  /**
+   * Deletes a role or a group of hosts with its assignments.
+   *
+   * @throws DomainError admin_required, not_found, and the errors of `act.check`
+   */
+  remove(act: RuleAct, ref: TargetRef & { kind: MadeKind }): Promise<Target> {
+    return this.#change(act, async (tx) => {
+      const after = await this.#locked(tx, act, ref);
+      await deleteTarget(tx, after);
+      await this.#record(tx, act, { change: 'deleted', after });
+      return after;
+    });
+  }
+
+  /**
+   * Replaces the rule of a target with all of its assignments.
+   *
+   * @throws DomainError admin_required, not_found also for a person or a group of another
+   *   organization, and the errors of `act.check`
+   */
+  putRule(act: RuleAct, ref: TargetRef, rule: WantedRule): Promise<TargetDetails> {
+    return this.#change(act, async (tx) => {
+      const before = await this.#locked(tx, act, ref, rule);
+      // The rule is set first, because the end of an assignment is judged by it.
+      await changeRule(tx, before, rule);
+      const changed = await replaceAssignments(tx, before, rule.users, rule.groups);
+      const after = await this.#found(tx, act.admin, ref);
+      const isChanged =
+        before.access !== rule.access ||
+        !isSame(before.conditions, rule.conditions) ||
+        changed.assigned.length + changed.removed.length > 0;
+      if (isChanged) await this.#record(tx, act, { change: 'rule', before, after, ...changed });
+      return { target: after, assignments: await listAssignments(tx, after) };
+    });
+  }
+
+  /** Runs a change in a transaction, and ends what it ends before the answer. */
+  async #change<Done>(
+    { admin, origin }: RuleAct,
+    change: (tx: EntityManager) => Promise<Done>,
+  ): Promise<Done> {
+    const { done, isQueued } = await this.work.transact(admin.orgId, async (tx) => {
+      const changed = await change(tx);
+      const by = { actorId: admin.id, requestId: origin.requestId };
+      return { done: changed, isQueued: await this.endings.label(tx, by) };
+    });
+    if (isQueued) await this.endings.settle(admin.orgId);
+    return done;
+  }
+
+  /**
+   * Locks what a change needs, in the order of all locks: people, groups, organization, target. A
+   * change of a role counts on the row of the organization, so that the row is locked before.
+   */
+  async #locked(
+    tx: EntityManager,
+    { admin, check }: RuleAct,
+    ref: TargetRef,
+    named: Pick<WantedRule, 'users' | 'groups'> = { users: [], groups: [] },
+  ): Promise<Target> {
+    const { orgId } = admin;
+    await this.#holdNamed(tx, admin, named);
+    await this.members.holdAdmin(tx, admin);
+    if (ref.kind === 'aws_role') await this.organizations.lockSettings(tx, orgId);
+    const locked = isTargetId(ref) && (await lockTarget(tx, orgId, ref));
+    if (!locked) throw noTarget();
+    check?.(locked);
+    return locked;
+  }
+
+  /** @throws DomainError not_found for a person or a group that the organization does not have */
+  async #holdNamed(
+    tx: EntityManager,
+    { id, orgId }: Admin,
+    { users, groups }: Pick<WantedRule, 'users' | 'groups'>,
+  ): Promise<void> {
+    if (!(await holdPeople(tx, orgId, [id, ...users]))) throw noMember();
+    if (!(await holdGroups(tx, orgId, groups))) throw noGroup();
+  }
+
+  async #found(tx: EntityManager, { orgId }: Admin, ref: TargetRef): Promise<Target> {
+    const found = isTargetId(ref) && (await findTarget(tx, orgId, ref));
+    if (!found) throw noTarget();
+    return found;
+  }
+
+  async #record(tx: EntityManager, act: RuleAct, change: RuleChange): Promise<void> {
+    for (const event of eventsOf(act, change)) await this.audit.record(tx, event);
+  }
+
+  /** Every read checks again that the reader is an admin. @throws DomainError admin_required */
+  #read<Found>(
+    admin: Admin,
+    work: (tx: EntityManager) => Promise<Found>,
+    patience?: number,
+  ): Promise<Found> {
+    const read = async (tx: EntityManager) => {
+      await this.members.checkAdmin(tx, admin);
+      return work(tx);
+    };
+    return this.work.costly(admin.orgId, read, patience);
+  }
+}
+
+function pageOf<Row extends TargetRow>(rows: readonly Row[], limit: number) {
+  const shown = rows.slice(0, limit);
+  const last = rows.length > limit ? shown.at(-1) : undefined;
+  return { shown, next: last ? writeTargetCursor(placeOf(last)) : null };
+}
+
+function sameValues(one: Target, other: Target): boolean {
+  const names = ['name', 'roleArn', 'region', 'hosts', 'logins'] as const;
+  return names.every((name) => JSON.stringify(one[name]) === JSON.stringify(other[name]));
+}
+
+/** @throws DomainError not_found for a target that ends with its application or installation */
+function assertMade({ kind }: Target): void {
+  if (kind !== 'aws_role' && kind !== 'host_group') throw noTarget();
+}
+
+function noTarget(): DomainError {
+  return new DomainError('not_found', 'Your organization has no such target.');
+}
+
+function noMember(): DomainError {
+  return new DomainError('not_found', 'Your organization has no such member.');
+}
+
+function noGroup(): DomainError {
+  return new DomainError('not_found', 'Your organization has no such group.');
+}
+
+function taken(kind: MadeKind): DomainError {
+  const detail =
+    kind === 'aws_role'
+      ? 'Your organization has this role already.'
+      : 'Your organization has a group of hosts of this name already. Choose another name.';
+  return new DomainError('uniqueness', detail);
+}
+
+function tooManyTargets(): DomainError {
+  const detail = `An organization has at most ${MOST_TARGETS} roles and groups of hosts. Delete one first.`;
+  return new DomainError('limit_reached', detail);
+}

@@ -1,0 +1,111 @@
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { Assignment, Target } from './target.js';
+
+/** A person or a group that an assignment names, for the audit log. */
+export interface Assigned {
+  readonly user?: string;
+  readonly email?: string | null;
+  readonly group?: string;
+}
+
+/** What a change added to the assignments of a target, and what it removed. */
+export interface AssignmentChange {
+  readonly assigned: readonly Assigned[];
+  readonly removed: readonly Assigned[];
+}
+
+interface Row {
+  user_id: string | null;
+  group_id: string | null;
+  email: string | null;
+}
+
+/**
+ * Keeps people of an organization in it until the transaction ends, in the order of their ids.
+ * Sign-ins and issuance go on. Returns false if one of the ids is of no such person.
+ */
+export async function holdPeople(
+  tx: EntityManager,
+  orgId: string,
+  ids: readonly string[],
+): Promise<boolean> {
+  const held = await sql<{ id: string }>(tx)`
+    SELECT id FROM users WHERE id = ANY (${ids}::uuid[]) AND org_id = ${orgId} ORDER BY id FOR KEY SHARE`;
+  return held.length === new Set(ids).size;
+}
+
+/** Keeps groups of an organization until the transaction ends, as {@link holdPeople} does. */
+export async function holdGroups(
+  tx: EntityManager,
+  orgId: string,
+  ids: readonly string[],
+): Promise<boolean> {
+  const held = await sql<{ id: string }>(tx)`
+    SELECT id FROM groups WHERE id = ANY (${ids}::uuid[]) AND org_id = ${orgId} ORDER BY id FOR KEY SHARE`;
+  return held.length === new Set(ids).size;
+}
+
+/**
+ * Lists the assignments of a target: the people by their addresses, then the groups by their names.
+ */
+export async function listAssignments(tx: EntityManager, { id }: Target): Promise<Assignment[]> {
+  const rows = await sql<Row & { name: string | null; group_name: string | null }>(tx)`
+    SELECT x.user_id, x.group_id, u.email, u.name, g.display_name AS group_name
+    FROM access_assignments x LEFT JOIN users u ON u.id = x.user_id LEFT JOIN groups g ON g.id = x.group_id
+    WHERE x.target_id = ${id}
+    ORDER BY x.group_id IS NOT NULL, u.email, lower(g.display_name), x.id`;
+  return rows.flatMap((row): Assignment[] => {
+    if (row.user_id !== null) return [{ user: row.user_id, email: row.email, name: row.name }];
+    return row.group_id === null ? [] : [{ group: row.group_id, name: row.group_name ?? '' }];
+  });
+}
+
+/**
+ * Replaces the assignments of a locked target. Assignments that stay keep their rows, so that an
+ * issuance by one of them does not wait. The rule of the target is set before, because it decides
+ * what ends.
+ */
+export async function replaceAssignments(
+  tx: EntityManager,
+  { id }: Target,
+  users: readonly string[],
+  groups: readonly string[],
+): Promise<AssignmentChange> {
+  const removed = await sql<Row>(tx)`
+    DELETE FROM access_assignments x
+    WHERE x.target_id = ${id} AND (x.user_id = ANY (${users}::uuid[])) IS NOT TRUE
+      AND (x.group_id = ANY (${groups}::uuid[])) IS NOT TRUE
+    RETURNING x.user_id, x.group_id, (SELECT u.email FROM users u WHERE u.id = x.user_id) AS email`;
+  const assigned = await sql<Row>(tx)`
+    INSERT INTO access_assignments (target_id, user_id, group_id)
+    SELECT ${id}::uuid, u, NULL::uuid FROM unnest(${users}::uuid[]) u
+    UNION ALL SELECT ${id}::uuid, NULL, g FROM unnest(${groups}::uuid[]) g
+    ON CONFLICT DO NOTHING
+    RETURNING user_id, group_id, (SELECT u.email FROM users u WHERE u.id = user_id) AS email`;
+  return { assigned: assigned.map(named), removed: removed.map(named) };
+}
+
+/** Names what an assignment names: a group by its id alone. */
+function named({ user_id: user, group_id: group, email }: Row): Assigned {
+  return user === null ? { ...(group !== null && { group }) } : { user, email };
+}
+
+/** A group that an admin can assign. */
+export interface FoundGroup {
+  readonly id: string;
+  readonly name: string;
+}
+
+/** Finds the groups of an organization whose names begin with a text. */
+export function findGroups(
+  tx: EntityManager,
+  orgId: string,
+  text: string,
+  limit: number,
+): Promise<FoundGroup[]> {
+  return sql<FoundGroup>(tx)`
+    SELECT id, display_name AS name FROM groups
+    WHERE org_id = ${orgId} AND starts_with(lower(display_name), lower(${text}))
+    ORDER BY lower(display_name), id LIMIT ${limit}`;
+}

@@ -1,0 +1,184 @@
+import { decideReach, type ReachDecision } from '#domain/access/reach/decision.js';
+import { BY_GROUPS } from '#domain/access/reach/reach.repository.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { Target } from './target.js';
+
+/** The number up to which people are counted. A greater number is reported as one more. */
+export const MOST_COUNTED = 10_000;
+
+/** A person in a list. */
+export interface ListedPerson {
+  readonly id: string;
+  readonly email: string | null;
+  readonly name: string | null;
+}
+
+/** A person whom a target admits, by the kind of rule. */
+export interface AdmittedPerson extends ListedPerson {
+  readonly because: 'everyone' | 'person' | 'group';
+}
+
+/** A part of the people whom a target admits. `next` is the place of the following part. */
+export interface AdmittedPeople {
+  readonly people: readonly AdmittedPerson[];
+  readonly next: string | null;
+}
+
+/** The facts about a person and a target, besides the target. */
+export interface PersonFacts {
+  readonly orgId: string;
+  readonly active: boolean;
+  readonly isAssigned: boolean;
+  readonly isInGroup: boolean;
+}
+
+/** Returns the condition that an assignment of a target `t` names a user. */
+export function isAssigned(userId: SqlFragment): SqlFragment {
+  return fragment`EXISTS (
+    SELECT FROM access_assignments x WHERE x.target_id = t.id AND x.user_id = ${userId})`;
+}
+
+/** Returns the condition that a target `t` admits a user by a group. */
+export function isInGroup(userId: SqlFragment): SqlFragment {
+  return fragment`(${BY_GROUPS} AND EXISTS (
+    SELECT FROM access_assignments x JOIN group_members m ON m.group_id = x.group_id
+    WHERE x.target_id = t.id AND m.user_id = ${userId}))`;
+}
+
+/** Reads the facts of a person of an organization; undefined for another id. */
+export async function readFacts(
+  tx: EntityManager,
+  orgId: string,
+  { id }: Target,
+  userId: string,
+): Promise<PersonFacts | undefined> {
+  const user = fragment`u.id`;
+  const [facts] = await sql<PersonFacts>(tx)`
+    SELECT u.org_id AS "orgId", u.active, ${isAssigned(user)} AS "isAssigned", ${isInGroup(user)} AS "isInGroup"
+    FROM users u JOIN access_targets t ON t.id = ${id}
+    WHERE u.id = ${userId} AND u.org_id = ${orgId}`;
+  return facts;
+}
+
+/** Explains if a target admits a person. Conditions are judged when a credential is issued. */
+export function decisionOf(orgId: string, target: Target, facts: PersonFacts): ReachDecision {
+  const { access, conditions } = target;
+  return decideReach(
+    {
+      target: { orgId, access, ...conditions },
+      person: { orgId: facts.orgId, active: facts.active },
+      isAssigned: facts.isAssigned,
+      isInGroup: facts.isInGroup,
+      touches: null,
+    },
+    0, // the time matters to conditions alone
+  );
+}
+
+/**
+ * Lists the active people whom a target admits, by their ids. Each assignment is read from the
+ * place on, so that a small group beside a large one costs little.
+ */
+export async function listAdmitted(
+  tx: EntityManager,
+  orgId: string,
+  target: Target,
+  { after, limit }: { readonly after?: string | undefined; readonly limit: number },
+): Promise<AdmittedPeople> {
+  const most = limit + 1;
+  const from = after ?? '00000000-0000-0000-0000-000000000000';
+  const candidates =
+    target.access === 'everyone'
+      ? fragment`SELECT u.id AS user_id, NULL::boolean AS by_person FROM users u
+          WHERE u.org_id = ${orgId} AND u.id > ${from}::uuid ORDER BY u.id LIMIT ${most}`
+      : fragment`SELECT c.user_id, bool_or(c.by_person) AS by_person FROM (
+          (SELECT x.user_id, true AS by_person FROM access_assignments x
+           WHERE x.target_id = ${target.id} AND x.user_id > ${from}::uuid ORDER BY x.user_id LIMIT ${most})
+          UNION ALL
+          SELECT m.user_id, false FROM access_assignments x CROSS JOIN LATERAL (
+            SELECT m.user_id FROM group_members m WHERE m.group_id = x.group_id AND m.user_id > ${from}::uuid
+            ORDER BY m.user_id LIMIT ${most}) m
+          WHERE x.target_id = ${target.id} AND x.group_id IS NOT NULL AND ${BY_GROUPS}
+        ) c GROUP BY c.user_id ORDER BY c.user_id LIMIT ${most}`;
+  const rows = await sql<ListedPerson & { by_person: boolean | null; is_shown: boolean }>(tx)`
+    SELECT c.user_id AS id, u.email, u.name, c.by_person, u.active AND u.org_id = ${orgId} AS is_shown
+    FROM (${candidates}) c JOIN users u ON u.id = c.user_id ORDER BY c.user_id`;
+  const part = rows.slice(0, limit);
+  return {
+    people: part
+      .filter((row) => row.is_shown)
+      .map(({ id, email, name, by_person: byPerson }) => ({
+        id,
+        email,
+        name,
+        because: byPerson === null ? 'everyone' : byPerson ? 'person' : 'group',
+      })),
+    next: rows.length > limit ? (part.at(-1)?.id ?? null) : null,
+  };
+}
+
+/** People of a rule: everyone, no one, or the people and the members of groups that it names. */
+export type PeopleOfRule =
+  'everyone' | 'no one' | { readonly users: readonly string[]; readonly groups: readonly string[] };
+
+/** People whom one of two rules admits and the other does not. */
+export interface DifferentPeople {
+  /** One more than {@link MOST_COUNTED} if there are more. */
+  readonly count: number;
+  /** The first of their ids. */
+  readonly ids: readonly string[];
+}
+
+/**
+ * Finds the active people of an organization whom one rule admits and another one does not.
+ *
+ * @param most the most ids that it returns
+ */
+export async function onlyAdmittedBy(
+  tx: EntityManager,
+  orgId: string,
+  rule: PeopleOfRule,
+  other: PeopleOfRule,
+  most: number,
+): Promise<DifferentPeople> {
+  if (rule === 'no one' || other === 'everyone') return { count: 0, ids: [] };
+  const [found] = await sql<DifferentPeople>(tx)`
+    WITH found AS MATERIALIZED (
+      SELECT u.id FROM users u
+      WHERE u.org_id = ${orgId} AND u.active AND ${isCandidate(rule)} AND NOT ${isOf(other)}
+      LIMIT ${MOST_COUNTED + 1})
+    SELECT (SELECT count(*)::int FROM found) AS count,
+           ARRAY(SELECT f.id FROM found f ORDER BY f.id LIMIT ${most}) AS ids`;
+  return found ?? { count: 0, ids: [] };
+}
+
+/** Counts the active people of an organization whom a rule admits, up to {@link MOST_COUNTED}. */
+export async function countOf(
+  tx: EntityManager,
+  orgId: string,
+  rule: PeopleOfRule,
+): Promise<number> {
+  return (await onlyAdmittedBy(tx, orgId, rule, 'no one', 0)).count;
+}
+
+/** The condition on a user `u`, if the people of the rule are found by the rule. */
+function isCandidate(rule: PeopleOfRule): SqlFragment {
+  if (typeof rule === 'string') return fragment`${rule === 'everyone'}`;
+  return fragment`u.id IN (
+    SELECT unnest(${rule.users}::uuid[])
+    UNION SELECT m.user_id FROM group_members m WHERE m.group_id = ANY (${rule.groups}::uuid[]) AND ${BY_GROUPS})`;
+}
+
+/** The same condition, if the user is found by other means. */
+function isOf(rule: PeopleOfRule): SqlFragment {
+  if (typeof rule === 'string') return fragment`${rule === 'everyone'}`;
+  return fragment`(u.id = ANY (${rule.users}::uuid[]) OR (${BY_GROUPS} AND EXISTS (
+    SELECT FROM group_members m WHERE m.user_id = u.id AND m.group_id = ANY (${rule.groups}::uuid[]))))`;
+}
+
+/** Returns the names of some people, in the order of their ids. */
+export function namesOf(tx: EntityManager, ids: readonly string[]): Promise<ListedPerson[]> {
+  return sql<ListedPerson>(tx)`
+    SELECT id, email, name FROM users WHERE id = ANY (${ids}::uuid[]) ORDER BY id`;
+}

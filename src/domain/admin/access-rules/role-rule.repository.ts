@@ -1,0 +1,9 @@
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** Returns true if tokens for AWS are given for listed roles alone. */
+export async function listsRoles(tx: EntityManager, orgId: string): Promise<boolean> {
+  const [row] = await sql<{ listed: boolean }>(tx)`
+    SELECT aws_roles = 'listed' AS listed FROM organizations WHERE id = ${orgId}`;
+  return row?.listed ?? false;
+}

@@ -1,0 +1,82 @@
+import type { AuditEvent } from '#domain/audit/audit-event.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import type { Admin } from '#domain/directory/users.repository.js';
+import type { Assigned, AssignmentChange } from './assignments.repository.js';
+import { refOf, type Rule, type Target } from './target.js';
+
+/** The most people and groups that one event names. A larger change has several events. */
+const MOST_NAMED = 100;
+
+/** An act of an admin on a target. */
+export interface RuleAct {
+  readonly admin: Admin;
+  readonly origin: AuditOrigin;
+  /** Refuses the act by an error if the locked target differs from what the admin saw. */
+  readonly check?: ((target: Target) => void) | undefined;
+}
+
+/** A change of a target. */
+export interface RuleChange extends Partial<AssignmentChange> {
+  readonly change: 'created' | 'changed' | 'rule' | 'deleted';
+  readonly before?: Target | undefined;
+  readonly after: Target;
+}
+
+/**
+ * Returns the events of a change, each with the target and the rule. A group is named by its id
+ * alone.
+ */
+export function eventsOf(
+  { admin, origin }: RuleAct,
+  { change, before, after, assigned = [], removed = [] }: RuleChange,
+): AuditEvent[] {
+  const { kind, name } = after;
+  const details = {
+    target: { kind, name, id: refOf(after).id },
+    change,
+    ...(change === 'changed' ? valuesOf(before, after) : { rule: ruleOf(after) }),
+    ...(change === 'rule' && before && { earlier_rule: ruleOf(before) }),
+  };
+  const parts = Math.max(1, Math.ceil(Math.max(assigned.length, removed.length) / MOST_NAMED));
+  return Array.from({ length: parts }, (_, part) => ({
+    type: 'access_rule_changed',
+    actorId: admin.id,
+    subjectId: null,
+    orgId: admin.orgId,
+    origin,
+    details: {
+      ...details,
+      ...partOf('assigned', assigned, part),
+      ...partOf('removed', removed, part),
+    },
+  }));
+}
+
+function partOf(name: string, all: readonly Assigned[], part: number) {
+  const named = all.slice(part * MOST_NAMED, (part + 1) * MOST_NAMED);
+  return named.length === 0 ? {} : { [name]: named };
+}
+
+function ruleOf({ access, conditions }: Rule) {
+  const { touchWithinSeconds, models, userVerification } = conditions;
+  return {
+    access,
+    ...(touchWithinSeconds !== null && { touch_within_seconds: touchWithinSeconds }),
+    ...(models !== null && { models }),
+    ...(userVerification !== null && { user_verification: userVerification }),
+  };
+}
+
+/** Returns the earlier and the present value of each changed property of a target. */
+function valuesOf(before: Target | undefined, after: Target) {
+  const names = ['name', 'roleArn', 'region', 'hosts', 'logins'] as const;
+  const changed = names.filter((key) => String(before?.[key]) !== String(after[key]));
+  return {
+    changed: Object.fromEntries(
+      changed.map((key) => [
+        key === 'roleArn' ? 'role_arn' : key,
+        { from: before?.[key] ?? null, to: after[key] },
+      ]),
+    ),
+  };
+}

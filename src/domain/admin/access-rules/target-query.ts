@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { TARGET_KINDS } from '#domain/access/reach/decision.js';
+import { isSingleLine, isUuid } from '#platform/text/single-line.js';
+
+/** The number of targets or people on a page. */
+const PAGE_SIZE = { usual: 100, most: 200 } as const;
+
+/** The place of a target in the list: its kind, its name in the order of the list, and its id. */
+export interface TargetPlace {
+  readonly kind: string;
+  readonly name: string;
+  readonly id: string;
+}
+
+/** Writes a place as an opaque cursor. */
+export function writeTargetCursor({ kind, name, id }: TargetPlace): string {
+  return Buffer.from(JSON.stringify([kind, name, id])).toString('base64url');
+}
+
+const PLACE = z.tuple([z.enum(TARGET_KINDS), z.string().regex(/^\P{Cc}{0,1024}$/u), z.guid()]);
+
+const CURSOR_PROBLEM = 'must be the next of a page before';
+
+const place = z
+  .string()
+  .max(8192)
+  .transform((text, context): TargetPlace => {
+    try {
+      const read: unknown = JSON.parse(Buffer.from(text, 'base64url').toString());
+      const [kind, name, id] = PLACE.parse(read);
+      return { kind, name, id };
+    } catch {
+      context.addIssue({ code: 'custom', message: CURSOR_PROBLEM });
+      return z.NEVER;
+    }
+  });
+
+const limit = z
+  .string()
+  .regex(/^\d{1,3}$/, 'must be a whole number')
+  .transform(Number)
+  .pipe(z.int().min(1).max(PAGE_SIZE.most))
+  .default(PAGE_SIZE.usual);
+
+/** The query of a list of targets, in the API and on the page. */
+export const TARGET_QUERY = z.strictObject({
+  kind: z.enum(TARGET_KINDS).optional(),
+  /** A part of the name, of the ARN or of the id of the client, in any case. */
+  q: z
+    .string()
+    .trim()
+    .min(1)
+    .max(254)
+    .refine(isSingleLine, 'must be a text without control characters')
+    .optional(),
+  after: place.optional(),
+  limit,
+});
+/** The result of {@link TARGET_QUERY}. */
+export type TargetQuery = z.output<typeof TARGET_QUERY>;
+
+/** The query of a list of people whom a target admits. */
+export const PEOPLE_QUERY = z.strictObject({
+  /** The `next` of the previous page: the id of its last person. */
+  after: z.string().refine(isUuid, CURSOR_PROBLEM).optional(),
+  limit,
+});
+/** The result of {@link PEOPLE_QUERY}. */
+export type PeopleQuery = z.output<typeof PEOPLE_QUERY>;

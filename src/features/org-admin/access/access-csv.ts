@@ -1,0 +1,42 @@
+import type { ReachLine } from '#domain/admin/access-rules/reach-lines.js';
+import { refOf } from '#domain/admin/access-rules/target.js';
+import { csvLine } from '#platform/text/csv.js';
+
+/** The columns of an export, with the value of a line in each. */
+const COLUMNS: Readonly<Record<string, (line: ReachLine) => string | null>> = {
+  kind: ({ target }) => (target.isCluster ? 'cluster' : target.kind),
+  target: ({ target }) => target.name,
+  target_id: ({ target }) => refOf(target).id,
+  role_arn: ({ target }) => target.roleArn,
+  hosts: ({ target }) => target.hosts.join(' '),
+  logins: ({ target }) => target.logins.join(' '),
+  access: ({ target }) => target.access,
+  conditions: ({ target }) => conditionsOf(target.conditions),
+  person: ({ person }) => person && (person.email ?? person.name),
+  person_id: ({ person }) => person && person.id,
+  because: ({ because }) => because,
+};
+
+/** The first line of a table of who can reach what (RFC 4180). */
+export const REACH_HEADER = `${Object.keys(COLUMNS).join(',')}\r\n`;
+
+/**
+ * Writes a line of the table. `because` names the kind of rule, never a group. A target for
+ * everyone has one line without a person.
+ */
+export function reachLine(line: ReachLine): string {
+  return csvLine(Object.values(COLUMNS).map((valueOf) => valueOf(line) ?? ''));
+}
+
+function conditionsOf({
+  touchWithinSeconds,
+  models,
+  userVerification,
+}: ReachLine['target']['conditions']): string {
+  const words = [
+    touchWithinSeconds === null ? null : `touch within ${touchWithinSeconds} seconds`,
+    models,
+    userVerification === null ? null : 'user verification',
+  ];
+  return words.filter((word) => word !== null).join(', ');
+}
