@@ -23,6 +23,7 @@ const TAMED: Readonly<Record<string, string>> = {
   typeorm: 'src/platform/database/statements/typeorm.ts',
   '@nestjs/throttler': 'src/platform/rate-limit/buckets/throttler.ts',
   'fido2-lib': 'src/domain/keys/authenticators/attestation/fido2-library.ts',
+  undici: 'src/platform/outbound/undici.ts',
   'packages/scim-language/src/index.ts': 'src/features/scim/language/scim-language.ts',
 };
 

@@ -1,10 +1,10 @@
 import { isIP, type LookupFunction } from 'node:net';
 import { Inject, Injectable, Optional } from '@nestjs/common';
-import { Agent, request } from 'undici';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { isLoopbackHost } from '#platform/text/loopback.js';
 import { isGlobalAddress, isLoopbackAddress } from './global-address.js';
 import { resolveAddresses } from './resolve-addresses.js';
+import { Agent, request } from './undici.js';
 
 /** A request to an address that a client chose. */
 export interface OutboundRequest {

@@ -1,5 +1,5 @@
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
-import { Agent, request } from 'undici';
+import { Agent, request } from './undici.js';
 
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 const WITHOUT_BODY = new Set([204, 205, 304]);
@@ -46,7 +46,7 @@ export class UpstreamHttp {
     { method = 'GET', headers = {}, body, signal }: UpstreamRequest,
   ): Promise<Response> => {
     const answer = await request(url, {
-      method: METHODS.has(method) ? (method as 'POST' | 'DELETE') : 'GET',
+      method: METHODS.has(method) ? method : 'GET',
       headers,
       body: (await new Response(body ?? null).text()) || null,
       signal: signal ?? AbortSignal.timeout(this.answerTimeout * 1000),

@@ -1,0 +1,16 @@
+/** Types of the two files of `undici` that are in use: the library declares those of its entry. */
+
+declare module 'undici/lib/dispatcher/agent.js' {
+  import { Agent } from 'undici';
+
+  export default Agent;
+}
+
+declare module 'undici/lib/api/api-request.js' {
+  import type { Dispatcher } from 'undici';
+
+  export default function request(
+    this: Dispatcher,
+    options: Dispatcher.RequestOptions,
+  ): Promise<Dispatcher.ResponseData>;
+}
