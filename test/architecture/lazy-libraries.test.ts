@@ -26,11 +26,17 @@ function loadedAtOnce({ path, text }: SourceFile): string[] {
   });
 }
 
+/** Own modules that a process loads when it is first asked for what they write. */
+const LAZY_FILES = ['src/platform/http/openapi/api-document.ts'];
+
 /**
- * Returns the packages that a start of production loads whatever its settings, each with the file
- * that imports it.
+ * Returns what a start of production loads whatever its settings: the own files, and the packages,
+ * each with the file that imports it.
  */
-function packagesOfStart(entries: readonly string[]): Map<string, string> {
+function loadedByStart(entries: readonly string[]): {
+  readonly files: ReadonlySet<string>;
+  readonly packages: ReadonlyMap<string, string>;
+} {
   const packages = new Map<string, string>();
   const seen = new Set<string>();
   const visit = (path: string): void => {
@@ -42,16 +48,16 @@ function packagesOfStart(entries: readonly string[]): Map<string, string> {
     }
   };
   entries.forEach(visit);
-  return packages;
+  return { files: seen, packages };
 }
 
-describe('the libraries of a setting', () => {
-  const packages = packagesOfStart([
-    'src/platform/config/sources/read-configuration.ts',
-    'src/platform/telemetry/tracing.ts',
-    'src/production.ts',
-  ]);
+const { files, packages } = loadedByStart([
+  'src/platform/config/sources/read-configuration.ts',
+  'src/platform/telemetry/tracing.ts',
+  'src/production.ts',
+]);
 
+describe('the libraries of a setting', () => {
   it('are loaded only if it is configured: KMS, S3, SAML, OpenTelemetry', () => {
     expect(packages.has('oidc-provider')).toBe(true);
     const found = LAZY.filter((name) => packages.has(name));
@@ -65,5 +71,13 @@ describe('the libraries of a setting', () => {
     expect(at("import {\n  a,\n} from './a.js';\nimport 'b';")).toEqual(['src/x/a.ts', 'b']);
     expect(at("export { a } from '../z/a.js';")).toEqual(['src/z/a.ts']);
     expect(at("import type { SAML } from 'x';\nconst a = await import('x');")).toEqual([]);
+  });
+});
+
+describe('the writer of the OpenAPI document', () => {
+  it('is loaded by the first request for it', () => {
+    expect(files.has('src/platform/http/openapi/api-document.service.ts')).toBe(true);
+    expect(LAZY_FILES.filter((path) => files.has(path))).toEqual([]);
+    LAZY_FILES.forEach((path) => readSource(path)); // throws for a file that was moved
   });
 });

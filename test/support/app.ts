@@ -147,7 +147,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
     modules: options.modules ?? [],
   });
   await app.listen();
-  keepDocument(app.nest);
+  await keepDocument(app.nest);
 
   const client = () => new Client(baseUrl);
   const newKey = (keyOptions: SoftwareKeyOptions = {}) =>

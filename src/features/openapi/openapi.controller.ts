@@ -13,7 +13,8 @@ export class OpenApiController {
 
   @Get()
   @Route({ summary: 'Describes the API (OpenAPI 3.1)' })
-  read(@Req() request: Request, @Res() response: Response): void {
-    sendEncoded(request, response, this.apiDocument.served.encoded, 'application/json');
+  async read(@Req() request: Request, @Res() response: Response): Promise<void> {
+    const { encoded } = await this.apiDocument.served();
+    sendEncoded(request, response, encoded, 'application/json');
   }
 }

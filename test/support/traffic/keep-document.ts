@@ -7,11 +7,12 @@ import { ApiDocument } from '../../../src/platform/http/openapi/api-document.ser
  * Writes the OpenAPI document of an application beside the traffic of the run, once, for the
  * comparison at its end.
  */
-export function keepDocument(nest: NestExpressApplication): void {
+export async function keepDocument(nest: NestExpressApplication): Promise<void> {
   const folder = process.env['TEST_TRAFFIC'];
   if (folder === undefined) return;
   const file = join(folder, 'document.json');
   if (existsSync(file)) return;
   mkdirSync(folder, { recursive: true }); // no test fails for a folder that another process removed
-  writeFileSync(file, nest.get(ApiDocument).served.encoded.content);
+  const { encoded } = await nest.get(ApiDocument).served();
+  writeFileSync(file, encoded.content);
 }

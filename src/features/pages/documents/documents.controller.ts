@@ -22,19 +22,23 @@ export class DocumentsController {
 
   @Get('docs/api')
   @Route({ summary: 'Shows the documentation of the API' })
-  index(@Caller() session: LiveSession | undefined, @Res() response: Response): void {
-    const { document } = this.apiDocument.served;
+  async index(
+    @Caller() session: LiveSession | undefined,
+    @Res() response: Response,
+  ): Promise<void> {
+    const { document } = await this.apiDocument.served();
     this.#show(response, session, 'api-index', { groups: groupsOf(document) });
   }
 
   @Get('docs/api/:group')
   @Route({ summary: 'Shows the documentation of a group of routes' })
-  group(
+  async group(
     @Caller() session: LiveSession | undefined,
     @Param('group') slug: string,
     @Res() response: Response,
-  ): void {
-    const group = groupPage(this.apiDocument.served.document, slug);
+  ): Promise<void> {
+    const { document } = await this.apiDocument.served();
+    const group = groupPage(document, slug);
     if (!group) throw notFound();
     this.#show(response, session, 'api-group', { group });
   }
@@ -47,12 +51,13 @@ export class DocumentsController {
 
   @Get('errors/:code')
   @Route({ summary: 'Explains a code of an error' })
-  error(
+  async error(
     @Caller() session: LiveSession | undefined,
     @Param('code') code: string,
     @Res() response: Response,
-  ): void {
-    const error = errorPageOf(code, this.apiDocument.served.document);
+  ): Promise<void> {
+    const { document } = await this.apiDocument.served();
+    const error = errorPageOf(code, document);
     if (!error) throw notFound();
     this.#show(response, session, 'error-code', { error });
   }

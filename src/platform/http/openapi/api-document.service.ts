@@ -3,7 +3,6 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { encodedDocument, type EncodedDocument } from '#platform/http/request/encoded-document.js';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import { API_DESCRIPTION, type ApiDescription } from './api-description.js';
-import { apiDocument } from './api-document.js';
 import type { OpenApiDocument } from './document-types.js';
 
 /** The document of the API as it is served. */
@@ -14,11 +13,11 @@ interface ServedDocument {
 
 /**
  * The document of the API. It is written at the first request for it, and never changes while the
- * process runs.
+ * process runs. What writes it is loaded then, because most processes are never asked.
  */
 @Injectable()
 export class ApiDocument {
-  #served: ServedDocument | undefined;
+  #served: Promise<ServedDocument> | undefined;
 
   constructor(
     @Inject(CONFIG) private readonly config: Pick<Config, 'http'>,
@@ -26,11 +25,16 @@ export class ApiDocument {
     private readonly routePolicies: RoutePolicies,
   ) {}
 
-  get served(): ServedDocument {
-    return (this.#served ??= this.#write());
+  /** Returns the document. After a failure the next request tries again. */
+  served(): Promise<ServedDocument> {
+    return (this.#served ??= this.#write().catch((cause: unknown) => {
+      this.#served = undefined;
+      throw cause;
+    }));
   }
 
-  #write(): ServedDocument {
+  async #write(): Promise<ServedDocument> {
+    const { apiDocument } = await import('./api-document.js');
     const document = apiDocument(this.routePolicies, this.description, this.config.http.baseUrl);
     return { document, encoded: encodedDocument(Buffer.from(JSON.stringify(document))) };
   }
