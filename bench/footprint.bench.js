@@ -12,6 +12,7 @@ import { Client } from 'pg';
 import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
 import { SoftwareKey } from '@svc/stand-ins/software-key';
 import '../test/support/typescript-hooks.js';
+import { cpuSecondsOf, startCpuTime } from './cpu-time.js';
 import { enroll, publicKeyLine } from './enroll.js';
 import { load, percentile, table } from './measure.js';
 import { OAUTH_SCENARIOS, prepareOAuth } from './oauth.bench.js';
@@ -43,8 +44,8 @@ const WORKS = [
 
 /**
  * Measures how long the built server takes until it is ready on an existing database of Debian's
- * PostgreSQL, the memory of the idle server, and its memory under load. Ends with status 1 if a
- * figure is over its limit.
+ * PostgreSQL, the memory of the idle server, and its memory under load. It prints CPU times as well,
+ * because a busy machine changes them little. Ends with status 1 if a figure is over its limit.
  *
  * @param args `[--starts=9] [--seconds=8] [--flags=FLAGS]`: how often the server starts, the
  *   seconds of each work, and flags of Node.js for the server, such as
@@ -97,17 +98,19 @@ async function measureStarts(shared, starts) {
   const environment = await environmentOf(shared, 'production');
   await (await startServer(['dist/main.js'], environment, shared)).stop();
   const milliseconds = [];
+  const cpu = [];
   let idle;
   for (let start = 1; start <= starts; start += 1) {
     const server = await startServer(['dist/main.js'], environment, shared);
     milliseconds.push(server.milliseconds);
+    cpu.push(cpuSecondsOf(server.pid).server * 1000);
     if (start === starts) {
       await delay(IDLE_SECONDS * 1000);
       idle = memoryOf(server.pid).now;
     }
     await server.stop();
   }
-  return { milliseconds, idle };
+  return { milliseconds, cpu, idle };
 }
 
 /** Puts each work on one server, one after the other. */
@@ -128,12 +131,14 @@ async function measureLoad(shared, seconds) {
     const rows = [];
     for (const { what, prepare, open } of WORKS) {
       const clients = await open(prepare ? await prepare(target) : target);
+      const cpuTime = startCpuTime(server.pid);
       const { acts, highest } = await watchMemory(server.pid, async () => {
         const latencies = await load(clients.length, seconds, (n) => clients[n].act());
         return latencies.length;
       });
+      const cpu = cpuTime().server;
       for (const client of clients) client.close();
-      rows.push({ what, acts, highest, after: memoryOf(server.pid).now });
+      rows.push({ what, acts, cpu, highest, after: memoryOf(server.pid).now });
     }
     await delay(IDLE_SECONDS * 1000);
     return { rows, later: memoryOf(server.pid).now };
@@ -243,7 +248,7 @@ async function watchMemory(pid, act) {
   }
 }
 
-function report({ milliseconds, idle }, { rows, later }, { starts, seconds }) {
+function report({ milliseconds, cpu, idle }, { rows, later }, { starts, seconds }) {
   const median = percentile(milliseconds, 0.5);
   const loaded = Math.max(...rows.map(({ highest }) => highest));
   const figures = [
@@ -251,16 +256,18 @@ function report({ milliseconds, idle }, { rows, later }, { starts, seconds }) {
     { figure: `idle for ${IDLE_SECONDS} s, MiB`, is: idle, limit: LIMITS.idle },
     { figure: 'loaded, MiB (highest)', is: loaded, limit: LIMITS.loaded },
   ];
-  const works = rows.map(({ what, acts, highest, after }) => ({
+  const works = rows.map(({ what, acts, cpu: used, highest, after }) => ({
     work: what,
     acts,
+    'CPU µs each': ((used * 1e6) / acts).toFixed(0),
     'highest MiB': highest.toFixed(0),
     'at the end': after.toFixed(0),
   }));
   process.stdout.write(
     `${table(figures.map(({ figure, is, limit }) => ({ figure, measured: is.toFixed(0), limit, over: is > limit ? 'YES' : 'no' })))}\n\n` +
       `${table(works)}\n\n` +
-      `starts: ${milliseconds.map((ms) => ms.toFixed(0)).join(', ')} ms; ${seconds} s for each work; ` +
+      `starts: ${milliseconds.map((ms) => ms.toFixed(0)).join(', ')} ms; ` +
+      `CPU until ready: ${cpu.map((ms) => ms.toFixed(0)).join(', ')} ms; ${seconds} s for each work; ` +
       `${IDLE_SECONDS} s after the load: ${later.toFixed(0)} MiB\n` +
       `PostgreSQL of Debian, which counts in no figure; MiB: resident memory of the process of the server\n`,
   );
