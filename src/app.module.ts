@@ -17,8 +17,8 @@ import {
   CERTIFICATE_HOLDER,
   ConfigurationPoll,
   LIVE_CONFIGURATION,
-} from '#platform/config/sources/configuration-poll.service.js';
-import type { LiveConfiguration } from '#platform/config/sources/live-configuration.js';
+} from '#platform/config-sources/configuration-poll.service.js';
+import type { LiveConfiguration } from '#platform/config-sources/live-configuration.js';
 import type { Config } from '#platform/config/config.js';
 import type { Composition } from '#platform/database/composition.js';
 import { DatabaseModule } from '#platform/database/database.module.js';

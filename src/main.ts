@@ -4,7 +4,7 @@ import { runOrExit } from './start.js';
 requireNode();
 refuseArguments('main.js');
 await runOrExit(async () => {
-  const { readConfiguration } = await import('#platform/config/sources/read-configuration.js');
+  const { readConfiguration } = await import('#platform/config-sources/read-configuration.js');
   // reports a wrong configuration before any other module is loaded
   const loaded = await readConfiguration();
   const { startTracing } = await import('#platform/telemetry/tracing.js');

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { PINNED_ROOTS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
-import type { ReadConfiguration } from '#platform/config/sources/read-configuration.js';
+import type { ReadConfiguration } from '#platform/config-sources/read-configuration.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '#platform/kms/call-policy.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';

@@ -2,7 +2,7 @@ import { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
-import type { StoreTimes } from '../../src/platform/config/sources/read-configuration.js';
+import type { StoreTimes } from '../../src/platform/config-sources/read-configuration.js';
 import { startConfigStore, type ConfigStore } from '../support/config-store.js';
 import type { Fault } from '../support/fault-proxy.js';
 import { sendSecurely } from '../support/https-client.js';

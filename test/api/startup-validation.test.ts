@@ -8,7 +8,7 @@ import {
   type DemoIdentityProvider,
 } from '@svc/stand-ins/identity-provider';
 import { withoutEmpty } from '../../src/platform/config/environment.js';
-import { configurationOf } from '../../src/platform/config/sources/read-configuration.js';
+import { configurationOf } from '../../src/platform/config-sources/read-configuration.js';
 import { VARIABLES } from '../../src/platform/config/table/table.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { run } from '../support/entry-point.js';

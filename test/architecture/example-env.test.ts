@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { PROVIDER_VARIABLES } from '../../src/platform/config/table/providers.js';
-import { jsonFormOf } from '../../src/platform/config/sources/json-value.js';
+import { jsonFormOf } from '../../src/platform/config-sources/json-value.js';
 import { VARIABLES } from '../../src/platform/config/table/table.js';
 
 const text = readFileSync(new URL('../../config/example.env', import.meta.url), 'utf8');

@@ -18,7 +18,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'config',
     'crypto',
     'kms',
-    'config/sources',
+    'config-sources',
     'outbound',
     'database/statements',
     'database/hosts',

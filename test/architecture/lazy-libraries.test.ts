@@ -52,7 +52,7 @@ function loadedByStart(entries: readonly string[]): {
 }
 
 const { files, packages } = loadedByStart([
-  'src/platform/config/sources/read-configuration.ts',
+  'src/platform/config-sources/read-configuration.ts',
   'src/platform/telemetry/tracing.ts',
   'src/production.ts',
 ]);

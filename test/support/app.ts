@@ -18,7 +18,7 @@ import { CONFIG, type Config } from '../../src/platform/config/config.js';
 import {
   configurationOf,
   type StoreTimes,
-} from '../../src/platform/config/sources/read-configuration.js';
+} from '../../src/platform/config-sources/read-configuration.js';
 import { EDGE_TIMEOUTS, type EdgeTimeouts } from '../../src/platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS, type KmsLimits } from '../../src/platform/kms/call-policy.js';
 import { createLogger } from '../../src/platform/telemetry/pino-options.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { namesDomain } from '../../../src/domain/providers/vouching.js';
 import { loadConfig } from '../../../src/platform/config/load-config.js';
-import { DocumentSettings } from '../../../src/platform/config/sources/document-settings.js';
+import { DocumentSettings } from '../../../src/platform/config-sources/document-settings.js';
 import { VouchedDomains } from '../../../src/domain/providers/accepted/vouched-domains.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Answer } from '../../support/client.js';
