@@ -1,6 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { readEnvironment } from '#platform/config/environment.js';
-import { loadDatabaseConfig } from '#platform/config/load-config.js';
+import { loadPart } from '#platform/config/load-config.js';
+import { TABLE } from '#platform/config/table/table.js';
 import { migrateDatabase } from '#platform/database/open-database.js';
 import { runOrExit } from './start.js';
 
@@ -14,7 +15,7 @@ export function migrateProduction(): Promise<void> {
   return runOrExit(async () => {
     Logger.overrideLogger(['log', 'warn', 'error']);
     const log = new Logger('migrate');
-    await migrateDatabase(loadDatabaseConfig(readEnvironment()), 'production', log);
+    await migrateDatabase(loadPart(TABLE.database, readEnvironment()), 'production', log);
     log.log('The database has every migration of this version');
   });
 }

@@ -3,7 +3,8 @@ import { WrongArguments } from '@svc/arguments';
 import { waitForWitness } from '#domain/admin/database-failover/by-operator/witness.js';
 import { operatorAccess, operatorDomains } from '#domain/admin/operator-access/compose-access.js';
 import { systemClock } from '#platform/clock/clock.js';
-import { loadOperatorConfig } from '#platform/config/load-config.js';
+import { loadPart } from '#platform/config/load-config.js';
+import { TABLE } from '#platform/config/table/table.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
 import {
   openInstalledDatabase,
@@ -62,7 +63,8 @@ async function run(
     openLog({ format: 'text', filter: 'error' });
     return check(command, environment, terminal);
   }
-  const { database, log: logging } = loadOperatorConfig(environment);
+  const parts = { database: TABLE.database, log: TABLE.log };
+  const { database, log: logging } = loadPart(parts, environment);
   const log = openLog(logging);
   const opened = await openInstalledDatabase(database, 'production', {
     isGated: command.name !== 'reconcile',

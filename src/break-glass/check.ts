@@ -4,7 +4,8 @@ import { listTwins } from '#domain/admin/operator-access/twins.repository.js';
 import { checkSigningKeys } from '#domain/oauth/token-signing/check-signing-keys.js';
 import type { Config, ValidConfig } from '#platform/config/config.js';
 import type { Environment } from '#platform/config/environment.js';
-import { ConfigProblems, loadOperatorConfig } from '#platform/config/load-config.js';
+import { ConfigProblems, loadPart } from '#platform/config/load-config.js';
+import { TABLE } from '#platform/config/table/table.js';
 import { configurationOf } from '#platform/config-sources/read-configuration.js';
 import { refuseForeignDatabase } from '#platform/database/composition.js';
 import { durabilityWarnings, readDurability } from '#platform/database/durability.js';
@@ -78,7 +79,7 @@ async function checkDatabase(
 ): Promise<InstalledDatabase | undefined> {
   let opened: InstalledDatabase | undefined;
   try {
-    const config = loadOperatorConfig(environment).database;
+    const config = loadPart(TABLE.database, environment);
     opened = await connectToInstalled(config);
     const { dataSource } = opened;
     await refuseForeignDatabase(dataSource, 'production');

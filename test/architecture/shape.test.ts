@@ -98,6 +98,14 @@ describe('the shape of the source', () => {
     expect(sharedTypes(twice)).toEqual(['A: src/domain/planted/x.ts, src/y.ts']);
   });
 
+  it('has a configuration of at most 1,200 lines', () => {
+    const lines = files
+      .filter(({ path }) => path.startsWith('src/platform/config/'))
+      .reduce((sum, { text }) => sum + text.trimEnd().split('\n').length, 0);
+    expect(lines).toBeLessThanOrEqual(1200);
+    expect(lines).toBeGreaterThan(600);
+  });
+
   it('has at most 12 files in a folder', () => {
     const filesIn = (folder: string) =>
       readdirSync(resolve(ROOT, folder), { withFileTypes: true })

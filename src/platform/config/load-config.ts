@@ -1,4 +1,4 @@
-import { arrange, type Config, type ValidConfig } from './config.js';
+import { arrange, type ValidConfig } from './config.js';
 import { withoutEmpty, type Environment } from './environment.js';
 import { loadProviders } from './provider-settings.js';
 import { kmsKeysOf, problemsOf, warningsOf, withTlsOrigin } from './setting-rules.js';
@@ -31,7 +31,9 @@ export interface LoadedConfig {
 export function loadConfig(raw: Environment): LoadedConfig {
   const environment = withTlsOrigin(withoutEmpty(raw));
   const { values, problems: ofTable } = readTable(TABLE, environment);
-  const { providers, problems: ofProviders } = loadProviders(environment);
+  const read = loadProviders(environment);
+  const providers = read.flatMap(({ provider }) => provider ?? []);
+  const ofProviders = read.flatMap((one) => one.problems);
   const unknown = unknownNames(environment);
   const problems = [...ofTable, ...ofProviders, ...problemsOf(environment), ...unknown.problems];
   if (!values || problems.length > 0) throw new ConfigProblems(problems);
@@ -40,7 +42,8 @@ export function loadConfig(raw: Environment): LoadedConfig {
 }
 
 /**
- * Reads a part of the table, without the rules between its variables and others.
+ * Reads a part of the table, without the rules between its variables and others. What an operator
+ * runs needs parts only: the rest may be wrong, and the object store away, when it is needed most.
  *
  * @throws ConfigProblems with every problem at once
  */
@@ -48,19 +51,6 @@ export function loadPart<T extends Table>(table: T, environment: Environment): V
   const { values, problems } = readTable(table, withoutEmpty(environment));
   if (!values) throw new ConfigProblems(problems);
   return values;
-}
-
-/** Returns the part of the configuration about the database, which `npm run migrate` needs. */
-export function loadDatabaseConfig(environment: Environment): Config['database'] {
-  return loadPart(TABLE.database, environment);
-}
-
-/**
- * Returns the parts of the configuration that the operator's commands need. The rest of it may be
- * wrong, and the object store away, when they are needed most.
- */
-export function loadOperatorConfig(environment: Environment): Pick<Config, 'database' | 'log'> {
-  return loadPart({ database: TABLE.database, log: TABLE.log }, environment);
 }
 
 function deepFreeze<T>(value: T): T {

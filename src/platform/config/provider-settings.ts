@@ -20,13 +20,9 @@ interface LoadedProvider {
   readonly problems: readonly string[];
 }
 
-/** Reads the settings of each upstream provider in its order, and collects their problems. */
+/** Reads the settings of each upstream provider in its order, with its problems. */
 export function loadProviders(environment: Environment) {
-  const read = slugsOf(environment).map((slug) => loadProvider(slug, environment));
-  return {
-    providers: read.flatMap(({ provider }) => provider ?? []),
-    problems: read.flatMap(({ problems }) => problems),
-  };
+  return slugsOf(environment).map((slug) => loadProvider(slug, environment));
 }
 
 function loadProvider(slug: string, environment: Environment): LoadedProvider {

@@ -2,10 +2,10 @@ import { isIP } from 'node:net';
 import { DATABASE_PAGE, parseDatabaseUrl } from '#platform/database/url/database-url.js';
 import { isHttpsOrLoopback, isLoopbackHost } from '#platform/text/loopback.js';
 import { isPrivate } from '#platform/tls/pem.js';
+import { SIGNING_KEY_PROBLEMS } from '#platform/tls/pem-shapes.js';
 import { holdsCertificates, holdsPrivateKey, readTlsMaterial } from '#platform/tls/tls-material.js';
 import type { KmsKeySetting, ValidConfig } from './config.js';
 import type { Environment } from './environment.js';
-import { SIGNING_KEY_PROBLEMS } from './table/shapes.js';
 import { TABLE, VARIABLES } from './table/table.js';
 import { rowsOf, valueOf } from './table/variable.js';
 

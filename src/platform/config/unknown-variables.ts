@@ -1,4 +1,4 @@
-import { editDistance } from '#platform/text/edit-distance.js';
+import { nearestOf } from '#platform/text/edit-distance.js';
 import type { Environment } from './environment.js';
 import { providerVariable, slugsOf } from './provider-settings.js';
 import { PROVIDER_VARIABLES } from './table/providers.js';
@@ -10,6 +10,17 @@ const OF_PROVIDERS = [...PROVIDER_VARIABLES.keys()];
 
 /** The greatest edit distance of a name that counts as mistyped. */
 const MISTYPED = 2;
+
+/**
+ * The variables, as `NAME=value`, that Kubernetes injects for a Service whose name begins with
+ * `svc`: SVC_SERVICE_HOST, SVC_PORT_443_TCP_ADDR and the like.
+ */
+const OF_KUBERNETES = [
+  /^\w+_PORT_\d+_(?:TCP|UDP|SCTP)_(?:PROTO|PORT|ADDR)=/,
+  /^\w+_SERVICE_HOST=[\da-f.:]+$/i,
+  /^\w+_SERVICE_PORT(?:_[A-Z0-9_]+)?=\d+$/,
+  /^\w+_PORT(?:_\d+_(?:TCP|UDP|SCTP))?=(?:tcp|udp|sctp):\/\//,
+];
 
 /** A name that is no setting: a problem if it is probably mistyped, otherwise a warning. */
 interface Finding {
@@ -24,7 +35,8 @@ interface Finding {
 export function unknownNames(environment: Environment) {
   const prefixes = slugsOf(environment).map((slug) => providerVariable(slug, ''));
   const found = Object.entries(environment).flatMap(([name, value = '']) => {
-    if (!name.startsWith('SVC_') || KNOWN.includes(name) || isOfKubernetes(name, value)) return [];
+    if (!name.startsWith('SVC_') || KNOWN.includes(name)) return [];
+    if (OF_KUBERNETES.some((pattern) => pattern.test(`${name}=${value}`))) return [];
     const isOfProvider = name.startsWith('SVC_IDP_');
     const finding = isOfProvider ? unknownOfProvider(name, prefixes) : unknown(name);
     return finding ? { isFatal: finding.isFatal, line: `${name}: ${finding.text}` } : [];
@@ -56,23 +68,4 @@ function unknownOfProvider(name: string, prefixes: readonly string[]): Finding |
   if (prefix === undefined) return { isFatal: false, text };
   const { nearest, distance } = nearestOf(suffix, OF_PROVIDERS);
   return { isFatal: distance <= MISTYPED, text: `${text}; did you mean ${prefix}${nearest}?` };
-}
-
-/**
- * Recognizes the variables that Kubernetes injects for a Service whose name begins with `svc`:
- * SVC_SERVICE_HOST, SVC_PORT_443_TCP_ADDR and the like.
- */
-function isOfKubernetes(name: string, value: string): boolean {
-  if (/_PORT_\d+_(?:TCP|UDP|SCTP)_(?:PROTO|PORT|ADDR)$/.test(name)) return true;
-  if (name.endsWith('_SERVICE_HOST')) return /^[\da-f.:]+$/i.test(value);
-  if (/_SERVICE_PORT(?:_[A-Z0-9_]+)?$/.test(name)) return /^\d+$/.test(value);
-  const isPort = /_PORT(?:_\d+_(?:TCP|UDP|SCTP))?$/.test(name);
-  return isPort && /^(?:tcp|udp|sctp):\/\//.test(value);
-}
-
-function nearestOf(name: string, candidates: readonly string[]) {
-  const [first] = candidates
-    .map((nearest) => ({ nearest, distance: editDistance(name, nearest) }))
-    .toSorted((a, b) => a.distance - b.distance);
-  return first ?? { nearest: '', distance: Infinity };
 }

@@ -17,3 +17,11 @@ export function editDistance(a: string, b: string): number {
   }
   return at(a.length, b.length);
 }
+
+/** Finds the candidate with the fewest letters to change. */
+export function nearestOf(name: string, candidates: readonly string[]) {
+  const [first] = candidates
+    .map((nearest) => ({ nearest, distance: editDistance(name, nearest) }))
+    .toSorted((a, b) => a.distance - b.distance);
+  return first ?? { nearest: '', distance: Infinity };
+}

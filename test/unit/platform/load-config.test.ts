@@ -1,11 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
-import {
-  ConfigProblems,
-  loadConfig,
-  loadDatabaseConfig,
-  loadOperatorConfig,
-} from '../../../src/platform/config/load-config.js';
+import { ConfigProblems, loadConfig, loadPart } from '../../../src/platform/config/load-config.js';
+import { TABLE } from '../../../src/platform/config/table/table.js';
 
 const WORKING = {
   SVC_JWT_SECRET: 'a root secret only this test knows',
@@ -312,8 +308,10 @@ describe('loadConfig', () => {
     expect(loadConfig({ ...WORKING, ...environment }).config.database.failover).toBe(
       'asynchronous',
     );
-    expect(loadDatabaseConfig(environment).failover).toBe('asynchronous');
-    expect(loadOperatorConfig(environment).database.failover).toBe('asynchronous');
+    expect(loadPart(TABLE.database, environment).failover).toBe('asynchronous');
+    expect(loadPart({ database: TABLE.database }, environment).database.failover).toBe(
+      'asynchronous',
+    );
   });
 
   it('warns of several hosts that may all be used, since a standby takes no writes', () => {
@@ -329,8 +327,12 @@ describe('loadConfig', () => {
   });
 
   it('needs only a URL for the database alone', () => {
-    expect(loadDatabaseConfig({ SVC_DATABASE_URL: 'postgres://db/x' }).url).toBe('postgres://db/x');
-    expect(() => loadDatabaseConfig({ SVC_DB_MAX_CONNECTIONS: '-1' })).toThrow(ConfigProblems);
+    expect(loadPart(TABLE.database, { SVC_DATABASE_URL: 'postgres://db/x' }).url).toBe(
+      'postgres://db/x',
+    );
+    expect(() => loadPart(TABLE.database, { SVC_DB_MAX_CONNECTIONS: '-1' })).toThrow(
+      ConfigProblems,
+    );
   });
 
   it.each([

@@ -38,10 +38,10 @@ export const PROVIDERS = {
     spEntityId: variable('SP_ENTITY_ID', s.entityId.optional())
       .means('SAML: the entity id of this service there, a URI.')
       .whenUnset('`{SVC_BASE_URL}/saml/metadata`'),
-    emailAttribute: variable('EMAIL_ATTRIBUTE', s.attributeName.optional())
+    emailAttribute: variable('EMAIL_ATTRIBUTE', s.printable(512).optional())
       .means('SAML: the name of the attribute with the e-mail address of the user.')
       .whenUnset('the NameID, in the format `emailAddress`'),
-    domainAttribute: variable('DOMAIN_ATTRIBUTE', s.attributeName.optional())
+    domainAttribute: variable('DOMAIN_ATTRIBUTE', s.printable(512).optional())
       .means(
         'SAML: the name of the attribute with the domain of the organization. It must be the domain of the e-mail address.',
       )

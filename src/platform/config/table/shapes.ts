@@ -1,12 +1,17 @@
-import { createPrivateKey, type KeyObject } from 'node:crypto';
-import { isIP } from 'node:net';
-import { domainToASCII } from 'node:url';
 import { z } from 'zod';
 import { parseLogFilter } from '#platform/telemetry/filter/log-filter.js';
+import {
+  asDomain,
+  asDomainPatterns,
+  asListenAddress,
+  isNetwork,
+} from '#platform/text/addresses.js';
 import { isHttpsOrLoopback } from '#platform/text/loopback.js';
+import { readBy } from '#platform/text/shape-of-reader.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
-import { readCertificates, readKeys, readPem } from '#platform/tls/pem.js';
-import { holdsCertificates, holdsPrivateKey } from '#platform/tls/tls-material.js';
+import * as readable from '#platform/tls/pem-shapes.js';
+
+export { tlsCertificates, tlsKey } from '#platform/tls/pem-shapes.js';
 
 /** The models that may enroll: any with a valid chain, a named table, or a list of AAGUIDs. */
 export type AaguidPolicy =
@@ -19,24 +24,6 @@ export type JsonForm = 'list' | 'pem' | 'number' | 'flag';
 
 /** The form of each shape in JSON. A shape that is missing here is a string. */
 export const JSON_FORMS = z.registry<{ readonly form: JsonForm }>();
-
-/** Makes a shape of a reader, which throws or returns undefined for a wrong value. */
-function readBy<From extends z.ZodType, T>(
-  from: From,
-  read: (value: z.output<From>) => T | undefined,
-  message: string,
-) {
-  return from.transform((value, context): T => {
-    try {
-      const result = read(value);
-      if (result !== undefined) return result;
-    } catch {
-      // The message below omits the reason, which may quote the value.
-    }
-    context.addIssue({ code: 'custom', message });
-    return z.NEVER;
-  });
-}
 
 const text = (pattern: RegExp, message: string) => z.string().regex(pattern, message);
 /** PEM, base64 of it, or the path of a file. */
@@ -52,7 +39,7 @@ export const shortText = (most: number) =>
   z.string().max(most, `must have ${most} characters at most`);
 export const longText = (least: number) =>
   z.string().min(least, `must have at least ${least} characters`);
-const printable = (most: number) =>
+export const printable = (most: number) =>
   text(
     new RegExp(`^(?! )[\\x20-\\x7e]{1,${most}}(?<! )$`),
     `must be ${most} printable ASCII characters at most`,
@@ -75,34 +62,19 @@ export const flag = z
 /** A comma-separated list whose items are ASCII lower-cased. */
 export const lowerCasedSet = list.transform((items) => new Set(items.map(asciiLowerCase)));
 
-/** A label of letters, digits and hyphens (RFC 1123 §2.1). */
-const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
-/** Returns a domain of two labels or more, in ASCII and lower case; undefined for another name. */
-function asDomain(item: string): string | undefined {
-  if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(item)) return undefined;
-  const domain = domainToASCII(item).replace(/\.$/, '');
-  const isDomain = domain.length <= 253 && domain.includes('.');
-  return isDomain && domain.split('.').every((label) => LABEL.test(label)) ? domain : undefined;
-}
+/** A domain of two labels or more. */
 export const domainName = readBy(z.string(), asDomain, 'must be a domain such as corp.example');
 
 /** A comma-separated list of domains, and of `*.` with a domain for every subdomain of it. */
 export const domainPatterns = readBy(
   list,
-  (items): readonly string[] | undefined => {
-    const patterns = items.map((item) => {
-      const [wildcard, name] = item.startsWith('*.') ? ['*.', item.slice(2)] : ['', item];
-      const domain = asDomain(name);
-      return domain === undefined ? undefined : wildcard + domain;
-    });
-    const isSound = patterns.length > 0 && !patterns.includes(undefined);
-    return isSound ? patterns.filter((pattern) => pattern !== undefined) : undefined;
-  },
+  asDomainPatterns,
   'must be domains such as corp.example or *.corp.example, comma-separated',
 );
 
 const isBare = ({ username, password, search, hash }: URL) =>
   `${username}${password}${search}${hash}` === '';
+const NO_WEB = 'must be an http or https URL';
 const SAFE = 'must be https (http only for localhost)';
 const url = (fits: (value: URL) => boolean, error: string) =>
   z.string().refine((value) => URL.canParse(value) && fits(new URL(value)), { error, abort: true });
@@ -110,14 +82,9 @@ const url = (fits: (value: URL) => boolean, error: string) =>
 /** A URL with the scheme http or https. */
 export const httpUrl = z
   .string()
-  .refine((value) => /^https?:\/\//i.test(value) && URL.canParse(value), {
-    error: 'must be an http or https URL',
-  });
+  .refine((value) => /^https?:\/\//i.test(value) && URL.canParse(value), NO_WEB);
 /** An origin: scheme, host and port, without a path. */
-export const origin = url(
-  ({ protocol }) => /^https?:$/.test(protocol),
-  'must be an http or https URL',
-)
+export const origin = url(({ protocol }) => /^https?:$/.test(protocol), NO_WEB)
   .refine((value) => isBare(new URL(value)) && new URL(value).pathname === '/', {
     error: 'must be an origin only, without path, query or credentials',
     abort: true,
@@ -162,23 +129,9 @@ export const entityId = text(
 /** An address and a port; without an address, every address. */
 export const listenAddress = readBy(
   z.string(),
-  (value) => {
-    const match = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(value);
-    const host = match?.[1] ?? match?.[2] ?? '';
-    const port = Number(match?.[3]);
-    if (!match || port > 65_535) return undefined;
-    if (host === '') return { host: '::', port };
-    return isIP(host) !== 0 || host === 'localhost' ? { host, port } : undefined;
-  },
+  asListenAddress,
   'must be ADDRESS:PORT, such as [::]:3000 or 127.0.0.1:3000',
 );
-
-function isNetwork(item: string): boolean {
-  const [address = '', bits = '0', ...rest] = item.split('/');
-  const width = isIP(address) === 6 ? 128 : 32;
-  const isRange = /^\d{1,3}$/.test(bits) && Number(bits) <= width;
-  return isIP(address) !== 0 && rest.length === 0 && isRange;
-}
 export const cidrList = list.refine(
   (items) => items.every(isNetwork),
   'must be a comma-separated list of addresses or CIDR ranges',
@@ -227,44 +180,13 @@ export const rootSecret = longText(32).refine(
   (value) => new Set(value).size > 1,
   'must not be one repeated character',
 );
-export const certificates = readBy(
-  pem,
-  readCertificates,
-  'must be PEM certificates, or a readable file of them',
-);
-export const tlsCertificates = z
-  .string()
-  .refine(holdsCertificates, 'must be PEM certificates, base64 of them, or a readable file');
-export const tlsKey = z
-  .string()
-  .refine(holdsPrivateKey, 'must be a PEM private key, base64 of it, or a readable file');
+export const certificates = pem.pipe(readable.certificates);
 /** An RSA private key in PKCS#1 or PKCS#8, which becomes PKCS#8. */
-export const rsaPrivateKey = readBy(
-  pem,
-  (value) => {
-    const key = createPrivateKey(readPem(value));
-    const isRsa = key.asymmetricKeyType === 'rsa';
-    return isRsa ? key.export({ type: 'pkcs8', format: 'pem' }).toString() : undefined;
-  },
-  'must be an RSA private key in PEM, base64 of it, or a readable file',
-);
-
-/** The problems of signing keys. A rule repeats them for a first key that should be private. */
-export const SIGNING_KEY_PROBLEMS = {
-  ec: 'must be P-256 keys in PEM, a private one first',
-  rsa: 'must be RSA keys of 3072 bits or more in PEM, a private one first',
-} as const;
-const isP256 = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject) =>
-  type === 'ec' && details?.namedCurve === 'prime256v1';
-const isLongRsa = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject) =>
-  type === 'rsa' && (details?.modulusLength ?? 0) >= 3072;
-/**
- * Blocks of PEM: the first is the private key that signs, the others are only published. A public
- * key may come first if a key in KMS signs, which a rule of `setting-rules.ts` checks.
- */
+export const rsaPrivateKey = pem.pipe(readable.rsaPrivateKey);
+/** Blocks of PEM: the first is the private key that signs, the others are only published. */
 export const signingKeys = {
-  ec: readBy(pem, (value) => readKeys(value, isP256), SIGNING_KEY_PROBLEMS.ec),
-  rsa: readBy(pem, (value) => readKeys(value, isLongRsa), SIGNING_KEY_PROBLEMS.rsa),
+  ec: pem.pipe(readable.signingKeys.ec),
+  rsa: pem.pipe(readable.signingKeys.rsa),
 };
 
 /** The number of a GitHub App: digits, kept as text. */
@@ -272,10 +194,6 @@ export const appNumber = text(/^\d{1,12}$/, 'must be the number of a GitHub App'
   JSON_FORMS,
   { form: 'number' },
 );
-/** The name of a SAML attribute. */
-export const attributeName = printable(512);
-/** The name of a GitHub App. */
-export const appName = printable(64);
 /** Printable ASCII without spaces, which fits into a header. */
 export const headerText = shortText(255).regex(
   /^[\x21-\x7e]+$/,

@@ -223,7 +223,7 @@ export const TABLE = {
     appKey: secret('SVC_GITHUB_APP_KEY', s.rsaPrivateKey.optional()).means(
       'The private key of the App: PEM (PKCS#1 or PKCS#8), base64 of PEM, or a file.',
     ),
-    appName: variable('SVC_GITHUB_APP_NAME', s.appName.optional()).means(
+    appName: variable('SVC_GITHUB_APP_NAME', s.printable(64).optional()).means(
       'The name of the App in its address, `https://github.com/apps/{name}`.',
     ),
     clientId: variable('SVC_GITHUB_APP_CLIENT_ID', s.headerText.optional()).means(

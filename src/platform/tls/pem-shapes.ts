@@ -1,0 +1,53 @@
+import { createPrivateKey, type KeyObject } from 'node:crypto';
+import { z } from 'zod';
+import { readBy } from '#platform/text/shape-of-reader.js';
+import { readCertificates, readKeys, readPem } from './pem.js';
+import { holdsCertificates, holdsPrivateKey } from './tls-material.js';
+
+/** Certificates, each as a block of PEM. */
+export const certificates = readBy(
+  z.string(),
+  readCertificates,
+  'must be PEM certificates, or a readable file of them',
+);
+
+/** The certificate chain of a listener. */
+export const tlsCertificates = z
+  .string()
+  .refine(holdsCertificates, 'must be PEM certificates, base64 of them, or a readable file');
+
+/** The private key of a listener. */
+export const tlsKey = z
+  .string()
+  .refine(holdsPrivateKey, 'must be a PEM private key, base64 of it, or a readable file');
+
+/** An RSA private key in PKCS#1 or PKCS#8, which becomes PKCS#8. */
+export const rsaPrivateKey = readBy(
+  z.string(),
+  (value) => {
+    const key = createPrivateKey(readPem(value));
+    const isRsa = key.asymmetricKeyType === 'rsa';
+    return isRsa ? key.export({ type: 'pkcs8', format: 'pem' }).toString() : undefined;
+  },
+  'must be an RSA private key in PEM, base64 of it, or a readable file',
+);
+
+/** The problems of signing keys. A rule repeats them for a first key that should be private. */
+export const SIGNING_KEY_PROBLEMS = {
+  ec: 'must be P-256 keys in PEM, a private one first',
+  rsa: 'must be RSA keys of 3072 bits or more in PEM, a private one first',
+} as const;
+
+const isP256 = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject) =>
+  type === 'ec' && details?.namedCurve === 'prime256v1';
+const isLongRsa = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: KeyObject) =>
+  type === 'rsa' && (details?.modulusLength ?? 0) >= 3072;
+
+/**
+ * Blocks of PEM: the first is the private key that signs, the others are only published. A public
+ * key may come first if a key in KMS signs, which a rule of `config/setting-rules.ts` checks.
+ */
+export const signingKeys = {
+  ec: readBy(z.string(), (value) => readKeys(value, isP256), SIGNING_KEY_PROBLEMS.ec),
+  rsa: readBy(z.string(), (value) => readKeys(value, isLongRsa), SIGNING_KEY_PROBLEMS.rsa),
+};
