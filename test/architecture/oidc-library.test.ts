@@ -37,6 +37,14 @@ function patchersOf(of: readonly SourceFile[]): string[] {
   return of.filter(({ text }) => INSIDE.test(text)).map(({ path }) => path);
 }
 
+/** Lists the `Upstream` entries that name neither an issue nor the day of a search that found none. */
+function withoutUpstream(text: string): string[] {
+  const words = text.replaceAll(/\s+(?:\* )?/g, ' ');
+  return [...words.matchAll(/Upstream: .{0,60}/g)]
+    .map(([entry]) => entry)
+    .filter((entry) => !/^Upstream: (?:#\d+\b|searched \d{4}-\d\d-\d\d, none found)/.test(entry));
+}
+
 describe('oidc-provider', () => {
   const planted: SourceFile = {
     path: `${FOLDER}token/x.ts`,
@@ -57,6 +65,10 @@ describe('oidc-provider', () => {
     expect(count(/Reason:\s/g)).toBeGreaterThanOrEqual(8);
     expect(count(/Tests:\s/g)).toBe(count(/Reason:\s/g));
     expect(count(/Upstream:\s/g)).toBe(count(/Reason:\s/g));
+    expect(withoutUpstream(text)).toEqual([]);
+    expect(withoutUpstream('Upstream: none known. Tests: x')).toEqual([
+      'Upstream: none known. Tests: x',
+    ]);
     expect(text.match(/'oidc-provider\/lib\/[^']+'/g)).toEqual(DEEP);
     const tests = [...text.matchAll(/\btest\/\S+\.test\.ts/g)].map(([path]) => path);
     expect(tests.filter((path) => !existsSync(path))).toEqual([]);

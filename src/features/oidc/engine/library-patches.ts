@@ -12,8 +12,8 @@ import type { KoaContextWithOIDC } from '../protocol/library.js';
  * Every use of the inside of oidc-provider 9.13.3, which its versioning does not cover. The test
  * test/unit/features/oidc/library-internals.test.ts fails if an update changes one of these
  * functions of the library: read the function, run the tests that its entry names, and record its
- * new hash in the test. `Upstream` names the issue of panva/node-oidc-provider, or says that none
- * is known.
+ * new hash in the test. `Upstream` names the issue of panva/node-oidc-provider, or the day of a
+ * search for one that found none.
  */
 
 /**
@@ -60,7 +60,7 @@ const inside = instanceOf as (provider: Provider) => { readonly DPoPNonces: Nonc
 /**
  * Also accepts the nonces of another secret. Reason: the library knows one `nonceSecret`, and a
  * replica that has the next root secret already gives out nonces that the others must accept.
- * Upstream: none known. Tests: test/api/root-secret-rotation.test.ts.
+ * Upstream: searched 2026-11-25, none found. Tests: test/api/root-secret-rotation.test.ts.
  */
 export function acceptNoncesOf(provider: Provider, secret: Buffer): void {
   const { DPoPNonces: own } = inside(provider);
@@ -79,8 +79,8 @@ export function patchProvider(provider: Provider, endpointsOf: EndpointsOf, spen
 
 /**
  * Replaces `ReplayDetection.unique`. Reason: the library reads and then writes, so that two
- * requests at once could both pass; one statement cannot. Upstream: none known. Tests:
- * test/api/oauth/once-only.test.ts (DPoP proofs and client assertions).
+ * requests at once could both pass; one statement cannot. Upstream: searched 2026-11-25, none
+ * found. Tests: test/api/oauth/once-only.test.ts (DPoP proofs and client assertions).
  */
 function checkReplaysBy(provider: Provider, spend: SpendId): void {
   provider.ReplayDetection.unique = (issuer, jti, exp) =>
@@ -115,7 +115,8 @@ type Audiences = (this: { readonly route: string }) => Set<string>;
 /**
  * Extends `OIDCContext.prototype.clientJwtAuthExpectedAudience`. Reason: on the mutual-TLS listener
  * the library accepts only that listener's addresses, and not the published ones (RFC 8705 §5).
- * Upstream: none known; its types publish the method. Tests: test/api/oauth/mutual-tls.test.ts.
+ * Upstream: searched 2026-11-25, none found; its types publish the method. Tests:
+ * test/api/oauth/mutual-tls.test.ts.
  */
 function expectPublishedEndpoints({ OIDCContext }: Provider, endpointsOf: EndpointsOf): void {
   const context = OIDCContext.prototype as { clientJwtAuthExpectedAudience: Audiences };
@@ -174,8 +175,8 @@ export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule) {
 /**
  * Shows the login page where `acr_values` names the AAL3 that a session does not have. Reason: the
  * library never asks for a login because of `acr_values` (RFC 9470 §5). The values stay a wish:
- * after the login, the request goes on without AAL3. Upstream: none known; the policy is the
- * library's way. Tests: test/api/oauth/step-up.test.ts.
+ * after the login, the request goes on without AAL3. Upstream: searched 2026-11-25, none found; the
+ * policy is the library's way. Tests: test/api/oauth/step-up.test.ts.
  */
 const AAL3_REQUESTED = new interactionPolicy.Check(
   'acr_values',
@@ -193,7 +194,7 @@ export type LibrarySession = NonNullable<KoaContextWithOIDC['oidc']['session']>;
 /**
  * Removes the account from the library's session, with all that clients got in it. Reason: the
  * library rejects a session whose account changes; `touched` makes it write the session. Upstream:
- * none known. Tests: test/api/oauth/login-requirements.test.ts.
+ * #752, where the library ends such a session. Tests: test/api/oauth/login-requirements.test.ts.
  */
 export function removeAccount(session: LibrarySession): void {
   if (session.accountId === undefined) return;
@@ -221,7 +222,7 @@ export function correctErrorCode(ctx: KoaContextWithOIDC): void {
 /**
  * A response mode and a request object that the library rejects with the right error. Reason: it
  * ignores an unknown response mode, and does not fetch request objects, so it must see a wrong
- * value. Upstream: none known. Tests: test/api/oauth/oauth-edge.test.ts.
+ * value. Upstream: searched 2026-11-25, none found. Tests: test/api/oauth/oauth-edge.test.ts.
  */
 export const UNSUPPORTED_RESPONSE_MODE = 'unsupported';
 export const UNREADABLE_REQUEST_OBJECT = 'unreadable';

@@ -1,4 +1,7 @@
 import { createHash } from 'node:crypto';
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Provider, interactionPolicy } from 'oidc-provider';
 // @ts-expect-error -- this file of the library has no types
 import instanceOf from 'oidc-provider/lib/helpers/weak_cache.js';
@@ -25,6 +28,41 @@ const READ: Readonly<Record<string, string>> = {
   'OIDCContext.clientJwtAuthExpectedAudience': '6ac77806898d6f94',
   'consent.native_client_prompt': '0597dff889f1d02d',
 };
+
+/** The sources of the library. */
+const LIBRARY = dirname(fileURLToPath(import.meta.resolve('oidc-provider')));
+
+/**
+ * Parts of the library that are no function to call: whole files, and the lines of all files that
+ * match. `removeAccount` needs the session that is written if it was touched, `correctErrorCode` the
+ * English messages, `currentContext` the context of a request, and `logNotices` what prints notices.
+ */
+const TEXTS = {
+  'shared/session.js': { of: 'shared/session.js', line: /^/, hash: 'f74ef8069e3046d0' },
+  'helpers/attention.js': { of: 'helpers/attention.js', line: /^/, hash: '8d03799a95937832' },
+  'session.touched': { of: '**/*.js', line: /\btouched\b/, hash: '25e4dce9e49a5d4d' },
+  'Provider.ctx': {
+    of: 'provider.js',
+    line: /\bals\b|AsyncLocalStorage|static get ctx/,
+    hash: '1eb85b2f726953d3',
+  },
+  messages: {
+    of: '**/*.js',
+    line: /is not allowed for this client['`]|no client authentication mechanism provided/,
+    hash: '97237a71eb065c7c',
+  },
+} as const;
+
+/** Returns the matching lines of some files of the library, each after its path. */
+function linesOf(pattern: string, line: RegExp): string[] {
+  const paths = globSync(pattern, { cwd: LIBRARY }).toSorted();
+  return paths.flatMap((path) =>
+    readFileSync(join(LIBRARY, path), 'utf8')
+      .split('\n')
+      .filter((text) => line.test(text))
+      .map((text) => `${path}: ${text.trim()}`),
+  );
+}
 
 const provider = new Provider('https://issuer.example', {
   features: { dPoP: { enabled: true, nonceSecret: Buffer.alloc(32, 1) } },
@@ -56,8 +94,9 @@ function installed(): Record<string, unknown> {
   };
 }
 
+const hash = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
+
 function hashesOf(functions: Readonly<Record<string, unknown>>): Record<string, string> {
-  const hash = (text: string) => createHash('sha256').update(text).digest('hex').slice(0, 16);
   return Object.fromEntries(
     Object.entries(functions).map(([name, one]) => [name, hash(String(one))]),
   );
@@ -69,6 +108,17 @@ describe('the inside of oidc-provider that library-patches.ts uses', () => {
     const missing = Object.keys(functions).filter((name) => typeof functions[name] !== 'function');
     expect(missing).toEqual([]);
     expect(hashesOf(functions)).toEqual(READ);
+  });
+
+  it('has the session, the context, the messages and the notices that were read', () => {
+    const found = Object.entries(TEXTS).map(([name, { of, line }]) => ({
+      name,
+      lines: linesOf(of, line),
+    }));
+    expect(found.filter(({ lines }) => lines.length === 0)).toEqual([]);
+    expect(
+      Object.fromEntries(found.map(({ name, lines }) => [name, hash(lines.join('\n'))])),
+    ).toEqual(Object.fromEntries(Object.entries(TEXTS).map(([name, text]) => [name, text.hash])));
   });
 
   it('is seen if a function changes', () => {
