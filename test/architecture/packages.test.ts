@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, globSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
@@ -51,6 +51,14 @@ function foreignImports(
   );
 }
 
+/** Lists the packages that an example imports and that the manifest does not declare. */
+function undeclaredIn(code: string, { name, dependencies, devDependencies }: Manifest): string[] {
+  const declared = new Set([name, ...Object.keys({ ...dependencies, ...devDependencies })]);
+  return [...code.matchAll(/from '((?:@[^/']+\/)?[^/']+)/g)]
+    .map(([, imported = '']) => imported)
+    .filter((imported) => !imported.startsWith('node:') && !declared.has(imported));
+}
+
 /** The first example of a page: its language, its code, and what the page says it prints. */
 function exampleOf(page: string): { language: string; code: string; output: string } {
   const [, language = '', code = '', output = ''] =
@@ -99,6 +107,15 @@ describe.each(packageFolders())('packages/%s', (name) => {
     }
   });
 
+  it('has tests of its own, which import nothing of the server', () => {
+    const tests = globSync(`${folder}/test/**/*.test.ts`, { cwd: ROOT });
+    expect(tests).not.toEqual([]);
+    const ofServer = sourceFiles(`${folder}/test`).flatMap(({ path, imports }) =>
+      imports.filter((target) => target.startsWith('src/')).map((target) => `${path} -> ${target}`),
+    );
+    expect(ofServer).toEqual([]);
+  });
+
   beforeAll(bundleCommand);
 
   it('prints what its README shows', () => {
@@ -106,6 +123,8 @@ describe.each(packageFolders())('packages/%s', (name) => {
       readFileSync(join(ROOT, folder, 'README.md'), 'utf8'),
     );
     expect(code).not.toBe('');
+    expect(undeclaredIn(code, manifest)).toEqual([]);
+    expect(undeclaredIn("import x from '@svc/gone/part';", manifest)).toEqual(['@svc/gone']);
     const home = mkdtempSync(join(tmpdir(), 'svc-example-'));
     const settings = {
       cwd: join(ROOT, folder),
