@@ -12,9 +12,14 @@ const TERMS = 44;
 const read = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 const linesOf = (path: string) => documentLines(path, read(path));
 const where = ({ path, line }: Prose) => `${path}:${line}`;
-const documents = filesLike('*.md', 'docs/**/*.md', 'packages/*/*.md').filter(
-  (path) => !path.startsWith(GENERATED),
-);
+const documents = filesLike(
+  '*.md',
+  'docs/**/*.md',
+  'packages/*/*.md',
+  'packages/*/src/**/*.md',
+  'src/**/*.md',
+  'test/**/*.md',
+).filter((path) => !path.startsWith(GENERATED));
 
 /**
  * Keeps the lines that are wider than the page. Tables and lines without a space cannot be wrapped.

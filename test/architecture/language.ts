@@ -80,14 +80,12 @@ export function titlesOf(path: string, text: string): Prose[] {
   return titles;
 }
 
-/** Finds exported doc comments that begin with a relative pronoun instead of a sentence. */
+/** Finds doc comments that begin with a relative pronoun instead of a sentence. */
 export function clausesAsDocComments(path: string, text: string): Prose[] {
-  const source = parse(path, text);
-  return exportedDeclarations(source).flatMap((node) =>
-    docCommentsOf(node, text)
-      .filter(({ content }) => CLAUSE.test(content))
-      .map(({ at, content }) => proseAt(path, text, at, content)),
-  );
+  return scriptComments(path, text)
+    .filter(({ text: comment }) => comment.startsWith('/**'))
+    .map((comment) => ({ ...comment, text: comment.text.replace(/^\/\*\*[\s*]*/, '') }))
+    .filter(({ text: content }) => CLAUSE.test(content));
 }
 
 function parse(path: string, text: string): ts.SourceFile {
@@ -129,36 +127,4 @@ function isText(node: ts.Expression): boolean {
   return (
     ts.isStringLiteralLike(node) || ts.isTemplateExpression(node) || ts.isBinaryExpression(node)
   );
-}
-
-function exportedDeclarations(source: ts.SourceFile): ts.Node[] {
-  return source.statements.filter(isExported).flatMap((statement): ts.Node[] => {
-    const members = ts.isClassDeclaration(statement) ? statement.members.filter(isPublic) : [];
-    return [statement, ...members];
-  });
-}
-
-function isExported(node: ts.Statement): boolean {
-  return hasModifier(node, ts.SyntaxKind.ExportKeyword);
-}
-
-function isPublic(member: ts.ClassElement): boolean {
-  const isHidden = [ts.SyntaxKind.PrivateKeyword, ts.SyntaxKind.ProtectedKeyword].some((kind) =>
-    hasModifier(member, kind),
-  );
-  return !isHidden && !(member.name && ts.isPrivateIdentifier(member.name));
-}
-
-function hasModifier(node: ts.Node, kind: ts.SyntaxKind): boolean {
-  const modifiers = ts.canHaveModifiers(node) ? (ts.getModifiers(node) ?? []) : [];
-  return modifiers.some((modifier) => modifier.kind === kind);
-}
-
-function docCommentsOf(node: ts.Node, text: string): { at: number; content: string }[] {
-  return (ts.getLeadingCommentRanges(text, node.pos) ?? [])
-    .filter(({ pos }) => text.startsWith('/**', pos))
-    .map(({ pos, end }) => ({
-      at: pos,
-      content: text.slice(pos, end).replace(/^\/\*\*[\s*]*/, ''),
-    }));
 }

@@ -21,8 +21,9 @@ function stopsBelow(text: string, title: string): string[] {
   const lines = text.slice(text.indexOf(title)).split('\n');
   const first = lines.findIndex((line) => line.startsWith('1. '));
   const list = lines.slice(first);
-  const end = list.findIndex((line) => !/^\d+\. /.test(line));
-  return list.slice(0, end).flatMap((line) => /^\d+\. `([^`]+)`:/.exec(line)?.[1] ?? line);
+  const end = list.findIndex((line) => !/^(?:\d+\. | +\S)/.test(line)); // a line may go on
+  const entries = list.slice(0, end).filter((line) => !line.startsWith(' '));
+  return entries.flatMap((line) => /^\d+\. `([^`]+)`:/.exec(line)?.[1] ?? line);
 }
 
 /** The files of a list that its first file does not reach by imports. */

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { FOLDER_ORDER } from './folder-order.js';
 import { productFiles, type SourceFile } from './import-graph.js';
 import { builtClasses, exportedTypes, longFunctions, type BuiltClass } from './shape.js';
 
@@ -55,6 +56,12 @@ function sharedTypes(of: readonly SourceFile[]): string[] {
   return [...places.values()]
     .filter((found) => found.length > 1)
     .map((found) => `${found[0]?.name}: ${found.map(({ path }) => path).join(', ')}`);
+}
+
+/** Reads the folders in the first column of the tables of a README. */
+function listedFolders(readme: string): string[] {
+  const cells = [...readme.matchAll(/^\|([^|]*)\|/gm)].map(([, cell = '']) => cell);
+  return cells.flatMap((cell) => [...cell.matchAll(/`([a-z-]+)`/g)].map(([, name = '']) => name));
 }
 
 describe('the shape of the source', () => {
@@ -119,7 +126,7 @@ describe('the shape of the source', () => {
     expect(large).toEqual([]);
   });
 
-  it('has a README of 3 to 10 lines in every folder of features, domain, platform and the command', () => {
+  it('has a README of 3 to 14 lines in every folder of features, domain, platform and the command', () => {
     const layers = folders.filter((folder) =>
       /^(?:src\/(?:features|domain|platform)|packages\/svc\/src)\//.test(folder),
     );
@@ -129,7 +136,7 @@ describe('the shape of the source', () => {
       const lines = readFileSync(path, 'utf8')
         .split('\n')
         .filter((line) => line.trim() !== '');
-      return lines.length < 3 || lines.length > 10;
+      return lines.length < 3 || lines.length > 14;
     });
     expect(faulty).toEqual([]);
   });
@@ -144,6 +151,15 @@ describe('the shape of the source', () => {
       const unnamed = below.filter((name) => !new RegExp(`\\b${name}\\b`).test(named(folder)));
       expect(unnamed, folder).toEqual([]);
     }
+  });
+
+  it('lists the folders of domain and platform in their READMEs in the order of folders', () => {
+    for (const layer of ['src/domain', 'src/platform']) {
+      const table = readFileSync(resolve(ROOT, layer, 'README.md'), 'utf8');
+      const order = (FOLDER_ORDER[layer] ?? []).filter((folder) => !folder.includes('/'));
+      expect(listedFolders(table), layer).toEqual(order);
+    }
+    expect(listedFolders('| `a`, `b` | `c` |\n| `d` | x |')).toEqual(['a', 'b', 'd']);
   });
 
   it('states in no README which folders a folder may use: the order of folders does', () => {

@@ -26,7 +26,7 @@ export interface SshCertificateRequest extends RequestOfUser {
    * read.
    */
   readonly isSecurityKey: boolean;
-  /** Whether only an attested key is certified. */
+  /** True if only an attested key is certified. */
   readonly attestationRequired: boolean;
   /** The attestation that came with this request, verified. */
   readonly attestation: KeyAttestation | undefined;

@@ -21,8 +21,8 @@ export class BrokenMarkers extends Error {
 }
 
 /**
- * What a block changed beside its own lines, written in its first marker, so that its removal
- * restores every byte: the file, its folder, or the line break before the block.
+ * The change that a block made beside its own lines: the file, its folder, or the line break before
+ * the block. Its first marker has it, so that its removal restores every byte.
  */
 type Origin = 'new file' | 'new folder' | 'new line' | undefined;
 

@@ -4,8 +4,8 @@ import { z } from 'zod';
 export const DATABASE_PAGE = 'docs/operations/databases.md';
 
 /**
- * What a server must be for a connection to it, as in libpq. The other values of libpq do not suit
- * a service that writes.
+ * The kinds of server that a connection may ask for, as in libpq. The other values of libpq do not
+ * suit a service that writes.
  */
 const TARGETS = ['any', 'read-write', 'primary'] as const;
 
