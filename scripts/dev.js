@@ -1,13 +1,21 @@
 /**
  * `npm run dev`: builds and starts the server. At every change of a source it writes the changed
  * output and starts the server again at once; the types are checked beside it, because a check
- * takes longer than a start.
+ * takes longer than a start. A change of a package is compiled first, with its declarations.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, watch, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative, sep } from 'node:path';
 import ts from 'typescript';
-import { bundleCommand, compile, COMPILER, prepareBuild, ROOT } from './projects.js';
+import {
+  bundleCommand,
+  COMMAND_SOURCES,
+  compile,
+  COMPILER,
+  prepareBuild,
+  PROJECTS,
+  ROOT,
+} from './projects.js';
 
 /** An editor writes the files of one change within this time, in milliseconds. */
 const ONE_CHANGE = 50;
@@ -27,16 +35,21 @@ const checker = spawn(process.execPath, [COMPILER, ...check], {
 const options = compilerOptions();
 const changed = new Set();
 let timer;
+let updates = Promise.resolve();
 let server = start();
 let isEnding = false;
 let isRestarting = false;
 
-watch(SOURCES, { recursive: true }, (_, path) => {
-  if (path === null) return;
-  changed.add(path);
-  clearTimeout(timer);
-  timer = setTimeout(update, ONE_CHANGE);
-});
+for (const folder of [...PROJECTS.map(({ sources }) => sources), COMMAND_SOURCES]) {
+  watch(folder, { recursive: true }, (_, path) => {
+    if (path === null) return;
+    changed.add(join(folder, path));
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      updates = updates.then(update);
+    }, ONE_CHANGE);
+  });
+}
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, () => {
     isEnding = true;
@@ -46,17 +59,19 @@ for (const signal of ['SIGINT', 'SIGTERM']) {
 }
 
 /** Writes the outputs of the changed sources, and starts the server with them. */
-function update() {
+async function update() {
   const sources = [...changed].filter((path) => path.endsWith('.ts') && !path.endsWith('.d.ts'));
-  const hasOthers = changed.size > sources.length || sources.some((path) => !isSource(path));
+  const hasOthers = changed.size > sources.length || sources.some((path) => !existsSync(path));
+  const inPackages = [...changed].some((path) => path.startsWith(join(ROOT, 'packages')));
   changed.clear();
   if (hasOthers) prepareBuild();
-  for (const path of sources.filter(isSource)) transpile(path);
+  for (const path of sources.filter(isOfServer)) transpile(path);
+  if (inPackages) await Promise.allSettled([compile(), bundleCommand()]); // they print errors
   restart();
 }
 
-function isSource(path) {
-  return existsSync(join(SOURCES, path));
+function isOfServer(path) {
+  return path.startsWith(SOURCES + sep) && existsSync(path);
 }
 
 /**
@@ -64,13 +79,11 @@ function isSource(path) {
  * enough (isolatedModules).
  */
 function transpile(path) {
-  const text = readFileSync(join(SOURCES, path), 'utf8');
-  const fileName = join(SOURCES, path);
-  const { outputText, sourceMapText } = ts.transpileModule(text, {
-    fileName,
+  const { outputText, sourceMapText } = ts.transpileModule(readFileSync(path, 'utf8'), {
+    fileName: path,
     compilerOptions: options,
   });
-  const output = join(OUTPUTS, path.replace(/\.ts$/, '.js'));
+  const output = join(OUTPUTS, relative(SOURCES, path).replace(/\.ts$/, '.js'));
   writeFileSync(output, outputText);
   if (sourceMapText !== undefined) writeFileSync(`${output}.map`, sourceMapText);
 }

@@ -27,7 +27,8 @@ const CONFIGURATIONS = [
   NEST.compilerOptions.tsConfigPath,
 ];
 
-const PROJECTS = [
+/** The folders of each compiled project: its sources, and its outputs. */
+export const PROJECTS = [
   ...PACKAGES.map((folder) => projectIn(folder, 'src', [])),
   projectIn('.', NEST.sourceRoot, ['svc.mjs']),
 ];
@@ -54,6 +55,9 @@ export function prepareBuild() {
 export function compile() {
   return run(COMPILER, ['--build', ...CONFIGURATIONS]);
 }
+
+/** The sources of the command, which is bundled with packages. */
+export const COMMAND_SOURCES = join(ROOT, 'packages/svc/src');
 
 /**
  * Bundles the command, and copies it to where the server reads it. @throws Error when the bundler
