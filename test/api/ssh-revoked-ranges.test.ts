@@ -195,7 +195,7 @@ describe('ranges of serials whose certificates may be lost', () => {
     it('no page, count or export calls the certificate valid', async () => {
       const id = await idOf(app, email);
       const { manager } = app.dataSource;
-      const users = app.nest.get(CertificateRevocation, { strict: false });
+      const users = new CertificateRevocation();
       const counted = async () => [
         await countOwnCertificates(manager, id),
         (await users.count(manager, { id }))['certificates'],

@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { composedSql, sql } from '#platform/database/statements/sql.js';
 import type { AuditFilter, AuditFound, AuditRange, AuditRow } from './audit-filter.js';
@@ -67,75 +66,75 @@ export interface KeyEvent {
 const COLUMNS = `e.id, e.type, e.class, e.actor_id, e.subject_id, e.actor_email, e.subject_email, e.client_name, e.request_id, host(e.ip) AS ip, e.user_agent, e.details,
   e.created_at, to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at`;
 
-/** Reads the audit log of one organization, or of the keys of one user. */
-@Injectable()
-export class AuditEventsRepository {
-  /**
-   * Lists the matching events of an organization after a place, the newest first. If few events
-   * match, the search stops after it has checked a fixed number of others.
-   */
-  async list(
-    tx: EntityManager,
-    orgId: string,
-    filter: AuditFilter,
-    page: AuditRange,
-  ): Promise<AuditFound> {
-    const isRare = await isRareNetwork(tx, orgId, filter);
-    const { text, values } = searchStatement(COLUMNS, orgId, filter, page, isRare);
-    const all = await composedSql<SearchedRow>(tx, text, values);
-    const firstEnd = all.findIndex((row) => row.is_end);
-    const checked = firstEnd === -1 ? all : all.slice(0, firstEnd + 1);
-    const found = new Map(checked.filter(({ matches }) => matches).map((row) => [row.id, row]));
-    const rows = [...found.values()].slice(0, page.limit).map(eventOf);
-    const end = all[firstEnd];
-    const isFull = rows.length === page.limit;
-    return { rows, end: end && !isFull ? { at: end.at, id: end.id } : undefined };
-  }
+/**
+ * Lists the matching events of an organization after a place, the newest first. If few events
+ * match, the search stops after it has checked a fixed number of others.
+ */
+export async function listAuditEvents(
+  tx: EntityManager,
+  orgId: string,
+  filter: AuditFilter,
+  page: AuditRange,
+): Promise<AuditFound> {
+  const isRare = await isRareNetwork(tx, orgId, filter);
+  const { text, values } = searchStatement(COLUMNS, orgId, filter, page, isRare);
+  const all = await composedSql<SearchedRow>(tx, text, values);
+  const firstEnd = all.findIndex((row) => row.is_end);
+  const checked = firstEnd === -1 ? all : all.slice(0, firstEnd + 1);
+  const found = new Map(checked.filter(({ matches }) => matches).map((row) => [row.id, row]));
+  const rows = [...found.values()].slice(0, page.limit).map(eventOf);
+  const end = all[firstEnd];
+  const isFull = rows.length === page.limit;
+  return { rows, end: end && !isFull ? { at: end.at, id: end.id } : undefined };
+}
 
-  /** Returns one event of an organization. */
-  async find(tx: EntityManager, orgId: string, id: string): Promise<AuditRow | undefined> {
-    const text = `SELECT ${COLUMNS} FROM audit_events e WHERE e.id = $2 AND e.org_id = $1`;
-    const [row] = await composedSql<Row>(tx, text, [orgId, id]);
-    return row && eventOf(row);
-  }
+/** Returns one event of an organization. */
+export async function findAuditEvent(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<AuditRow | undefined> {
+  const text = `SELECT ${COLUMNS} FROM audit_events e WHERE e.id = $2 AND e.org_id = $1`;
+  const [row] = await composedSql<Row>(tx, text, [orgId, id]);
+  return row && eventOf(row);
+}
 
-  /** Counts the newest matching events of an organization by type and section of their time. */
-  async timeline(
-    tx: EntityManager,
-    orgId: string,
-    filter: AuditFilter,
-    size: { readonly sections: number; readonly most: number; readonly now: Date },
-  ): Promise<TimelineCount[]> {
-    const isRare = await isRareNetwork(tx, orgId, filter);
-    const { text, values } = timelineStatement(orgId, filter, size, isRare);
-    return composedSql<TimelineCount>(tx, text, values);
-  }
+/** Counts the newest matching events of an organization by type and section of their time. */
+export async function countTimeline(
+  tx: EntityManager,
+  orgId: string,
+  filter: AuditFilter,
+  size: { readonly sections: number; readonly most: number; readonly now: Date },
+): Promise<TimelineCount[]> {
+  const isRare = await isRareNetwork(tx, orgId, filter);
+  const { text, values } = timelineStatement(orgId, filter, size, isRare);
+  return composedSql<TimelineCount>(tx, text, values);
+}
 
-  /**
-   * Lists the latest events of the keys of a user, the newest first. An event from before the
-   * account existed, such as a refused key, is found by the e-mail address. The identity provider
-   * of the user vouches for that address.
-   */
-  listKeyEvents(
-    tx: EntityManager,
-    user: { readonly id: string; readonly email: string | null },
-    limit: number,
-  ): Promise<KeyEvent[]> {
-    return sql<KeyEvent>(tx)`
-      SELECT type, created_at AS at, host(ip) AS ip, details ->> 'aaguid' AS aaguid,
-             details ->> 'name' AS name, details ->> 'earlier_name' AS "earlierName", details ->> 'reason' AS reason,
-             request_id AS "requestId"
-      FROM (
-        (SELECT * FROM audit_events
-         WHERE subject_id = ${user.id} AND type IN ('enrollment', 'enrollment_refused', 'key_registered', 'key_removed', 'key_renamed')
-         ORDER BY created_at DESC, id DESC LIMIT ${limit})
-        UNION ALL
-        (SELECT * FROM audit_events
-         WHERE type = 'enrollment_refused' AND subject_id IS NULL AND details ->> 'email' = ${user.email}
-         ORDER BY created_at DESC, id DESC LIMIT ${limit})
-      ) events
-      ORDER BY created_at DESC, id DESC LIMIT ${limit}`;
-  }
+/**
+ * Lists the latest events of the keys of a user, the newest first. An event from before the
+ * account existed, such as a refused key, is found by the e-mail address. The identity provider
+ * of the user vouches for that address.
+ */
+export function listKeyEvents(
+  tx: EntityManager,
+  user: { readonly id: string; readonly email: string | null },
+  limit: number,
+): Promise<KeyEvent[]> {
+  return sql<KeyEvent>(tx)`
+    SELECT type, created_at AS at, host(ip) AS ip, details ->> 'aaguid' AS aaguid,
+           details ->> 'name' AS name, details ->> 'earlier_name' AS "earlierName", details ->> 'reason' AS reason,
+           request_id AS "requestId"
+    FROM (
+      (SELECT * FROM audit_events
+       WHERE subject_id = ${user.id} AND type IN ('enrollment', 'enrollment_refused', 'key_registered', 'key_removed', 'key_renamed')
+       ORDER BY created_at DESC, id DESC LIMIT ${limit})
+      UNION ALL
+      (SELECT * FROM audit_events
+       WHERE type = 'enrollment_refused' AND subject_id IS NULL AND details ->> 'email' = ${user.email}
+       ORDER BY created_at DESC, id DESC LIMIT ${limit})
+    ) events
+    ORDER BY created_at DESC, id DESC LIMIT ${limit}`;
 }
 
 /** Checks whether the network of a filter has so few events that they can be sorted. */

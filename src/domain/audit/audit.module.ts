@@ -1,9 +1,8 @@
 import { Module } from '@nestjs/common';
-import { AuditEventsRepository } from './audit-events.repository.js';
 import { AuditLog } from './audit.repository.js';
 
 @Module({
-  providers: [AuditEventsRepository, AuditLog],
-  exports: [AuditEventsRepository, AuditLog],
+  providers: [AuditLog],
+  exports: [AuditLog],
 })
 export class AuditModule {}

@@ -9,7 +9,6 @@ import { MembershipsRepository } from './provisioning/memberships.repository.js'
 import { RecordWrites } from './provisioning/record-writes.service.js';
 import { UserProvisioning } from './provisioning/user-provisioning.service.js';
 import { RecordEnds } from './record-ends.service.js';
-import { ScimRefusals } from './scim-tokens/scim-refusals.service.js';
 import { UserDirectory } from './user-directory.service.js';
 import { UsersRepository } from './users.repository.js';
 
@@ -22,7 +21,6 @@ import { UsersRepository } from './users.repository.js';
     MemberTies,
     RecordEnds,
     RecordWrites,
-    ScimRefusals,
     UserDirectory,
     UserProvisioning,
     UsersRepository,
@@ -33,7 +31,6 @@ import { UsersRepository } from './users.repository.js';
     MembershipsRepository,
     MemberTies,
     RecordEnds,
-    ScimRefusals,
     UserDirectory,
     UserProvisioning,
     UsersRepository,

@@ -19,22 +19,12 @@ import { Enrollment } from './enrollment/enrollment.service.js';
     OrganizationsModule,
     SessionsModule,
   ],
-  providers: [
-    AuthenticatorsRepository,
-    Enrollment,
-    EnrollmentPasses,
-    EnrollmentPassesRepository,
-    WebAuthnCeremonies,
-  ],
+  providers: [AuthenticatorsRepository, Enrollment, EnrollmentPasses, WebAuthnCeremonies],
   exports: [AuthenticatorsRepository, Enrollment, EnrollmentPasses, WebAuthnCeremonies],
 })
 export class KeysModule {
-  constructor(
-    revocation: AccessRevocation,
-    keys: AuthenticatorsRepository,
-    passes: EnrollmentPassesRepository,
-  ) {
+  constructor(revocation: AccessRevocation, keys: AuthenticatorsRepository) {
     revocation.register(keys);
-    revocation.register(passes);
+    revocation.register(new EnrollmentPassesRepository());
   }
 }

@@ -5,12 +5,13 @@ import { AccessModule } from '#domain/access/access.module.js';
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { ManagedApplications } from './applications/managed-applications.service.js';
-import { RegisteredResources } from './applications/registered-resources.service.js';
+import { RegisteredResources } from './applications/registered-resources.js';
 import { ClientsRepository } from './clients/clients.repository.js';
 import { BatchedQueries } from './grants/batched-queries.service.js';
 import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js';
@@ -29,7 +30,6 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
     BatchedQueries,
     ClientsRepository,
     ManagedApplications,
-    RegisteredResources,
     {
       provide: TokenSigningKeys,
       inject: [CONFIG, DataSource, KmsKeys],
@@ -37,23 +37,17 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
         TokenSigningKeys.open(config, dataSource, kmsKeys),
     },
   ],
-  exports: [
-    BatchedQueries,
-    ClientsRepository,
-    ManagedApplications,
-    RegisteredResources,
-    TokenSigningKeys,
-  ],
+  exports: [BatchedQueries, ClientsRepository, ManagedApplications, TokenSigningKeys],
 })
 export class OAuthModule {
   constructor(
     revocation: AccessRevocation,
     endings: AccessEndings,
     clients: ClientsRepository,
-    registeredResources: RegisteredResources,
+    auditLog: AuditLog,
   ) {
     endings.register(GRANT_ENDING);
     revocation.register(clients);
-    revocation.register(registeredResources);
+    revocation.register(new RegisteredResources(auditLog));
   }
 }

@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import {
   EVERY_SCOPE,
   idsOf,
@@ -54,7 +53,6 @@ function validOf(revoked: readonly Revoked[]): number {
  * Revokes certificates. Their rows remain after the user is deleted, so that the revocation list
  * has them.
  */
-@Injectable()
 export class CertificateRevocation implements Revocable {
   readonly revocationOrder = 20;
   readonly revocationScopes = EVERY_SCOPE;

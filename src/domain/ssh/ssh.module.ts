@@ -37,26 +37,15 @@ function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
         CertificateAuthority.open(config, dataSource, signersIn(kms, config)),
     },
     CertificateIssuance,
-    CertificateRevocation,
     RevocationList,
     SshKeyAttestations,
   ],
-  exports: [
-    CertificateAuthority,
-    CertificateIssuance,
-    CertificateRevocation,
-    RevocationList,
-    SshKeyAttestations,
-  ],
+  exports: [CertificateAuthority, CertificateIssuance, RevocationList, SshKeyAttestations],
 })
 export class SshModule {
-  constructor(
-    revocation: AccessRevocation,
-    endings: AccessEndings,
-    certificates: CertificateRevocation,
-  ) {
+  constructor(revocation: AccessRevocation, endings: AccessEndings) {
     endings.register(CERTIFICATE_ENDING);
-    revocation.register(certificates);
+    revocation.register(new CertificateRevocation());
     revocation.register(new AttestedKeyRevocation());
   }
 }

@@ -1,5 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { AuditEventsRepository } from '#domain/audit/audit-events.repository.js';
+import {
+  countTimeline,
+  findAuditEvent,
+  listAuditEvents,
+} from '#domain/audit/audit-events.repository.js';
 import type {
   AuditFilter,
   AuditFound,
@@ -69,7 +73,6 @@ export class AuditEvents {
   constructor(
     private readonly work: TenantWork,
     private readonly members: Members,
-    private readonly auditEventsRepository: AuditEventsRepository,
     private readonly clock: Clock,
   ) {}
 
@@ -78,7 +81,7 @@ export class AuditEvents {
     return this.#read(admin, async (tx) => {
       const filter = await filterOf(tx, admin.orgId, search);
       const range = { after, limit: limit + 1 };
-      return pageOf(await this.auditEventsRepository.list(tx, admin.orgId, filter, range), limit);
+      return pageOf(await listAuditEvents(tx, admin.orgId, filter, range), limit);
     });
   }
 
@@ -90,7 +93,7 @@ export class AuditEvents {
     const size = { ...TIMELINE, now: this.clock.now() };
     const counts = await this.#read(admin, async (tx) => {
       const filter = await filterOf(tx, admin.orgId, search);
-      return this.auditEventsRepository.timeline(tx, admin.orgId, filter, size);
+      return countTimeline(tx, admin.orgId, filter, size);
     });
     return timelineOf(counts, TIMELINE.sections);
   }
@@ -102,16 +105,14 @@ export class AuditEvents {
   async describe(admin: Admin, id: string): Promise<DescribedEvent> {
     const { orgId } = admin;
     return this.#read(admin, async (tx) => {
-      const event = isUuid(id)
-        ? await this.auditEventsRepository.find(tx, orgId, id.toLowerCase())
-        : undefined;
+      const event = isUuid(id) ? await findAuditEvent(tx, orgId, id.toLowerCase()) : undefined;
       if (!event) throw new DomainError('not_found', 'Your organization has no such event.');
       const people = [event.actorId, event.subjectId].filter((each) => each !== null);
       const members = await presentMembers(tx, orgId, people);
       if (event.requestId === null) return { event, members, sameRequest: [] };
       const range = { after: undefined, limit: OF_ONE_REQUEST };
       const filter = { requestId: event.requestId };
-      const { rows } = await this.auditEventsRepository.list(tx, orgId, filter, range);
+      const { rows } = await listAuditEvents(tx, orgId, filter, range);
       return { event, members, sameRequest: rows.filter((row) => row.id !== event.id) };
     });
   }
@@ -157,8 +158,7 @@ export class AuditEvents {
     patience?: number,
   ): Promise<AuditFound> {
     const range = { after, limit: Math.min(BATCH, limit) };
-    const read = (tx: EntityManager) =>
-      this.auditEventsRepository.list(tx, admin.orgId, filter, range);
+    const read = (tx: EntityManager) => listAuditEvents(tx, admin.orgId, filter, range);
     return this.#read(admin, read, patience);
   }
 

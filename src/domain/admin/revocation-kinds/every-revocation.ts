@@ -1,6 +1,6 @@
 import { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
 import type { Revocable } from '#domain/access-revocation/revocable.js';
-import { RegisteredResources } from '#domain/oauth/applications/registered-resources.service.js';
+import { RegisteredResources } from '#domain/oauth/applications/registered-resources.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { AuthenticatorsRepository } from '#domain/keys/authenticators/authenticators.repository.js';
 import { EnrollmentPassesRepository } from '#domain/keys/enrollment-passes/enrollment-passes.repository.js';

@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import {
   BY_DELETED_ROW,
   idsOf,
@@ -41,7 +40,6 @@ const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
  * the account. A row demands a pass even after its secret has ended. The row is deleted when the
  * pass is used, or when an admin lifts the demand.
  */
-@Injectable()
 export class EnrollmentPassesRepository implements Revocable {
   readonly revocationOrder = 35;
   /** A deleted user is not in the list, because the foreign key deletes the pass with the row. */

@@ -17,12 +17,13 @@ import { givePass, type Renewal } from './give-pass.js';
  */
 @Injectable()
 export class EnrollmentPasses {
+  private readonly passes = new EnrollmentPassesRepository();
+
   constructor(
     private readonly work: TenantWork,
     private readonly manager: EntityManager,
     private readonly members: Members,
     private readonly directory: UserDirectory,
-    private readonly passes: EnrollmentPassesRepository,
     private readonly audit: AuditLog,
   ) {}
 

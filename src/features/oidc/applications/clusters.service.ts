@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { AuditLog } from '#domain/audit/audit.repository.js';
 import {
   countClusters,
   insertCluster,
@@ -13,7 +14,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { ownAudiences, type OwnAudiences } from '../protocol/resource-servers.js';
 import type { NewClusterBody } from './applications.schemas.js';
-import { RegisteredResources } from '#domain/oauth/applications/registered-resources.service.js';
+import { RegisteredResources } from '#domain/oauth/applications/registered-resources.js';
 import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
 import {
   clusterMetadata,
@@ -28,13 +29,15 @@ const MOST_CLUSTERS = 100;
 @Injectable()
 export class Clusters {
   readonly #ownAudiences: OwnAudiences;
+  readonly #registeredResources: RegisteredResources;
 
   constructor(
     @Inject(CONFIG) config: Config,
     private readonly managedApplications: ManagedApplications,
-    private readonly registeredResources: RegisteredResources,
+    auditLog: AuditLog,
   ) {
     this.#ownAudiences = ownAudiences(config);
+    this.#registeredResources = new RegisteredResources(auditLog);
   }
 
   /**
@@ -88,6 +91,6 @@ export class Clusters {
       );
     }
     const cause = { reason: 'domain proven by another organization', revokedBy: 'organization' };
-    await this.registeredResources.claimDomain(tx, { orgId, domain: host }, cause);
+    await this.#registeredResources.claimDomain(tx, { orgId, domain: host }, cause);
   }
 }

@@ -1,7 +1,7 @@
 import { Controller, Get, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { endedWords } from '#domain/access-revocation/ended-words.js';
-import { AuditEventsRepository, type KeyEvent } from '#domain/audit/audit-events.repository.js';
+import { listKeyEvents, type KeyEvent } from '#domain/audit/audit-events.repository.js';
 import { modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
 import { MOST_KEYS } from '#domain/keys/enrollment/enrollment-policy.js';
 import { SecurityKeys } from '#domain/sign-in/key-authentication/security-keys.service.js';
@@ -27,7 +27,6 @@ const EVENTS_SHOWN = 20;
 export class KeysPageController {
   constructor(
     private readonly keys: SecurityKeys,
-    private readonly auditEvents: AuditEventsRepository,
     private readonly manager: EntityManager,
     private readonly views: Views,
   ) {}
@@ -40,7 +39,7 @@ export class KeysPageController {
       const [keys, access, events] = await Promise.all([
         this.keys.list(user.id),
         this.keys.countAccess(user.id),
-        this.auditEvents.listKeyEvents(this.manager, user, EVENTS_SHOWN),
+        listKeyEvents(this.manager, user, EVENTS_SHOWN),
       ]);
       return {
         mayRemove: keys.length > 1,

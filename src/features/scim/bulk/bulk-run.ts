@@ -43,7 +43,7 @@ export async function runBulk(
   const { operations, failOnErrors } = readBulkRequest(body);
   const run = new BulkRun(resources, caller, operations, failOnErrors);
   const outcomes = await run.run();
-  await resources.refusals.record(caller, run.refusals);
+  await resources.recordRefusals(caller, run.refusals);
   return outcomes;
 }
 

@@ -1,7 +1,8 @@
 import { Catch, type ArgumentsHost, type ExceptionFilter } from '@nestjs/common';
 import type { Response } from 'express';
-import { ScimRefusals } from '#domain/directory/scim-tokens/scim-refusals.service.js';
+import { recordScimRefusals } from '#domain/directory/scim-tokens/record-scim-refusals.js';
 import type { Provisioner } from '#domain/sessions/session-access-policy.service.js';
+import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import type { AdmittedRequest } from '#platform/http/access/caller.js';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 import { ErrorRenderer } from '#platform/http/errors/error-renderer.service.js';
@@ -17,7 +18,7 @@ const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 @Catch()
 export class RefusedWrites implements ExceptionFilter {
   constructor(
-    private readonly scimRefusals: ScimRefusals,
+    private readonly tenantWork: TenantWork,
     private readonly errorRenderer: ErrorRenderer,
   ) {}
 
@@ -31,7 +32,8 @@ export class RefusedWrites implements ExceptionFilter {
     const isWrite = WRITES.has(method) && !path.endsWith('/.search');
     const refusal = isWrite ? refusalOf(method, below, error) : undefined;
     if (session && refusal) {
-      await this.scimRefusals.record({ ...session, origin: originOf(request) }, [refusal]);
+      const actor = { ...session, origin: originOf(request) };
+      await recordScimRefusals(this.tenantWork, actor, [refusal]);
     }
     this.errorRenderer.render(error, request, http.getResponse<Response>());
   }

@@ -2,7 +2,11 @@ import { Inject, Injectable, Logger } from '@nestjs/common';
 import { GroupProvisioning } from '#domain/directory/provisioning/group-provisioning.service.js';
 import { MembershipsRepository } from '#domain/directory/provisioning/memberships.repository.js';
 import { UserProvisioning } from '#domain/directory/provisioning/user-provisioning.service.js';
-import { ScimRefusals } from '#domain/directory/scim-tokens/scim-refusals.service.js';
+import { recordScimRefusals } from '#domain/directory/scim-tokens/record-scim-refusals.js';
+import type {
+  RefusedActor,
+  ScimRefusal,
+} from '#domain/directory/scim-tokens/scim-refusals.repository.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { GroupResource } from './group-resource.js';
@@ -20,11 +24,10 @@ export class ScimResources {
 
   constructor(
     @Inject(CONFIG) config: Config,
-    tenantWork: TenantWork,
+    private readonly tenantWork: TenantWork,
     users: UserProvisioning,
     groups: GroupProvisioning,
     memberships: MembershipsRepository,
-    readonly refusals: ScimRefusals,
   ) {
     const report: OnLeftOut = (...leftOut) => this.#reportLeftOut(...leftOut);
     this.base = `${config.http.baseUrl}/scim/v2`;
@@ -42,6 +45,11 @@ export class ScimResources {
     );
   }
 
+  /** Records the refused writes of a request. */
+  recordRefusals(actor: RefusedActor, refusals: readonly ScimRefusal[]): Promise<void> {
+    return recordScimRefusals(this.tenantWork, actor, refusals);
+  }
+
   /** Logs and records what a write that ended access left out. */
   #reportLeftOut(
     ...[actor, resourceType, resourceId, leftOut]: Parameters<OnLeftOut>
@@ -53,6 +61,6 @@ export class ScimResources {
     );
     const detail = leftOut.map(({ name, reason }) => `${name} (${reason})`).join(', ');
     const refusal = { resourceType, resourceId, reason: 'left_out', method: '', detail };
-    return this.refusals.record(actor, [refusal]);
+    return this.recordRefusals(actor, [refusal]);
   }
 }

@@ -1,4 +1,3 @@
-import { Injectable } from '@nestjs/common';
 import type {
   DomainOfOrganization,
   Revocable,
@@ -20,7 +19,6 @@ const NO_REQUEST = { requestId: 'domain-change', ip: undefined, userAgent: undef
  * organization that loses a domain loses its registrations under the domain. If one organization
  * proves a domain, other organizations lose their registrations under it.
  */
-@Injectable()
 export class RegisteredResources implements Revocable {
   readonly revocationOrder = 31;
   /** A cluster belongs to its organization, and to no user. */
