@@ -159,6 +159,12 @@ describe('the packages of the image', () => {
     await removeDirectory(folder);
   });
 
+  it('take at most 110 MiB on disk', async () => {
+    const size = await mebibytesOf(join(folder, 'node_modules'));
+    expect(size).toBeLessThanOrEqual(MOST.image);
+    expect(size).toBeGreaterThan(50);
+  });
+
   it('start the service with tracing, without the optional packages and the tools, and spans arrive', async () => {
     expect(INSTALL).toBe('npm ci --omit=dev --omit=optional');
     expect(TRIM).toMatch(/^find node_modules -type f .* -delete$/);
