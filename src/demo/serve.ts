@@ -1,30 +1,22 @@
 import 'reflect-metadata';
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { trustAnchorFromPem, type TrustAnchor } from '@svc/webauthn-policy';
 import { PINNED_ROOTS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
-import { readProcessEnvironment } from '#platform/config/environment.js';
 import { systemRandom } from '#platform/clock/random.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '#platform/kms/call-policy.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
 import type { CompositionRoot } from '../app.module.js';
 import { createApp } from '../create-app.js';
-import type { DemoArguments } from './arguments.js';
 import { BrowserKey } from './browser-key/browser-key.js';
 import { BrowserKeyModule } from './browser-key/browser-key.module.js';
-import {
-  dataDirOf,
-  demoConfiguration,
-  LOCAL_PROVIDER,
-  portOf,
-  refusePublicOrigin,
-} from './configuration.js';
+import { dataDirOf, demoConfiguration, LOCAL_PROVIDER } from './configuration.js';
 import { startDemoIdentityProvider } from '@svc/stand-ins/identity-provider';
 import { freePort } from '@svc/stand-ins/loopback-server';
 import { readDemoData, writeDemoData, type DemoData } from './demo-data.js';
 import { READY_PEOPLE } from './people/people.js';
 import { SoftwareKey } from '@svc/stand-ins/software-key';
+import type { StartFacts } from './start-checks.js';
 import { Tour } from './tour/tour.js';
 import { TourModule } from './tour/tour.module.js';
 
@@ -50,16 +42,13 @@ export interface RunningDemo {
  *
  * @throws Error when it cannot start, for example with a production database
  */
-export async function serveDemo(
-  options: Pick<DemoArguments, 'port' | 'attestationRoot'>,
-): Promise<RunningDemo> {
-  const environment = readProcessEnvironment();
-  // first: no port is taken and no folder is made for such an environment
-  refusePublicOrigin(environment);
-  const outsideRoots = readRoots(options.attestationRoot);
+export async function serveDemo({
+  environment,
+  outsideRoots,
+  port,
+}: StartFacts): Promise<RunningDemo> {
   const dataDir = resolve(dataDirOf(environment));
   const data = new StoredData(dataDir);
-  const port = await freePort(portOf(environment, options.port));
   const provider = await localProvider(data.current);
   const { rootSecret, metricsToken = systemRandom.token() } = data.current;
   const secrets = { rootSecret, metricsToken };
@@ -156,14 +145,4 @@ async function localProvider({ identityProviderPort }: DemoData) {
     clientId: 'svc-demo',
     clientSecret: systemRandom.token(),
   };
-}
-
-function readRoots(file: string | undefined): TrustAnchor[] {
-  if (file === undefined) return [];
-  try {
-    return [trustAnchorFromPem(readFileSync(file, 'utf8'))];
-  } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`--attestation-root: ${file} holds no root certificate (${reason})`, { cause });
-  }
 }

@@ -1,15 +1,12 @@
 import { runOrExit } from '../start.js';
 import { WrongArguments } from '@svc/arguments';
 import { readArguments, USAGE, type DemoArguments } from './arguments.js';
-import { serveDemo } from './serve.js';
-import { SoftwareKey } from '@svc/stand-ins/software-key';
-import { JSON_OUTPUT, TEXT_OUTPUT } from './console-output.js';
-import { runSteps } from './scenario/run-steps.js';
-import { newScenario, STEPS } from './scenario/scenario.js';
 
 /**
  * Starts the demo (`npm run demo`), runs the scenario, prints the results, and serves until a
  * signal ends it. The exit status is 0 only if every step succeeded, also after a signal.
+ *
+ * Loading the application takes a second, so a wrong argument or environment is refused before.
  */
 export async function startDemo(argv: readonly string[]): Promise<void> {
   const options = argumentsOrExit(argv);
@@ -22,9 +19,16 @@ export async function startDemo(argv: readonly string[]): Promise<void> {
     if (!succeeded) process.exitCode ||= 1; // a signal ends the application with 0
   });
   await runOrExit(async () => {
+    const { JSON_OUTPUT, TEXT_OUTPUT } = await import('./console-output.js');
     const output = options.json ? JSON_OUTPUT : TEXT_OUTPUT;
     output.begin();
-    const demo = await serveDemo(options);
+    const { checkStart } = await import('./start-checks.js');
+    const facts = await checkStart(options);
+    const { serveDemo } = await import('./serve.js');
+    const demo = await serveDemo(facts);
+    const { SoftwareKey } = await import('@svc/stand-ins/software-key');
+    const { runSteps } = await import('./scenario/run-steps.js');
+    const { newScenario, STEPS } = await import('./scenario/scenario.js');
     const key = new SoftwareKey({ vendor: demo.vendor });
     const context = newScenario(demo.baseUrl, key, demo.provider);
     let index = 0;

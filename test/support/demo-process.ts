@@ -13,6 +13,34 @@ export interface DemoProcess {
 /** The address that the demo prints for a visitor's browser. */
 export const TOUR_ADDRESS = /^ +(http:\/\/localhost:\d+)\/demo$/m;
 
+/** The address of the service that a demo prints. */
+export const URL_TO_OPEN = /^ +(http:\/\/localhost:\d+)$/m;
+
+/** Returns the lines of a demo on standard error, of which 10.30 allows none. */
+export function complaintsOf(stderr: string): string[] {
+  return stderr.split('\n').filter((line) => line !== '');
+}
+
+/**
+ * Returns the environment of a production start on a free port, with the given identity provider.
+ */
+export async function productionOf(issuer: string) {
+  const port = await freePort();
+  const baseUrl = `http://localhost:${port}`;
+  const environment = {
+    SVC_BASE_URL: baseUrl,
+    SVC_LISTEN_ADDR: `127.0.0.1:${port}`,
+    SVC_JWT_SECRET: 'a root secret that only this test knows',
+    SVC_IDPS: 'corp',
+    SVC_IDP_CORP_TYPE: 'oidc',
+    SVC_IDP_CORP_ISSUER: issuer,
+    SVC_IDP_CORP_CLIENT_ID: 'svc',
+    SVC_IDP_CORP_CLIENT_SECRET: 'secret',
+    SVC_LOG_FORMAT: 'json',
+  };
+  return { baseUrl, environment };
+}
+
 /** Starts the demo of the build in a directory, and waits until its tour is prepared. */
 export async function startDemoProcess(cwd: string): Promise<DemoProcess> {
   const demo = start('demo/main.js', ['--port', String(await freePort())], { cwd });
