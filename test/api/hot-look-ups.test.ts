@@ -5,10 +5,14 @@ import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Answer } from '../support/client.js';
 import { orgApi } from '../support/org-api.js';
 import { rows } from '../support/rows.js';
+import { atScale } from '../support/scale.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 import { insertUsers, withQuery } from '../support/scim-requests.js';
 
 const USERS = 3000;
+
+/** The length of the history, of which the first 500 events and the last 500 are credentials. */
+const HISTORY = atScale({ small: 3_000, full: 10_000 });
 const DOMAIN = 'hot.example';
 
 interface Statement {
@@ -255,10 +259,10 @@ describe('the credentials that were issued to a user', () => {
       app.dataSource,
       `INSERT INTO audit_events (id, type, class, actor_id, subject_id, details, created_at)
        SELECT gen_random_uuid(), e.type, e.class, u.id, u.id, e.details::jsonb, now() - make_interval(secs => n)
-       FROM generate_series(1, 10000) n, ${ofAdmin} u (id), LATERAL (
-         SELECT 'logout', 'auth', '{}' WHERE n BETWEEN 501 AND 9500
-         UNION ALL SELECT 'oauth_token_issued', 'oauth', '{"grant_type": "token_exchange"}' WHERE n BETWEEN 501 AND 9500
-         UNION ALL SELECT 'aws_credential', 'oauth', '{}' WHERE n <= 500 OR n > 9500) e (type, class, details)`,
+       FROM generate_series(1, ${HISTORY}) n, ${ofAdmin} u (id), LATERAL (
+         SELECT 'logout', 'auth', '{}' WHERE n BETWEEN 501 AND ${HISTORY - 500}
+         UNION ALL SELECT 'oauth_token_issued', 'oauth', '{"grant_type": "token_exchange"}' WHERE n BETWEEN 501 AND ${HISTORY - 500}
+         UNION ALL SELECT 'aws_credential', 'oauth', '{}' WHERE n <= 500 OR n > ${HISTORY - 500}) e (type, class, details)`,
     );
     await rows(app.dataSource, 'ANALYZE audit_events');
   });

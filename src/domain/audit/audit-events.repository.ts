@@ -2,7 +2,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { composedSql, sql } from '#platform/database/statements/sql.js';
 import type { AuditFilter, AuditFound, AuditRange, AuditRow } from './audit-filter.js';
 import {
-  FEW_OF_NETWORK,
+  SEARCH_BOUNDS,
   networkStatement,
   searchStatement,
   timelineStatement,
@@ -146,7 +146,7 @@ async function isRareNetwork(
   if (!network || network.isOneAddress) return false;
   const { text, values } = networkStatement(orgId, network);
   const [row] = await composedSql<{ n: number }>(tx, text, values);
-  return (row?.n ?? 0) <= FEW_OF_NETWORK;
+  return (row?.n ?? 0) <= SEARCH_BOUNDS.fewOfNetwork;
 }
 
 function eventOf(row: Row): AuditRow {

@@ -28,17 +28,19 @@ export interface SearchStatement {
   readonly values: readonly unknown[];
 }
 
-/**
- * The most events that a search reads in one place before it gives up finding events that match the
- * other fields.
- */
-export const LOOK_BACK = 10_000;
-
-/**
- * The most events of a network that are sorted. If a network has more, a search in the order of
- * time finds them soon enough.
- */
-export const FEW_OF_NETWORK = 5_000;
+/** The bounds of a search. A test lowers them, so that it need not insert as many events. */
+export const SEARCH_BOUNDS = {
+  /**
+   * The most events that a search reads in one place before it gives up finding events that match
+   * the other fields.
+   */
+  lookBack: 10_000,
+  /**
+   * The most events of a network that are sorted. If a network has more, a search in the order of
+   * time finds them soon enough.
+   */
+  fewOfNetwork: 5_000,
+};
 
 const NEWEST_FIRST = 'ORDER BY e.created_at DESC, e.id DESC';
 /**
@@ -59,11 +61,11 @@ class Values {
 
 /**
  * Builds the statement of a search. The first field that is set finds the events by its indexes,
- * and the other fields are checked for at most {@link LOOK_BACK} events of each place. A row with
+ * and the other fields are checked for at most `lookBack` events of each place. A row with
  * `is_end` is the last that was checked.
  *
  * @param columns the columns of an event `e`
- * @param isRareNetwork true if the network of the filter has at most {@link FEW_OF_NETWORK} events
+ * @param isRareNetwork true if the network of the filter has at most `fewOfNetwork` events
  */
 export function searchStatement(
   columns: string,
@@ -79,11 +81,11 @@ export function searchStatement(
     const inner =
       conditions === ''
         ? `SELECT e.*, 0 AS n, true AS matches ${fromPlace(place, all)} ${NEWEST_FIRST} LIMIT $2::int`
-        : `SELECT e.*, (${conditions}) IS TRUE AS matches FROM (${scanOf(place, all, LOOK_BACK)}) e
-           WHERE (${conditions}) IS TRUE OR e.n = ${LOOK_BACK} ${NEWEST_FIRST} LIMIT $2::int`;
+        : `SELECT e.*, (${conditions}) IS TRUE AS matches FROM (${scanOf(place, all, SEARCH_BOUNDS.lookBack)}) e
+           WHERE (${conditions}) IS TRUE OR e.n = ${SEARCH_BOUNDS.lookBack} ${NEWEST_FIRST} LIMIT $2::int`;
     return forEach(place, inner);
   });
-  const text = `SELECT ${columns}, e.matches, e.n = ${LOOK_BACK} AS is_end
+  const text = `SELECT ${columns}, e.matches, e.n = ${SEARCH_BOUNDS.lookBack} AS is_end
     FROM (${found.join(' UNION ALL ')}) e ${NEWEST_FIRST} LIMIT $2::int * ${places.length}`;
   return { text, values: values.all };
 }
@@ -247,7 +249,7 @@ function ofNetwork(network: string, bits: number): string {
 
 /**
  * Builds the statement that counts the events of a network, up to one more than
- * {@link FEW_OF_NETWORK}.
+ * `fewOfNetwork`.
  */
 export function networkStatement(
   orgId: string,
@@ -255,7 +257,7 @@ export function networkStatement(
 ): SearchStatement {
   const place = ofNetwork('$2::inet', bits);
   return {
-    text: `SELECT count(*)::int AS n FROM (SELECT FROM audit_events e WHERE ${place} LIMIT ${FEW_OF_NETWORK + 1}) e`,
+    text: `SELECT count(*)::int AS n FROM (SELECT FROM audit_events e WHERE ${place} LIMIT ${SEARCH_BOUNDS.fewOfNetwork + 1}) e`,
     values: [orgId, text],
   };
 }

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { SEARCH_BOUNDS } from '#domain/audit/audit-search.repository.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer } from '../../support/client.js';
 import { addMember, idOf, orgApi } from '../../support/org-api.js';
 import { rows } from '../../support/rows.js';
+import { atScale } from '../../support/scale.js';
 import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 
 const ADA = 'ada@audit-page.example';
@@ -158,14 +160,18 @@ describe('the page of the audit log', () => {
   it('stops a search for rare events, says how far it came, and leads further', async () => {
     const user = await app.enrolled('ada@audit-rare.example');
     const own = await orgOf('ada@audit-rare.example');
+    const bounds = { ...SEARCH_BOUNDS };
+    const lookBack = atScale({ small: 2_500, full: bounds.lookBack });
     await rows(
       app.dataSource,
       `INSERT INTO audit_events (id, type, class, org_id, created_at, details)
        SELECT gen_random_uuid(), CASE n WHEN 1 THEN 'session_ended' ELSE 'oauth_token_issued' END, 'auth', $1,
               '2026-01-01T00:00:00Z'::timestamptz + n * interval '1 second', '{"client_id": "often"}'
-       FROM generate_series(1, 12000) AS n`,
+       FROM generate_series(1, ${lookBack} + 2000) AS n`,
       [own],
     );
+    onTestFinished(() => void Object.assign(SEARCH_BOUNDS, bounds));
+    SEARCH_BOUNDS.lookBack = lookBack;
     const first = await open('/admin/audit?type=logins&client=often', user);
     expect(eventsOf(first)).toEqual([]);
     expect(textOf(first.text)).toContain('The log was searched back to 2026-01-01T00:33:21.000Z');

@@ -10,6 +10,7 @@ import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { untilWaiting } from '../../support/lock-waiters.js';
 import { CALLBACK, authorize, newPkce } from '../../support/oauth-flow.js';
 import { count, rows } from '../../support/rows.js';
+import { atScale } from '../../support/scale.js';
 
 const METADATA = {
   client_name: 'Harmless',
@@ -307,6 +308,8 @@ describe('the number of clients that register themselves', () => {
     const full = '2001:db8:2:2::1';
     await fill(full);
     const replica = new Replica();
+    expect(replica.mostWaiting).toBe(500);
+    replica.mostWaiting = atScale({ small: 50, full: 500 });
     const registerAt = (id: string, ip: string) =>
       replica.register({
         id,
@@ -317,7 +320,7 @@ describe('the number of clients that register themselves', () => {
     const runner = app.dataSource.createQueryRunner();
     try {
       await runner.query('SELECT pg_advisory_lock(7301601)');
-      const waiting = Array.from({ length: 500 }, (_, n) =>
+      const waiting = Array.from({ length: replica.mostWaiting }, (_, n) =>
         registerAt(`waiting-${n}`, `2001:db8:3:${n.toString(16)}::1`),
       );
       await untilWaiting(app.dataSource, 1);
@@ -358,13 +361,20 @@ describe('the number of clients that register themselves', () => {
 
   it('10.8 is limited to 100,000 in all: the oldest without consent is removed, and never one with consent', async () => {
     const full = await startTestApp();
+    const registrations = full.nest.get(SelfRegistrations, { strict: false });
+    expect(registrations.mostInAll).toBe(100_000);
+    const most = atScale({ small: 2_000, full: 100_000 });
+    registrations.mostInAll = most;
     try {
       const { client: user } = await full.enrolled('keeps@limits.example');
       const [person] = await rows<{ id: string }>(full.dataSource, 'SELECT id FROM users');
-      await full.dataSource.query(`
+      await full.dataSource.query(
+        `
         INSERT INTO oauth_clients (id, kind, metadata, created_at)
         SELECT 'old-' || n, 'dynamic', '{}', now() - make_interval(secs => 200000 - n)
-        FROM generate_series(1, 100000) n`);
+        FROM generate_series(1, $1::int) n`,
+        [most],
+      );
       await full.dataSource.query('VACUUM ANALYZE oauth_clients');
       await recordConsent(full.dataSource.manager, person?.id ?? '', 'old-1');
       await full.nest
@@ -377,13 +387,14 @@ describe('the number of clients that register themselves', () => {
         ),
       );
       expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
-      expect(await count(full.dataSource, neverConsented)).toBe(100_000);
+      expect(await count(full.dataSource, neverConsented)).toBe(most);
       const gone = await rows<{ n: number }>(
         full.dataSource,
         `SELECT n FROM generate_series(1, 40) n
          WHERE NOT EXISTS (SELECT 1 FROM oauth_clients WHERE id = 'old-' || n) ORDER BY n`,
       );
-      // 99,999 without consent existed: one of the 20 fits, and 19 replace the oldest.
+      // One less than the limit existed without consent: one of the 20 fits, and 19 replace the
+      // oldest.
       expect(gone.map(({ n }) => n)).toEqual(Array.from({ length: 19 }, (_, n) => n + 2));
       expect(
         await count(

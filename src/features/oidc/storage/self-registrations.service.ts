@@ -13,18 +13,8 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/**
- * The number of clients without any user's consent that one network may have, and all networks
- * together.
- */
+/** The number of clients without any user's consent that one network may have. */
 const MOST_OF_NETWORK = 20;
-const MOST_IN_ALL = 100_000;
-
-/**
- * The number of registrations that may wait in a process. Those in a longer queue would reach the
- * deadline of their requests.
- */
-const MOST_WAITING = 500;
 
 /** A client that registers or updates itself. */
 export interface SelfRegistration {
@@ -42,6 +32,16 @@ export interface SelfRegistration {
  */
 @Injectable()
 export class SelfRegistrations {
+  /**
+   * The number of clients without any user's consent that all networks together may have. A test
+   * lowers it, so that it need not insert as many.
+   */
+  mostInAll = 100_000;
+  /**
+   * The number of registrations that may wait in a process. Those in a longer queue would reach the
+   * deadline of their requests.
+   */
+  mostWaiting = 500;
   readonly #isCertification: boolean;
   /**
    * The previous registration of the process. Only one registration waits for the lock at a time,
@@ -68,7 +68,7 @@ export class SelfRegistrations {
    */
   async register(registration: SelfRegistration): Promise<void> {
     await this.#assertMayRegister(this.dataSource.manager, registration.origin.ip);
-    if (this.#waiting >= MOST_WAITING) {
+    if (this.#waiting >= this.mostWaiting) {
       const detail = 'Too many clients are being registered. Try again in a moment.';
       throw new DomainError('unavailable', detail, { retryAfter: 1 });
     }
@@ -111,7 +111,7 @@ export class SelfRegistrations {
     }
     await this.#writeSecret(tx, registration);
     await this.#record(tx, 'oauth_client_registered', id, origin);
-    for (const removed of await trimDynamicClients(tx, MOST_IN_ALL)) {
+    for (const removed of await trimDynamicClients(tx, this.mostInAll)) {
       await this.#record(tx, 'oauth_client_deleted', removed, origin, { reason: 'limit' });
     }
   }
