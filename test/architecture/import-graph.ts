@@ -10,10 +10,10 @@ export interface SourceFile {
   readonly imports: readonly string[];
 }
 
-/** Returns every TypeScript file below a folder of the project. */
-export function sourceFiles(folder: string): SourceFile[] {
+/** Returns every TypeScript file below a folder of the project, or the files with other names. */
+export function sourceFiles(folder: string, names = /(?<!\.d)\.ts$/): SourceFile[] {
   return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && /(?<!\.d)\.ts$/.test(entry.name))
+    .filter((entry) => entry.isFile() && names.test(entry.name))
     .map((entry) => readSource(relative(ROOT, join(entry.parentPath, entry.name))));
 }
 

@@ -1,3 +1,5 @@
+import { globSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { sourceFiles } from './import-graph.js';
 import { sleepsOf } from './sleeps.js';
@@ -5,8 +7,6 @@ import { sleepsOf } from './sleeps.js';
 /** The waits for a time, each with the reason why no condition can replace it. */
 const REASONS: Readonly<Record<string, string>> = {
   'test/api/database.test.ts: `SELECT pg_sleep(0.2)`': 'a signal ends it at once',
-  'test/api/deprovision.test.ts: delay(1500)':
-    'PostgreSQL looks for a deadlock after a second, and no statement tells that it has',
   'test/api/failover-doubts.test.ts: systemClock.sleep(milliseconds)':
     'the clock of the service, which a test watches',
   'test/api/graceful-stop.test.ts: delay(100)': 'the pace of a client that sends slowly',
@@ -27,7 +27,9 @@ const REASONS: Readonly<Record<string, string>> = {
 
 describe('a test waits for a condition, and not for a time', () => {
   it('of more than 50 ms, unless a reason is listed', () => {
-    const found = sourceFiles('test')
+    const ofPackages = globSync('packages/*/test', { cwd: resolve(import.meta.dirname, '../..') });
+    const found = ['test', ...ofPackages]
+      .flatMap((folder) => sourceFiles(folder, /(?<!\.d)\.[jt]s$/))
       .filter(({ path }) => path !== 'test/architecture/sleeps.test.ts')
       .flatMap(sleepsOf);
     const listed = new Set(Object.keys(REASONS));

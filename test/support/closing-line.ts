@@ -7,6 +7,9 @@ import { readDocument, readTraffic, undocumented, unmet } from './traffic/compar
 /** The number of files in the list of the slowest ones. */
 const SLOWEST = 10;
 
+/** The largest part of the time of all files that one file should take. */
+const LARGEST_SHARE = 0.05;
+
 /**
  * Ends the run with one line of the totals: `N passed, N failed`, and `, N skipped` if any test was
  * skipped. A response that a test met and the OpenAPI document lacks is a failure; after a run of
@@ -57,7 +60,8 @@ export default class ClosingLine implements Reporter {
 
 /**
  * Lists the slowest files with their seconds, and their shares of the time of all files: a run is
- * as fast as these are.
+ * as fast as these are. The last line names the files with too large a share, which is no failure,
+ * because a busy machine must fail no run.
  */
 function slowest(modules: readonly TestModule[]): string[] {
   const times = modules.map((module) => {
@@ -66,12 +70,14 @@ function slowest(modules: readonly TestModule[]): string[] {
   });
   const sum = times.reduce((total, { time }) => total + time, 0);
   const slow = times.toSorted((a, b) => b.time - a.time).slice(0, SLOWEST);
+  const large = slow.filter(({ time }) => time > LARGEST_SHARE * sum).map(({ path }) => path);
   return [
     `\nThe ${slow.length} slowest of ${times.length} files, which took ${seconds(sum)} s together:`,
     ...slow.map(({ path, time }) => {
       const share = ((100 * time) / sum).toFixed(1);
       return `${seconds(time).padStart(8)} s ${share.padStart(4)} %  ${path}`;
     }),
+    `Over ${100 * LARGEST_SHARE} % of the time: ${large.join(', ') || 'no file'}`,
   ];
 }
 
