@@ -75,14 +75,16 @@ async function brokenPromises(clients: readonly Client[], rounds: number): Promi
   return broken;
 }
 
-describe('every route has the limit of its tier', () => {
-  let app: TestApp;
-
-  beforeAll(async () => {
-    app = await startTestApp();
+/** An application behind proxies, some of them in another network. */
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp({
+    environment: { SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1,192.0.2.0/24' },
   });
-  afterAll(() => app.close());
+});
+afterAll(() => app.close());
 
+describe('every route has the limit of its tier', () => {
   it('counts down, refuses requests beyond the burst, and states the true wait', async () => {
     const client = app.client();
     const begun = performance.now();
@@ -196,15 +198,6 @@ describe('every route has the limit of its tier', () => {
 });
 
 describe('a client is identified by its address', () => {
-  let app: TestApp;
-
-  beforeAll(async () => {
-    app = await startTestApp({
-      environment: { SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1,10.0.0.0/8' },
-    });
-  });
-  afterAll(() => app.close());
-
   /** Returns the remaining tokens of the client that the header names. */
   async function left(forwarded: string): Promise<number> {
     const headers = { 'x-forwarded-for': forwarded };
@@ -218,14 +211,14 @@ describe('a client is identified by its address', () => {
       expectLeft(await left(`6.6.6.${n}, 203.0.113.1`), n + 1, 'general', begun);
     }
     expect(await left('6.6.6.1')).toBe(19);
-    expectLeft(await left('not an address, 203.0.113.1, 10.0.0.9'), 7, 'general', begun);
+    expectLeft(await left('not an address, 203.0.113.1, 192.0.2.9'), 7, 'general', begun);
   });
 
   it('malformed headers are ignored: such requests share the bucket of the peer', async () => {
     const begun = performance.now();
     const asked = 20 - (await left('unknown'));
     expectLeft(await left('203.0.113.2, garbage'), asked + 1, 'general', begun);
-    expectLeft(await left('10.0.0.1, 10.0.0.2'), asked + 2, 'general', begun);
+    expectLeft(await left('192.0.2.1, 192.0.2.2'), asked + 2, 'general', begun);
   });
 
   it('an IPv6 subscriber is a /64', async () => {
@@ -334,22 +327,20 @@ describe('two processes on one PostgreSQL', () => {
 describe('a single process', () => {
   const clients = atScale({ small: 2000, full: 1_000_000 });
   let dataDir: string;
-  let peer: TestApp;
   let baseUrl: string;
   let server: ChildScript<{ residentBytes: number; sharing: number }>;
 
   beforeAll(async () => {
     dataDir = await makeTemporaryDirectory();
-    peer = await startTestApp(); // for its identity provider
     baseUrl = `http://localhost:${await freePort()}`;
-    const [provider] = peer.config.upstream.providers;
-    if (provider?.type !== 'oidc') throw new Error('the peer has no OpenID provider');
+    const [provider] = app.config.upstream.providers;
+    if (provider?.type !== 'oidc') throw new Error('the application has no OpenID provider');
     const environment = {
       SVC_BASE_URL: baseUrl,
       SVC_LISTEN_ADDR: `[::]:${new URL(baseUrl).port}`,
       SVC_DATA_DIR: dataDir, // its own embedded database
-      SVC_JWT_SECRET: peer.config.secrets.root,
-      SVC_TRUSTED_PROXIES: peer.config.http.trustedProxies.join(),
+      SVC_JWT_SECRET: app.config.secrets.root,
+      SVC_TRUSTED_PROXIES: app.config.http.trustedProxies.join(),
       SVC_IDPS: 'demo',
       SVC_IDP_DEMO_TYPE: 'oidc',
       SVC_IDP_DEMO_ISSUER: provider.issuer,
@@ -361,7 +352,6 @@ describe('a single process', () => {
   });
   afterAll(async () => {
     await server.finish();
-    await peer.close();
     await removeDirectory(dataDir);
   });
 

@@ -1,5 +1,6 @@
 import {
   cpSync,
+  mkdirSync,
   readFileSync,
   readdirSync,
   rmSync,
@@ -278,28 +279,36 @@ function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: st
     let api: KubernetesApi;
     let id: string;
     let email: string;
-    beforeEach(async () => {
-      const made = await provisioned();
-      ({ id, email } = made);
-      home = await loggedIn(made.user);
-      symlinkSync(kubectl?.path ?? '', join(home.path, '.local/bin/kubectl'));
+    /** The configuration as this kubectl writes it, without the plugin. */
+    let written: string;
+    beforeAll(async () => {
       api = await startKubernetesApi({
         issuer: app.baseUrl,
         audience: CLUSTER,
         organization: orgId,
       });
+      home = await SvcHome.create();
+      link();
       writeFileSync(join(home.path, 'ca.crt'), api.ca);
-      const ca = `--certificate-authority=${join(home.path, 'ca.crt')}`;
-      const created = await run('config', 'set-cluster', 'prod', `--server=${api.url}`, ca);
+      const ca = [`--certificate-authority=${join(home.path, 'ca.crt')}`, '--embed-certs'];
+      const created = await run('config', 'set-cluster', 'prod', `--server=${api.url}`, ...ca);
       expect(created.status).toBe(0);
       await run('config', 'set', 'users.before.token', 'secret-of-another-user');
-      const { stdout } = await run('config', 'view', '--raw');
-      writeFileSync(join(home.path, '.kube/config'), stdout);
-    });
-    afterEach(async () => {
-      await api.close();
+      written = (await run('config', 'view', '--raw')).stdout;
       await home.remove();
     });
+    afterAll(() => api.close());
+    beforeEach(async () => {
+      const made = await provisioned();
+      ({ id, email } = made);
+      home = await loggedIn(made.user);
+      link();
+      mkdirSync(join(home.path, '.kube'));
+      writeFileSync(join(home.path, '.kube/config'), written, { mode: 0o600 });
+    });
+    afterEach(() => home.remove());
+
+    const link = () => symlinkSync(kubectl?.path ?? '', join(home.path, '.local/bin/kubectl'));
 
     const run = (...args: string[]) => runProgram('kubectl', args, { env: home.env });
     const version = () => run('--context', 'svc-prod', 'get', '--raw', '/version');
