@@ -209,8 +209,8 @@ describe('de-provisioning', () => {
     // Has locked the second grant, and waits for the application.
     const ended = withTransactionRetry(app.dataSource, (tx) => service.remove(tx, removal()));
     await untilWaiting(app.dataSource, 2);
-    // By then PostgreSQL has looked for a deadlock of the transaction that waits, and found none. So
-    // it usually ends the one that begins to wait last; no statement tells that it has looked.
+    // PostgreSQL has looked for a deadlock by then, and found none. So it usually ends the
+    // transaction that begins to wait last; no statement tells that it has looked.
     await delay(50);
     await holder.release();
     expect([2, 'not_found']).toContain(await revoked);

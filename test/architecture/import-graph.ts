@@ -10,8 +10,13 @@ export interface SourceFile {
   readonly imports: readonly string[];
 }
 
-/** Returns every TypeScript file below a folder of the project, or the files with other names. */
-export function sourceFiles(folder: string, names = /(?<!\.d)\.ts$/): SourceFile[] {
+/** Returns every TypeScript file below a folder of the project. */
+export function sourceFiles(folder: string): SourceFile[] {
+  return filesBelow(folder, /(?<!\.d)\.ts$/);
+}
+
+/** Returns every file below a folder of the project whose name matches. */
+export function filesBelow(folder: string, names: RegExp): SourceFile[] {
   return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && names.test(entry.name))
     .map((entry) => readSource(relative(ROOT, join(entry.parentPath, entry.name))));

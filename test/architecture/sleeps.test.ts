@@ -1,7 +1,7 @@
 import { globSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { sourceFiles } from './import-graph.js';
+import { filesBelow } from './import-graph.js';
 import { sleepsOf } from './sleeps.js';
 
 /** The waits for a time, each with the reason why no condition can replace it. */
@@ -29,7 +29,7 @@ describe('a test waits for a condition, and not for a time', () => {
   it('of more than 50 ms, unless a reason is listed', () => {
     const ofPackages = globSync('packages/*/test', { cwd: resolve(import.meta.dirname, '../..') });
     const found = ['test', ...ofPackages]
-      .flatMap((folder) => sourceFiles(folder, /(?<!\.d)\.[jt]s$/))
+      .flatMap((folder) => filesBelow(folder, /(?<!\.d)\.[jt]s$/))
       .filter(({ path }) => path !== 'test/architecture/sleeps.test.ts')
       .flatMap(sleepsOf);
     const listed = new Set(Object.keys(REASONS));
