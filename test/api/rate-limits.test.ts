@@ -76,17 +76,17 @@ async function brokenPromises(clients: readonly Client[], rounds: number): Promi
 }
 
 /** An application behind proxies, some of them in another network. */
-let app: TestApp;
+let behindProxies: TestApp;
 beforeAll(async () => {
-  app = await startTestApp({
+  behindProxies = await startTestApp({
     environment: { SVC_TRUSTED_PROXIES: '127.0.0.0/8,::1,192.0.2.0/24' },
   });
 });
-afterAll(() => app.close());
+afterAll(() => behindProxies.close());
 
 describe('every route has the limit of its tier', () => {
   it('counts down, refuses requests beyond the burst, and states the true wait', async () => {
-    const client = app.client();
+    const client = behindProxies.client();
     const begun = performance.now();
     for (let asked = 1; asked <= 8; asked += 1) {
       const answer = await startLogin(client);
@@ -111,7 +111,7 @@ describe('every route has the limit of its tier', () => {
     ['a 400', 400, 'POST', '/login/webauthn/start', '{', 8],
     ['a 413', 413, 'POST', '/login/webauthn/start', `"${'x'.repeat(33 * 1024)}"`, 8],
   ])('%s carries the headers and costs a token', async (_, status, method, path, body, limit) => {
-    const client = app.client();
+    const client = behindProxies.client();
     // Another origin, so that no request logs out.
     const options = { body, headers: path === '/logout' ? { origin: 'https://evil.example' } : {} };
     if (path === '/logout') client.setCookie('svc_session', 'x');
@@ -133,19 +133,19 @@ describe('every route has the limit of its tier', () => {
     '/nothing',
     '/v1',
   ])('10.words %s has no limit, and states the General tier without consuming it', async (path) => {
-    const client = app.client();
+    const client = behindProxies.client();
     await client.get('/v1/keys');
     const answers = await Promise.all(Array.from({ length: 40 }, () => client.get(path)));
     for (const answer of answers) {
       expect(answer.status).not.toBe(429);
       expect(headersOf(answer)).toEqual(['20', expect.toBeOneOf(['19', '20'])]);
     }
-    const stranger = app.client();
+    const stranger = behindProxies.client();
     expect(headersOf(await stranger.get(path))).toEqual(['20', '20']);
   });
 
   it('capitals and a trailing slash lead to the same bucket', async () => {
-    const client = app.client();
+    const client = behindProxies.client();
     const begun = performance.now();
     for (const [index, path] of ['/v1/keys', '/V1/KEYS', '/v1/keys/', '/V1/Keys/'].entries()) {
       const [limit, left] = headersOf(await client.get(path));
@@ -155,7 +155,7 @@ describe('every route has the limit of its tier', () => {
   });
 
   it('the tiers of one client are independent, and a page is refused with a page', async () => {
-    const client = app.client();
+    const client = behindProxies.client();
     await exhaust(client, startLogin);
     const page = await exhaust(client, () => client.get('/login'));
     expect(page.headers.get('content-type')).toContain('text/html');
@@ -163,7 +163,7 @@ describe('every route has the limit of its tier', () => {
   });
 
   it('of 60 requests at once exactly a burst is admitted', async () => {
-    const client = app.client();
+    const client = behindProxies.client();
     const begun = performance.now();
     const answers = await Promise.all(Array.from({ length: 60 }, () => client.get('/v1/keys')));
     const seconds = (performance.now() - begun) / 1000;
@@ -175,10 +175,10 @@ describe('every route has the limit of its tier', () => {
   });
 
   it('is refused before its body is read', async () => {
-    const client = app.client();
+    const client = behindProxies.client();
     await exhaustFor(1, client, startLogin);
     const status = await new Promise((resolve, reject) => {
-      const sent = httpRequest(`${app.baseUrl}/login/webauthn/start`, {
+      const sent = httpRequest(`${behindProxies.baseUrl}/login/webauthn/start`, {
         method: 'POST',
         headers: {
           'x-forwarded-for': client.address,
@@ -201,7 +201,7 @@ describe('a client is identified by its address', () => {
   /** Returns the remaining tokens of the client that the header names. */
   async function left(forwarded: string): Promise<number> {
     const headers = { 'x-forwarded-for': forwarded };
-    return Number(headersOf(await app.client().get('/v1/keys', { headers }))[1]);
+    return Number(headersOf(await behindProxies.client().get('/v1/keys', { headers }))[1]);
   }
 
   it('addresses left of the one that the proxy saw change nothing', async () => {
@@ -333,14 +333,14 @@ describe('a single process', () => {
   beforeAll(async () => {
     dataDir = await makeTemporaryDirectory();
     baseUrl = `http://localhost:${await freePort()}`;
-    const [provider] = app.config.upstream.providers;
+    const [provider] = behindProxies.config.upstream.providers;
     if (provider?.type !== 'oidc') throw new Error('the application has no OpenID provider');
     const environment = {
       SVC_BASE_URL: baseUrl,
       SVC_LISTEN_ADDR: `[::]:${new URL(baseUrl).port}`,
       SVC_DATA_DIR: dataDir, // its own embedded database
-      SVC_JWT_SECRET: app.config.secrets.root,
-      SVC_TRUSTED_PROXIES: app.config.http.trustedProxies.join(),
+      SVC_JWT_SECRET: behindProxies.config.secrets.root,
+      SVC_TRUSTED_PROXIES: behindProxies.config.http.trustedProxies.join(),
       SVC_IDPS: 'demo',
       SVC_IDP_DEMO_TYPE: 'oidc',
       SVC_IDP_DEMO_ISSUER: provider.issuer,

@@ -256,13 +256,13 @@ describe('as lines (NDJSON)', () => {
 
   it('are read no faster than they are sent, and no further when the reader is gone', async () => {
     const { admin, org } = await organization();
-    const events = atScale({ small: 5_000, full: 20_000 });
+    const inserted = atScale({ small: 5_000, full: 20_000 });
     await rows(
       app.dataSource,
       `INSERT INTO audit_events (id, type, class, org_id, created_at, details)
        SELECT gen_random_uuid(), 'logout', 'auth', $1, now() - n * interval '1 second',
-              jsonb_build_object('text', repeat('x', 80000000 / ${events}))
-       FROM generate_series(1, ${events}) AS n`,
+              jsonb_build_object('text', repeat('x', 80000000 / ${inserted}))
+       FROM generate_series(1, ${inserted}) AS n`,
       [org],
     );
     const work = app.nest.get(TenantWork, { strict: false });
@@ -294,7 +294,7 @@ describe('as lines (NDJSON)', () => {
         whilePaused = batches;
         await settled();
       } while (batches > whilePaused); // until the buffers of the sockets are full, at any speed
-      expect(whilePaused).toBeLessThan(events / 1000); // of twice as many: what the buffers hold
+      expect(whilePaused).toBeLessThan(inserted / 1000); // of twice as many: what the buffers hold
       asked.destroy();
       await settled();
       expect(batches).toBeLessThanOrEqual(whilePaused + 1);

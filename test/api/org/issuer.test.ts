@@ -30,9 +30,9 @@ requires('moto').describe('the issuer of an organization', () => {
   });
 
   /** The admin of an organization that never gets a label. */
-  let refused: Client;
+  let labelless: Client;
   beforeAll(async () => {
-    refused = await newAdmin();
+    labelless = await newAdmin();
   });
 
   let organizations = 0;
@@ -101,14 +101,14 @@ requires('moto').describe('the issuer of an organization', () => {
     ['a line break at its end', 'acme\n'],
     ['no text', 7],
   ])('is refused for a label with %s', async (_, label) => {
-    expect(outcomeOf(await claim(refused, { label }))).toEqual([400, 'invalid_request']);
+    expect(outcomeOf(await claim(labelless, { label }))).toEqual([400, 'invalid_request']);
   });
 
   it.each(['www', 'auth', 'login', 'svc', 'oauth', 'admin', 'static', 'status', 'mta-sts'])(
     'is refused for the reserved label %s',
     async (label) => {
-      expect(outcomeOf(await claim(refused, { label }))).toEqual([409, 'label_reserved']);
-      expect(await shown(refused)).toBeNull();
+      expect(outcomeOf(await claim(labelless, { label }))).toEqual([409, 'label_reserved']);
+      expect(await shown(labelless)).toBeNull();
     },
   );
 
