@@ -8,7 +8,7 @@ import {
   linkInstallation,
   putRule,
   touchAgo,
-} from '../../support/access.js';
+} from '../../support/access-api.js';
 import { addApplication } from '../../support/applications.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Client } from '../../support/client.js';
