@@ -100,14 +100,20 @@ ALTER TABLE organizations ADD CONSTRAINT organizations_aws_roles CHECK (aws_role
 -- False: groups of SCIM decide nothing. A start writes the setting SVC_ACCESS_BY_GROUPS.
 ALTER TABLE deployment ADD COLUMN access_by_groups boolean NOT NULL DEFAULT true;
 
--- Every application of an organization is a target from its first moment.
+-- Every application of an organization is a target from its first moment. If it comes to another organization, it gets another
+-- target there, which is no wider and has no assignments.
 CREATE FUNCTION keep_target_of_client() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  org uuid := CASE WHEN NEW.kind IN ('application', 'kubernetes') THEN NEW.org_id END;
+  b   access_targets;
 BEGIN
-  IF NEW.org_id IS NOT NULL AND NEW.kind IN ('application', 'kubernetes') THEN
-    INSERT INTO access_targets (org_id, kind, client_id) VALUES (NEW.org_id, 'application', NEW.id)
-    ON CONFLICT (client_id) DO UPDATE SET org_id = EXCLUDED.org_id WHERE access_targets.org_id <> EXCLUDED.org_id;
-  ELSIF TG_OP = 'UPDATE' THEN
-    DELETE FROM access_targets WHERE client_id = NEW.id;
+  IF TG_OP = 'UPDATE' THEN
+    DELETE FROM access_targets WHERE client_id = NEW.id AND org_id IS DISTINCT FROM org RETURNING * INTO b;
+  END IF;
+  IF org IS NOT NULL THEN
+    INSERT INTO access_targets (org_id, kind, client_id, access, touch_within_seconds, models, user_verification)
+    VALUES (org, 'application', NEW.id, coalesce(b.access, 'everyone'), b.touch_within_seconds, b.models, b.user_verification)
+    ON CONFLICT (client_id) DO NOTHING;
   END IF;
   RETURN NULL;
 END $$;
@@ -115,9 +121,15 @@ CREATE TRIGGER keep_target AFTER INSERT OR UPDATE OF org_id, kind ON oauth_clien
   FOR EACH ROW EXECUTE FUNCTION keep_target_of_client();
 
 CREATE FUNCTION keep_target_of_installation() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+  b access_targets;
 BEGIN
-  INSERT INTO access_targets (org_id, kind, installation_id) VALUES (NEW.org_id, 'github_installation', NEW.id)
-  ON CONFLICT (installation_id) DO UPDATE SET org_id = EXCLUDED.org_id WHERE access_targets.org_id <> EXCLUDED.org_id;
+  IF TG_OP = 'UPDATE' THEN
+    DELETE FROM access_targets WHERE installation_id = NEW.id AND org_id <> NEW.org_id RETURNING * INTO b;
+  END IF;
+  INSERT INTO access_targets (org_id, kind, installation_id, access, touch_within_seconds, models, user_verification)
+  VALUES (NEW.org_id, 'github_installation', NEW.id, coalesce(b.access, 'everyone'), b.touch_within_seconds, b.models, b.user_verification)
+  ON CONFLICT (installation_id) DO NOTHING;
   RETURN NULL;
 END $$;
 CREATE TRIGGER keep_target AFTER INSERT OR UPDATE OF org_id ON github_installations
@@ -136,7 +148,8 @@ CREATE FUNCTION name_of_target(t access_targets) RETURNS text LANGUAGE sql STABL
     t.role_arn, t.id::text)
 $$;
 
--- The end of memberships, in whatever way they end. More than 1,000 people of one target are not named.
+-- The end of memberships, in whatever way they end. More than 1,000 people of one target are not named. The membership of a person
+-- who is removed needs none: the account ends all.
 CREATE FUNCTION queue_ended_memberships() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO access_endings (org_id, target_id, kind, client_id, installation_id, target_name, rule, user_ids)
@@ -144,6 +157,7 @@ BEGIN
   FROM (
     SELECT x.target_id, CASE WHEN count(*) <= 1000 THEN array_agg(g.user_id) END AS user_ids
     FROM gone g JOIN access_assignments x ON x.group_id = g.group_id
+    WHERE EXISTS (SELECT FROM users u WHERE u.id = g.user_id)
     GROUP BY x.target_id
   ) e JOIN access_targets t ON t.id = e.target_id
   WHERE t.access = 'assigned' AND NOT EXISTS (
@@ -173,9 +187,24 @@ END $$;
 CREATE TRIGGER queue_ended AFTER DELETE ON access_assignments REFERENCING OLD TABLE AS gone
   FOR EACH STATEMENT EXECUTE FUNCTION queue_ended_assignments();
 
--- A rule or a condition that became narrower, and other principals of a group of hosts.
+-- An assignment of a group waits for a change of the group that is under way, and the next change of the group sees it: else the end
+-- of a membership could miss a target that is being assigned. FOR SHARE comes before the lock of the foreign key, which is weaker.
+CREATE FUNCTION hold_assigned_group() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM FROM groups WHERE id = NEW.group_id FOR SHARE;
+  RETURN NEW;
+END $$;
+CREATE TRIGGER hold_group BEFORE INSERT ON access_assignments FOR EACH ROW
+  WHEN (NEW.group_id IS NOT NULL) EXECUTE FUNCTION hold_assigned_group();
+
+-- A rule or a condition that became narrower, and other principals of a group of hosts. If a rule becomes narrower, its groups are
+-- held for the same reason.
 CREATE FUNCTION queue_changed_targets() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+  PERFORM FROM groups WHERE id IN (
+    SELECT x.group_id FROM changed t JOIN before_change b ON b.id = t.id JOIN access_assignments x ON x.target_id = t.id
+    WHERE t.access = 'assigned' AND b.access = 'everyone')
+  ORDER BY id FOR SHARE;
   INSERT INTO access_endings (org_id, target_id, kind, client_id, installation_id, target_name, rule)
   SELECT t.org_id, t.id, t.kind, t.client_id, t.installation_id, name_of_target(t),
          CASE WHEN (t.touch_within_seconds, t.models, t.user_verification)
@@ -184,18 +213,21 @@ BEGIN
   WHERE (t.access = 'assigned' AND b.access = 'everyone')
      OR (t.touch_within_seconds, t.models, t.user_verification)
         IS DISTINCT FROM (b.touch_within_seconds, b.models, b.user_verification)
-     OR (t.kind = 'host_group' AND (t.name, t.logins) IS DISTINCT FROM (b.name, b.logins))
-     OR t.org_id <> b.org_id;
+     OR (t.kind = 'host_group' AND (t.name, t.logins) IS DISTINCT FROM (b.name, b.logins));
   RETURN NULL;
 END $$;
 CREATE TRIGGER queue_changed AFTER UPDATE ON access_targets REFERENCING OLD TABLE AS before_change NEW TABLE AS changed
   FOR EACH STATEMENT EXECUTE FUNCTION queue_changed_targets();
 
--- A group of hosts that is deleted. What hangs on an application or an installation ends with these.
+-- A target that is deleted. What hangs on an application or an installation ends with these, but stays if they come to another
+-- organization.
 CREATE FUNCTION queue_deleted_targets() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  INSERT INTO access_endings (org_id, target_id, kind, target_name, rule)
-  SELECT t.org_id, t.id, t.kind, t.name, 'target' FROM gone t WHERE t.kind = 'host_group';
+  INSERT INTO access_endings (org_id, target_id, kind, client_id, installation_id, target_name, rule)
+  SELECT t.org_id, t.id, t.kind, t.client_id, t.installation_id, name_of_target(t), 'target'
+  FROM gone t
+  WHERE t.kind = 'host_group' OR EXISTS (SELECT FROM oauth_clients c WHERE c.id = t.client_id)
+     OR EXISTS (SELECT FROM github_installations n WHERE n.id = t.installation_id);
   RETURN NULL;
 END $$;
 CREATE TRIGGER queue_deleted AFTER DELETE ON access_targets REFERENCING OLD TABLE AS gone

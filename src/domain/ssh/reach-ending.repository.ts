@@ -53,7 +53,7 @@ export const CERTIFICATE_ENDING: ReachEnding = {
         'certificates',
       ),
       seen: rows.length,
-      next: rows.at(-1)?.serial,
+      next: rows.length < most ? undefined : rows.at(-1)?.serial,
     };
   },
 

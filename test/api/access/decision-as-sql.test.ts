@@ -16,7 +16,6 @@ import { openPool } from '#platform/database/connection.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { RecordingLog } from '../../support/recording-log.js';
-import { rows } from '../../support/rows.js';
 
 /** Ages of a touch in seconds, on both sides of the condition. */
 const [FRESH, STALE, WITHIN] = [60, 7_200, 900];
@@ -73,8 +72,14 @@ const CASES: readonly Case[] = RULES.flatMap((_, rule) =>
       BOTH.flatMap((isAssigned) =>
         BOTH.flatMap((isInGroup) =>
           TOUCHES.map((touches) => ({
-            ...{ rule, isMember, isActive, isAssigned, isInGroup, touches },
-            ...{ user: randomUUID(), session: randomUUID() },
+            rule,
+            isMember,
+            isActive,
+            isAssigned,
+            isInGroup,
+            touches,
+            user: randomUUID(),
+            session: randomUUID(),
           })),
         ),
       ),
@@ -127,8 +132,13 @@ describe('the decision as SQL', () => {
     const owner = randomUUID();
     await run('INSERT INTO users (id, org_id) VALUES ($1, $2)', [owner, own]);
     const values = RULES.map((rule, n) => ({
-      ...{ n, client_id: clientOf(n), role_arn: roleOf(n), access: rule.access },
-      ...{ touch: rule.touchWithinSeconds, models: rule.models, uv: rule.userVerification },
+      n,
+      client_id: clientOf(n),
+      role_arn: roleOf(n),
+      access: rule.access,
+      touch: rule.touchWithinSeconds,
+      models: rule.models,
+      uv: rule.userVerification,
     }));
     const listed = `jsonb_to_recordset($1::jsonb) AS r (n int, client_id text, role_arn text, access text,
       touch int, models text, uv text)`;
@@ -154,15 +164,18 @@ describe('the decision as SQL', () => {
   /** Inserts a person with a session for each case. */
   async function insertPeople(): Promise<void> {
     const values = CASES.map((each) => ({
-      ...{ id: each.user, session: each.session, org: each.isMember ? own : other },
-      ...{ domain: each.isMember ? 'own.example' : 'other.example', active: each.isActive },
-      ...{
-        assigned: each.isAssigned,
-        in_group: each.isInGroup,
-        rule: each.rule,
-        key: randomUUID(),
-      },
-      ...{ client_id: clientOf(each.rule), role_arn: roleOf(each.rule), touches: columnOf(each) },
+      id: each.user,
+      session: each.session,
+      org: each.isMember ? own : other,
+      domain: each.isMember ? 'own.example' : 'other.example',
+      active: each.isActive,
+      assigned: each.isAssigned,
+      in_group: each.isInGroup,
+      rule: each.rule,
+      key: randomUUID(),
+      client_id: clientOf(each.rule),
+      role_arn: roleOf(each.rule),
+      touches: columnOf(each),
     }));
     const listed = `jsonb_to_recordset($1::jsonb) AS p (id uuid, session uuid, org uuid, domain text, active boolean,
       assigned boolean, in_group boolean, key uuid, client_id text, role_arn text, touches jsonb)`;
@@ -232,8 +245,12 @@ describe('the decision as SQL', () => {
       const outcomes = await GRANT.issueUnlocked(
         dataSource.manager,
         CASES.map((each) => ({
-          ...{ id: randomBytes(32), clientId: clientOf(each.rule), userId: each.user },
-          ...{ sessionId: each.session, payload: {}, expiresIn: 600 },
+          id: randomBytes(32),
+          clientId: clientOf(each.rule),
+          userId: each.user,
+          sessionId: each.session,
+          payload: {},
+          expiresIn: 600,
         })),
       );
       const expected = CASES.map((each) => wordOf(decideReach(factsOf(each, byGroups), now)));
@@ -247,14 +264,14 @@ describe('the decision as SQL', () => {
       const outcomes = await AWS_TOKEN.issueUnlocked(
         dataSource.manager,
         CASES.map((each) => ({
-          ...{ userId: each.user, sessionId: each.session, roleArn: roleOf(each.rule) },
+          userId: each.user,
+          sessionId: each.session,
+          roleArn: roleOf(each.rule),
           email: `${each.user}@${each.isMember ? 'own.example' : 'other.example'}`,
-          ...{
-            tokenId: randomUUID(),
-            sourceIdentity: 'person',
-            lifetime: 300,
-            auditId: randomUUID(),
-          },
+          tokenId: randomUUID(),
+          sourceIdentity: 'person',
+          lifetime: 300,
+          auditId: randomUUID(),
           origin: { requestId: randomUUID(), ip: undefined, userAgent: undefined },
         })),
       );
@@ -271,14 +288,16 @@ describe('the decision as SQL', () => {
         SELECT u.id AS user_id, t.client_id FROM access_targets t JOIN users u ON u.org_id = t.org_id AND u.active
         WHERE t.kind = 'application' AND u.email IS NOT NULL AND ${admits(fragment`t`, fragment`u.id`)}`;
       const expected = CASES.filter((each) => each.isMember && each.isActive).flatMap((each) =>
-        RULES.flatMap((rule, n) => {
+        RULES.flatMap((_rule, n) => {
           const facts = factsOf({ ...each, rule: n }, byGroups);
           const isAssigned = each.isAssigned && n === each.rule;
-          return decideReach({ ...facts, isAssigned, touches: null }, now).allowed ? [`${each.user} ${clientOf(n)}`] : [];
+          return decideReach({ ...facts, isAssigned, touches: null }, now).allowed
+            ? [`${each.user} ${clientOf(n)}`]
+            : [];
         }),
       );
-      expect(admitted.map(({ user_id, client_id }) => `${user_id} ${client_id}`).sort()).toEqual(
-        expected.sort(),
+      expect(admitted.map((row) => `${row.user_id} ${row.client_id}`).toSorted()).toEqual(
+        expected.toSorted(),
       );
     });
   });
@@ -290,8 +309,12 @@ describe('the decision as SQL', () => {
     if (!denied) throw new Error('no case is denied');
     const [outcome] = await GRANT.issueUnlocked(dataSource.manager, [
       {
-        ...{ id: randomBytes(32), clientId: clientOf(7), userId: denied.user },
-        ...{ sessionId: denied.session, payload: {}, expiresIn: 600 },
+        id: randomBytes(32),
+        clientId: clientOf(7),
+        userId: denied.user,
+        sessionId: denied.session,
+        payload: {},
+        expiresIn: 600,
       },
     ]);
     expect(outcome).toEqual({
@@ -306,8 +329,12 @@ describe('the decision as SQL', () => {
     );
     const [outcome] = await GRANT.issueUnlocked(dataSource.manager, [
       {
-        ...{ id: randomBytes(32), clientId: clientOf(8), userId: stranger?.user ?? '' },
-        ...{ sessionId: stranger?.session ?? '', payload: {}, expiresIn: 600 },
+        id: randomBytes(32),
+        clientId: clientOf(8),
+        userId: stranger?.user ?? '',
+        sessionId: stranger?.session ?? '',
+        payload: {},
+        expiresIn: 600,
       },
     ]);
     expect(outcome).toEqual({ denial: 'not_assigned' });

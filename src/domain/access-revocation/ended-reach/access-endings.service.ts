@@ -8,6 +8,7 @@ import { sumOf, type RevokedCounts } from '../revocable.js';
 import { Clock } from '#platform/clock/clock.js';
 import { afterCommit } from '#platform/database/statements/after-commit.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import type { TargetKind } from '#domain/access/reach/decision.js';
 import {
@@ -15,9 +16,10 @@ import {
   putEnding,
   recordEnded,
   takeEnding,
+  takeNextEnding,
   type ChangedBy,
 } from './endings.repository.js';
-import { NOTHING_HELD, type Losers, type ReachEnding } from './reach-ending.js';
+import { NOTHING_HELD, type Ending, type Losers, type ReachEnding } from './reach-ending.js';
 
 /**
  * Milliseconds between two reads of the queue. A commit of this process wakes the worker at once.
@@ -30,6 +32,14 @@ const BATCH = 500;
 /** The items that end before the answer to the request that made the change. */
 const BEFORE_ANSWER = 1_000;
 
+/** An id before every other id of the queue. */
+const FIRST = '0';
+
+/** The rows of the queue that a change has written. */
+export interface QueuedEndings {
+  readonly ids: readonly string[];
+}
+
 /** Ends what people hold by a reach that has ended, from a queue in the database. */
 @Injectable()
 export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -40,6 +50,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   #wake = Promise.withResolvers<void>();
   /** The last fault that was logged: a database that is away is one line, not one a second. */
   #fault: string | undefined;
+  /** The row that this process worked on last: the next batch is of another row, if there is one. */
+  #last = FIRST;
 
   constructor(
     private readonly dataSource: DataSource,
@@ -64,35 +76,44 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
 
   /**
    * Notes in the queue who made the change of this transaction, and wakes the worker after the
-   * commit. Returns true if the change may end a reach: the caller then calls {@link settle} after
-   * the commit.
+   * commit. Returns the rows of the queue if the change may end a reach: the caller then calls
+   * {@link settle} after the commit.
    */
-  async label(tx: EntityManager, by: ChangedBy): Promise<boolean> {
-    const isQueued = await labelEndings(tx, by);
-    if (isQueued) afterCommit(tx, () => this.#wake.resolve());
-    return isQueued;
+  async label(tx: EntityManager, by: ChangedBy): Promise<QueuedEndings | undefined> {
+    const ids = await labelEndings(tx, by);
+    if (ids.length === 0) return undefined;
+    afterCommit(tx, () => this.#wake.resolve());
+    return { ids };
   }
 
   /**
-   * Ends the first items of an organization's queue before an answer. A fault is logged, because
-   * the change has been committed and the worker goes on.
+   * Ends the first items of a change before its answer. If another process works on a row, it waits
+   * for each of its batches. A fault is logged, because the change has been committed and the worker
+   * goes on.
    */
-  async settle(orgId: string): Promise<void> {
+  async settle({ ids }: QueuedEndings): Promise<void> {
     try {
-      for (let seen = 0; seen < BEFORE_ANSWER;) {
-        const batch = await this.#endNext(orgId);
-        if (batch === undefined) return;
-        seen += batch;
+      let seen = 0;
+      for (const id of ids) {
+        for (let batch: number | undefined = 0; batch !== undefined; seen += batch ?? 0) {
+          if (seen >= BEFORE_ANSWER) return;
+          batch = await this.#endBatch((tx) => takeEnding(tx, id));
+        }
       }
     } catch (error) {
       this.#note(error);
     }
   }
 
-  /** Ends all that is queued. Returns when no row is free. */
+  /**
+   * Ends all that is queued, a batch of each row in turn, so that a large row delays no other one.
+   * Returns when no row is free.
+   */
   async drain(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      if ((await this.#endNext(null)) === undefined) return;
+      if ((await this.#endNext()) !== undefined) continue;
+      if (this.#last === FIRST) return;
+      this.#last = FIRST;
     }
   }
 
@@ -108,10 +129,19 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
     return sumOf(counts);
   }
 
-  /** Ends one batch. Returns the number of its items; undefined if no row is free. */
-  #endNext(orgId: string | null): Promise<number | undefined> {
-    return this.dataSource.transaction(async (tx) => {
-      const ending = await takeEnding(tx, orgId);
+  #endNext(): Promise<number | undefined> {
+    return this.#endBatch(async (tx) => {
+      const next = await takeNextEnding(tx, this.#last);
+      // A row that fails is left behind, too.
+      if (next) this.#last = next.id;
+      return next;
+    });
+  }
+
+  /** Ends one batch. Returns the number of its items; undefined if there is no row. */
+  #endBatch(take: (tx: EntityManager) => Promise<Ending | undefined>): Promise<number | undefined> {
+    return withTransactionRetry(this.dataSource, async (tx) => {
+      const ending = await take(tx);
       if (!ending) return undefined;
       const kind = this.#kinds.find(({ kinds }) => kinds.includes(ending.kind));
       const batch = (await kind?.endBatch(tx, ending, BATCH)) ?? NOTHING_HELD;

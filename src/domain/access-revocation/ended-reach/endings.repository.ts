@@ -34,33 +34,42 @@ interface Row {
   request_id: string | null;
 }
 
+/** The columns of {@link Row}. */
+const COLUMNS = fragment`id, org_id, target_id, kind, client_id, installation_id, target_name, rule, user_ids, place, actor_id,
+  scim_token_id, request_id`;
+
 /**
- * Writes into the rows that this transaction has queued who made the change. Returns true if there
- * are such rows.
+ * Writes into the rows that this transaction has queued who made the change. Returns the ids of
+ * these rows, the oldest first.
  */
 export async function labelEndings(
   tx: EntityManager,
   { actorId = null, scimTokenId = null, requestId }: ChangedBy,
-): Promise<boolean> {
+): Promise<string[]> {
   const rows = await sql<{ id: string }>(tx)`
-    UPDATE access_endings
-    SET actor_id = ${actorId}, scim_token_id = ${scimTokenId}, request_id = ${requestId ?? null}
-    WHERE made_in = pg_current_xact_id_if_assigned() RETURNING id`;
-  return rows.length > 0;
+    WITH labelled AS (
+      UPDATE access_endings
+      SET actor_id = ${actorId}, scim_token_id = ${scimTokenId}, request_id = ${requestId ?? null}
+      WHERE made_in = pg_current_xact_id_if_assigned() RETURNING id
+    )
+    SELECT id FROM labelled ORDER BY id`;
+  return rows.map(({ id }) => id);
 }
 
-/**
- * Takes the oldest row of the queue, of an organization or of any, that no other process works on.
- */
-export async function takeEnding(
+/** Takes the first row of the queue behind an id that no other process works on. */
+export async function takeNextEnding(
   tx: EntityManager,
-  orgId: string | null,
+  afterId: string,
 ): Promise<Ending | undefined> {
   const [row] = await sql<Row>(tx)`
-    SELECT id, org_id, target_id, kind, client_id, installation_id, target_name, rule, user_ids, place, actor_id,
-           scim_token_id, request_id
-    FROM access_endings WHERE ${orgId}::uuid IS NULL OR org_id = ${orgId}::uuid
-    ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED`;
+    SELECT ${COLUMNS} FROM access_endings WHERE id > ${afterId} ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED`;
+  return row && ending(row);
+}
+
+/** Takes a row of the queue, and waits for the batch of another process that works on it. */
+export async function takeEnding(tx: EntityManager, id: string): Promise<Ending | undefined> {
+  const [row] = await sql<Row>(tx)`
+    SELECT ${COLUMNS} FROM access_endings WHERE id = ${id} FOR UPDATE`;
   return row && ending(row);
 }
 

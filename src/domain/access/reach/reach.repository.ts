@@ -2,7 +2,8 @@
  * The decision of {@link decideReach} as SQL. At READ COMMITTED a statement that waited reads only
  * the rows again that it locks. So everything that admits is locked: the target FOR SHARE, because
  * a change updates it; the assignment and the membership FOR KEY SHARE, because a change deletes
- * them. The end of a group deletes both, and so waits for these locks without one of its own.
+ * them. The end of a group deletes the memberships and then the assignments, so that they are locked
+ * in this order.
  */
 
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
@@ -117,7 +118,7 @@ export function rowsOfReach(reach: Reach): LockedRow[] {
       selected: fragment`x.target_id, m.user_id`,
       from: fragment`access_assignments x JOIN group_members m ON m.group_id = x.group_id`,
       where: fragment`x.target_id = ANY (${ASSIGNED}) AND m.user_id = ANY (${PEOPLE}) AND ${BY_GROUPS}`,
-      lock: fragment`FOR KEY SHARE OF x, m`,
+      lock: fragment`FOR KEY SHARE OF m, x`,
     },
   ];
 }

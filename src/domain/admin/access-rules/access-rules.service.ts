@@ -318,12 +318,12 @@ export class AccessRules {
     { admin, origin }: RuleAct,
     change: (tx: EntityManager) => Promise<Done>,
   ): Promise<Done> {
-    const { done, isQueued } = await this.work.transact(admin.orgId, async (tx) => {
+    const { done, queued } = await this.work.transact(admin.orgId, async (tx) => {
       const changed = await change(tx);
       const by = { actorId: admin.id, requestId: origin.requestId };
-      return { done: changed, isQueued: await this.endings.label(tx, by) };
+      return { done: changed, queued: await this.endings.label(tx, by) };
     });
-    if (isQueued) await this.endings.settle(admin.orgId);
+    if (queued) await this.endings.settle(queued);
     return done;
   }
 

@@ -125,11 +125,11 @@ export class GroupProvisioning {
     change: (tx: EntityManager) => Promise<Result>,
   ): Promise<Result> {
     const { orgId, tokenId, origin } = actor;
-    const { result, ends } = await this.tenantWork.transact(orgId, async (tx) => ({
+    const { result, queued } = await this.tenantWork.transact(orgId, async (tx) => ({
       result: await change(tx),
-      ends: await this.endings.label(tx, { scimTokenId: tokenId, requestId: origin.requestId }),
+      queued: await this.endings.label(tx, { scimTokenId: tokenId, requestId: origin.requestId }),
     }));
-    if (ends) await this.endings.settle(orgId);
+    if (queued) await this.endings.settle(queued);
     return result;
   }
 

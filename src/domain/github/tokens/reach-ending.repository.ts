@@ -50,7 +50,8 @@ export class GitHubReachEnding implements ReachEnding {
     const cause = { reason: `access ended: ${ending.targetName}`, revokedBy };
     await queueTokens(tx, fragment`id = ANY (${still.map(({ id }) => id)}::uuid[])`, cause);
     if (still.length > 0) this.revoker.wakeAfter(tx);
-    return { ended: byPerson(still, 'github_tokens'), seen: rows.length, next: rows.at(-1)?.id };
+    const next = rows.length < most ? undefined : rows.at(-1)?.id;
+    return { ended: byPerson(still, 'github_tokens'), seen: rows.length, next };
   }
 
   async countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts> {

@@ -72,7 +72,7 @@ async function endGrants(tx: EntityManager, ending: Ending, most: number): Promi
   return {
     ended: byPerson(ended, 'grants'),
     seen: rows.length,
-    next: rows.at(-1)?.place ?? TOKENS,
+    next: rows.length < most ? TOKENS : rows.at(-1)?.place,
   };
 }
 
@@ -90,11 +90,10 @@ async function endTokens(tx: EntityManager, ending: Ending, most: number): Promi
     DELETE FROM oauth_artifacts a
     WHERE ${ofCluster} AND a.id IN (SELECT decode(x, 'hex') FROM unnest(${ids}::text[]) x) AND ${refused}
     RETURNING a.user_id AS "userId"`;
-  const last = rows.at(-1)?.place;
   return {
     ended: byPerson(ended, 'tokens'),
     seen: rows.length,
-    next: last === undefined ? undefined : `${TOKENS}${last}`,
+    next: rows.length < most ? undefined : `${TOKENS}${rows.at(-1)?.place}`,
   };
 }
 

@@ -1,0 +1,366 @@
+import { randomUUID } from 'node:crypto';
+import type { DataSource, EntityManager } from 'typeorm';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
+import { GitHubReachEnding } from '#domain/github/tokens/reach-ending.repository.js';
+import { GRANT_ENDING } from '#domain/oauth/grants/reach-ending.repository.js';
+import { CERTIFICATE_ENDING } from '#domain/ssh/reach-ending.repository.js';
+import { systemClock } from '#platform/clock/clock.js';
+import { openPool } from '#platform/database/connection.js';
+import { assign, makeGroupRow, queuedEndings, setRule, unassign } from '../../support/access.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { untilWaiting } from '../../support/lock-waiters.js';
+import {
+  ALL_HELD,
+  endedEvents,
+  NONE_HELD,
+  ReachWorld,
+  type Person,
+} from '../../support/reach-world.js';
+import { RecordingLog } from '../../support/recording-log.js';
+import { rows } from '../../support/rows.js';
+
+describe('the queue of ended reaches', () => {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+  let world: ReachWorld;
+  let endings: AccessEndings;
+  let [inGroup, alone, both]: Person[] = [];
+  let group: string;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    dataSource = await openPool({ connectionString: database.url }, new RecordingLog(), 10);
+    await run(`INSERT INTO deployment (composition) VALUES ('test')`);
+    endings = new AccessEndings(dataSource, systemClock);
+    endings.register(GRANT_ENDING);
+    endings.register(CERTIFICATE_ENDING);
+    endings.register(new GitHubReachEnding({ wakeAfter: () => {} }));
+  });
+  afterAll(async () => {
+    await dataSource.destroy();
+    await database.drop();
+  });
+
+  /** Every target is assigned to a group of two people, to one of them too, and to a third person. */
+  beforeEach(async () => {
+    await run('TRUNCATE access_endings, audit_events');
+    world = await ReachWorld.found(dataSource);
+    [inGroup, alone, both] = await world.people(3);
+    group = await makeGroupRow(dataSource, world.orgId, 'g', [idOf(inGroup), idOf(both)]);
+    for (const target of Object.values(world.targets)) {
+      await assign(dataSource, target, { groupId: group }, of(alone), of(both));
+      await setRule(dataSource, target, { access: 'assigned' });
+    }
+    await endings.drain();
+    await expectHeld({ inGroup: true, alone: true, both: true });
+    expect(await queuedEndings(dataSource)).toEqual([]);
+  });
+
+  const run = (statement: string, parameters: unknown[] = []) =>
+    dataSource.query(statement, parameters);
+  const idOf = (person: Person | undefined) => person?.id ?? '';
+  const of = (person: Person | undefined) => ({ userId: idOf(person) });
+  const sorted = () => Object.values(world.targets).toSorted();
+
+  async function expectHeld(expected: Record<'inGroup' | 'alone' | 'both', boolean>) {
+    for (const [person, keeps] of [
+      [inGroup, expected.inGroup],
+      [alone, expected.alone],
+      [both, expected.both],
+    ] as const) {
+      expect(await world.held({ id: idOf(person) })).toEqual(keeps ? ALL_HELD : NONE_HELD);
+    }
+  }
+
+  /** Checks that a row is queued for each target, with this rule and these people. */
+  async function expectQueued(rule: string, people: readonly (Person | undefined)[] | null) {
+    const queue = await queuedEndings(dataSource);
+    expect(queue.map((row) => row.target_id).toSorted()).toEqual(sorted());
+    for (const row of queue) {
+      expect(row.rule).toBe(rule);
+      expect(row.user_ids?.toSorted() ?? null).toEqual(people?.map(idOf).toSorted() ?? null);
+    }
+  }
+
+  it('ends what a member had by a group, and nothing of a person with another rule', async () => {
+    await run('DELETE FROM group_members WHERE group_id = $1', [group]);
+    await expectQueued('membership', [inGroup, both]);
+    await endings.drain();
+    await expectHeld({ inGroup: false, alone: true, both: true });
+    expect(await queuedEndings(dataSource)).toEqual([]);
+  });
+
+  it('ends what members had by a group that is deleted, by the foreign keys alone', async () => {
+    await run('DELETE FROM groups WHERE id = $1', [group]);
+    const queue = await queuedEndings(dataSource);
+    expect(new Set(queue.map((row) => row.target_id))).toEqual(new Set(sorted()));
+    expect(new Set(queue.map((row) => row.rule))).toEqual(new Set(['membership']));
+    await endings.drain();
+    await expectHeld({ inGroup: false, alone: true, both: true });
+    expect((await endedEvents(dataSource)).length).toBe(4);
+  });
+
+  it('ends what a person had by an assignment, and nothing of a person with another rule', async () => {
+    for (const target of sorted()) {
+      await unassign(dataSource, target, of(alone));
+      await unassign(dataSource, target, of(both));
+    }
+    await endings.drain();
+    await expectHeld({ inGroup: true, alone: false, both: true });
+    await run('TRUNCATE access_endings');
+    for (const target of sorted()) await unassign(dataSource, target, { groupId: group });
+    await expectQueued('assignment', null);
+    await endings.drain();
+    await expectHeld({ inGroup: false, alone: false, both: false });
+  });
+
+  it('ends what a rule for everyone gave once only assigned people are admitted', async () => {
+    const stranger = await world.person();
+    for (const target of sorted()) await setRule(dataSource, target, { access: 'everyone' });
+    expect(await queuedEndings(dataSource)).toEqual([]);
+    for (const target of sorted()) await setRule(dataSource, target, { access: 'assigned' });
+    await expectQueued('rule', null);
+    await endings.drain();
+    await expectHeld({ inGroup: true, alone: true, both: true });
+    expect(await world.held(stranger)).toEqual(NONE_HELD);
+  });
+
+  it.each([
+    ['an age', { touchWithin: 900 }, [true, false, true]],
+    ['a FIPS model', { models: 'fips-only' }, [false, true, true]],
+    ['user verification', { userVerification: 'required' }, [false, true, true]],
+    [
+      'all of them',
+      { touchWithin: 900, models: 'fips-only', userVerification: 'required' },
+      [false, false, true],
+    ],
+  ] as const)(
+    'ends what sessions hold whose touches do not meet %s',
+    async (_, condition, keep) => {
+      const [a, b, c] = keep;
+      const now = Date.now() / 1000;
+      await touch(inGroup, { k: { at: now - 60, uv: null, fips: false } });
+      await touch(alone, { k: { at: now - 7200, uv: now - 7200, fips: true } });
+      await touch(both, {
+        k: { at: now - 7200, uv: null, fips: false },
+        l: { at: now - 60, uv: now - 60, fips: true },
+      });
+      for (const target of sorted()) {
+        await setRule(dataSource, target, { access: 'assigned', ...condition });
+      }
+      await expectQueued('condition', null);
+      await endings.drain();
+      await expectHeld({ inGroup: a, alone: b, both: c });
+    },
+  );
+
+  async function touch(person: Person | undefined, touches: object): Promise<void> {
+    await run('UPDATE sessions SET touches = $2 WHERE id = $1', [person?.sessionId, touches]);
+  }
+
+  it('ends nothing when a condition goes, and nothing when a name or a pattern of hosts changes', async () => {
+    for (const target of sorted()) {
+      await setRule(dataSource, target, { access: 'assigned', models: 'fips-only' });
+    }
+    await run('TRUNCATE access_endings');
+    for (const target of sorted()) await setRule(dataSource, target, { access: 'assigned' });
+    await run(`UPDATE access_targets SET hosts = '{other.example}' WHERE id = $1`, [
+      world.targets.hosts,
+    ]);
+    await run(`UPDATE github_installations SET owner = 'renamed' WHERE id = $1`, [
+      world.installationId,
+    ]);
+    await run(`UPDATE oauth_clients SET metadata = '{"client_name": "x"}' WHERE id = $1`, [
+      world.clientId,
+    ]);
+    await endings.drain();
+    await expectHeld({ inGroup: true, alone: true, both: true });
+    expect(await endedEvents(dataSource)).toEqual([]);
+  });
+
+  it.each([
+    ['a login', `UPDATE access_targets SET logins = '{ubuntu}' WHERE id = $1`],
+    ['the name', `UPDATE access_targets SET name = 'renamed' WHERE id = $1`],
+    ['every login', `UPDATE access_targets SET logins = '{}' WHERE id = $1`],
+    ['the group of hosts', 'DELETE FROM access_targets WHERE id = $1'],
+  ])('revokes the certificates with principals of which %s is gone', async (_, change) => {
+    await run(change, [world.targets.hosts]);
+    await endings.drain();
+    for (const person of [inGroup, alone, both]) {
+      expect(await world.held({ id: idOf(person) })).toEqual({ ...ALL_HELD, certificates: 0 });
+    }
+  });
+
+  it('ends what the people of an organization hold once the application is another one’s', async () => {
+    const other = await ReachWorld.found(dataSource);
+    await run('UPDATE oauth_clients SET org_id = $2 WHERE id = $1', [world.clientId, other.orgId]);
+    await endings.drain();
+    for (const person of [inGroup, alone, both]) {
+      const left = { ...ALL_HELD, grants: 0, codes: 0, tokens: 0 };
+      expect(await world.held({ id: idOf(person) })).toEqual(left);
+    }
+    // The audit log of the other organization hears nothing, and its target has no assignments.
+    const events = await endedEvents(dataSource);
+    expect(events.map(({ org_id }) => org_id)).toEqual([world.orgId, world.orgId, world.orgId]);
+    const targets = await rows(
+      dataSource,
+      `SELECT t.org_id, t.access, (SELECT count(*)::int FROM access_assignments x WHERE x.target_id = t.id) AS assignments
+       FROM access_targets t WHERE t.client_id = $1`,
+      [world.clientId],
+    );
+    expect(targets).toEqual([{ org_id: other.orgId, access: 'assigned', assignments: 0 }]);
+  });
+
+  it('queues nothing for a person who is removed, whose account ends all', async () => {
+    await run('DELETE FROM oauth_grants WHERE user_id = $1', [idOf(both)]);
+    await run('DELETE FROM users WHERE id = $1', [idOf(both)]);
+    expect(await queuedEndings(dataSource)).toEqual([]);
+  });
+
+  it('queues nothing for a group without assignments, or whose targets admit everyone', async () => {
+    const free = await makeGroupRow(dataSource, world.orgId, 'free', [idOf(inGroup)]);
+    for (const target of sorted()) await setRule(dataSource, target, { access: 'everyone' });
+    await run('DELETE FROM groups WHERE id = ANY ($1)', [[free, group]]);
+    expect(await queuedEndings(dataSource)).toEqual([]);
+  });
+
+  it('queues nothing for a change that is rolled back', async () => {
+    const failing = dataSource.transaction(async (tx) => {
+      await tx.query('DELETE FROM groups WHERE id = $1', [group]);
+      expect(await endings.label(tx, { actorId: idOf(alone) })).toBeDefined();
+      throw new Error('rolled back');
+    });
+    await expect(failing).rejects.toThrow('rolled back');
+    expect(await queuedEndings(dataSource)).toEqual([]);
+    await endings.drain();
+    await expectHeld({ inGroup: true, alone: true, both: true });
+  });
+
+  it('ends nothing of a member who is added again before the worker comes', async () => {
+    await run('DELETE FROM group_members WHERE group_id = $1', [group]);
+    await run('INSERT INTO group_members (group_id, user_id) VALUES ($1, $2)', [
+      group,
+      idOf(inGroup),
+    ]);
+    await endings.drain();
+    await expectHeld({ inGroup: true, alone: true, both: true });
+    expect(await endedEvents(dataSource)).toEqual([]);
+  });
+
+  it('records one event for each person and target, with the admin or the SCIM token', async () => {
+    const [admin, token] = [randomUUID(), randomUUID()];
+    const queued = await dataSource.transaction(async (tx) => {
+      await tx.query('DELETE FROM groups WHERE id = $1', [group]);
+      return endings.label(tx, { actorId: admin, scimTokenId: token, requestId: 'request-7' });
+    });
+    await endings.settle(queued ?? { ids: [] });
+    await endings.drain();
+    const events = await endedEvents(dataSource);
+    expect(events.map(({ details }) => details.target.kind).toSorted()).toEqual([
+      'application',
+      'application',
+      'github_installation',
+      'host_group',
+    ]);
+    for (const event of events) {
+      expect(event).toMatchObject({
+        subject_id: idOf(inGroup),
+        actor_id: admin,
+        org_id: world.orgId,
+      });
+      expect(event.details).toMatchObject({ rule: 'membership', scim_token_id: token });
+    }
+  });
+
+  it('does not name the group in an event', async () => {
+    await run(`UPDATE groups SET display_name = 'planted-name' WHERE id = $1`, [group]);
+    await run('DELETE FROM groups WHERE id = $1', [group]);
+    await endings.drain();
+    const events = JSON.stringify(await rows(dataSource, 'SELECT * FROM audit_events'));
+    expect(events).not.toContain('planted-name');
+    expect(events).not.toContain(group);
+  });
+
+  describe('beside changes that have not committed', () => {
+    /** Makes a change within a transaction, begins another one beside it, and waits until it waits. */
+    async function during(
+      first: (tx: EntityManager) => Promise<unknown>,
+      second: (tx: EntityManager) => Promise<unknown>,
+    ): Promise<void> {
+      const { other } = await dataSource.transaction(async (tx) => {
+        await first(tx);
+        const waiting = dataSource.transaction(second);
+        await untilWaiting(dataSource, 1);
+        return { other: waiting };
+      });
+      await other;
+    }
+
+    const leave = (tx: EntityManager) =>
+      tx
+        .query('SELECT FROM groups WHERE id = $1 FOR NO KEY UPDATE', [group])
+        .then(() => tx.query('DELETE FROM group_members WHERE group_id = $1', [group]));
+
+    it('ends what a leaving member has when the target becomes assigned meanwhile', async () => {
+      for (const target of sorted()) await setRule(dataSource, target, { access: 'everyone' });
+      for (const target of sorted()) {
+        await run('INSERT INTO group_members VALUES ($1, $2) ON CONFLICT DO NOTHING', [
+          group,
+          idOf(inGroup),
+        ]);
+        await during(leave, (tx) => setRule(tx, target, { access: 'assigned' }));
+      }
+      await endings.drain();
+      await expectHeld({ inGroup: false, alone: true, both: true });
+    });
+
+    it('ends what a leaving member has when the group is assigned meanwhile', async () => {
+      const { application } = world.targets;
+      await unassign(dataSource, application, { groupId: group });
+      await setRule(dataSource, application, { access: 'everyone' });
+      await run('TRUNCATE access_endings');
+      await during(leave, async (tx) => {
+        await setRule(tx, application, { access: 'assigned' });
+        await assign(tx, application, { groupId: group });
+      });
+      await endings.drain();
+      expect(await world.held({ id: idOf(inGroup) })).toMatchObject({
+        grants: 0,
+        tokens: 0,
+        codes: 0,
+      });
+    });
+
+    it('waits in a settle for the batch of another process on the row, and then has the end', async () => {
+      const queued = await dataSource.transaction(async (tx) => {
+        await tx.query('DELETE FROM groups WHERE id = $1', [group]);
+        return endings.label(tx, {});
+      });
+      const { settled } = await dataSource.transaction(async (tx) => {
+        await tx.query('SELECT FROM access_endings FOR UPDATE');
+        const settling = endings.settle(queued ?? { ids: [] });
+        await untilWaiting(dataSource, 1);
+        return { settled: settling };
+      });
+      await settled;
+      await expectHeld({ inGroup: false, alone: true, both: true });
+    });
+  });
+
+  it('works on each row in turn, so that a row that fails delays no other one', async () => {
+    await run('DELETE FROM group_members WHERE group_id = $1', [group]);
+    const [first] = await queuedEndings(dataSource);
+    await run(
+      `CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'planted'; END $$`,
+    );
+    await run(`CREATE TRIGGER fail BEFORE DELETE ON access_endings FOR EACH ROW
+      WHEN (OLD.target_id = '${first?.target_id}') EXECUTE FUNCTION fail()`);
+    await expect(endings.drain()).rejects.toThrow('planted');
+    for (let tries = 0; tries < 4; tries += 1) await endings.drain().catch(() => {});
+    expect(await queuedEndings(dataSource)).toEqual([first]);
+    await run('DROP TRIGGER fail ON access_endings');
+    await endings.drain();
+    await expectHeld({ inGroup: false, alone: true, both: true });
+  });
+});

@@ -1,0 +1,254 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import type { DataSource } from 'typeorm';
+import { makeHostGroup, targetOfClient, targetOfInstallation } from './access.js';
+import { OauthRows, type UserRow } from './oauth-rows.js';
+import { rows } from './rows.js';
+
+/** A person with a session, of the organization of a {@link ReachWorld}. */
+export interface Person {
+  readonly id: string;
+  readonly email: string;
+  readonly sessionId: string;
+}
+
+/** The targets of a {@link ReachWorld}, by their ids. */
+export interface Targets {
+  readonly application: string;
+  readonly cluster: string;
+  readonly hosts: string;
+  readonly installation: string;
+}
+
+/** The number of valid items that a person holds. */
+export interface Held {
+  readonly grants: number;
+  readonly codes: number;
+  readonly tokens: number;
+  readonly clusterTokens: number;
+  readonly certificates: number;
+  readonly githubTokens: number;
+}
+
+/** The items of a person who reaches every target. */
+export const ALL_HELD: Held = {
+  grants: 1,
+  codes: 1,
+  tokens: 1,
+  clusterTokens: 1,
+  certificates: 1,
+  githubTokens: 1,
+};
+
+/** The items of a person who reaches no target. */
+export const NONE_HELD: Held = {
+  grants: 0,
+  codes: 0,
+  tokens: 0,
+  clusterTokens: 0,
+  certificates: 0,
+  githubTokens: 0,
+};
+
+/** An organization with a target of each kind that ends, and people who hold something by each. */
+export class ReachWorld {
+  private constructor(
+    private readonly dataSource: DataSource,
+    readonly orgId: string,
+    readonly domain: string,
+    readonly clientId: string,
+    readonly clusterId: string,
+    readonly installationId: number,
+    readonly targets: Targets,
+  ) {}
+
+  /** Adds the targets to the organization of a domain, or to a new one. */
+  static async found(
+    dataSource: DataSource,
+    domain = `${randomUUID().slice(0, 8)}.example`,
+  ): Promise<ReachWorld> {
+    const orgId = await organizationOf(dataSource, domain);
+    const owner = await insertPerson(dataSource, orgId, `owner@${domain}`);
+    const clientId = await new OauthRows(dataSource).application(owner);
+    const clusterId = randomUUID();
+    await dataSource.query(
+      `INSERT INTO oauth_clients (id, kind, metadata, org_id, resource) VALUES ($1, 'kubernetes', '{}', $2, $3)`,
+      [clusterId, orgId, `urn:svc:${orgId}:cluster`],
+    );
+    const installationId = randomBytes(4).readUInt32BE();
+    await dataSource.query(
+      `INSERT INTO github_installations (id, org_id, account_id, owner, repository_selection, changed_at, linked_by)
+       VALUES ($1, $2, 1, 'octo', 'all', now(), $3)`,
+      [installationId, orgId, owner.id],
+    );
+    const targets = {
+      application: await targetOfClient(dataSource, clientId),
+      cluster: await targetOfClient(dataSource, clusterId),
+      hosts: await makeHostGroup(dataSource, orgId, `g${randomBytes(4).toString('hex')}`, [
+        'deploy',
+      ]),
+      installation: await targetOfInstallation(dataSource, installationId),
+    };
+    return new ReachWorld(dataSource, orgId, domain, clientId, clusterId, installationId, targets);
+  }
+
+  /** Adds a person with a session, who holds one item by each target. */
+  async person(): Promise<Person> {
+    const [person] = await this.people(1);
+    if (!person) throw new Error('no person was added');
+    return person;
+  }
+
+  /** Adds people with a session each, who hold one item by each target. */
+  async people(size: number): Promise<Person[]> {
+    const people = Array.from({ length: size }, () => {
+      const id = randomUUID();
+      return { id, email: `${id}@${this.domain}`, sessionId: randomUUID() };
+    });
+    const listed = `jsonb_to_recordset($1::jsonb) AS p (id uuid, email text, "sessionId" uuid)`;
+    const json = JSON.stringify(people);
+    const run = (statement: string, ...more: unknown[]) =>
+      this.dataSource.query(statement, [json, ...more]);
+    await run(
+      `INSERT INTO users (id, org_id, email) SELECT id, $2, email FROM ${listed}`,
+      this.orgId,
+    );
+    await run(
+      `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name)
+       SELECT id, id, uuid_send(id), 'pem', 0, 'packed', true, 'key' FROM ${listed}`,
+    );
+    await run(
+      `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at)
+       SELECT "sessionId", sha256(uuid_send("sessionId")), 'verified', id, id, now(), now() + interval '8 hours' FROM ${listed}`,
+    );
+    await this.hold(people);
+    return people;
+  }
+
+  /** Gives people who exist one item by each target. */
+  async hold(people: readonly Person[]): Promise<void> {
+    const listed = `jsonb_to_recordset($1::jsonb) AS p (id uuid, email text, "sessionId" uuid)`;
+    const json = JSON.stringify(people);
+    const run = (statement: string, ...more: unknown[]) =>
+      this.dataSource.query(statement, [json, ...more]);
+    for (const client of [this.clientId, 'svc-cli']) {
+      await run(
+        `INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at)
+         SELECT sha256(convert_to(id || $2::text, 'UTF8')), $2, id, "sessionId", '{}', now() + interval '8 hours' FROM ${listed}`,
+        client,
+      );
+    }
+    for (const model of ['AuthorizationCode', 'AccessToken']) {
+      await run(
+        `INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, expires_at)
+         SELECT $2::text, sha256(convert_to($2 || id || $3::text, 'UTF8')), '{}', sha256(convert_to(id || $3, 'UTF8')), $3, id, now() + interval '1 hour'
+         FROM ${listed}`,
+        model,
+        this.clientId,
+      );
+    }
+    await run(
+      `INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, application_id, expires_at)
+       SELECT 'AccessToken', sha256(convert_to('cluster' || id, 'UTF8')), '{}', sha256(convert_to(id || 'svc-cli', 'UTF8')), 'svc-cli', id, $2,
+              now() + interval '1 hour' FROM ${listed}`,
+      this.clusterId,
+    );
+    await run(
+      `WITH given AS (
+         INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after, valid_before)
+         SELECT nextval('ssh_certificate_serial'), p.id, t.org_id, p."sessionId", 'k', ARRAY[p.email] || principals_of_group(t), 'SHA256:k', 'SHA256:ca', now(),
+                now() + interval '8 hours'
+         FROM ${listed} CROSS JOIN access_targets t WHERE t.id = $2
+         RETURNING serial, user_id, session_id, valid_before
+       )
+       INSERT INTO ssh_certificate_groups (target_id, serial, user_id, session_id, principals, valid_before)
+       SELECT t.id, g.serial, g.user_id, g.session_id, principals_of_group(t), g.valid_before FROM given g CROSS JOIN access_targets t
+       WHERE t.id = $2`,
+      this.targets.hosts,
+    );
+    await run(
+      `INSERT INTO github_tokens (id, installation_id, owner, user_id, org_id, session_id, sealed, permissions, expires_at)
+       SELECT gen_random_uuid(), $2, 'octo', id, $3, "sessionId", 'sealed', '{}', now() + interval '1 hour' FROM ${listed}`,
+      this.installationId,
+      this.orgId,
+    );
+  }
+
+  /** Counts what a person holds that is still valid. */
+  async held({ id }: Pick<Person, 'id'>): Promise<Held> {
+    const [held] = await rows<Held>(
+      this.dataSource,
+      `SELECT (SELECT count(*)::int FROM oauth_grants WHERE user_id = $1 AND client_id = $2) AS grants,
+              (SELECT count(*)::int FROM oauth_artifacts WHERE user_id = $1 AND model = 'AuthorizationCode') AS codes,
+              (SELECT count(*)::int FROM oauth_artifacts WHERE user_id = $1 AND model = 'AccessToken' AND client_id = $2) AS tokens,
+              (SELECT count(*)::int FROM oauth_artifacts WHERE user_id = $1 AND application_id = $3) AS "clusterTokens",
+              (SELECT count(*)::int FROM ssh_certificates WHERE user_id = $1 AND revoked_at IS NULL) AS certificates,
+              (SELECT count(*)::int FROM github_tokens WHERE user_id = $1 AND next_attempt_at IS NULL) AS "githubTokens"`,
+      [id, this.clientId, this.clusterId],
+    );
+    if (!held) throw new Error('SELECT returned no row');
+    return held;
+  }
+
+  /** Sums what all people of the organization hold. */
+  async heldByAll(): Promise<number> {
+    const [held] = await rows<{ n: number }>(
+      this.dataSource,
+      `SELECT ((SELECT count(*) FROM oauth_grants WHERE client_id = $1)
+             + (SELECT count(*) FROM oauth_artifacts WHERE client_id = $1 OR application_id = $2)
+             + (SELECT count(*) FROM ssh_certificates WHERE org_id = $3 AND revoked_at IS NULL)
+             + (SELECT count(*) FROM github_tokens WHERE org_id = $3 AND next_attempt_at IS NULL))::int AS n`,
+      [this.clientId, this.clusterId, this.orgId],
+    );
+    return held?.n ?? 0;
+  }
+}
+
+/** An ended reach in the audit log. */
+export interface EndedEvent {
+  readonly subject_id: string;
+  readonly actor_id: string | null;
+  readonly org_id: string;
+  readonly details: {
+    readonly target: { readonly kind: string; readonly id: string; readonly name: string };
+    readonly rule: string;
+    readonly scim_token_id?: string;
+  };
+}
+
+/** Lists the events of ended reaches, the oldest first. */
+export function endedEvents(dataSource: DataSource): Promise<EndedEvent[]> {
+  return rows(
+    dataSource,
+    `SELECT subject_id, actor_id, org_id, details FROM audit_events WHERE type = 'access_ended' ORDER BY id`,
+  );
+}
+
+async function organizationOf(dataSource: DataSource, domain: string): Promise<string> {
+  const [known] = await rows<{ org_id: string }>(
+    dataSource,
+    'SELECT org_id FROM organization_domains WHERE domain = $1',
+    [domain],
+  );
+  if (known) return known.org_id;
+  const id = randomUUID();
+  await dataSource.query('INSERT INTO organizations (id, name) VALUES ($1, $2)', [id, domain]);
+  await dataSource.query(
+    `INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ($1, $2, true, now())`,
+    [id, domain],
+  );
+  return id;
+}
+
+async function insertPerson(
+  dataSource: DataSource,
+  orgId: string,
+  email: string,
+): Promise<UserRow> {
+  const id = randomUUID();
+  await dataSource.query('INSERT INTO users (id, org_id, email) VALUES ($1, $2, $3)', [
+    id,
+    orgId,
+    email,
+  ]);
+  return { id, email, orgId, keyId: '' };
+}
