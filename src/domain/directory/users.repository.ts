@@ -369,8 +369,9 @@ export class UsersRepository {
 
   /**
    * Moves the person of a record to a new id: the address, the bound identities, the keys, the
-   * applications, the consents and the role of admin. The record keeps its id and the attributes of
-   * the directory. The caller has locked the row of the record.
+   * applications, the consents, the role of admin, and what admins assigned to the person. The record
+   * keeps its id, its groups and the attributes of the directory. The caller has locked the row of
+   * the record.
    */
   async movePerson(tx: EntityManager, recordId: string, newId: string): Promise<void> {
     const [moved] = await sql<{ email: string | null; is_org_admin: boolean }>(tx)`
@@ -396,6 +397,7 @@ export class UsersRepository {
     await sql(tx)`UPDATE ssh_attested_keys SET user_id = ${newId} WHERE user_id = ${recordId}`;
     await sql(tx)`UPDATE oauth_clients SET owner_id = ${newId} WHERE owner_id = ${recordId}`;
     await sql(tx)`UPDATE oauth_consents SET user_id = ${newId} WHERE user_id = ${recordId}`;
+    await sql(tx)`UPDATE access_assignments SET user_id = ${newId} WHERE user_id = ${recordId}`;
   }
 
   /**

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { UsersRepository } from '#domain/directory/users.repository.js';
 import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
 import { GitHubReachEnding } from '#domain/github/tokens/reach-ending.repository.js';
 import { GRANT_ENDING } from '#domain/oauth/grants/reach-ending.repository.js';
@@ -53,8 +54,6 @@ describe('the queue of ended reaches', () => {
       await setRule(dataSource, target, { access: 'assigned' });
     }
     await endings.drain();
-    await expectHeld({ inGroup: true, alone: true, both: true });
-    expect(await queuedEndings(dataSource)).toEqual([]);
   });
 
   const run = (statement: string, parameters: unknown[] = []) =>
@@ -215,6 +214,18 @@ describe('the queue of ended reaches', () => {
   it('queues nothing for a person who is removed, whose account ends all', async () => {
     await run('DELETE FROM oauth_grants WHERE user_id = $1', [idOf(both)]);
     await run('DELETE FROM users WHERE id = $1', [idOf(both)]);
+    expect(await queuedEndings(dataSource)).toEqual([]);
+  });
+
+  it('moves what is assigned to a person along with the person, out of a record', async () => {
+    const newId = randomUUID();
+    await dataSource.transaction((tx) => new UsersRepository().movePerson(tx, idOf(alone), newId));
+    const assigned = await rows(
+      dataSource,
+      'SELECT user_id, count(*)::int AS n FROM access_assignments WHERE user_id = ANY ($1) GROUP BY user_id',
+      [[idOf(alone), newId]],
+    );
+    expect(assigned).toEqual([{ user_id: newId, n: 4 }]);
     expect(await queuedEndings(dataSource)).toEqual([]);
   });
 
