@@ -2,8 +2,8 @@
  * The decision of {@link decideReach} as SQL. At READ COMMITTED a statement that waited reads only
  * the rows again that it locks. So everything that admits is locked: the target FOR SHARE, because
  * a change updates it; the assignment and the membership FOR KEY SHARE, because a change deletes
- * them. The end of a group deletes the memberships and then the assignments, so that they are locked
- * in this order.
+ * them. The end of a group deletes the memberships and then the assignments, so that they are
+ * locked in this order.
  */
 
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
@@ -33,7 +33,7 @@ const ASSIGNED = fragment`ARRAY(SELECT id FROM target WHERE access = 'assigned')
 export const BY_GROUPS = fragment`(SELECT d.access_by_groups FROM deployment d)`;
 
 /** The columns of a target `t` that the decision reads. */
-const RULE = fragment`t.id, t.org_id, t.access, t.touch_within_seconds, t.models, t.user_verification`;
+const RULE = fragment`t.id, t.org_id, t.version, t.access, t.touch_within_seconds, t.models, t.user_verification`;
 
 const HAS_CONDITIONS = hasConditionsSql(fragment`t`);
 
@@ -152,8 +152,11 @@ export function joinReached(reach: Reach): SqlFragment {
   return fragment`LEFT JOIN reached r ON r.n = k.n ${organization}`;
 }
 
+// `changed`: the assignments are as of the snapshot, the rule as of the lock. The next statement reads both.
 const DENIAL_OF_TARGET = fragment`
-  WHEN NOT r.is_admitted THEN 'not_assigned' WHEN NOT r.is_met THEN 'condition_unmet'`;
+  WHEN NOT r.is_admitted THEN CASE WHEN r.version = (SELECT v.version FROM access_targets v WHERE v.id = r.id)
+    THEN 'not_assigned' ELSE 'changed' END
+  WHEN NOT r.is_met THEN 'condition_unmet'`;
 
 /**
  * The denials by the only target `r` of a request, as the branches of a CASE. Nothing is issued for

@@ -1,0 +1,45 @@
+import type { DataSource } from 'typeorm';
+import { untilWaiting } from './lock-waiters.js';
+
+/** The advisory lock at which issuing statements wait in {@link ParkedIssuers}. */
+const GATE = 14_001;
+
+/**
+ * Parks issuing statements after their snapshot, and before they lock a session or a target, alone
+ * and in a batch: the function that they call for the user waits at a gate.
+ */
+export class ParkedIssuers {
+  private constructor(private readonly dataSource: DataSource) {}
+
+  static async install(dataSource: DataSource): Promise<ParkedIssuers> {
+    await dataSource.query('ALTER FUNCTION address_ownership (uuid, text) RENAME TO ownership');
+    await dataSource.query(`
+      CREATE FUNCTION address_ownership(org_id uuid, email text) RETURNS TABLE (is_own boolean) LANGUAGE plpgsql VOLATILE AS $$
+      BEGIN
+        PERFORM pg_advisory_xact_lock_shared(${GATE});
+        RETURN QUERY SELECT o.is_own FROM ownership($1, $2) o;
+      END $$`);
+    return new ParkedIssuers(dataSource);
+  }
+
+  /** Begins to issue, commits a change meanwhile, and returns what was issued after that. */
+  async during<Issued>(
+    issue: () => Promise<Issued>,
+    change: () => Promise<unknown>,
+  ): Promise<Issued> {
+    const runner = this.dataSource.createQueryRunner();
+    try {
+      await runner.query('SELECT pg_advisory_lock($1)', [GATE]);
+      const issuing = issue();
+      try {
+        await untilWaiting(this.dataSource, 1);
+        await change();
+      } finally {
+        await runner.query('SELECT pg_advisory_unlock($1)', [GATE]);
+      }
+      return await issuing;
+    } finally {
+      await runner.release();
+    }
+  }
+}
