@@ -67,12 +67,12 @@ export class ReachWorld {
     domain = `${randomUUID().slice(0, 8)}.example`,
   ): Promise<ReachWorld> {
     const orgId = await organizationOf(dataSource, domain);
-    const owner = await insertPerson(dataSource, orgId, `owner@${domain}`);
+    const owner = await insertPerson(dataSource, orgId, `owner-${randomUUID()}@${domain}`);
     const clientId = await new OauthRows(dataSource).application(owner);
     const clusterId = randomUUID();
     await dataSource.query(
       `INSERT INTO oauth_clients (id, kind, metadata, org_id, resource) VALUES ($1, 'kubernetes', '{}', $2, $3)`,
-      [clusterId, orgId, `urn:svc:${orgId}:cluster`],
+      [clusterId, orgId, `urn:svc:${orgId}:${clusterId}`],
     );
     const installationId = randomBytes(4).readUInt32BE();
     await dataSource.query(

@@ -1,0 +1,215 @@
+import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
+import { writePrivateKey } from '@svc/openssh';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Issuance } from '#domain/access/issuance/issuance.repository.js';
+import { GRANT } from '#domain/oauth/grants/grants.repository.js';
+import { USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
+import { assign, makeScimGroup, setRule, unassign } from '../../support/access.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { deprovision } from '../../support/deprovisioning.js';
+import { ReachWorld, type Person } from '../../support/reach-world.js';
+import { count, rows } from '../../support/rows.js';
+import { atScale } from '../../support/scale.js';
+import { foundOrganization, type ScimOrganization } from '../../support/scim-organization.js';
+
+const RACES = atScale({ small: 50, full: 500 });
+const ORIGIN = { requestId: 'request-1', ip: undefined, userAgent: undefined };
+const DOMAIN = 'storm.example';
+
+/** The storms of one act, and the acts of each. */
+const [STORMS, AT_ONCE] = [atScale({ small: 2, full: 10 }), 20];
+
+describe('two replicas that issue while a reach ends', () => {
+  let database: TestDatabase;
+  let replicas: TestApp[];
+  let app: TestApp;
+  let organization: ScimOrganization;
+  let world: ReachWorld;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    const { privateKey } = generateKeyPairSync('ed25519');
+    const environment = { SVC_SSH_CA_KEY: writePrivateKey(privateKey, 'ca') };
+    const options = { database, environment };
+    replicas = [await startTestApp(options), await startTestApp(options)];
+    [app] = replicas as [TestApp, TestApp];
+    organization = await foundOrganization(app, DOMAIN);
+    world = await ReachWorld.found(app.dataSource, DOMAIN);
+  });
+  afterAll(async () => {
+    await Promise.all(replicas.map((replica) => replica.close()));
+    await database.drop();
+  });
+
+  /** Issues a grant and a token on it at a replica. False for a refusal. */
+  async function issueAt(replica: TestApp, { id: userId, sessionId }: Person): Promise<boolean> {
+    const issuance = replica.nest.get(Issuance, { strict: false });
+    const { clientId } = world;
+    const id = randomBytes(32);
+    const expiresIn = 600;
+    const grant = { id, clientId, userId, sessionId, payload: {}, expiresIn };
+    if ('denial' in (await issuance.issue(GRANT, grant))) return false;
+    const outcome = await issuance.issue(USER_TOKEN, {
+      token: {
+        model: 'AccessToken',
+        id: randomBytes(32),
+        payload: {},
+        grantId: id,
+        clientId,
+        userId,
+        userCode: null,
+        expiresIn,
+      },
+      audit: { auditId: randomUUID(), origin: ORIGIN, details: {} },
+    });
+    return 'issued' in outcome;
+  }
+
+  const heldBy = ({ id }: Person) =>
+    count(
+      app.dataSource,
+      `(SELECT id FROM oauth_grants WHERE user_id = $1 AND client_id = $2
+        UNION ALL SELECT id FROM oauth_artifacts WHERE user_id = $1 AND client_id = $2) held`,
+      [id, world.clientId],
+    );
+
+  const REMOVALS: Readonly<Record<string, (group: string, person: Person) => Promise<unknown>>> = {
+    'a PATCH that removes the member': (group, { id }) =>
+      organization.scim('PATCH', `/Groups/${group}`, {
+        Operations: [{ op: 'remove', path: `members[value eq "${id}"]` }],
+      }),
+    'a PUT without the member': (group) =>
+      organization.scim('PUT', `/Groups/${group}`, { displayName: group, members: [] }),
+    'a DELETE of the group': (group) => organization.scim('DELETE', `/Groups/${group}`),
+    'a DELETE of the person': (_, { id }) => organization.scim('DELETE', `/Users/${id}`),
+  };
+
+  it(`issues nothing after the answer, in ${RACES} races`, { timeout: 600_000 }, async () => {
+    const target = world.targets.application;
+    await setRule(app.dataSource, target, { access: 'assigned' });
+    const removals = Object.values(REMOVALS);
+    let issuedByAll = 0;
+    for (let race = 0; race < RACES; race += 1) {
+      const person = await world.person();
+      const group = await makeScimGroup(organization, `group ${race}`, [person.id]);
+      await assign(app.dataSource, target, { groupId: group });
+      let issued = 0;
+      const underWay = Promise.withResolvers<void>();
+      const storm = [0, 1, 2, 3].map(async (worker) => {
+        while (await issueAt(replicas[worker % 2] as TestApp, person)) {
+          issued += 1;
+          if (issued === 4) underWay.resolve();
+        }
+        underWay.resolve();
+      });
+      await underWay.promise;
+      await removals[race % removals.length]?.(group, person);
+      const atAnswer = await heldBy(person);
+      await Promise.all(storm);
+      expect([race, atAnswer, await heldBy(person)]).toEqual([race, 0, 0]);
+      expect(issued).toBeGreaterThanOrEqual(4);
+      issuedByAll += issued;
+    }
+    process.stdout.write(`${RACES} races: ${issuedByAll} tokens issued, none after an answer\n`);
+  });
+
+  const CHANGES: Readonly<Record<string, (scene: Scene, n: number) => Promise<unknown>>> = {
+    'SCIM PATCH of the group': async ({ group, people }, n) => {
+      const member = people[n % people.length] as Person;
+      const op = n % 2 === 0 ? 'add' : 'remove';
+      const operation =
+        op === 'add'
+          ? { op, path: 'members', value: [{ value: member.id }] }
+          : { op, path: `members[value eq "${member.id}"]` };
+      return orderly(
+        await organization.scim('PATCH', `/Groups/${group}`, { Operations: [operation] }),
+      );
+    },
+    'DELETE of the group': async ({ group }) =>
+      orderly(await organization.scim('DELETE', `/Groups/${group}`)),
+    'a change of the rule': ({ target }, n) =>
+      setRule(app.dataSource, target, { access: n % 2 === 0 ? 'everyone' : 'assigned' }),
+    'a change of the assignments': ({ target, group }, n) =>
+      app.dataSource.transaction(async (tx) => {
+        await tx.query('UPDATE access_targets SET version = version + 1 WHERE id = $1', [target]);
+        await unassign(tx, target, { groupId: group });
+        if (n % 2 === 0) {
+          await tx.query(
+            `INSERT INTO access_assignments (target_id, group_id) SELECT $1, id FROM groups WHERE id = $2`,
+            [target, group],
+          );
+        }
+      }),
+    'DELETE of a person': async ({ people }, n) =>
+      orderly(await organization.scim('DELETE', `/Users/${people[n % people.length]?.id}`)),
+    'a removal by an admin': ({ people }, n) =>
+      app.dataSource
+        .transaction((tx) =>
+          deprovision(app).remove(tx, {
+            userId: people[n % people.length]?.id ?? '',
+            reason: 'a test',
+            revokedBy: 'scim',
+            audit: { type: 'scim_operation', actorId: null, origin: ORIGIN },
+          }),
+        )
+        .catch(ignoreGone),
+    'the removal of the application': ({ clientId }) =>
+      app.dataSource.query('DELETE FROM oauth_clients WHERE id = $1', [clientId]),
+  };
+
+  interface Scene {
+    readonly group: string;
+    readonly target: string;
+    readonly clientId: string;
+    readonly people: readonly Person[];
+  }
+
+  it.each(Object.keys(CHANGES))(
+    `20 issuers at once beside %s: no error`,
+    { timeout: 120_000 },
+    async (name) => {
+      const change = CHANGES[name] as (typeof CHANGES)[string];
+      const before = await deadlocks();
+      for (let storm = 0; storm < STORMS; storm += 1) {
+        world = await ReachWorld.found(app.dataSource, DOMAIN);
+        const people = await world.people(5);
+        const group = await makeScimGroup(
+          organization,
+          randomUUID(),
+          people.map(({ id }) => id),
+        );
+        const { clientId } = world;
+        const target = world.targets.application;
+        await assign(app.dataSource, target, { groupId: group });
+        await setRule(app.dataSource, target, { access: 'assigned' });
+        const scene = { group, target, clientId, people };
+        const issuers = Array.from({ length: AT_ONCE }, (_, n) =>
+          issueAt(replicas[n % 2] as TestApp, people[n % people.length] as Person),
+        );
+        const changes = Array.from({ length: AT_ONCE }, (_, n) => change(scene, n));
+        const results = await Promise.allSettled([...issuers, ...changes]);
+        expect(results.filter(({ status }) => status === 'rejected')).toEqual([]);
+      }
+      process.stdout.write(`beside ${name}: ${(await deadlocks()) - before} deadlocks, retried\n`);
+    },
+  );
+
+  async function deadlocks(): Promise<number> {
+    await rows(app.dataSource, 'SELECT pg_stat_force_next_flush()');
+    const [row] = await rows<{ n: number }>(
+      app.dataSource,
+      'SELECT deadlocks::int AS n FROM pg_stat_database WHERE datname = current_database()',
+    );
+    return row?.n ?? 0;
+  }
+});
+
+/** Checks that an answer is a success, or says that its resource is gone or rests for now. */
+function orderly(answer: { readonly status: number; readonly text: string }): void {
+  expect([200, 204, 404, 429], answer.text).toContain(answer.status);
+}
+
+function ignoreGone(error: unknown): void {
+  if (!String(error).includes('not_found') && !String(error).includes('no such')) throw error;
+}
