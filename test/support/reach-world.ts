@@ -11,6 +11,9 @@ export interface Person {
   readonly sessionId: string;
 }
 
+/** People as a table, from the first parameter. */
+const LISTED = `jsonb_to_recordset($1::jsonb) AS p (id uuid, email text, "sessionId" uuid)`;
+
 /** The targets of a {@link ReachWorld}, by their ids. */
 export interface Targets {
   readonly application: string;
@@ -98,58 +101,44 @@ export class ReachWorld {
     return person;
   }
 
-  /** Adds people with a session each, who hold one item by each target. */
-  async people(size: number): Promise<Person[]> {
+  /**
+   * Adds people with a session each, who hold one item by each target, or only a grant and a token of
+   * the application.
+   */
+  async people(size: number, holding: 'all' | 'a token' = 'all'): Promise<Person[]> {
     const people = Array.from({ length: size }, () => {
       const id = randomUUID();
       return { id, email: `${id}@${this.domain}`, sessionId: randomUUID() };
     });
-    const listed = `jsonb_to_recordset($1::jsonb) AS p (id uuid, email text, "sessionId" uuid)`;
-    const json = JSON.stringify(people);
     const run = (statement: string, ...more: unknown[]) =>
-      this.dataSource.query(statement, [json, ...more]);
+      this.dataSource.query(statement, [JSON.stringify(people), ...more]);
     await run(
-      `INSERT INTO users (id, org_id, email) SELECT id, $2, email FROM ${listed}`,
+      `INSERT INTO users (id, org_id, email) SELECT id, $2, email FROM ${LISTED}`,
       this.orgId,
     );
     await run(
       `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name)
-       SELECT id, id, uuid_send(id), 'pem', 0, 'packed', true, 'key' FROM ${listed}`,
+       SELECT id, id, uuid_send(id), 'pem', 0, 'packed', true, 'key' FROM ${LISTED}`,
     );
     await run(
       `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at)
-       SELECT "sessionId", sha256(uuid_send("sessionId")), 'verified', id, id, now(), now() + interval '8 hours' FROM ${listed}`,
+       SELECT "sessionId", sha256(uuid_send("sessionId")), 'verified', id, id, now(), now() + interval '8 hours' FROM ${LISTED}`,
     );
-    await this.hold(people);
+    await (holding === 'all' ? this.hold(people) : this.#holdTokens(people));
     return people;
   }
 
   /** Gives people who exist one item by each target. */
   async hold(people: readonly Person[]): Promise<void> {
-    const listed = `jsonb_to_recordset($1::jsonb) AS p (id uuid, email text, "sessionId" uuid)`;
-    const json = JSON.stringify(people);
     const run = (statement: string, ...more: unknown[]) =>
-      this.dataSource.query(statement, [json, ...more]);
-    for (const client of [this.clientId, 'svc-cli']) {
-      await run(
-        `INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at)
-         SELECT sha256(convert_to(id || $2::text, 'UTF8')), $2, id, "sessionId", '{}', now() + interval '8 hours' FROM ${listed}`,
-        client,
-      );
-    }
-    for (const model of ['AuthorizationCode', 'AccessToken']) {
-      await run(
-        `INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, expires_at)
-         SELECT $2::text, sha256(convert_to($2 || id || $3::text, 'UTF8')), '{}', sha256(convert_to(id || $3, 'UTF8')), $3, id, now() + interval '1 hour'
-         FROM ${listed}`,
-        model,
-        this.clientId,
-      );
-    }
+      this.dataSource.query(statement, [JSON.stringify(people), ...more]);
+    await this.#holdTokens(people);
+    await this.#grant(people, 'svc-cli');
+    await this.#artifact(people, 'AuthorizationCode');
     await run(
       `INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, application_id, expires_at)
        SELECT 'AccessToken', sha256(convert_to('cluster' || id, 'UTF8')), '{}', sha256(convert_to(id || 'svc-cli', 'UTF8')), 'svc-cli', id, $2,
-              now() + interval '1 hour' FROM ${listed}`,
+              now() + interval '1 hour' FROM ${LISTED}`,
       this.clusterId,
     );
     await run(
@@ -157,7 +146,7 @@ export class ReachWorld {
          INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after, valid_before)
          SELECT nextval('ssh_certificate_serial'), p.id, t.org_id, p."sessionId", 'k', ARRAY[p.email] || principals_of_group(t), 'SHA256:k', 'SHA256:ca', now(),
                 now() + interval '8 hours'
-         FROM ${listed} CROSS JOIN access_targets t WHERE t.id = $2
+         FROM ${LISTED} CROSS JOIN access_targets t WHERE t.id = $2
          RETURNING serial, user_id, session_id, valid_before
        )
        INSERT INTO ssh_certificate_groups (target_id, serial, user_id, session_id, principals, valid_before)
@@ -167,9 +156,32 @@ export class ReachWorld {
     );
     await run(
       `INSERT INTO github_tokens (id, installation_id, owner, user_id, org_id, session_id, sealed, permissions, expires_at)
-       SELECT gen_random_uuid(), $2, 'octo', id, $3, "sessionId", 'sealed', '{}', now() + interval '1 hour' FROM ${listed}`,
+       SELECT gen_random_uuid(), $2, 'octo', id, $3, "sessionId", 'sealed', '{}', now() + interval '1 hour' FROM ${LISTED}`,
       this.installationId,
       this.orgId,
+    );
+  }
+
+  async #holdTokens(people: readonly Person[]): Promise<void> {
+    await this.#grant(people, this.clientId);
+    await this.#artifact(people, 'AccessToken');
+  }
+
+  #grant(people: readonly Person[], clientId: string): Promise<unknown> {
+    return this.dataSource.query(
+      `INSERT INTO oauth_grants (id, client_id, user_id, session_id, payload, expires_at)
+       SELECT sha256(convert_to(id || $2::text, 'UTF8')), $2, id, "sessionId", '{}', now() + interval '8 hours' FROM ${LISTED}`,
+      [JSON.stringify(people), clientId],
+    );
+  }
+
+  /** Gives people a code or a token on their grant to the application. */
+  #artifact(people: readonly Person[], model: string): Promise<unknown> {
+    return this.dataSource.query(
+      `INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, expires_at)
+       SELECT $2::text, sha256(convert_to($2 || id || $3::text, 'UTF8')), '{}', sha256(convert_to(id || $3, 'UTF8')), $3, id,
+              now() + interval '1 hour' FROM ${LISTED}`,
+      [JSON.stringify(people), model, this.clientId],
     );
   }
 

@@ -21,6 +21,8 @@ import {
 import { RecordingLog } from '../../support/recording-log.js';
 import { rows } from '../../support/rows.js';
 
+const KINDS = [GRANT_ENDING, CERTIFICATE_ENDING, new GitHubReachEnding({ wakeAfter: () => {} })];
+
 describe('the queue of ended reaches', () => {
   let database: TestDatabase;
   let dataSource: DataSource;
@@ -34,9 +36,7 @@ describe('the queue of ended reaches', () => {
     dataSource = await openPool({ connectionString: database.url }, new RecordingLog(), 10);
     await run(`INSERT INTO deployment (composition) VALUES ('test')`);
     endings = new AccessEndings(dataSource, systemClock);
-    endings.register(GRANT_ENDING);
-    endings.register(CERTIFICATE_ENDING);
-    endings.register(new GitHubReachEnding({ wakeAfter: () => {} }));
+    for (const kind of KINDS) endings.register(kind);
   });
   afterAll(async () => {
     await dataSource.destroy();
@@ -357,6 +357,24 @@ describe('the queue of ended reaches', () => {
       await settled;
       await expectHeld({ inGroup: false, alone: true, both: true });
     });
+  });
+
+  it('gives each row to one of two processes, and records each end once', async () => {
+    const people = await world.people(30);
+    for (const { id } of people) {
+      await run('INSERT INTO group_members VALUES ($1, $2)', [group, id]);
+    }
+    for (const { id } of people) await run('DELETE FROM group_members WHERE user_id = $1', [id]);
+    expect((await queuedEndings(dataSource)).length).toBe(4 * people.length);
+    const second = new AccessEndings(dataSource, systemClock);
+    for (const kind of KINDS) second.register(kind);
+    await Promise.all([endings.drain(), second.drain()]);
+    expect(await queuedEndings(dataSource)).toEqual([]);
+    const ended = (await endedEvents(dataSource)).map(
+      ({ subject_id, details }) => `${subject_id} ${details.target.id}`,
+    );
+    expect(ended.length).toBe(4 * people.length);
+    expect(new Set(ended).size).toBe(4 * people.length);
   });
 
   it('works on each row in turn, so that a row that fails delays no other one', async () => {
