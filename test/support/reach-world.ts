@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
-import { makeHostGroup, targetOfClient, targetOfInstallation } from './access.js';
+import { makeHostGroup, targetOfClient, targetOfInstallation } from './access-rows.js';
 import { OauthRows, type UserRow } from './oauth-rows.js';
 import { rows } from './rows.js';
 

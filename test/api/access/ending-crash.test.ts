@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { writePrivateKey } from '@svc/openssh';
 import { GRANT } from '#domain/oauth/grants/grants.repository.js';
 import { openPool } from '#platform/database/connection.js';
-import { assign, makeGroupRow, queuedEndings, setRule } from '../../support/access.js';
+import { assign, makeGroupRow, queuedEndings, setRule } from '../../support/access-rows.js';
 import { startTestApp } from '../../support/app.js';
 import { runScript } from '../../support/child-script.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';

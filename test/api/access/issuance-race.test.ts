@@ -7,7 +7,7 @@ import { GITHUB_TOKEN } from '#domain/github/tokens/github-tokens.repository.js'
 import { GRANT } from '#domain/oauth/grants/grants.repository.js';
 import { CLUSTER_TOKEN, USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
 import { openPool } from '#platform/database/connection.js';
-import { assign, makeGroupRow, makeRole, setRule, unassign } from '../../support/access.js';
+import { assign, makeGroupRow, makeRole, setRule, unassign } from '../../support/access-rows.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { ParkedIssuers } from '../../support/parked-issuers.js';
 import { ReachWorld, type Person } from '../../support/reach-world.js';

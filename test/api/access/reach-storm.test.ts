@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Issuance } from '#domain/access/issuance/issuance.repository.js';
 import { GRANT } from '#domain/oauth/grants/grants.repository.js';
 import { USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
-import { assign, makeScimGroup, setRule, unassign } from '../../support/access.js';
+import { assign, makeScimGroup, setRule, unassign } from '../../support/access-rows.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { deprovision } from '../../support/deprovisioning.js';
