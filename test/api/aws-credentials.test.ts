@@ -65,6 +65,7 @@ describe('/v1/credentials/aws/token', () => {
       hardware_verified: true,
       hardware_aaguid: expect.stringMatching(/^[0-9a-f-]{36}$/),
       role_arn: ROLE,
+      'https://aws.amazon.com/roles': [ROLE],
       [SOURCE_IDENTITY]: 'ada@aws.example',
       [TAGS]: { principal_tags: tags, transitive_tag_keys: Object.keys(tags) },
     });
@@ -80,6 +81,7 @@ describe('/v1/credentials/aws/token', () => {
   it('comes by GET with the token in the header, with and without a role', async () => {
     const bare = await getAs(ada);
     expect([bare.status, decodeJwt(bare.json.id_token)['role_arn']]).toEqual([200, undefined]);
+    expect(decodeJwt(bare.json.id_token)).not.toHaveProperty(['https://aws.amazon.com/roles']);
     const named = await getAs(ada, `?role_arn=${encodeURIComponent(ROLE)}`);
     expect(decodeJwt(named.json.id_token)['role_arn']).toBe(ROLE);
     expect(decodeProtectedHeader(named.json.id_token)).toMatchObject({ alg: 'RS256', typ: 'JWT' });

@@ -13,6 +13,7 @@ import { TestClock } from '../support/test-clock.js';
 
 const exec = promisify(execFile);
 const ROLE = 'arn:aws:iam::123456789012:role/team/engineer';
+const ROLES = 'https://aws.amazon.com/roles';
 const pemOf = (key: KeyObject) => key.export({ type: 'pkcs8', format: 'pem' }).toString();
 
 describe('a stand-in that verifies as IAM does', () => {
@@ -36,6 +37,7 @@ describe('a stand-in that verifies as IAM does', () => {
     sts = await startSts({
       provider: { issuer: app.baseUrl, audiences: ['another', 'sts.amazonaws.com'] },
       roles: [
+        { arn: `${ROLE}-closed`, trusts: () => true, demandsRoleClaim: true },
         { arn: ROLE, trusts: (subject) => subject.endsWith('@iam.example') },
         {
           arn: `${ROLE}-untagged`,
@@ -179,10 +181,34 @@ describe('a stand-in that verifies as IAM does', () => {
     ['more than the role allows', { DurationSeconds: '3601' }, 'ValidationError'],
     ['an ARN of a user', { RoleArn: 'arn:aws:iam::123456789012:user/ada' }, 'ValidationError'],
     ['an unknown role', { RoleArn: `${ROLE}-unknown` }, 'AccessDenied'],
-    ['a role without sts:TagSession', { RoleArn: `${ROLE}-untagged` }, 'AccessDenied'],
+    ['a role that the token does not name', { RoleArn: `${ROLE}-untagged` }, 'AccessDenied'],
     ['another version of the API', { Version: '2010-01-01' }, 'InvalidAction'],
   ])('refuses %s', async (_, changes, code) => {
     expect((await assume(token, changes)).code).toBe(code);
+  });
+
+  it('takes the claim of roles as an allow-list of exact ARNs, whatever the trust policy says', async () => {
+    const others = [`${ROLE}-closed`, `${ROLE}*`, ROLE.toUpperCase()];
+    const wrong = await signed({ [ROLES]: others });
+    expect(await assume(wrong)).toMatchObject({ status: 403, code: 'AccessDenied' });
+    const right = await signed({ [ROLES]: [...others, ROLE] });
+    expect((await assume(right)).status).toBe(200);
+    expect((await assume(await signed({ [ROLES]: ROLE }))).code).toBe('InvalidIdentityToken');
+    expect((await assume(await signed({ [ROLES]: [] }))).code).toBe('InvalidIdentityToken');
+  });
+
+  it('refuses a token without the claim to a role with the key sts:RoleAuthorizedByIdp', async () => {
+    const bare = await signed({ [ROLES]: undefined });
+    expect((await assume(bare)).status).toBe(200);
+    const closed = { RoleArn: `${ROLE}-closed` };
+    expect(await assume(bare, closed)).toMatchObject({ status: 403, code: 'AccessDenied' });
+    const named = await signed({ [ROLES]: [`${ROLE}-closed`] });
+    expect((await assume(named, closed)).status).toBe(200);
+  });
+
+  it('refuses a role without sts:TagSession to a token that carries tags', async () => {
+    const named = await signed({ [ROLES]: [`${ROLE}-untagged`] });
+    expect((await assume(named, { RoleArn: `${ROLE}-untagged` })).code).toBe('AccessDenied');
   });
 
   it('refuses a user that the role does not trust', async () => {

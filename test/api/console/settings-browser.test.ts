@@ -39,6 +39,7 @@ requires('chromium').describe('the pages of settings, domains and providers in C
       name: 'Engines & Co',
       membership: 'scim_only',
       device_grant: true,
+      aws_roles: 'any',
     });
     expect(pageErrors).toEqual([]);
     await profile.leave();

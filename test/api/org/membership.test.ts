@@ -62,6 +62,7 @@ describe('the membership of an organization', () => {
       name: 'first.example',
       membership: 'open',
       device_grant: true,
+      aws_roles: 'any',
     });
     const token = await orgApi(client, 'POST', '/scim-tokens', { description: 'Okta' });
     expect([token.status, token.json.membership]).toEqual([201, 'scim_only']);

@@ -12,6 +12,11 @@ export interface TrustingRole {
    * default.
    */
   readonly actions?: readonly string[];
+  /**
+   * The condition `"Bool": { "sts:RoleAuthorizedByIdp": "true" }`: the token names the role in its
+   * claim of roles.
+   */
+  readonly demandsRoleClaim?: boolean;
   /** The `MaxSessionDuration` in seconds; an hour by default. */
   readonly maxDuration?: number;
 }
@@ -93,8 +98,29 @@ export function sessionNamesOf(identity: WebIdentity): SessionNames {
   return { sourceIdentity, tags: Object.fromEntries(pairs) };
 }
 
+/** The claim of roles: a list of exact ARNs. */
+const ROLES_OF_TOKEN = z.array(z.string().max(2048)).min(1);
+
 /**
- * Checks that the trust policy of a role allows a request.
+ * Tells whether a token authorizes a role, as the key `sts:RoleAuthorizedByIdp` states it.
+ * Undefined for a token without the claim of roles: the key is then false, and the trust policy
+ * alone decides.
+ *
+ * @throws AwsError InvalidIdentityToken for a claim that is no list of ARNs
+ */
+export function isAuthorizedByIdp(identity: WebIdentity, roleArn: string): boolean | undefined {
+  const claim = identity['https://aws.amazon.com/roles'];
+  if (claim === undefined) return undefined;
+  const roles = ROLES_OF_TOKEN.safeParse(claim).data;
+  if (roles === undefined) {
+    throw new AwsError('InvalidIdentityToken', 'The claim of roles must be a list of ARNs');
+  }
+  return roles.includes(roleArn);
+}
+
+/**
+ * Checks that the claim of roles, if the token has one, and the trust policy of a role allow a
+ * request.
  *
  * @throws AwsError AccessDenied, ValidationError
  */
@@ -104,8 +130,10 @@ export function assertTrusted(
     subject,
     names,
     duration,
+    isAuthorized,
   }: {
     readonly subject: string;
+    readonly isAuthorized: boolean | undefined;
     readonly names: SessionNames;
     readonly duration: number;
   },
@@ -115,8 +143,10 @@ export function assertTrusted(
     ...(Object.keys(names.tags).length > 0 ? ['sts:TagSession'] : []),
     ...(names.sourceIdentity === undefined ? [] : ['sts:SetSourceIdentity']),
   ];
-  const { actions = ALL_ACTIONS, maxDuration = 3600 } = role ?? {};
-  if (!role?.trusts(subject) || !needed.every((action) => actions.includes(action))) {
+  const { actions = ALL_ACTIONS, maxDuration = 3600, demandsRoleClaim = false } = role ?? {};
+  const isAllowedByClaim = isAuthorized ?? !demandsRoleClaim;
+  const isAllowed = role?.trusts(subject) && needed.every((action) => actions.includes(action));
+  if (!isAllowedByClaim || !isAllowed) {
     throw new AwsError(
       'AccessDenied',
       'Not authorized to perform sts:AssumeRoleWithWebIdentity',

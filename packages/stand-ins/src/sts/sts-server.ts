@@ -9,6 +9,7 @@ import {
 } from './request-signature.js';
 import {
   assertTrusted,
+  isAuthorizedByIdp,
   roleRequestOf,
   sessionNamesOf,
   type SessionNames,
@@ -105,7 +106,8 @@ class Sts {
     const identity = await verifyWebIdentity(token, provider, clock.seconds());
     const names = sessionNamesOf(identity);
     const role = roles.find(({ arn }) => arn === roleArn);
-    assertTrusted(role, { subject: identity.sub, names, duration });
+    const isAuthorized = isAuthorizedByIdp(identity, roleArn);
+    assertTrusted(role, { subject: identity.sub, names, duration, isAuthorized });
     const session = newRoleSession(roleArn, sessionName, names, clock.seconds() + duration);
     this.sessions.push(session);
     const result = {
