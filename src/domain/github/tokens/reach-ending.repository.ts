@@ -23,6 +23,12 @@ const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 /** The touches of the session of a token `c`. */
 const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
 
+/**
+ * The condition that a token `c` is not being revoked already, so that no event tells of it twice.
+ * A token that is due only at the end of its session counts as valid.
+ */
+const IS_HELD = fragment`c.expires_at > now() AND c.attempts = 0 AND c.next_attempt_at IS DISTINCT FROM '-infinity'`;
+
 /** Queues the GitHub tokens of people who do not reach the installation any more. */
 export class GitHubReachEnding implements ReachEnding {
   readonly kinds = ['github_installation'] as const;
@@ -35,7 +41,7 @@ export class GitHubReachEnding implements ReachEnding {
     const rows = await sql<{ id: string; userId: string; is_refused: boolean }>(tx)`
       SELECT c.id, c.user_id AS "userId", ${refused} AS is_refused
       FROM github_tokens c
-      WHERE c.installation_id = ${ending.installationId} AND c.id > ${after}::uuid AND c.expires_at > now()
+      WHERE c.installation_id = ${ending.installationId} AND c.id > ${after}::uuid AND ${IS_HELD}
         AND ${isAmong(ending, fragment`c.user_id`)}
       ORDER BY c.id LIMIT ${most}`;
     const found = rows.filter((row) => row.is_refused);
@@ -45,7 +51,7 @@ export class GitHubReachEnding implements ReachEnding {
     );
     const ids = found.map(({ id }) => id);
     const still = await sql<{ id: string; userId: string }>(tx)`
-      SELECT c.id, c.user_id AS "userId" FROM github_tokens c WHERE c.id = ANY (${ids}::uuid[]) AND ${refused}`;
+      SELECT c.id, c.user_id AS "userId" FROM github_tokens c WHERE c.id = ANY (${ids}::uuid[]) AND ${IS_HELD} AND ${refused}`;
     const revokedBy = ending.actorId ?? (ending.scimTokenId === null ? 'organization' : 'scim');
     const cause = { reason: `access ended: ${ending.targetName}`, revokedBy };
     await queueTokens(tx, fragment`id = ANY (${still.map(({ id }) => id)}::uuid[])`, cause);
@@ -58,7 +64,7 @@ export class GitHubReachEnding implements ReachEnding {
     const [row] = await sql<{ tokens: number }>(tx)`
       SELECT count(*)::int AS tokens
       FROM access_targets t JOIN github_tokens c ON c.installation_id = t.installation_id
-      WHERE t.id = ${targetId} AND ${isOfLoser(losers, fragment`c.user_id`, TOUCHES)} AND c.expires_at > now()`;
+      WHERE t.id = ${targetId} AND ${isOfLoser(losers, fragment`c.user_id`, TOUCHES)} AND ${IS_HELD}`;
     return { github_tokens: row?.tokens ?? 0 };
   }
 }
