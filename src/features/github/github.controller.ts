@@ -78,14 +78,15 @@ export class GitHubController {
 
   @Get('status')
   @Route({
-    summary: 'Lists the GitHub installations of the organization',
+    summary: 'Lists the GitHub installations that the caller reaches',
     answers: { 200: STATUS_JSON },
     refusals: ['issuance_refused'],
   })
   async status(@Caller() session: VerifiedSession): Promise<StatusJson> {
     const { configured } = this.app;
     const orgId = orgIdOf(session);
-    const installations = await this.tokens.list(orgId);
+    const holder = { orgId, userId: session.user.id, sessionId: session.id };
+    const installations = await this.tokens.listReached(holder);
     return {
       configured: configured !== undefined,
       web_url: configured?.webUrl ?? null,

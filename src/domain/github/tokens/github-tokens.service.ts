@@ -9,7 +9,7 @@ import {
   type LinkedInstallation,
 } from '../installations/github-installations.repository.js';
 import { allowsAllRepositories } from '../installations/repository-rule.repository.js';
-import { Issuance } from '#domain/access/issuance/issuance.repository.js';
+import { Issuance, type Denied } from '#domain/access/issuance/issuance.repository.js';
 import { recordRefusedAccess } from '#domain/access/issuance/refused-access.repository.js';
 import { refusedIssuance, type DeniedSession } from '#domain/access/issuance/refused-issuance.js';
 import { newUuid } from '#platform/clock/random.js';
@@ -25,11 +25,13 @@ import {
 } from './github-tokens.repository.js';
 import {
   chooseInstallation,
+  isNamedAmong,
   isWithin,
   permissionsOf,
   repositoriesOf,
   type AskedToken,
 } from './token-request.js';
+import { reachOfInstallations } from './reached-installations.repository.js';
 import { SEALED_TOKEN } from './token-queue.repository.js';
 import { TokenRevoker } from './token-revoker.service.js';
 
@@ -77,6 +79,14 @@ export class GitHubTokens {
     return listInstallations(this.dataSource.manager, orgId);
   }
 
+  /** Lists the installations of the user's organization that admit the user. */
+  async listReached(holder: Pick<TokenHolder, 'orgId' | 'userId' | 'sessionId'>) {
+    const { manager } = this.dataSource;
+    const linked = await listInstallations(manager, holder.orgId);
+    const reaches = await reachOfInstallations(manager, holder);
+    return linked.filter(({ id }) => reaches.get(id)?.isReached === true);
+  }
+
   /** Returns true if tokens of an organization may open every repository of an installation. */
   allowsAll(orgId: string): Promise<boolean> {
     return allowsAllRepositories(this.dataSource.manager, orgId);
@@ -100,7 +110,7 @@ export class GitHubTokens {
   ): Promise<IssuedGitHubToken> {
     const settings = this.app.settings;
     const permissions = permissionsOf(asked.permissions);
-    const installation = await this.#installationFor(holder, asked.owner);
+    const installation = await this.#installationFor(holder, asked.owner, origin);
     await this.#assertNamed(holder.orgId, asked);
     const repositories = repositoriesOf(asked.repositories, installation.owner);
     const minted = await this.app.mint({
@@ -109,7 +119,7 @@ export class GitHubTokens {
       permissions,
     });
     const { token: secret, ...rest } = minted;
-    const { userId, orgId, sessionId, denied } = holder;
+    const { userId, orgId, sessionId } = holder;
     const token = {
       userId,
       orgId,
@@ -126,7 +136,7 @@ export class GitHubTokens {
         cause: new Error(`${settings.apiUrl} ignores the permissions that were asked for`),
       });
     }
-    return this.#record(token, minted, denied, origin);
+    return this.#record(token, minted, holder, origin);
   }
 
   /**
@@ -148,31 +158,53 @@ export class GitHubTokens {
   async #installationFor(
     holder: TokenHolder,
     owner: string | undefined,
+    origin: AuditOrigin,
   ): Promise<LinkedInstallation> {
     const { orgId, userId } = holder;
     const { manager } = this.dataSource;
     if (!(await ownsOwnDomain(manager, userId))) {
       throw refusedIssuance({ denial: 'domain_not_owned' }, WITHHELD, holder.denied);
     }
-    const installation = chooseInstallation(await listInstallations(manager, orgId), owner);
+    const linked = await listInstallations(manager, orgId);
+    const reaches = await reachOfInstallations(manager, holder);
+    const reached = linked.filter(({ id }) => reaches.get(id)?.isReached === true);
+    const isRestricted = [...reaches.values()].some((reach) => reach.isRestricted);
+    // Where a rule exists, an owner that is not linked is answered like one that is not assigned.
+    if (isRestricted && !isNamedAmong(reached, owner)) {
+      return this.#refuse(holder, { denial: 'not_assigned' }, owner ?? null, origin);
+    }
+    const installation = chooseInstallation(reached, owner);
+    const unmet = reaches.get(installation.id)?.unmet;
+    if (unmet) {
+      const denied = { denial: 'condition_unmet', conditions: unmet } as const;
+      return this.#refuse(holder, denied, installation.owner, origin);
+    }
     if (installation.suspended) throw githubSuspended();
     return installation;
+  }
+
+  /** Records that a user does not reach an owner, and throws the error of it. */
+  async #refuse(
+    holder: TokenHolder,
+    outcome: Denied,
+    owner: string | null,
+    origin: AuditOrigin,
+  ): Promise<never> {
+    const target = { kind: 'github_installation', name: owner } as const;
+    await recordRefusedAccess(this.dataSource.manager, holder, target, outcome, origin);
+    throw refusedIssuance(outcome, WITHHELD, holder.denied);
   }
 
   async #record(
     token: SealedToken,
     minted: MintedToken,
-    denied: DeniedSession,
+    holder: TokenHolder,
     origin: AuditOrigin,
   ): Promise<IssuedGitHubToken> {
     try {
       const request = { ...token, auditId: newUuid(), origin };
       const outcome = await this.issuance.issue(GITHUB_TOKEN, request);
-      if ('denial' in outcome) {
-        const target = { kind: 'github_installation', name: token.owner } as const;
-        await recordRefusedAccess(this.dataSource.manager, token, target, outcome, origin);
-        throw refusedIssuance(outcome, WITHHELD, denied);
-      }
+      if ('denial' in outcome) return await this.#refuse(holder, outcome, token.owner, origin);
       return { ...minted, expiresAt: outcome.issued.expiresAt };
     } catch (error) {
       await this.#discard(token, minted.token);

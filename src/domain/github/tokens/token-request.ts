@@ -51,6 +51,20 @@ export function isWithin(
 }
 
 /**
+ * Returns true if an owner that a user named has one of the installations; if none is named, any.
+ */
+export function isNamedAmong(
+  installations: readonly LinkedInstallation[],
+  owner: string | undefined,
+): boolean {
+  return installations.some((one) => owner === undefined || isOwner(one, owner));
+}
+
+function isOwner(one: LinkedInstallation, owner: string): boolean {
+  return asciiLowerCase(one.owner) === asciiLowerCase(owner);
+}
+
+/**
  * Chooses the installation of the owner that a user named, or the only one of the organization.
  *
  * @throws DomainError not_found, invalid_request if several are linked and none is named
@@ -59,10 +73,7 @@ export function chooseInstallation(
   linked: readonly LinkedInstallation[],
   owner: string | undefined,
 ): LinkedInstallation {
-  const named =
-    owner === undefined
-      ? linked
-      : linked.filter((one) => asciiLowerCase(one.owner) === asciiLowerCase(owner));
+  const named = owner === undefined ? linked : linked.filter((one) => isOwner(one, owner));
   const [only, another] = named;
   if (only === undefined) {
     throw new DomainError(

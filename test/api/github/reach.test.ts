@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { addGroup, putRule } from '../../support/access.js';
+import type { Client } from '../../support/client.js';
+import {
+  askToken,
+  link,
+  startGitHubApplication,
+  type GitHubApplication,
+} from '../../support/github.js';
+import { untilWaiting } from '../../support/lock-waiters.js';
+import { auditOf, count, rows } from '../../support/rows.js';
+
+const DEV = 'dev@octo.example';
+
+let running: GitHubApplication;
+let admin: Client;
+let dev: Client;
+let devId: string;
+/** The installations of `octo-org` and `second-org`. */
+let first: string;
+let second: string;
+beforeAll(async () => {
+  running = await startGitHubApplication();
+  const { github, organization, installation } = running;
+  admin = organization.admin.client;
+  const other = github.state.install('second-org', { repositories: ['hello'] });
+  await link(github, organization.admin, other);
+  ({ client: dev, id: devId } = await running.member(DEV));
+  first = `/github_installation/${installation.id}`;
+  second = `/github_installation/${other.id}`;
+});
+afterAll(() => running.close());
+beforeEach(async () => {
+  for (const path of [first, second]) await putRule(admin, path, { access: 'everyone' });
+});
+
+const minted = () => running.github.state.tokens.length;
+const owners = async () => {
+  const { json } = await dev.get('/v1/credentials/github/status');
+  return (json.installations as { owner: string }[]).map(({ owner }) => owner);
+};
+const askedFor = async (owner?: string) => {
+  const { status, json } = await askToken(dev, owner === undefined ? {} : { owner });
+  return [status, json.code as string | undefined];
+};
+
+describe('a GitHub token, by the rules of the installations', () => {
+  it('is refused with 404 for an owner that is not linked, as long as no rule exists', async () => {
+    expect(await askedFor('third-org')).toEqual([404, 'not_found']);
+    expect(await owners()).toEqual(['octo-org', 'second-org']);
+  });
+
+  it('is refused before GitHub mints one, and an unlinked owner is answered like one not assigned', async () => {
+    await putRule(admin, first, { assignments: [] });
+    const before = minted();
+    const [refused, unlinked] = [
+      await askToken(dev, { owner: 'octo-org' }),
+      await askToken(dev, { owner: 'third-org' }),
+    ];
+    expect([refused.status, refused.json.code]).toEqual([403, 'not_assigned']);
+    expect({ ...unlinked.json, instance: null }).toEqual({ ...refused.json, instance: null });
+    expect(minted()).toBe(before);
+    expect(await owners()).toEqual(['second-org']);
+    // The only installation that is left needs no name.
+    expect(await askedFor()).toEqual([200, undefined]);
+    const events = (await auditOf(running.app.dataSource, DEV)).filter(
+      ({ type }) => type === 'access_refused',
+    );
+    expect(events.slice(-2).map(({ details }) => details)).toEqual(
+      ['octo-org', 'third-org'].map((name) => ({
+        target: { kind: 'github_installation', name },
+        rule: 'assignment',
+      })),
+    );
+  });
+
+  it('is given to an assigned person and to a member of an assigned group', async () => {
+    await putRule(admin, first, { assignments: [{ user: devId }] });
+    expect(await askedFor('octo-org')).toEqual([200, undefined]);
+    const group = await addGroup(running.organization, 'Git people', [devId]);
+    await putRule(admin, first, { assignments: [{ group }] });
+    expect(await askedFor('octo-org')).toEqual([200, undefined]);
+    await putRule(admin, second, { assignments: [] });
+    expect(await askedFor()).toEqual([200, undefined]);
+    await putRule(admin, first, { assignments: [] });
+    expect(await askedFor()).toEqual([403, 'not_assigned']);
+    expect(await owners()).toEqual([]);
+  });
+
+  it('asks for a touch that meets the conditions, before GitHub mints one', async () => {
+    await putRule(admin, first, { access: 'everyone', conditions: { models: 'fips-only' } });
+    const before = minted();
+    expect(await askedFor('octo-org')).toEqual([401, 'insufficient_user_authentication']);
+    expect(await askedFor('third-org')).toEqual([403, 'not_assigned']);
+    expect(minted()).toBe(before);
+    const touch = `jsonb_build_object(authenticator_id::text, jsonb_build_object(
+      'at', extract(epoch FROM now()), 'uv', extract(epoch FROM now()), 'fips', true))`;
+    await rows(
+      running.app.dataSource,
+      `UPDATE sessions SET touches = ${touch} WHERE user_id = $1 AND level = 'verified'`,
+      [devId],
+    );
+    expect(await askedFor('octo-org')).toEqual([200, undefined]);
+  });
+
+  it('is refused and revoked if the rule changes after the look-up, while GitHub mints it', async () => {
+    await putRule(admin, first, { assignments: [{ user: devId }] });
+    const holder = running.app.dataSource.createQueryRunner();
+    await holder.startTransaction();
+    await holder.query('SELECT FROM users WHERE id = $1 FOR NO KEY UPDATE', [devId]);
+    const before = minted();
+    const attempt = askToken(dev, { owner: 'octo-org' });
+    await untilWaiting(running.app.dataSource, 1);
+    const change = putRule(admin, first, { assignments: [] });
+    // The change commits, and its answer waits for the end of earlier tokens of the user.
+    const assigned = 'access_assignments WHERE user_id = $1';
+    await expect.poll(() => count(running.app.dataSource, assigned, [devId])).toBe(0);
+    await holder.rollbackTransaction();
+    await holder.release();
+    expect((await change).status).toBe(200);
+    const answer = await attempt;
+    expect([answer.status, answer.json.code]).toEqual([403, 'not_assigned']);
+    expect(minted()).toBe(before + 1);
+    const token = running.github.state.tokens.at(-1)?.token ?? '';
+    await expect.poll(() => running.github.state.liveToken(token)).toBeUndefined();
+  });
+});
