@@ -56,6 +56,24 @@ describe('the sentence of an event in the audit log', () => {
     );
   });
 
+  it('says who lost a target and why, who was refused it, and how a rule changed', () => {
+    const target = { kind: 'host_group', name: 'prod', id: EVE };
+    expect(said({ type: 'access_ended', details: { target, rule: 'membership' } })).toBe(
+      'ada@a.example lost the reach of the hosts prod: no longer in an assigned group',
+    );
+    const role = { kind: 'aws_role', name: null };
+    expect(said({ type: 'access_refused', details: { target: role, rule: 'assignment' } })).toBe(
+      'ada@a.example was refused the AWS role: not assigned',
+    );
+    const change = { target, change: 'rule', rule: { access: 'assigned' } };
+    expect(said({ type: 'access_rule_changed', details: change })).toBe(
+      'ada@a.example changed who may reach the hosts prod: only assigned people',
+    );
+    expect(said({ type: 'access_rule_changed', details: { target, change: 'deleted' } })).toBe(
+      'ada@a.example deleted the hosts prod',
+    );
+  });
+
   it('names the person at the machine for an act of break-glass, and not the service', () => {
     const details = { by: 'operator', os_user: 'root', os_uid: 0, host: 'a' };
     const act = { type: 'admin_promote', actorId: null, actorEmail: null, details };

@@ -13,6 +13,15 @@ export const READY_QUESTIONS: readonly NamedQuestion[] = [
     question: { type: 'access', period: 'last_tuesday' },
   },
   { name: 'Who logged in to what today?', question: { type: 'access', period: 'today' } },
+  { name: 'Who reached what last week?', question: { type: 'access', period: 'last_week' } },
+  {
+    name: 'Who lost access, when and why?',
+    question: { type: 'access_ended', period: 'last_30_days' },
+  },
+  {
+    name: 'Who was refused what in the last 7 days?',
+    question: { type: 'access_refused', period: 'last_7_days' },
+  },
   { name: 'Which keys were added this week?', question: { type: 'keys', period: 'this_week' } },
   {
     name: 'Which logins were refused in the last 7 days?',

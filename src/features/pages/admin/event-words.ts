@@ -56,6 +56,8 @@ const SENTENCES: Partial<Record<AuditType, string>> = {
   oauth_client_updated: '{actor} changed the application {client}[: {changed}]',
   oauth_client_deleted: '{actor} deleted the application {client}',
   application_approved: '{actor} approved the application {client}',
+  access_refused: '{actor} was refused {target}[: {why}]',
+  access_ended: '{subject} lost the reach of {target}[: {why}]',
   oauth_secret_added: '{actor} added a secret to the application {client}',
   oauth_secret_revoked: '{actor} revoked a secret of the application {client}',
   admin_promote: '{actor} made {subject} an admin',
@@ -129,8 +131,56 @@ function templateOf({ type, actorId, subjectId, details }: EventFacts): string |
     return '{subject} became an admin';
   }
   if (type === 'scim_operation') return provisioningTemplate(details);
+  if (type === 'access_rule_changed')
+    return RULE_CHANGES[String(details['change'])] ?? RULE_CHANGED;
   const isByAnother = actorId !== null && subjectId !== null && actorId !== subjectId;
   return (isByAnother ? BY_ANOTHER[type as AuditType] : undefined) ?? SENTENCES[type as AuditType];
+}
+
+const RULE_CHANGED = '{actor} changed who may reach {target}[: {access}]';
+
+/** The sentences for changes of a target, by the change. */
+const RULE_CHANGES: Readonly<Record<string, string>> = {
+  created: '{actor} added {target}',
+  changed: '{actor} changed {target}',
+  deleted: '{actor} deleted {target}',
+};
+
+/** The words for the kinds of targets. */
+const TARGETS: Readonly<Record<string, string>> = {
+  application: 'the application',
+  aws_role: 'the AWS role',
+  host_group: 'the hosts',
+  github_installation: 'the GitHub owner',
+};
+
+/** The words for the rule that refused a person, by the type of the event and the rule. */
+const REASONS: Readonly<Record<string, string>> = {
+  'access_refused assignment': 'not assigned',
+  'access_refused condition': 'the touch does not meet the conditions',
+  'access_ended membership': 'no longer in an assigned group',
+  'access_ended assignment': 'no longer assigned',
+  'access_ended rule': 'the rule changed',
+  'access_ended condition': 'the touch does not meet a new condition',
+  'access_ended target': 'the target was deleted',
+};
+
+const ACCESS: Readonly<Record<string, string>> = {
+  everyone: 'everyone',
+  assigned: 'only assigned people',
+};
+
+/** Returns the words of an event about a target. A role that is asked for may have no name. */
+function wordsOfTarget({ type, details }: EventFacts): Record<string, string | undefined> {
+  const { target, rule } = details;
+  if (typeof target !== 'object' || target === null) return {};
+  const { kind, name: named } = target as { kind?: unknown; name?: unknown };
+  const { access } = Object(rule) as { access?: unknown };
+  return {
+    target: textOf([TARGETS[String(kind)] ?? 'a target', textOf(named)].filter(Boolean).join(' ')),
+    why: REASONS[`${type} ${String(rule)}`],
+    access: ACCESS[String(access)],
+  };
 }
 
 /** The words for the operations of provisioning by SCIM. */
@@ -158,6 +208,10 @@ export function thingOf(row: EventFacts): string {
       return `AWS ${names['role_arn'] ?? 'token'}`;
     case 'github_credential':
       return `GitHub ${names['owner'] ?? 'token'}`;
+    case 'access_rule_changed':
+    case 'access_refused':
+    case 'access_ended':
+      return names['target'] ?? 'a target';
     default:
       break;
   }
@@ -199,6 +253,7 @@ function namesOf(row: EventFacts): Readonly<Record<string, string | undefined>> 
   const detail = Object.fromEntries(texts);
   return {
     ...detail,
+    ...wordsOfTarget(row),
     actor: textOf(row.actorEmail) ?? textOf(row.actorId) ?? operatorOf(detail),
     subject: textOf(row.subjectEmail) ?? detail['email'] ?? textOf(row.subjectId),
     client: textOf(row.clientName) ?? detail['client_id'],
