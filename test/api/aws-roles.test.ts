@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startSts } from '@svc/stand-ins/sts';
 import { AWS_TOKEN } from '#domain/aws/aws-tokens.repository.js';
 import { newUuid } from '#platform/clock/random.js';
-import { accessApi, addGroup, addRole, putRule } from '../support/access.js';
+import { accessApi, addGroup, addRole, putRule } from '../support/access-api.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Answer, type Client } from '../support/client.js';
 import { untilWaiting } from '../support/lock-waiters.js';

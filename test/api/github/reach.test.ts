@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { addGroup, putRule } from '../../support/access.js';
+import { addGroup, putRule } from '../../support/access-api.js';
 import type { Client } from '../../support/client.js';
 import {
   askToken,
