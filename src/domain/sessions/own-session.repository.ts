@@ -67,3 +67,10 @@ export async function openOwnSession(
     SELECT b.id, b.expires_at FROM browser b CROSS JOIN granted WHERE b.client_id IS NOT NULL`;
   return own;
 }
+
+/** Returns true if an approved device code opened a session, so that it can meet no condition. */
+export async function isSessionOfDevice(tx: EntityManager, id: string): Promise<boolean> {
+  const [row] = await sql<{ of_device: boolean }>(tx)`
+    SELECT of_device FROM sessions WHERE id = ${id}`;
+  return row?.of_device === true;
+}

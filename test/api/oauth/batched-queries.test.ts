@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { Outcome } from '../../../src/domain/access/issuance/issuance.repository.js';
 import { BatchedQueries } from '../../../src/domain/oauth/grants/batched-queries.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
@@ -31,19 +32,22 @@ describe('statements that requests share', () => {
   });
   afterAll(() => app.close());
 
+  const isIssued = async (outcome: Promise<Outcome<true>>) => 'issued' in (await outcome);
   const issue = (clientId: string, auditId = randomUUID()) =>
-    statements.issueToClient(
-      {
-        model: 'ClientCredentials',
-        id: Buffer.from(auditId),
-        payload: { clientId },
-        grantId: null,
-        clientId,
-        userId: null,
-        userCode: null,
-        expiresIn: 60,
-      },
-      { auditId, origin: ORIGIN, details: { client_id: clientId } },
+    isIssued(
+      statements.issueToClient(
+        {
+          model: 'ClientCredentials',
+          id: Buffer.from(auditId),
+          payload: { clientId },
+          grantId: null,
+          clientId,
+          userId: null,
+          userCode: null,
+          expiresIn: 60,
+        },
+        { auditId, origin: ORIGIN, details: { client_id: clientId } },
+      ),
     );
   const onRecord = async (clientId: string) => [
     await count(app.dataSource, 'oauth_artifacts WHERE client_id = $1', [clientId]),
@@ -140,7 +144,7 @@ describe('statements that requests share', () => {
 
     const grant = async ({ id: userId, sessionId }: Person, id = randomBytes(32)) => {
       const about = { clientId: 'svc-cli', userId, sessionId, payload: { userId }, expiresIn: 60 };
-      const isWritten = await statements.writeGrant({ id, ...about });
+      const isWritten = await isIssued(statements.writeGrant({ id, ...about }));
       return isWritten ? id : undefined;
     };
     const artifact = (person: Person, grantId: Buffer | undefined, payload: object = {}) => ({
@@ -154,9 +158,11 @@ describe('statements that requests share', () => {
       expiresIn: 60,
     });
     const token = (person: Person, grantId: Buffer | undefined) =>
-      statements.issueToUser(
-        { ...artifact(person, grantId), model: 'AccessToken' },
-        { auditId: randomUUID(), origin: ORIGIN, details: { grant: grantId?.toString('hex') } },
+      isIssued(
+        statements.issueToUser(
+          { ...artifact(person, grantId), model: 'AccessToken' },
+          { auditId: randomUUID(), origin: ORIGIN, details: { grant: grantId?.toString('hex') } },
+        ),
       );
     const rowsOf = (grantId: Buffer | undefined, model: string) =>
       count(app.dataSource, 'oauth_artifacts WHERE grant_id = $1 AND model = $2', [grantId, model]);

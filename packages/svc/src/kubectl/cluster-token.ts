@@ -33,15 +33,18 @@ export async function clusterToken(
 ): Promise<ClusterToken> {
   const server = context.server();
   const folder = context.folder(server);
-  const accessToken = loginOf(folder);
-  const file = { name: `kubectl/${await sha256(resource)}.json`, login: await sha256(accessToken) };
+  const file = {
+    name: `kubectl/${await sha256(resource)}.json`,
+    login: await sha256(loginOf(folder)),
+  };
   const stored = freshToken(folder, file);
   if (stored) return stored;
   return folder.withLock('kubectl', async () => {
     const made = freshToken(folder, file);
     if (made) return made;
-    const issued = await exchange(context, { server, accessToken, resource });
-    const token: ClusterToken = { ...issued, login: file.login };
+    const issued = await exchange(context, { server, folder, resource });
+    // A touch that the server required has made a new login.
+    const token: ClusterToken = { ...issued, login: await sha256(loginOf(folder)) };
     folder.writeJson(file.name, token);
     return token;
   });
@@ -74,29 +77,36 @@ function freshToken(
 
 /**
  * Exchanges the login for a token of the cluster (RFC 8693), with a proof of the key of this
- * machine.
+ * machine. If the cluster requires a touch, the user touches the key, and the new login is used.
  */
 async function exchange(
   context: CommandContext,
-  request: { readonly server: string; readonly accessToken: string; readonly resource: string },
+  request: { readonly server: string; readonly folder: PrivateFolder; readonly resource: string },
 ): Promise<Omit<ClusterToken, 'login'>> {
-  const { server, accessToken, resource } = request;
+  const { server, folder, resource } = request;
   const asked = now();
   const client = await context.client();
-  const answer = await client.form('/oauth/token', {
-    grant_type: EXCHANGE,
-    client_id: 'svc-cli',
-    subject_token: accessToken,
-    subject_token_type: ACCESS_TOKEN,
-    resource,
-  });
+  const send = () =>
+    client.form('/oauth/token', {
+      grant_type: EXCHANGE,
+      client_id: 'svc-cli',
+      subject_token: loginOf(folder),
+      subject_token_type: ACCESS_TOKEN,
+      resource,
+    });
+  const first = await send();
+  const answer = (await client.stepUp(first)) ? await send() : first;
   const { host } = new URL(server);
   if (codeOf(answer) === 'invalid_target') {
     throw new CliFailure(
-      `${host} knows no cluster ${resource} of your organization`,
-      'an admin registers it: POST /api/v1/applications, type kubernetes',
+      `you are not assigned to a cluster ${resource} at ${host}`,
+      `ask an admin of your organization, who assigns people at ${server}/admin/access`,
       STATUS.refused,
     );
+  }
+  if (codeOf(answer) === 'access_denied') {
+    const message = detailOf(answer) ?? `${host} refused the cluster ${resource}`;
+    throw new CliFailure(message, 'run: svc login', STATUS.refused);
   }
   // The request is well-formed, so the server refuses the login itself.
   if (['invalid_request', 'invalid_grant'].includes(codeOf(answer) ?? '')) {

@@ -74,15 +74,23 @@ export class ServerClient {
    * @throws CliFailure 3 without a valid token, 4 when the server refuses, 1 for its faults
    */
   async request(method: string, path: string, content: RequestContent = {}): Promise<PlainAnswer> {
-    const { accessToken, stepUp } = this.parts;
+    const { accessToken } = this.parts;
     if (accessToken() === undefined) throw notLoggedIn();
-    let answer = await this.#send(method, path, content, accessToken);
+    const send = () => this.#send(method, path, content, accessToken);
+    const answer = await send();
+    return accepted((await this.stepUp(answer)) ? await send() : answer);
+  }
+
+  /**
+   * Lets the user touch the key again if an answer requires it. Returns true if the request may be
+   * sent again, with the new access token.
+   */
+  async stepUp(answer: PlainAnswer): Promise<boolean> {
+    const { stepUp } = this.parts;
     const challenge = stepUpChallenge(answer);
-    if (challenge && stepUp) {
-      await stepUp(challenge);
-      answer = await this.#send(method, path, content, accessToken);
-    }
-    return accepted(answer);
+    if (!challenge || !stepUp) return false;
+    await stepUp(challenge);
+    return true;
   }
 
   /**

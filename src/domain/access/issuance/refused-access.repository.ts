@@ -9,6 +9,13 @@ import type { Denied } from './issuance.repository.js';
 export interface RefusedTarget {
   readonly kind: TargetKind;
   readonly name: string | null;
+  /** The id by which admins know the target, if it is not the name. */
+  readonly id?: string | undefined;
+}
+
+/** Returns true for a denial that is about the reach of a target. */
+export function isAboutReach({ denial }: Denied): boolean {
+  return denial === 'not_assigned' || denial === 'condition_unmet';
 }
 
 /**
@@ -22,7 +29,7 @@ export async function recordRefusedAccess(
   { denial, conditions }: Denied,
   origin: AuditOrigin,
 ): Promise<void> {
-  if (denial !== 'not_assigned' && denial !== 'condition_unmet') return;
+  if (!isAboutReach({ denial })) return;
   const rule = denial === 'not_assigned' ? 'assignment' : 'condition';
   await sql(tx)`${recordAudit(
     {

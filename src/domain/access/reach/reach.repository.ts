@@ -32,6 +32,12 @@ const ASSIGNED = fragment`ARRAY(SELECT id FROM target WHERE access = 'assigned')
 /** The condition that groups of SCIM decide (SVC_ACCESS_BY_GROUPS). */
 export const BY_GROUPS = fragment`(SELECT d.access_by_groups FROM deployment d)`;
 
+/**
+ * {@link BY_GROUPS} as of this moment, for a statement that has locked the target: a change of the
+ * setting locks each target with an assigned group.
+ */
+const BY_GROUPS_NOW = fragment`access_by_groups_now()`;
+
 /** The columns of a target `t` that the decision reads. */
 const RULE = fragment`t.id, t.org_id, t.version, t.access, t.touch_within_seconds, t.models, t.user_verification`;
 
@@ -117,7 +123,7 @@ export function rowsOfReach(reach: Reach): LockedRow[] {
       name: fragment`by_group`,
       selected: fragment`x.target_id, m.user_id`,
       from: fragment`access_assignments x JOIN group_members m ON m.group_id = x.group_id`,
-      where: fragment`x.target_id = ANY (${ASSIGNED}) AND m.user_id = ANY (${PEOPLE}) AND ${BY_GROUPS}`,
+      where: fragment`x.target_id = ANY (${ASSIGNED}) AND m.user_id = ANY (${PEOPLE}) AND ${BY_GROUPS_NOW}`,
       lock: fragment`FOR KEY SHARE OF m, x`,
     },
   ];

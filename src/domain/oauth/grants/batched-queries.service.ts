@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
-import { Issuance, type IssuanceKind } from '#domain/access/issuance/issuance.repository.js';
+import { Issuance, type Outcome } from '#domain/access/issuance/issuance.repository.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import type { Artifact, StoredArtifact } from './artifact.js';
 import {
@@ -80,36 +80,28 @@ export class BatchedQueries {
   // If a batch did not do a write, the write is repeated alone. That statement waits for the locks,
   // and its result is final.
 
-  /**
-   * Issues a token to a client. False when there is no such client any more, or its owner may be
-   * issued nothing.
-   */
-  issueToClient(token: Artifact, audit: TokenAudit): Promise<boolean> {
-    return this.#isIssued(CLIENT_TOKEN, { token, audit });
+  /** Issues a token to a client, or returns the reason why it gets none. */
+  issueToClient(token: Artifact, audit: TokenAudit): Promise<Outcome<true>> {
+    return this.issuance.issue(CLIENT_TOKEN, { token, audit });
   }
 
-  /**
-   * Issues a token to a user. False when the account is inactive, or the client, the session or the
-   * grant is gone.
-   */
-  issueToUser(token: Artifact, audit: TokenAudit): Promise<boolean> {
-    return this.#isIssued(USER_TOKEN, { token, audit });
+  /** Issues a token to a user, or returns the reason why the user gets none. */
+  issueToUser(token: Artifact, audit: TokenAudit): Promise<Outcome<true>> {
+    return this.issuance.issue(USER_TOKEN, { token, audit });
   }
 
-  /**
-   * Issues a token for a cluster. False in the cases of {@link issueToUser}, and when the
-   * application is gone.
-   */
-  issueForCluster(token: Artifact, audit: TokenAudit, applicationId: string): Promise<boolean> {
-    return this.#isIssued(CLUSTER_TOKEN, { token, audit, applicationId });
+  /** Issues a token for a cluster, or returns the reason why the user gets none. */
+  issueForCluster(
+    token: Artifact,
+    audit: TokenAudit,
+    applicationId: string,
+  ): Promise<Outcome<true>> {
+    return this.issuance.issue(CLUSTER_TOKEN, { token, audit, applicationId });
   }
 
-  /**
-   * Writes a grant. False when the account is inactive, or the client, the session or the parent is
-   * gone or over.
-   */
-  writeGrant(grant: GrantRequest): Promise<boolean> {
-    return this.#isIssued(GRANT, grant);
+  /** Writes a grant, or returns the reason why it does not. */
+  writeGrant(grant: GrantRequest): Promise<Outcome<true>> {
+    return this.issuance.issue(GRANT, grant);
   }
 
   /** {@link upsertArtifacts} */
@@ -123,10 +115,6 @@ export class BatchedQueries {
     if (await this.#uses.load(key)) return true;
     const [isConsumed = false] = await consumeArtifacts(this.manager, [key], 'wait');
     return isConsumed;
-  }
-
-  async #isIssued<Request>(kind: IssuanceKind<Request, true>, request: Request): Promise<boolean> {
-    return 'issued' in (await this.issuance.issue(kind, request));
   }
 
   /** {@link spendIds} */

@@ -5,7 +5,7 @@
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
-import { IssuanceKind } from '#domain/access/issuance/issuance.repository.js';
+import { IssuanceKind, type Outcome } from '#domain/access/issuance/issuance.repository.js';
 import { byteaText, fragment, inOrder, sql } from '#platform/database/statements/sql.js';
 import type { ResourceOwner, UserProfile } from './resource-owner.js';
 import {
@@ -82,12 +82,9 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
   () => true,
 );
 
-/**
- * Writes a grant within a transaction. False when the account is inactive, or the client, the
- * session or the parent is gone.
- */
-export async function writeGrant(tx: EntityManager, grant: GrantRequest): Promise<boolean> {
-  return 'issued' in (await GRANT.issue(tx, grant));
+/** Writes a grant within a transaction, or returns the reason why it does not. */
+export function writeGrant(tx: EntityManager, grant: GrantRequest): Promise<Outcome<true>> {
+  return GRANT.issue(tx, grant);
 }
 
 /**

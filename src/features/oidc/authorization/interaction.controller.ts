@@ -21,7 +21,10 @@ export class InteractionController {
     private readonly views: Views,
   ) {}
 
-  /** Redirects to the login page or back to the client, or shows the consent page. */
+  /**
+   * Redirects to the login page or back to the client, or shows the consent page, or a page for a
+   * user who does not reach the application.
+   */
   @Get()
   @Route({ summary: 'Shows the login or the consent page of an authorization' })
   async show(
@@ -30,8 +33,15 @@ export class InteractionController {
     @Res() response: Response,
   ): Promise<void> {
     const next = await this.interactions.next(request, response, uid);
-    if (next.kind === 'ask') response.type('html').send(this.views.render('consent', next.page));
-    else response.redirect(303, next.location);
+    if (next.kind === 'redirect') {
+      response.redirect(303, next.location);
+      return;
+    }
+    const isRefused = next.kind === 'refused';
+    response
+      .status(isRefused ? 403 : 200)
+      .type('html')
+      .send(this.views.render(isRefused ? 'refused' : 'consent', next.page));
   }
 
   /** Records the user's consent. */

@@ -26,11 +26,16 @@ import { displayHost, displayName } from '#domain/oauth/clients/display-name.js'
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { consentPage, consentTo, type ConsentPage } from './consent-page.js';
 import { isLoggedInFor, loginErrorOf, type Interaction } from './login-prompt.js';
+import { demandOfDenial, hasTouchedFor, isAboutReachOf, type RefusalPage } from './refusal-page.js';
 
-/** The next step of an interaction: a redirect, or a page that asks for consent. */
+/**
+ * The next step of an interaction: a redirect, a page that asks for consent, or a page for a user
+ * who does not reach the application.
+ */
 export type NextStep =
   | { readonly kind: 'redirect'; readonly location: string }
-  | { readonly kind: 'ask'; readonly page: ConsentPage };
+  | { readonly kind: 'ask'; readonly page: ConsentPage }
+  | { readonly kind: 'refused'; readonly page: RefusalPage };
 
 /** Authorization requests that wait for a login with a security key, or for the user's consent. */
 @Injectable()
@@ -61,6 +66,11 @@ export class Interactions extends PendingLogins {
     if (!resourceOwner || !isLoggedInFor(interaction, resourceOwner)) {
       return redirectTo(this.#loginPage(interaction, resourceOwner !== undefined));
     }
+    if (isAboutReachOf(interaction)) {
+      const refused = await this.#refusal(interaction, resourceOwner);
+      if (refused) return refused;
+      return redirectTo(await this.#logIn(request, interaction, resourceOwner));
+    }
     if (interaction.prompt.name !== 'login') {
       const application = await this.#application(interaction, resourceOwner);
       if (!application) throw interactionOver();
@@ -68,9 +78,42 @@ export class Interactions extends PendingLogins {
     }
     const error = loginErrorOf(interaction, resourceOwner);
     if (error) return redirectTo(await finish(interaction, error));
+    return redirectTo(await this.#logIn(request, interaction, resourceOwner));
+  }
+
+  /**
+   * Returns the page or the login page for a user who does not reach the application now; undefined
+   * if the authorization may go on, and decides again.
+   */
+  async #refusal(
+    interaction: Interaction,
+    resourceOwner: ResourceOwner,
+  ): Promise<NextStep | undefined> {
+    const clientId = String(interaction.params['client_id']);
+    const denied = await this.resourceOwners.expectedDenial(resourceOwner, clientId);
+    if (!denied) return undefined;
+    const loginPage = this.#loginPage(interaction, true);
+    const demand = demandOfDenial(denied);
+    if (demand !== undefined && !hasTouchedFor(interaction, resourceOwner)) {
+      return redirectTo(loginPage);
+    }
+    const client = await this.#application(interaction);
+    if (!client) throw interactionOver();
+    const back = { uid: interaction.uid, host: client.host, loginPage };
+    const user = { email: resourceOwner.email ?? '' };
+    return { kind: 'refused', page: { client, user, demand, back } };
+  }
+
+  /** Ends an interaction with the login of a user. @returns the next address of the browser */
+  async #logIn(
+    request: Request,
+    interaction: Interaction,
+    resourceOwner: ResourceOwner,
+  ): Promise<string> {
     await this.#switchAccount(request, resourceOwner);
     const { loginTs, ...login } = loginOf(resourceOwner);
-    return redirectTo(await finish(interaction, { login: { ...login, ts: loginTs } }));
+    const earlier = isAboutReachOf(interaction) ? interaction.lastSubmission : undefined;
+    return finish(interaction, { ...earlier, login: { ...login, ts: loginTs } });
   }
 
   /** Records the user's consent. @returns the next address of the browser */
@@ -90,7 +133,11 @@ export class Interactions extends PendingLogins {
   /** Ends an interaction without consent. @returns the next address of the browser */
   async refuse(request: Request, response: Response, uid: string): Promise<string> {
     const interaction = await this.#find(request, response, uid);
-    return finish(interaction, accessDenied('the user refused'));
+    const isRefused = isAboutReachOf(interaction);
+    return finish(
+      interaction,
+      accessDenied(isRefused ? 'the user has no access' : 'the user refused'),
+    );
   }
 
   /** Finds the application of an interaction; undefined once the interaction is over. */

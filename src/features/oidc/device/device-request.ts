@@ -25,6 +25,7 @@ export interface DeviceGrant {
 /** A device that waits for a user's approval. */
 export interface DeviceRequest {
   readonly id: Buffer;
+  readonly userCode: string;
   readonly client: Client & OwnMetadata;
   readonly params: DeviceParameters;
   /** The address and the program that asked for the code. */

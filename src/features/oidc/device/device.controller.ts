@@ -1,6 +1,7 @@
 import { Body, Controller, Get, HttpCode, Inject, Post, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { displayName } from '#domain/oauth/clients/display-name.js';
 import { IdentityProviders } from '#domain/providers/identity-providers.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
@@ -83,6 +84,7 @@ export class DeviceController {
   async show(
     @Caller() session: LiveSession | undefined,
     @Body({ schema: DEVICE_FORM }) form: DeviceForm,
+    @ClientOrigin() origin: AuditOrigin,
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
@@ -95,7 +97,11 @@ export class DeviceController {
       return;
     }
     const device = await this.devices.find(resourceOwner, form.user_code);
-    if (device) {
+    if (device && (await this.devices.refuseUnassigned(resourceOwner, device, origin))) {
+      const user = { email: resourceOwner.email ?? '' };
+      const page = { client: { name: displayName(device.client) }, user };
+      response.status(403).type('html').send(this.views.render('refused', page));
+    } else if (device) {
       const page = approvalPage(device, resourceOwner, form.user_code);
       response.type('html').send(this.views.render('device-approval', page));
     } else this.#ask(form.user_code, { session, request, response: response.status(404) }, true);

@@ -2,6 +2,13 @@ import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
+import { expectedDenial } from '#domain/access/issuance/expected-denial.repository.js';
+import type { Denied } from '#domain/access/issuance/issuance.repository.js';
+import {
+  isAboutReach,
+  recordRefusedAccess,
+} from '#domain/access/issuance/refused-access.repository.js';
+import { refusedIssuance, type DeniedSession } from '#domain/access/issuance/refused-issuance.js';
 import { artifactId } from '#domain/oauth/grants/artifact.js';
 import {
   approveDevice,
@@ -29,6 +36,7 @@ import { epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { newGrantId } from '../protocol/grant-id.js';
 import type { Client } from '../protocol/library.js';
+import { NotReached, refusedApplication } from '../request/refused-reach.js';
 import {
   approvedPayload,
   deviceGrant,
@@ -39,6 +47,12 @@ import {
   type DeviceParameters,
   type DeviceRequest,
 } from './device-request.js';
+
+/** The session of a browser, which can answer a challenge for a touch. */
+const BROWSER: DeniedSession = { isOfDevice: false, challenge: { scheme: 'Bearer' } };
+
+/** The error of a denial that the kind of credential does not have. */
+const WITHHELD = ['issuance_refused', 'This application may not sign devices in.'] as const;
 
 /** The limit in certification test mode, which wrong codes never reach. The column is an int4. */
 const NO_LIMIT = 2 ** 31 - 1;
@@ -76,7 +90,22 @@ export class Devices {
     const { params, deviceInfo } = payload as unknown as StoredDeviceCode;
     const { ip = null, userAgent = '' } = deviceInfo ?? {};
     const grant = deviceGrant(params, client, resourceOwner, this.oidcProvider.ownAudiences);
-    return { id, client, params, device: { ip, userAgent }, grant };
+    return { id, userCode, client, params, device: { ip, userAgent }, grant };
+  }
+
+  /**
+   * Refuses a device whose user is not assigned to its application, so that the device hears of it
+   * at once. It only looks: the approval itself decides. Returns true for a refused device.
+   */
+  async refuseUnassigned(
+    { sessionId, userId }: ResourceOwner,
+    { client, userCode }: DeviceRequest,
+    origin: AuditOrigin,
+  ): Promise<boolean> {
+    const denied = await expectedDenial(this.dataSource.manager, sessionId, client.clientId);
+    if (denied?.denial !== 'not_assigned') return false;
+    await this.#refuseUnreached(userId, { client, userCode }, denied, origin);
+    return true;
   }
 
   /**
@@ -84,12 +113,26 @@ export class Devices {
    * the last minute.
    *
    * @param token the browser's session, hardware-verified or, in certification test mode, synthetic
-   * @throws DomainError unauthenticated, insufficient_user_authentication, not_found, and the
-   *   errors of {@link Devices.find}
+   * @throws DomainError unauthenticated, insufficient_user_authentication, not_assigned, not_found,
+   *   and the errors of {@link Devices.find}
    */
   async approve(token: string | undefined, typed: string, origin: AuditOrigin): Promise<void> {
     const { userId, tokenHash, request } = await this.#findFor(token, typed);
-    await this.dataSource.transaction(async (tx) => {
+    try {
+      await this.#approve({ userId, tokenHash, request }, origin);
+    } catch (error) {
+      if (!(error instanceof NotReached)) throw error;
+      await this.#refuseUnreached(userId, request, error.denied, origin);
+      throw refusedIssuance(error.denied, WITHHELD, BROWSER);
+    }
+  }
+
+  /** Approves a device. @throws NotReached if the user does not reach its application */
+  #approve(
+    { userId, tokenHash, request }: { userId: string; tokenHash: Buffer; request: DeviceRequest },
+    origin: AuditOrigin,
+  ): Promise<void> {
+    return this.dataSource.transaction(async (tx) => {
       const resourceOwner = await lockResourceOwnerOfBrowser(tx, userId, tokenHash);
       if (!resourceOwner) throw loginNeeded();
       const { hardwareVerified, authTime } = resourceOwner;
@@ -105,6 +148,21 @@ export class Devices {
         throw alreadyDecided();
       }
       await this.#record(tx, resourceOwner, request, origin);
+    });
+  }
+
+  /**
+   * Records that a user does not reach an application. A user who is not assigned ends the code.
+   */
+  async #refuseUnreached(
+    userId: string,
+    { client, userCode }: Pick<DeviceRequest, 'client' | 'userCode'>,
+    denied: Denied,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    await this.dataSource.transaction(async (tx) => {
+      if (denied.denial === 'not_assigned') await refuseDevice(tx, userCode);
+      await recordRefusedAccess(tx, { userId }, refusedApplication(client), denied, origin);
     });
   }
 
@@ -167,7 +225,7 @@ export class Devices {
     const session = await this.#sessionOf(tx, resourceOwner, request);
     const id = newGrantId(session.id);
     const [iat, exp] = [clock.seconds(), epochSeconds(session.expiresAt)];
-    const isWritten = await writeGrant(tx, {
+    const outcome = await writeGrant(tx, {
       id: artifactId(id),
       clientId: request.client.clientId,
       userId: resourceOwner.userId,
@@ -175,8 +233,8 @@ export class Devices {
       expiresIn: exp - iat,
       payload: grantPayload(request, resourceOwner, { iat, exp }),
     });
-    if (!isWritten) throw loginNeeded();
-    return id;
+    if ('issued' in outcome) return id;
+    throw isAboutReach(outcome) ? new NotReached(outcome) : loginNeeded();
   }
 
   /**

@@ -7,6 +7,7 @@ import { AAL3 } from '#domain/sessions/session.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { secretHashesOf } from '../protocol/client-metadata.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
+import { NOT_ASSIGNED, UNMET_CONDITION } from '../request/refused-reach.js';
 
 /*
  * Every use of the inside of oidc-provider 9.13.3, which its versioning does not cover. The test
@@ -140,14 +141,27 @@ interface TouchRule {
   ) => Promise<{ readonly touched_before: number | null }>;
 }
 
+/** The rules about users who do not reach the client. */
+interface ReachRules {
+  readonly isNotAssigned: PromptRule;
+  readonly needsOtherTouch: PromptRule;
+}
+
+/** The prompt of a user who is not assigned to the client: its page leads back to the client. */
+export const ASSIGNMENT_PROMPT = 'assignment';
+
+/** The prompt of a user whose touch does not meet the conditions of the client. */
+export const CONDITION_PROMPT = 'condition';
+
 /**
- * Returns the library's list of prompts with two other rules for native clients. Reason: the
- * library asks for consent of every native client each time (RFC 8252 §8.6), registered
- * applications of the organization included; the command line asks for a touch instead. Upstream:
- * #603 leads to the policy. Tests: test/api/oauth/own-applications.test.ts,
- * test/api/oauth/cli-authorization.test.ts.
+ * Returns the library's list of prompts with two other rules for native clients, and two prompts of
+ * our own about reach. Reason: the library asks for consent of every native client each time (RFC
+ * 8252 §8.6), registered applications of the organization included; the command line asks for a
+ * touch instead. Upstream: #603 leads to the policy. Tests:
+ * test/api/oauth/own-applications.test.ts, test/api/oauth/cli-authorization.test.ts,
+ * test/api/oauth/access-authorization.test.ts.
  */
-export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule) {
+export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule, reach: ReachRules) {
   const policy = interactionPolicy.base();
   const checks = policy.get('consent')?.checks;
   if (!checks) throw new Error('the library has no prompt for consent');
@@ -169,7 +183,15 @@ export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule) {
       ),
     );
   policy.get('login')?.checks.add(AAL3_REQUESTED);
+  policy.add(promptOf(ASSIGNMENT_PROMPT, NOT_ASSIGNED, reach.isNotAssigned), 1);
+  policy.add(promptOf(CONDITION_PROMPT, UNMET_CONDITION, reach.needsOtherTouch), 2);
   return policy;
+}
+
+/** Returns a prompt of one rule, which is `interaction_required` without a page. */
+function promptOf(name: string, description: string, check: PromptRule) {
+  const rule = new interactionPolicy.Check(name, description, 'interaction_required', check);
+  return new interactionPolicy.Prompt({ name }, rule);
 }
 
 /**

@@ -41,6 +41,7 @@ import { mutualTls, mutualTlsMethods } from './mutual-tls.js';
 import {
   createGrant,
   findAccount,
+  isDenied,
   needsNativeConsent,
   needsTouch,
   touchBefore,
@@ -112,16 +113,28 @@ export class ProviderOptions {
         short: cookie,
       },
       interactions: {
-        policy: promptPolicy((ctx) => needsNativeConsent(ctx, this.resourceOwners), {
-          check: (ctx) => needsTouch(ctx, this.resourceOwners),
-          details: (ctx) => touchBefore(ctx, this.resourceOwners),
-        }),
+        policy: this.#prompts(),
         url: (_ctx, { uid }) => `/interaction/${uid}`,
       },
       findAccount: (ctx, subject, source) => findAccount(ctx, subject, source, this.resourceOwners),
       loadExistingGrant: (ctx) => createGrant(ctx, this.resourceOwners),
       extraParams: { svc_session: (ctx) => this.#beforePrompts(ctx) },
     };
+  }
+
+  #prompts() {
+    const { resourceOwners } = this;
+    return promptPolicy(
+      (ctx) => needsNativeConsent(ctx, resourceOwners),
+      {
+        check: (ctx) => needsTouch(ctx, resourceOwners),
+        details: (ctx) => touchBefore(ctx, resourceOwners),
+      },
+      {
+        isNotAssigned: (ctx) => isDenied(ctx, 'not_assigned', resourceOwners),
+        needsOtherTouch: (ctx) => isDenied(ctx, 'condition_unmet', resourceOwners),
+      },
+    );
   }
 
   /**

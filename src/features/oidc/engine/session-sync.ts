@@ -1,3 +1,4 @@
+import type { Denied } from '#domain/access/issuance/issuance.repository.js';
 import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
 import { accountClaims, epochSeconds } from '../protocol/claims.js';
@@ -19,6 +20,8 @@ import {
 } from '../protocol/library.js';
 import { requestedAccess } from '../protocol/requested-scopes.js';
 import { grantedScopes, isOwnScope } from '../protocol/scopes.js';
+import { NotReached } from '../request/refused-reach.js';
+import { requestContextOf } from '../request/request-context.js';
 import type { ResourceOwners } from '../request/resource-owners.service.js';
 import { removeAccount, type LibrarySession } from './library-patches.js';
 
@@ -64,7 +67,8 @@ export async function findAccount(
  * Creates the grant of an authorization with exactly the access that the request asks for, so that
  * the end of a stolen code ends no other token.
  *
- * @returns undefined if the user must be asked for consent first, or for a touch
+ * @returns undefined if the user must be asked for consent first, or for a touch, or does not reach
+ *   the client
  */
 export async function createGrant(
   ctx: KoaContextWithOIDC,
@@ -80,9 +84,13 @@ export async function createGrant(
     needsConsentForResources(client, resourceOwner, requested);
   if (isNeeded && result?.consent === undefined) {
     const earlier = await resourceOwners.listGrants(resourceOwner.sessionId, client.clientId);
-    if (!isCovered(requested, earlier)) return undefined;
+    if (!isCovered(requested, earlier)) {
+      return expectDenial(ctx, resourceOwners, client, resourceOwner);
+    }
   }
-  if (await isUnknownToUser(ctx, resourceOwners, client, resourceOwner)) return undefined;
+  if (await isUnknownToUser(ctx, resourceOwners, client, resourceOwner)) {
+    return expectDenial(ctx, resourceOwners, client, resourceOwner);
+  }
   const grant = newGrant(provider, resourceOwner, client.clientId);
   const granted = grantedScopes(requested.scopes, client, resourceOwner);
   // The library asks for consent to a scope that is neither granted nor rejected.
@@ -96,8 +104,49 @@ export async function createGrant(
   for (const [resource, scopes] of requested.resources) {
     grant.addResourceScope(resource, scopes.join(' '));
   }
-  await grant.save();
-  return grant;
+  return (await isSaved(ctx, grant)) ? grant : undefined;
+}
+
+/**
+ * Notes the denial that a user would get, so that the user is not asked for consent to an
+ * application that the user does not reach.
+ */
+async function expectDenial(
+  ctx: KoaContextWithOIDC,
+  resourceOwners: ResourceOwners,
+  client: Client,
+  resourceOwner: ResourceOwner,
+): Promise<undefined> {
+  const denied = await resourceOwners.expectedDenial(resourceOwner, client.clientId);
+  requestContextOf(ctx).refusedReach = denied;
+}
+
+/** Saves a grant. Returns false if its user does not reach the client, and notes the denial. */
+async function isSaved(ctx: KoaContextWithOIDC, grant: Grant): Promise<boolean> {
+  try {
+    await grant.save();
+    return true;
+  } catch (error) {
+    if (!(error instanceof NotReached)) throw error;
+    requestContextOf(ctx).refusedReach = error.denied;
+    return false;
+  }
+}
+
+/**
+ * Checks whether the user of an authorization was denied for a reason, and records the refusal. The
+ * library asks once for each request, after the login.
+ */
+export async function isDenied(
+  ctx: KoaContextWithOIDC,
+  reason: Denied['denial'],
+  resourceOwners: ResourceOwners,
+): Promise<boolean> {
+  const { refusedReach: denied } = requestContextOf(ctx);
+  if (denied?.denial !== reason) return false;
+  const userId = ctx.oidc.account?.accountId ?? '';
+  await resourceOwners.recordRefusedReach(ctx, userId, denied);
+  return true;
 }
 
 /**

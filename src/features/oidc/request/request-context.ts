@@ -1,4 +1,5 @@
 import type { Request, Response } from 'express';
+import type { Denied } from '#domain/access/issuance/issuance.repository.js';
 import type { ArtifactKey } from '#domain/oauth/grants/artifacts.repository.js';
 import type { RecordedConsent } from '#domain/oauth/clients/dynamic-clients.repository.js';
 import type { LiveGrant } from '#domain/oauth/grants/live-grant.js';
@@ -21,8 +22,8 @@ export interface RequestContext {
    * token.
    */
   subject?: { readonly grantId: string; readonly clientId: string };
-  /** The id of the application of kind `kubernetes` that the new token is for. */
-  clusterId?: string;
+  /** The cluster that the new token is for. Without an id, no application is registered for it. */
+  cluster?: { readonly resource: string; readonly id: string | undefined };
   /**
    * True if a code was redeemed again while the client that came first may still wait for the
    * response.
@@ -34,6 +35,11 @@ export interface RequestContext {
   consumed?: ArtifactKey;
   /** The tokens that this request stored. */
   issued?: ArtifactKey[];
+  /**
+   * The denial of an authorization whose user does not reach the client, or the one that a look
+   * expects.
+   */
+  refusedReach?: Denied | undefined;
   /** The error that ends an authorization request, whether or not the client receives it. */
   authorizationError?: Error;
 }

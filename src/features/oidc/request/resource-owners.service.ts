@@ -1,5 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
+import { expectedDenial } from '#domain/access/issuance/expected-denial.repository.js';
+import type { Denied } from '#domain/access/issuance/issuance.repository.js';
 import { artifactId } from '#domain/oauth/grants/artifact.js';
 import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
 import {
@@ -20,6 +22,7 @@ import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 import { asksForProfile } from '../protocol/claims.js';
 import { errors } from '../protocol/library.js';
+import { recordRefusedReach, type RefusedRequest } from './refused-reach.js';
 import { requestContextOf, requestOf, type HasRequest } from './request-context.js';
 
 /**
@@ -116,6 +119,19 @@ export class ResourceOwners {
     if (await isRegisteredResource(this.manager, resource)) {
       throw new errors.InvalidTarget('only svc-cli gets tokens for this resource, for its owners');
     }
+  }
+
+  /** {@link expectedDenial} */
+  expectedDenial(
+    { sessionId }: Pick<ResourceOwner, 'sessionId'>,
+    clientId: string,
+  ): Promise<Denied | undefined> {
+    return expectedDenial(this.manager, sessionId, clientId);
+  }
+
+  /** {@link recordRefusedReach} */
+  recordRefusedReach(ctx: RefusedRequest, userId: string, denied: Denied): Promise<void> {
+    return recordRefusedReach(this.manager, ctx, userId, denied);
   }
 
   /** Lists the payloads of the grants that a user gave to a client in a session. */

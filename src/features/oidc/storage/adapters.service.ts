@@ -1,5 +1,7 @@
 import { Inject, Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { Outcome } from '#domain/access/issuance/issuance.repository.js';
+import { isAboutReach } from '#domain/access/issuance/refused-access.repository.js';
 import { artifactId, type Artifact, type StoredArtifact } from '#domain/oauth/grants/artifact.js';
 import {
   destroyArtifact,
@@ -26,7 +28,7 @@ import {
 import { boundScopes, CLI_CLIENT_ID, scopeWords } from '../protocol/scopes.js';
 import { requestContextOf, requestOf, type CurrentContext } from '../request/request-context.js';
 import { GrantAdapter } from './grant-adapter.service.js';
-import { artifactOf, falseIfGone } from './stored-payload.js';
+import { artifactOf, GONE, orIfGone } from './stored-payload.js';
 
 /**
  * The seconds after the first use of a code in which the client that came first may still wait for
@@ -188,7 +190,7 @@ export class Adapters {
 
   async #write(artifact: Artifact): Promise<void> {
     const writing = this.batchedQueries.writeArtifact(artifact).then(() => true);
-    if (!(await falseIfGone(writing))) throw new errors.InvalidGrant('the session has ended');
+    if (!(await orIfGone(writing, false))) throw new errors.InvalidGrant('the session has ended');
   }
 
   /** Stores a token and its audit row. */
@@ -205,11 +207,11 @@ export class Adapters {
     if (boundScopes(scopes, payload.jkt !== undefined).length < scopes.length) {
       throw new errors.InvalidGrant(`${scopes.join(' ')} needs a DPoP proof`);
     }
-    const { subject, clusterId } = requestContextOf(ctx);
+    const { subject, cluster } = requestContextOf(ctx);
     const audit = {
       auditId: newUuid(),
       origin: originOf(requestOf(ctx)),
-      ...(subject ? { exchange: exchangeAudit(payload, subject.clientId, clusterId) } : {}),
+      ...(subject ? { exchange: exchangeAudit(payload, subject.clientId, cluster?.id) } : {}),
       details: {
         client_id: payload.clientId,
         grant_type: payload.gty ?? 'client_credentials',
@@ -218,15 +220,17 @@ export class Adapters {
       },
     };
     const audience = typeof payload.aud === 'string' ? { audience: payload.aud } : {};
-    const issued = await falseIfGone(this.#issuing({ ...artifact, ...audience }, audit, clusterId));
-    if (!issued) {
-      if (clusterId === undefined) await this.grantAdapter.assertFree(audience.audience);
+    const issuing = this.#issuing({ ...artifact, ...audience }, audit, cluster?.id);
+    const outcome = await orIfGone(issuing, GONE);
+    if ('denial' in outcome) {
+      if (isAboutReach(outcome)) throw await this.grantAdapter.refuse(ctx, artifact, outcome);
+      if (!cluster) await this.grantAdapter.assertFree(audience.audience);
       throw new errors.InvalidGrant('the session has ended');
     }
     (requestContextOf(ctx).issued ??= []).push({ model: artifact.model, id: artifact.id });
   }
 
-  #issuing(artifact: Artifact, audit: TokenAudit, clusterId?: string): Promise<boolean> {
+  #issuing(artifact: Artifact, audit: TokenAudit, clusterId?: string): Promise<Outcome<true>> {
     const { batchedQueries } = this;
     if (artifact.model !== 'AccessToken') return batchedQueries.issueToClient(artifact, audit);
     return clusterId === undefined

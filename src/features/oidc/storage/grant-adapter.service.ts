@@ -1,7 +1,9 @@
 import { Injectable } from '@nestjs/common';
 import { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DEVICE_GRANT } from '#domain/oauth/applications/grant-types.js';
-import { artifactId } from '#domain/oauth/grants/artifact.js';
+import type { Denied } from '#domain/access/issuance/issuance.repository.js';
+import { isAboutReach } from '#domain/access/issuance/refused-access.repository.js';
+import { artifactId, type Artifact } from '#domain/oauth/grants/artifact.js';
 import { BatchedQueries } from '#domain/oauth/grants/batched-queries.service.js';
 import {
   destroyChildGrants,
@@ -19,9 +21,10 @@ import {
   type KoaContextWithOIDC,
 } from '../protocol/library.js';
 import { boundScopes, CLI_CLIENT_ID, deviceScopes, scopeWords } from '../protocol/scopes.js';
+import { NotReached, refusedToken, type DeniedUser } from '../request/refused-reach.js';
 import { requestContextOf, requestOf, type CurrentContext } from '../request/request-context.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
-import { falseIfGone, withoutId } from './stored-payload.js';
+import { GONE, orIfGone, withoutId } from './stored-payload.js';
 
 /** Stores the grants of users to clients; each grant belongs to a session and ends with it. */
 @Injectable()
@@ -80,6 +83,27 @@ export class GrantAdapter {
     context.grant = { id: id ?? '', found: { ...found, resourceOwner } };
   }
 
+  /**
+   * Returns the error for a token whose user does not reach the client or the cluster. It ends the
+   * grant that a token exchange wrote for the token.
+   */
+  async refuse(
+    ctx: KoaContextWithOIDC,
+    { grantId, userId }: Pick<Artifact, 'grantId' | 'userId'>,
+    denied: Denied,
+  ): Promise<Error> {
+    const context = requestContextOf(ctx);
+    const sessionId = context.resourceOwner?.sessionId ?? '';
+    const error = await refusedToken(
+      this.manager,
+      ctx,
+      { userId: userId ?? '', sessionId },
+      denied,
+    );
+    if (context.subject && grantId) await destroyGrant(this.manager, grantId);
+    return error;
+  }
+
   async #write(
     currentContext: CurrentContext,
     id: string,
@@ -96,14 +120,22 @@ export class GrantAdapter {
     };
     const ctx = currentContext();
     const subject = ctx && requestContextOf(ctx).subject;
-    if (subject) {
-      const child = { ...grant, parentId: artifactId(subject.grantId) };
-      const isWritten = await falseIfGone(this.batchedQueries.writeGrant(child));
-      if (!isWritten) throw new errors.InvalidRequest('the subject token has ended');
-      return;
-    }
-    const isWritten = await falseIfGone(this.batchedQueries.writeGrant(grant));
-    if (!isWritten) throw new errors.AccessDenied('the session has ended');
+    const asked = subject ? { ...grant, parentId: artifactId(subject.grantId) } : grant;
+    const outcome = await orIfGone(this.batchedQueries.writeGrant(asked), GONE);
+    if ('issued' in outcome) return;
+    if (isAboutReach(outcome)) throw await this.#refusal(ctx, grant, outcome);
+    if (subject) throw new errors.InvalidRequest('the subject token has ended');
+    throw new errors.AccessDenied('the session has ended');
+  }
+
+  /** Returns the error for a user who does not reach the client: an authorization shows a page. */
+  async #refusal(
+    ctx: KoaContextWithOIDC | undefined,
+    user: DeniedUser,
+    denied: Denied,
+  ): Promise<Error> {
+    const isToken = ctx?.oidc.route === 'token';
+    return isToken ? refusedToken(this.manager, ctx, user, denied) : new NotReached(denied);
   }
 
   async #find(currentContext: CurrentContext, id: string): Promise<AdapterPayload | undefined> {

@@ -35,15 +35,18 @@ export function withoutId({ jti: _secret, ...payload }: AdapterPayload): Adapter
   return payload;
 }
 
+/** The outcome of a write whose parent row is gone. */
+export const GONE = { denial: 'gone' } as const;
+
 /**
- * Returns false if a write fails because its parent row is gone: the account or client was just
- * removed, or the grant revoked.
+ * Returns another value if a write fails because its parent row is gone: the account or client was
+ * just removed, or the grant revoked.
  */
-export async function falseIfGone(written: Promise<boolean>): Promise<boolean> {
+export async function orIfGone<T, Gone>(written: Promise<T>, gone: Gone): Promise<T | Gone> {
   try {
     return await written;
   } catch (error) {
     if (sqlStateOf(error) !== FOREIGN_KEY_VIOLATION) throw error;
-    return false;
+    return gone;
   }
 }

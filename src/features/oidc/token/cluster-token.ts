@@ -4,6 +4,7 @@ import { buildTokenResponse } from '../engine/library-patches.js';
 import { errors, type TokenEndpointGrantContext } from '../protocol/library.js';
 import { clusterServer } from '../protocol/resource-servers.js';
 import { CLI_CLIENT_ID, CREDENTIALS_SCOPE, OIDC_SCOPES } from '../protocol/scopes.js';
+import { noSuchCluster } from '../request/refused-reach.js';
 import { requestContextOf } from '../request/request-context.js';
 import { ACCESS_TOKEN, exchangeRequest } from './exchange-request.js';
 import { issueToken, verifyPossession } from './issue-token.js';
@@ -41,7 +42,6 @@ export async function exchangeForCluster(
   assertOwnToken(subject, possession.jkt);
   const { resourceOwner, grantId, clientId } = subject;
   const server = new provider.ResourceServer(resource, clusterServer(resource));
-  requestContextOf(ctx).clusterId = await clusterOf(resourceOwner, resource, services);
   const scopes = narrowedScopes(request.scopes, {
     subject: { scopes: subject.scopes, audience: undefined, grantedAt: () => OIDC_SCOPES },
     client,
@@ -49,6 +49,7 @@ export async function exchangeForCluster(
   });
   const { expiresAt: endsBy } = subject;
   if (endsBy <= clock.seconds()) throw invalidSubjectToken();
+  await findCluster(ctx, resourceOwner, resource, services);
   requestContextOf(ctx).subject = { grantId, clientId };
   const order = { resourceOwner, possession: UNBOUND, scopes, server, endsBy };
   const issued = await issueToken(ctx, { grantType: 'token_exchange', ...order }, clock);
@@ -79,17 +80,20 @@ function assertOwnToken(subject: SubjectToken, jkt: string): void {
 }
 
 /**
- * Returns the id of the cluster of a resource. @throws InvalidTarget unless the user's organization
- * registered it
+ * Notes the cluster of a resource, which the user's organization registered. Another resource is
+ * refused like a cluster that does not admit the user, so that no user learns of its existence.
+ *
+ * @throws InvalidTarget
  */
-async function clusterOf(
+async function findCluster(
+  ctx: TokenEndpointGrantContext,
   resourceOwner: ResourceOwner,
   resource: string,
   { resourceOwners }: ExchangeServices,
-): Promise<string> {
+): Promise<void> {
   const id = await resourceOwners.clusterOf(resourceOwner, resource);
-  if (id === undefined) {
-    throw new errors.InvalidTarget('your organization has registered no such cluster');
-  }
-  return id;
+  requestContextOf(ctx).cluster = { resource, id };
+  if (id !== undefined) return;
+  await resourceOwners.recordRefusedReach(ctx, resourceOwner.userId, { denial: 'not_assigned' });
+  throw noSuchCluster();
 }

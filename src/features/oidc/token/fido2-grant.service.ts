@@ -107,8 +107,8 @@ export class Fido2Grant {
   }
 
   /**
-   * Issues the tokens of a login. If they are not signed, the session of the login ends, because
-   * its client received nothing.
+   * Issues the tokens of a login. If they are refused or not signed, the session of the login ends,
+   * because its client received nothing.
    */
   async #issueOrEnd(
     ctx: TokenEndpointGrantContext,
@@ -123,7 +123,7 @@ export class Fido2Grant {
       return await issueTokens(ctx, { resourceOwner, claims }, possession, server);
     } catch (error) {
       const isUnsigned = error instanceof DomainError && error.code === 'kms_unavailable';
-      const isRefused = error instanceof errors.InvalidTarget;
+      const isRefused = error instanceof errors.OIDCProviderError;
       if (isUnsigned || isRefused) await this.sessions.end(this.manager, resourceOwner.sessionId);
       throw error;
     }

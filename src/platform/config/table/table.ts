@@ -242,6 +242,11 @@ export const TABLE = {
       .means('The origin where users authorize the App and Git fetches.')
       .whenUnset('`https://github.com`, or the origin of another API'),
   },
+  access: {
+    byGroups: variable('SVC_ACCESS_BY_GROUPS', s.flag.default(true)).means(
+      'false: groups of SCIM decide nothing about who reaches what. A change to false ends what people got by a group.',
+    ),
+  },
   cleanUp: {
     intervalSeconds: variable('SVC_CLEANUP_INTERVAL', s.wholeNumber(0, 86_400).default(900)).means(
       'Seconds between two clean-ups of expired rows, by one replica at a time. 0 turns them off.',

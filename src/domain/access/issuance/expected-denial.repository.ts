@@ -1,0 +1,36 @@
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { Conditions } from '../reach/decision.js';
+import {
+  admits,
+  CONDITIONS_OF_REACHED,
+  fittingTouchSql,
+  hasConditionsSql,
+  isMetBy,
+} from '../reach/reach.repository.js';
+import type { Denied } from './issuance.repository.js';
+
+const TARGET = fragment`r`;
+
+/**
+ * Returns the denial that the user of a session would get for an application, so that a page can
+ * show it before it asks for consent or for a touch. It locks nothing: only the statement that
+ * issues decides.
+ */
+export async function expectedDenial(
+  tx: EntityManager,
+  sessionId: string,
+  clientId: string,
+): Promise<Denied | undefined> {
+  const touch = fittingTouchSql(TARGET, fragment`s.touches`);
+  const [row] = await sql<{ is_admitted: boolean; is_met: boolean; conditions: Conditions }>(tx)`
+    SELECT coalesce(r.access = 'everyone' OR (r.org_id = u.org_id AND ${admits(TARGET, fragment`u.id`)}), false) AS is_admitted,
+           coalesce(NOT (${hasConditionsSql(TARGET)}) OR ${isMetBy(TARGET, touch)}, false) AS is_met,
+           ${CONDITIONS_OF_REACHED} AS conditions
+    FROM oauth_clients c JOIN sessions s ON s.id = ${sessionId} JOIN users u ON u.id = s.user_id
+    LEFT JOIN access_targets r ON r.client_id = c.id
+    WHERE c.id = ${clientId} AND c.kind IN ('application', 'kubernetes') AND c.org_id IS NOT NULL`;
+  if (!row) return undefined;
+  if (!row.is_admitted) return { denial: 'not_assigned' };
+  return row.is_met ? undefined : { denial: 'condition_unmet', conditions: row.conditions };
+}
