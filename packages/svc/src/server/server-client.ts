@@ -76,9 +76,9 @@ export class ServerClient {
   async request(method: string, path: string, content: RequestContent = {}): Promise<PlainAnswer> {
     const { accessToken } = this.parts;
     if (accessToken() === undefined) throw notLoggedIn();
-    const send = () => this.#send(method, path, content, accessToken);
-    const answer = await send();
-    return accepted((await this.stepUp(answer)) ? await send() : answer);
+    const ask = () => this.#send(method, path, content, accessToken);
+    const answer = await ask();
+    return accepted((await this.stepUp(answer)) ? await ask() : answer);
   }
 
   /**

@@ -126,7 +126,12 @@ const userinfo = {
 export const OAUTH_ROUTES = {
   token: {
     answers: { 200: TOKEN },
-    refusals: [...REFUSALS, 'kms_unavailable'],
+    refusals: [
+      ...REFUSALS,
+      'kms_unavailable',
+      'browser_required',
+      'insufficient_user_authentication',
+    ],
     asks: {
       body: TOKEN_FORM,
       proof: 'client',

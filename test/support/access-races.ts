@@ -1,0 +1,52 @@
+import type { DataSource } from 'typeorm';
+import { untilWaiting } from './lock-waiters.js';
+
+/** The advisory lock at which issuing statements park. */
+const PARKING = 8_472_001;
+
+/**
+ * Makes every statement that asks who owns an address wait at an advisory lock, as long as a test
+ * holds the lock. An issuing statement then has its snapshot, and holds no row lock yet: so a batch,
+ * which waits for no row lock, parks too. Without the lock the function answers as before.
+ */
+export async function plantParking(dataSource: DataSource): Promise<void> {
+  await dataSource.query(`
+    CREATE OR REPLACE FUNCTION address_ownership(org_id uuid, email text) RETURNS TABLE (is_own boolean)
+    LANGUAGE plpgsql VOLATILE ROWS 1 AS $$
+    #variable_conflict use_column
+    BEGIN
+      PERFORM pg_advisory_xact_lock_shared(${PARKING});
+      RETURN QUERY SELECT
+        (SELECT d.org_id FROM organization_domains d
+         WHERE d.domain = split_part($2, '@', -1) AND d.verified_at IS NOT NULL) IS NOT DISTINCT FROM $1
+        AND ($1 IS NOT NULL OR NOT EXISTS (SELECT FROM dns_proven_domains p WHERE p.domain = split_part($2, '@', -1)));
+    END $$`);
+}
+
+/**
+ * Starts an issuer, lets it park after its snapshot, commits a change meanwhile, and releases the
+ * issuer. Returns the result of the issuer.
+ *
+ * @param statements the statements of the issuer that park
+ */
+export async function issueAcross<Result>(
+  dataSource: DataSource,
+  issue: () => Promise<Result>,
+  change: () => Promise<unknown>,
+  statements = 1,
+): Promise<Result> {
+  const holder = dataSource.createQueryRunner();
+  await holder.connect();
+  try {
+    await holder.query(`SELECT pg_advisory_lock(${PARKING})`);
+    const issuing = issue();
+    issuing.catch(() => {});
+    await untilWaiting(dataSource, statements);
+    await change();
+    await holder.query(`SELECT pg_advisory_unlock(${PARKING})`);
+    return await issuing;
+  } finally {
+    await holder.query('SELECT pg_advisory_unlock_all()');
+    await holder.release();
+  }
+}
