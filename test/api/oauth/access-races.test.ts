@@ -2,7 +2,6 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { IssuanceKind, Outcome } from '#domain/access/issuance/issuance.repository.js';
 import { storeGroupSetting } from '#domain/access-revocation/ended-reach/group-setting.repository.js';
-import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
 import { GRANT, type GrantRequest } from '#domain/oauth/grants/grants.repository.js';
 import {
   CLUSTER_TOKEN,
@@ -80,14 +79,17 @@ describe('an issuer that parks after its snapshot while a reach ends', () => {
 
   async function newClient(kind: 'application' | 'kubernetes'): Promise<string> {
     const id = `client-${randomBytes(6).toString('hex')}`;
-    await app.nest.get(ClientsRepository, { strict: false }).insert(app.dataSource.manager, {
-      id,
-      kind,
-      metadata: {},
-      ownerId: null,
-      orgId: person.orgId,
-      ...(kind === 'kubernetes' ? { resource: `https://${id}.example` } : {}),
-    });
+    const isCluster = kind === 'kubernetes';
+    await app.dataSource.query(
+      `INSERT INTO oauth_clients (id, kind, metadata, owner_id, org_id, resource) VALUES ($1, $2, '{}', $3, $4, $5)`,
+      [
+        id,
+        kind,
+        isCluster ? null : person.id,
+        person.orgId,
+        isCluster ? `https://${id}.example` : null,
+      ],
+    );
     return id;
   }
 

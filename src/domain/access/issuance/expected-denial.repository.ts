@@ -24,10 +24,10 @@ export async function expectedDenial(
 ): Promise<Denied | undefined> {
   const touch = fittingTouchSql(TARGET, fragment`s.touches`);
   const [row] = await sql<{ is_admitted: boolean; is_met: boolean; conditions: Conditions }>(tx)`
-    SELECT coalesce(r.access = 'everyone' OR (r.org_id = u.org_id AND ${admits(TARGET, fragment`u.id`)}), false) AS is_admitted,
+    SELECT coalesce(${admits(TARGET, fragment`s.user_id`)}, false) AS is_admitted,
            coalesce(NOT (${hasConditionsSql(TARGET)}) OR ${isMetBy(TARGET, touch)}, false) AS is_met,
            ${CONDITIONS_OF_REACHED} AS conditions
-    FROM oauth_clients c JOIN sessions s ON s.id = ${sessionId} JOIN users u ON u.id = s.user_id
+    FROM oauth_clients c JOIN sessions s ON s.id = ${sessionId}
     LEFT JOIN access_targets r ON r.client_id = c.id
     WHERE c.id = ${clientId} AND c.kind IN ('application', 'kubernetes') AND c.org_id IS NOT NULL`;
   if (!row) return undefined;

@@ -220,9 +220,10 @@ export function matchesHost(target: SqlFragment, host: SqlFragment): SqlFragment
  * it is for lists, for previews, and for what has to end.
  */
 export function admits(target: SqlFragment, userId: SqlFragment): SqlFragment {
-  return fragment`(${target}.access = 'everyone'
-    OR EXISTS (SELECT FROM access_assignments x WHERE x.target_id = ${target}.id AND x.user_id = ${userId})
-    OR (${BY_GROUPS} AND EXISTS (
-      SELECT FROM access_assignments x JOIN group_members m ON m.group_id = x.group_id
-      WHERE x.target_id = ${target}.id AND m.user_id = ${userId})))`;
+  return fragment`(${target}.access = 'everyone' OR (
+    EXISTS (SELECT FROM users p WHERE p.id = ${userId} AND p.org_id = ${target}.org_id) AND (
+      EXISTS (SELECT FROM access_assignments x WHERE x.target_id = ${target}.id AND x.user_id = ${userId})
+      OR (${BY_GROUPS} AND EXISTS (
+        SELECT FROM access_assignments x JOIN group_members m ON m.group_id = x.group_id
+        WHERE x.target_id = ${target}.id AND m.user_id = ${userId})))))`;
 }
