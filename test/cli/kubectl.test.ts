@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, suite } from 'vitest';
+import { ageTouches, assign, setRule } from '../support/access-targets.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { claimsOf } from '../support/applications.js';
 import { newAddress } from '../support/client.js';
@@ -212,6 +213,43 @@ describe('svc kubectl token', () => {
       stdout: '',
       stderr: 'svc: your login has ended; run: svc login\n',
     });
+  });
+
+  it('says in one line that the person is not assigned, as for a cluster that does not exist', async () => {
+    const resource = 'https://closed.k8s.example';
+    const id = await register(resource);
+    await setRule(app, id, { access: 'assigned' });
+    const refused = await token({}, resource);
+    expect(refused).toEqual({
+      status: 4,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^svc: you are not assigned to a cluster [^\n]+; ask an admin [^\n]+\/admin\/access\n$/,
+      ) as string,
+    });
+    const unknown = await token({}, 'https://unknown.k8s.example');
+    expect(unknown.stderr.replace('unknown', 'closed')).toBe(refused.stderr);
+    await assign(app, id, { email });
+    expect((await token({}, resource)).status).toBe(0);
+  });
+
+  it('says in one line which touch a cluster needs, and that a device cannot give it', async () => {
+    const resource = 'https://touched.k8s.example';
+    await setRule(app, await register(resource), { touchWithinSeconds: 120 });
+    await ageTouches(app, email, 200);
+    expect(await token({}, resource)).toEqual({
+      status: 3,
+      stdout: '',
+      stderr:
+        'svc: This needs a touch of your security key in the last 2 minutes; Run: svc login\n',
+    });
+    await app.dataSource.query(
+      "UPDATE sessions SET of_device = true, touches = '{}' WHERE user_id = (SELECT id FROM users WHERE email = $1)",
+      [email],
+    );
+    const device = await token({}, resource);
+    expect([device.status, device.stdout]).toEqual([4, '']);
+    expect(device.stderr).toMatch(/^svc: [^\n]*Log in in a browser[^\n]*; run: svc login\n$/);
   });
 
   it('an application that is deleted gives no token any more', async () => {

@@ -2,7 +2,9 @@ import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest';
+import { ageTouches, setRule } from '../support/access-targets.js';
 import { startTestApp, type TestApp } from '../support/app.js';
+import { assigned } from '../support/domains.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../support/browser.js';
 import { requires } from '../support/programs.js';
 import { SvcHome } from '../support/svc-command.js';
@@ -87,5 +89,27 @@ requires('chromium', 'script').describe('svc login in Chromium', () => {
     expect(ended.status).toBe(4);
     expect(ended.stdout).toContain('fresh touch');
     expect(ended.stdout).not.toContain('Run: svc login');
+  });
+
+  it('kubectl gets a token after the touch that the cluster needs, without an input', async () => {
+    const email = 'kim@svc-browser.example';
+    const { client, key } = await app.enrolled(email);
+    await app.dataSource.query('UPDATE users SET is_org_admin = true WHERE email = $1', [email]);
+    await assigned(app, email, 'svc-browser.example');
+    await visitor.plugIn(key);
+    await home.logIn(app, { client, key });
+    const resource = 'https://prod.svc-browser.example';
+    const body = { name: 'Production', type: 'kubernetes', resource };
+    const { json } = await client.post('/api/v1/applications', body);
+    await setRule(app, json.client_id as string, { touchWithinSeconds: 600 });
+    await ageTouches(app, email, 700);
+    const running = home.runInTerminal(['kubectl', 'token', '--resource', resource]);
+    await openPage();
+    await touch();
+    await end();
+    expect(await running).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining('ExecCredential') as string,
+    });
   });
 });

@@ -12,6 +12,9 @@ export const SCHEMATHESIS = '/opt/svc-test/schemathesis/bin/schemathesis';
 /** The Python of the virtual environment with Flask and Authlib, as `.ci/run` installs it. */
 export const AUTHLIB_PYTHON = '/opt/svc-test/authlib/bin/python';
 
+/** The module of Apache that signs people in by OpenID Connect. */
+export const MOD_AUTH_OPENIDC = '/usr/lib/apache2/modules/mod_auth_openidc.so';
+
 /** Folders of programs: a daemon such as sshd is not on the PATH of an ordinary user. */
 const DIRECTORIES = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/sbin'];
 
@@ -37,7 +40,7 @@ export interface Requirement {
  *   the tests run as
  * root, `reachable` that the user `nobody` can read the checkout, `mounts` that a process may have
  * mounts of its own, `moto` the stand-in for S3 and KMS, `schemathesis` the tester of an API by its
- * description, `simplesamlphp` the identity provider of that name, `postgresql` a server of Debian,
+ * description, `mod_auth_openidc` the module of Apache, `simplesamlphp` the identity provider of that name, `postgresql` a server of Debian,
  * `authlib` the Python environment of that name, `the Go modules` those of `.ci/go`
  */
 export function requires(...needs: string[]): Requirement {
@@ -57,6 +60,7 @@ function isMet(need: string): boolean {
   if (need === 'root') return process.getuid?.() === 0;
   if (need === 'mounts') return spawnSync('unshare', ['--mount', 'true']).status === 0;
   if (need === 'reachable') return nobodyReaches(import.meta.filename);
+  if (need === 'mod_auth_openidc') return existsSync(MOD_AUTH_OPENIDC);
   if (need === 'the headers of OpenSSL') return existsSync('/usr/include/openssl/ec.h');
   if (need === 'moto') return existsSync(MOTO);
   if (need === 'postgresql') return debianPostgres() !== undefined;

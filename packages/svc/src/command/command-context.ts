@@ -2,6 +2,7 @@ import { readConfig, serverAddress, type CliConfig } from '../files/config-file.
 import { folderOf, places, type Places } from '../files/places.js';
 import type { PrivateFolder } from '../files/private-folder.js';
 import { CliFailure, STATUS } from '../program/failure.js';
+import type { Connection } from '../login/connect.js';
 import type { ServerClient } from '../server/server-client.js';
 import type { TokenKind } from '../server/stored-token.js';
 import type { Terminal } from '../terminal/terminal.js';
@@ -58,8 +59,18 @@ export class CommandContext {
    *
    * @param kind `admin-token` sends the token of `svc login --admin`
    */
-  async client(kind: TokenKind = 'token'): Promise<ServerClient> {
+  client(kind: TokenKind = 'token'): Promise<ServerClient> {
+    return this.#connect({ kind });
+  }
+
+  /** Returns a client for a plugin that another program runs without an input. */
+  pluginClient(): Promise<ServerClient> {
+    return this.#connect({ kind: 'token', isPlugin: true });
+  }
+
+  async #connect(how: Pick<Connection, 'kind' | 'isPlugin'>): Promise<ServerClient> {
     const { connect } = await import('../login/connect.js');
-    return connect({ server: this.server(), folder: this.folder(), terminal: this.terminal, kind });
+    const [server, folder] = [this.server(), this.folder()];
+    return connect({ server, folder, terminal: this.terminal, ...how });
   }
 }

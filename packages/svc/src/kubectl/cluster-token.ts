@@ -85,7 +85,7 @@ async function exchange(
 ): Promise<Omit<ClusterToken, 'login'>> {
   const { server, folder, resource } = request;
   const asked = now();
-  const client = await context.client();
+  const client = await context.pluginClient();
   const send = () =>
     client.form('/oauth/token', {
       grant_type: EXCHANGE,

@@ -12,6 +12,11 @@ export interface Connection {
   readonly folder: PrivateFolder;
   readonly terminal: Terminal;
   readonly kind: TokenKind;
+  /**
+   * True for a plugin that another program runs without an input. A touch happens in the browser,
+   * so that a person who reads standard error is enough.
+   */
+  readonly isPlugin?: boolean;
 }
 
 /**
@@ -26,11 +31,12 @@ export async function connect(connection: Connection): Promise<ServerClient> {
     throw new CliFailure(message, 'Run: svc login --admin', STATUS.notLoggedIn);
   }
   const dpopKey = await DpopKey.of(folder);
+  const canTouch = connection.isPlugin === true ? terminal.isWatched : terminal.isInteractive;
   return new ServerClient({
     ...connection,
     dpopKey,
     accessToken: () => readToken(folder, kind)?.access_token,
-    ...(terminal.isInteractive ? { stepUp: stepUpOf(connection) } : {}),
+    ...(canTouch ? { stepUp: stepUpOf(connection) } : {}),
   });
 }
 

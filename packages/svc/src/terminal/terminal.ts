@@ -13,6 +13,11 @@ export class Terminal {
     return process.stdin.isTTY && process.stderr.isTTY && !this.isJson;
   }
 
+  /** True when a person reads standard error, for a command whose input is not the person's. */
+  get isWatched(): boolean {
+    return process.stderr.isTTY && !this.isJson;
+  }
+
   /** Prints a line for people on standard output. With `--json` it prints nothing. */
   print(line = ''): void {
     if (!this.isJson) write(1, withEnd(line));

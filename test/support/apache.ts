@@ -1,0 +1,107 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { chmod, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { findProgram, MOD_AUTH_OPENIDC } from './programs.js';
+import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
+
+/** A client of the service, at which Apache signs people in. */
+export interface ApacheClient {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+}
+
+/** A running Apache. */
+export interface Apache {
+  readonly url: string;
+  stop(): Promise<void>;
+}
+
+const MODULES = ['mpm_event', 'authn_core', 'authz_core', 'authz_user'];
+
+/**
+ * Starts Apache with mod_auth_openidc. `/app/` signs people in, `/app/callback?info=json` shows
+ * their access token, and `/api/` accepts an access token that the service calls active.
+ */
+export async function startApache(
+  { issuer, clientId, clientSecret }: ApacheClient,
+  port: number,
+): Promise<Apache> {
+  const folder = await makeTemporaryDirectory();
+  const url = `http://localhost:${port}`;
+  await chmod(folder, 0o755);
+  for (const name of ['app', 'api']) {
+    await mkdir(join(folder, 'www', name), { recursive: true });
+    writeFileSync(join(folder, 'www', name, 'index.html'), `This is ${name}.\n`);
+  }
+  const modules = MODULES.map(
+    (name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`,
+  );
+  const user = process.getuid?.() === 0 ? 'User www-data\nGroup www-data' : '';
+  writeFileSync(
+    join(folder, 'apache.conf'),
+    `ServerRoot ${folder}
+ServerName localhost
+Listen 127.0.0.1:${port}
+PidFile ${folder}/apache.pid
+DefaultRuntimeDir ${folder}
+Mutex posixsem
+ErrorLog ${folder}/error.log
+LogLevel warn
+${modules.join('\n')}
+LoadModule auth_openidc_module ${MOD_AUTH_OPENIDC}
+${user}
+StartServers 1
+ThreadsPerChild 5
+ServerLimit 1
+MaxRequestWorkers 5
+DocumentRoot ${folder}/www
+OIDCProviderMetadataURL ${issuer}/.well-known/openid-configuration
+OIDCClientID ${clientId}
+OIDCClientSecret ${clientSecret}
+OIDCProviderTokenEndpointAuth client_secret_basic
+OIDCRedirectURI ${url}/app/callback
+OIDCCryptoPassphrase only-of-this-test
+OIDCScope "openid email"
+OIDCRemoteUserClaim email
+OIDCPKCEMethod S256
+OIDCInfoHook access_token userinfo
+OIDCOAuthServerMetadataURL ${issuer}/.well-known/oauth-authorization-server
+OIDCOAuthClientID ${clientId}
+OIDCOAuthClientSecret ${clientSecret}
+OIDCOAuthTokenIntrospectionInterval -1
+OIDCOAuthRemoteUserClaim sub
+<Location /app/>
+  OIDCUnAuthAction auth true
+  AuthType openid-connect
+  Require valid-user
+</Location>
+<Location /api/>
+  AuthType oauth20
+  Require valid-user
+</Location>
+`,
+  );
+  const child = spawn(
+    findProgram('apache2') ?? '',
+    ['-D', 'FOREGROUND', '-f', join(folder, 'apache.conf')],
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
+  const ended = once(child, 'close');
+  while (!(await fetch(`${url}/api/`).catch(() => undefined))) {
+    if (child.exitCode !== null)
+      throw new Error(`Apache ended: ${readFileSync(join(folder, 'error.log'), 'utf8')}`);
+    await delay(20);
+  }
+  return {
+    url,
+    stop: async () => {
+      child.kill('SIGTERM');
+      await ended;
+      await removeDirectory(folder);
+    },
+  };
+}
