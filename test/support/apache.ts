@@ -20,7 +20,7 @@ export interface Apache {
   stop(): Promise<void>;
 }
 
-const MODULES = ['mpm_event', 'authn_core', 'authz_core', 'authz_user'];
+const MODULES = ['mpm_event', 'authn_core', 'authz_core', 'authz_user', 'dir'];
 
 /**
  * Starts Apache with mod_auth_openidc. `/app/` signs people in, `/app/callback?info=json` shows
@@ -55,6 +55,7 @@ ${modules.join('\n')}
 LoadModule auth_openidc_module ${MOD_AUTH_OPENIDC}
 ${user}
 StartServers 1
+MinSpareThreads 1
 ThreadsPerChild 5
 ServerLimit 1
 MaxRequestWorkers 5
@@ -68,6 +69,7 @@ OIDCCryptoPassphrase only-of-this-test
 OIDCScope "openid email"
 OIDCRemoteUserClaim email
 OIDCPKCEMethod S256
+OIDCStateInputHeaders none
 OIDCInfoHook access_token userinfo
 OIDCOAuthServerMetadataURL ${issuer}/.well-known/oauth-authorization-server
 OIDCOAuthClientID ${clientId}
