@@ -74,6 +74,7 @@ GET    /v1/account/applications                   general        none   256 api 
 DELETE /v1/account/applications/:client_id        general        none   256 api        problem    verified    svc:credentials
 GET    /v1/account/activity                       general        none   256 api        problem    verified    svc:credentials
 GET    /v1/account/export                         general        none   256 api        problem    verified    svc:credentials
+GET    /v1/setup                                  general        none   256 api        problem    verified    svc:credentials
 POST   /v1/credentials/ssh                        issuance       json   8   api        problem    verified    svc:credentials
 POST   /v1/credentials/ssh/challenge              issuance       json   8   api        problem    verified    svc:credentials
 POST   /v1/credentials/aws/token                  issuance       json   8   api        problem    verified    svc:credentials

@@ -29,6 +29,7 @@ export async function readHeldRecords(
       'user_name', u.user_name, 'external_id', u.external_id, 'attributes', u.attributes,
       'is_org_admin', u.is_org_admin, 'active', u.active, 'scim_managed', u.scim_managed,
       'created_at', u.created_at, 'updated_at', u.updated_at,
+      'reach_list_changed_at', (SELECT l.changed_at FROM own_reach_lists l WHERE l.user_id = u.id),
       'organization', CASE WHEN o.id IS NULL THEN NULL ELSE jsonb_build_object('id', o.id, 'name', o.name) END,
       'identities', (SELECT coalesce(jsonb_agg(jsonb_build_object('issuer', i.issuer, 'tenant', i.tenant,
           'subject', i.subject, 'created_at', i.created_at) ORDER BY i.created_at), '[]')

@@ -13,6 +13,8 @@ import { readHeldRecords } from './held-records.repository.js';
 import { countOwnCertificates } from '#domain/ssh/own-certificates.repository.js';
 import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';
 import { pageOf, type OwnPage } from './own-page.js';
+import { listOwnReach, timeOfOwnReach } from './own-reach/own-reach.repository.js';
+import { digestOf, ownReach, type OwnReach } from './own-reach/own-reach.js';
 
 /** The number of sessions, keys and other items that are open for a user. */
 export interface OpenCounts {
@@ -50,6 +52,21 @@ export class OwnAccount {
   async activity(userId: string, { after, limit }: EventRange): Promise<OwnPage<OwnEvent>> {
     const range = { after, limit: limit + 1 };
     return pageOf(await listOwnEvents(this.dataSource.manager, userId, range), limit);
+  }
+
+  /** Lists the targets that admit a user now. */
+  async reach(userId: string): Promise<OwnReach> {
+    return ownReach(await listOwnReach(this.dataSource.manager, userId));
+  }
+
+  /**
+   * Lists the targets that admit a user, with the time at which a reading first found this list.
+   */
+  async setup(userId: string): Promise<{ readonly reach: OwnReach; readonly changedAt: Date }> {
+    const { manager } = this.dataSource;
+    const reach = await this.reach(userId);
+    const changedAt = await timeOfOwnReach(manager, userId, digestOf(reach));
+    return { reach, changedAt: changedAt ?? this.clock.now() };
   }
 
   /**

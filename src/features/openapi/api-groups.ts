@@ -26,7 +26,7 @@ export const API: ApiDescription = {
     {
       name: 'Account',
       description: 'What the user of the session holds and did.',
-      paths: ['/v1/account*'],
+      paths: ['/v1/account*', '/v1/setup'],
     },
     {
       name: 'Security keys',

@@ -25,6 +25,9 @@ export function metadataOf(registration: Registration): Record<string, unknown> 
     redirect_uris: registration.redirect_uris,
     post_logout_redirect_uris: registration.post_logout_redirect_uris,
     token_endpoint_auth_method: registration.auth_method,
+    ...(registration.initiate_login_uri === null
+      ? {}
+      : { initiate_login_uri: registration.initiate_login_uri }),
     ...(profile ? { svc_profile: profile, require_pushed_authorization_requests: true } : {}),
     ...(scopes.length > 0 ? { svc_resource_scopes: scopes.join(' ') } : {}),
     ...(requests.length > 0 ? { request_uris: requests } : {}),
@@ -50,6 +53,7 @@ interface Metadata {
   readonly grant_types?: readonly string[];
   readonly redirect_uris?: readonly string[];
   readonly post_logout_redirect_uris?: readonly string[];
+  readonly initiate_login_uri?: string;
   readonly token_endpoint_auth_method?: Registration['auth_method'];
   readonly svc_profile?: 'fapi2';
   readonly svc_resource_scopes?: string;
@@ -77,6 +81,7 @@ export function registrationOf(kept: Readonly<Record<string, unknown>>): Registr
     auth_method: metadata.token_endpoint_auth_method ?? 'client_secret_basic',
     redirect_uris: metadata.redirect_uris ?? [],
     post_logout_redirect_uris: metadata.post_logout_redirect_uris ?? [],
+    initiate_login_uri: metadata.initiate_login_uri ?? null,
     request_uris: metadata.request_uris ?? [],
     scopes: metadata.svc_resource_scopes?.split(' ') ?? [],
     jwks: metadata.jwks ?? null,

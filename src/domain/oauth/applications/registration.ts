@@ -40,6 +40,8 @@ export interface Registration {
   readonly auth_method: (typeof AUTH_METHODS)[number] | 'none';
   readonly redirect_uris: readonly string[];
   readonly post_logout_redirect_uris: readonly string[];
+  /** The address at which a sign-in to the application starts (OpenID Connect Core §4). */
+  readonly initiate_login_uri: string | null;
   readonly request_uris: readonly string[];
   /** The scopes of the application's own resource servers. */
   readonly scopes: readonly string[];
@@ -85,6 +87,7 @@ export function completed(wanted: WantedRegistration): Registration {
     auth_method: authMethod,
     redirect_uris: wanted.redirect_uris ?? [],
     post_logout_redirect_uris: wanted.post_logout_redirect_uris ?? [],
+    initiate_login_uri: wanted.initiate_login_uri ?? null,
     request_uris: wanted.request_uris ?? [],
     scopes: wanted.scopes ?? [],
     jwks: wanted.jwks ?? null,

@@ -30,6 +30,10 @@ const CLIENT_JSON = z
     auth_method: z.enum([...AUTH_METHODS, 'none']),
     redirect_uris: texts,
     post_logout_redirect_uris: texts,
+    initiate_login_uri: z
+      .string()
+      .nullable()
+      .meta({ description: 'The address at which a sign-in to the application starts.' }),
     request_uris: texts,
     scopes: texts,
     jwks: z

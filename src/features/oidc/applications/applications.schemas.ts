@@ -61,6 +61,7 @@ const settings = {
   auth_method: z.enum([...AUTH_METHODS, 'none']).nullish(),
   redirect_uris: addresses(20),
   post_logout_redirect_uris: addresses(20),
+  initiate_login_uri: address.nullish(),
   request_uris: addresses(10),
   scopes: z.array(scope).max(50).nullish(),
   /** The library checks the keys themselves. */

@@ -1,4 +1,5 @@
 import { redirectUriProblem } from '../../protocol/clients/redirect-uri-rule.js';
+import { isInOriginOf, isStartAddress } from '#domain/oauth/applications/launch-address.js';
 import { parseDn } from '../../protocol/clients/subject-dn.js';
 import {
   TYPES,
@@ -44,7 +45,17 @@ function addressProblem(registration: Registration): string | undefined {
       if (problem !== undefined) return `${name}: ${problem}`;
     }
   }
-  return undefined;
+  return startProblem(registration);
+}
+
+/** The start address is a link for members, so that it must be where codes are sent. */
+function startProblem(registration: Registration): string | undefined {
+  const { initiate_login_uri: start, redirect_uris: redirects } = registration;
+  if (start === null) return undefined;
+  if (!isStartAddress(start)) return 'initiate_login_uri: must be a whole address with https';
+  return isInOriginOf(start, redirects)
+    ? undefined
+    : 'initiate_login_uri: must be at the same scheme, host and port as one of the redirect_uris';
 }
 
 function certificateProblem(registration: Registration): string | undefined {

@@ -109,6 +109,14 @@ function addressFields(current: Registration | undefined): FormField[] {
       ),
       required: true,
     },
+    {
+      name: 'initiate_login_uri',
+      label: 'Start address',
+      hint: 'Members find it on their start page. It has the host of a redirect URI.',
+      control: 'text',
+      value: current?.initiate_login_uri ?? '',
+      isFurther: true,
+    },
     lines(
       'post_logout_redirect_uris',
       'Redirect URIs after logout',

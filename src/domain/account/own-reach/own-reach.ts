@@ -1,0 +1,96 @@
+import { hash } from 'node:crypto';
+import type { AdmittedBy, Conditions } from '#domain/access/reach/decision.js';
+import { launchAddress } from '#domain/oauth/applications/launch-address.js';
+import { displayName } from '#domain/oauth/clients/display-name.js';
+import type { OwnReachRow } from './own-reach.repository.js';
+
+/** The rule that admits a person to a target, and its conditions. */
+interface Admission {
+  readonly because: AdmittedBy;
+  readonly conditions: Conditions;
+}
+
+/** A group of hosts: patterns of ssh_config, and the accounts on the hosts. */
+export interface ReachedHosts extends Admission {
+  readonly name: string;
+  readonly hosts: readonly string[];
+  readonly logins: readonly string[];
+}
+
+/** A role of AWS. */
+export interface ReachedRole extends Admission {
+  readonly name: string;
+  readonly roleArn: string;
+  readonly region: string | null;
+}
+
+/** A cluster, by the resource of its tokens. */
+export interface ReachedCluster extends Admission {
+  readonly name: string;
+  readonly resource: string;
+}
+
+/** An organization or a person at GitHub whose repositories get tokens. */
+export interface ReachedOwner extends Admission {
+  readonly owner: string;
+}
+
+/** An application that a person signs in to. */
+export interface ReachedApplication extends Admission {
+  readonly name: string;
+  /** The address that starts a sign-in; null without one that an admin approved. */
+  readonly launchUrl: string | null;
+}
+
+/** The targets that admit one person. */
+export interface OwnReach {
+  readonly hosts: readonly ReachedHosts[];
+  readonly roles: readonly ReachedRole[];
+  readonly clusters: readonly ReachedCluster[];
+  readonly owners: readonly ReachedOwner[];
+  readonly applications: readonly ReachedApplication[];
+}
+
+/** Sorts the targets of a person by their kinds. */
+export function ownReach(rows: readonly OwnReachRow[]): OwnReach {
+  const of = <Target>(
+    kind: OwnReachRow['kind'],
+    read: (row: OwnReachRow) => Target,
+  ): (Target & Admission)[] =>
+    rows.filter((row) => row.kind === kind).map((row) => ({ ...admissionOf(row), ...read(row) }));
+  return {
+    hosts: of('host_group', ({ name, hosts, logins }) => ({ name: name ?? '', hosts, logins })),
+    roles: of('aws_role', ({ name, roleArn, region }) => ({
+      name: name ?? '',
+      roleArn: roleArn ?? '',
+      region,
+    })),
+    clusters: of('cluster', (row) => ({ name: nameOf(row), resource: row.resource ?? '' })),
+    owners: of('github_installation', ({ name }) => ({ owner: name ?? '' })),
+    applications: of('application', (row) => ({
+      name: nameOf(row),
+      launchUrl: launchAddress({ metadata: row.metadata ?? {}, approvedUris: row.approvedUris }),
+    })),
+  };
+}
+
+/** Returns a digest of the targets. The rules and conditions are no part of it. */
+export function digestOf(reach: OwnReach): Buffer {
+  const { because, conditions }: Record<keyof Admission, undefined> = {
+    because: undefined,
+    conditions: undefined,
+  };
+  const withoutRule = (targets: readonly Admission[]) =>
+    targets.map((target) => ({ ...target, because, conditions }));
+  const lists = Object.values(reach).map(withoutRule);
+  return hash('sha256', JSON.stringify(lists), 'buffer');
+}
+
+function admissionOf(row: OwnReachRow): Admission {
+  const { because, touchWithinSeconds, models, userVerification } = row;
+  return { because, conditions: { touchWithinSeconds, models, userVerification } };
+}
+
+function nameOf({ name, clientId }: OwnReachRow): string {
+  return displayName({ clientId: clientId ?? '', clientName: name ?? undefined });
+}
