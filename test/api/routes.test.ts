@@ -21,6 +21,7 @@ GET    /enroll                                    general        none   256 ui  
 GET    /keys                                      general        none   256 ui         html       none
 GET    /sessions                                  general        none   256 ui         html       none
 GET    /account                                   general        none   256 ui         html       optional
+GET    /account/reach                             general        none   256 ui         html       optional
 GET    /account/keys                              general        none   256 ui         html       optional
 GET    /account/sessions                          general        none   256 ui         html       optional
 GET    /account/credentials                       general        none   256 ui         html       optional

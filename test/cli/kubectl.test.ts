@@ -441,10 +441,11 @@ function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: st
     it('svc setup writes to the file of KUBECONFIG, makes it, and --remove takes it away', async () => {
       const file = join(home.path, 'own/config');
       const env = { KUBECONFIG: file };
-      const args = ['setup', 'kubectl', '--user', 'svc', '--resource', `${CLUSTER},x`, '--yes'];
+      await register(`${CLUSTER}/,x`);
+      const args = ['setup', 'kubectl', '--user', 'svc', '--resource', `${CLUSTER}/,x`, '--yes'];
       expect(await home.run(args, { env })).toMatchObject({ status: 0, stderr: '' });
       expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
-      expect(readFileSync(file, 'utf8')).toContain(`- ${CLUSTER},x\n`);
+      expect(readFileSync(file, 'utf8')).toContain(`- ${CLUSTER}/,x\n`);
       expect(kubeconfig()).not.toContain('exec');
       await setup('--remove'); // the note knows the file
       expect(readdirSync(join(home.path, 'own'))).toEqual([]);

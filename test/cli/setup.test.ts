@@ -151,16 +151,16 @@ requires('script').describe('svc setup in a terminal', () => {
   afterEach(() => home.remove());
   const hasBlock = () => existsSync(join(home.path, '.ssh/config'));
 
-  it('asks, and makes the changes after "y" alone', async () => {
-    for (const [answer, status] of [
-      ['n', 1],
-      ['', 1],
-      ['y', 0],
-    ] as const) {
-      const end = await home.runInTerminal(SETUP, { input: `${answer}\n` });
-      expect(end.stdout).toContain('Make these changes? [y/N]');
-      expect([end.status, hasBlock()]).toEqual([status, status === 0]);
-    }
+  it.each([
+    ['Enter', '\n', 0],
+    ['y', 'y\n', 0],
+    ['n', 'n\n', 1],
+    ['another word', 'no idea\n', 1],
+    ['the end of the input', '\u0004', 1],
+  ])('shows the changes, and after %s makes them or none', async (_, input, status) => {
+    const end = await home.runInTerminal(SETUP, { input });
+    expect(end.stdout).toContain('Make these changes? [Y/n]');
+    expect([end.status, hasBlock()]).toEqual([status, status === 0]);
   });
 
   it('asks for the hosts when they are not known', async () => {

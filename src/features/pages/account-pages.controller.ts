@@ -21,7 +21,7 @@ import { person } from './shell/person.js';
 
 const QUERY = z.object({ redirect_to: z.string().max(2048).optional() });
 
-/** Serves the pages of a user: the start page, enrollment, and logout. */
+/** Serves the pages of a user: enrollment, and logout. */
 @Controller()
 @Route({
   tier: 'general',
@@ -42,12 +42,6 @@ export class AccountPagesController {
   ) {
     this.#baseUrl = config.http.baseUrl;
     this.#models = allowedModels(config.enrollment.allowedAaguids);
-  }
-
-  @Get()
-  @Route({ tier: 'unlimited', summary: 'Shows the start page' })
-  home(@Caller() session: LiveSession | undefined, @Res() response: Response): void {
-    this.#show(response, 'home', { person: person(session) });
   }
 
   /**

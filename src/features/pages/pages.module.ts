@@ -16,6 +16,8 @@ import { KeysPageController } from './account/keys-page.controller.js';
 import { MovedPagesController } from './account/moved-pages.controller.js';
 import { OverviewPageController } from './account/overview-page.controller.js';
 import { SessionsPageController } from './account/sessions-page.controller.js';
+import { ReachPageController } from './account/reach-page.controller.js';
+import { HomePageController } from './home-page.controller.js';
 import { LoginPageController } from './login-page.controller.js';
 import { StaticController } from './static.controller.js';
 
@@ -50,11 +52,13 @@ export class PagesModule implements OnModuleInit {
         AccountPagesController,
         ActivityPageController,
         CredentialsPageController,
+        HomePageController,
         KeysPageController,
         LoginPageController,
         MovedPagesController,
         OverviewPageController,
         OwnApplicationsPageController,
+        ReachPageController,
         SessionsPageController,
         StaticController,
       ],

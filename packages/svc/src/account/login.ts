@@ -4,6 +4,7 @@ import { changeConfig } from '../files/config-file.js';
 import { loginParts } from '../login/connect.js';
 import type { LoginParts } from '../login/new-token.js';
 import { endLogin } from '../login/revocation.js';
+import { lineOfChangedReach } from '../reach/changed-reach.js';
 import { parseArguments } from '../program/arguments.js';
 import { usageFailure } from '../program/failure.js';
 import {
@@ -48,7 +49,8 @@ export const command: Command = {
       if (!old || (one !== kind && isOfSameUser(old, token))) continue;
       await endLogin(parts, old).catch(() => {}); // it ends by itself
     }
-    report(context, server, token);
+    const next = kind === 'token' ? await lineOfChangedReach(context) : undefined;
+    report(context, server, token, next);
   },
 };
 
@@ -67,10 +69,16 @@ function remember({ places }: CommandContext, server: string): Promise<void> {
   }));
 }
 
-function report({ terminal }: CommandContext, server: string, token: StoredToken): void {
+function report(
+  { terminal }: CommandContext,
+  server: string,
+  token: StoredToken,
+  next: string | undefined,
+): void {
   const { user, expires_at: expiresAt, scope } = token;
   const name = printable(user.email ?? user.id);
   terminal.result({ server, user, scope, expires_at: expiresAt }, [
     `Logged in as ${name} until ${localTime(new Date(expiresAt))}.`,
+    ...(next === undefined ? [] : [next]),
   ]);
 }

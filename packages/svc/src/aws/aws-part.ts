@@ -9,6 +9,7 @@ import type { CommandContext } from '../command/command-context.js';
 import { folderOf } from '../files/places.js';
 import { variable } from '../program/environment.js';
 import { CliFailure, STATUS } from '../program/failure.js';
+import { withListedRoles } from './listed-profiles.js';
 import { AWS_BLOCK, hasProfile, profileName, profilesBlock, type AwsNote } from './profiles.js';
 import { CACHE_FOLDER } from './role-cache.js';
 import { roleChoices } from './role-choices.js';
@@ -21,7 +22,7 @@ export const awsPart: SetupPart = {
   summary: 'gives the AWS CLI and SDKs the credentials of a role',
   values: ['role', 'profile', 'region', 'duration'],
   help: [
-    '--role ARN          the role; --remove takes all profiles of svc out again',
+    '--role ARN          a further role; --remove takes all profiles of svc out again',
     '--profile NAME      the name of the profile; the name of the role by default',
     '--region REGION     the region of the profile and of STS',
     '--duration SECONDS  the life of the credentials, 3600 by default',
@@ -34,22 +35,32 @@ async function install({
   context,
   options,
   isNamed,
+  reach,
   home,
   program,
 }: SetupRequest): Promise<SetupPlan> {
   const before = awsNote(context);
+  const path = configFile(home);
   const isAsked = options.value('role') !== undefined;
-  if (!isAsked && Object.keys(before).length === 0) {
+  const asked = isAsked ? withProfile(context, options, before) : before;
+  const after = reach
+    ? withListedRoles(asked, reach.aws, {
+        server: context.server(),
+        isTaken: (name) => isTakenIn(path, name),
+      })
+    : asked;
+  if (Object.keys({ ...before, ...after }).length === 0) {
     if (!isNamed)
       return { changes: [], notes: [`aws was left out: no role is known. Run: ${USAGE}`] };
     throw new CliFailure('svc setup aws needs a role.', `Run: ${USAGE}`, STATUS.usage);
   }
-  const after = isAsked ? withProfile(context, options, before) : before;
-  const path = configFile(home);
-  const ofFile = blockChange(path, profilesBlock(program, after));
+  const isEmpty = Object.keys(after).length === 0;
+  const ofFile = isEmpty
+    ? blockRemoval(path, AWS_BLOCK)
+    : blockChange(path, profilesBlock(program, after));
   for (const name of Object.keys(after)) assertFree(path, name);
   return {
-    changes: [...ofFile, ...noteChange(context, AWS_BLOCK, after)],
+    changes: [...ofFile, ...noteChange(context, AWS_BLOCK, isEmpty ? undefined : after)],
     notes: Object.keys(after).flatMap((name) => shadowNote(home, name)),
   };
 }
@@ -89,10 +100,15 @@ function configFile(home: string): string {
   return variable('AWS_CONFIG_FILE') ?? join(home, '.aws', 'config');
 }
 
+/** Tells if the file has a profile that the user wrote by hand. */
+function isTakenIn(path: string, name: string): boolean {
+  const { bytes } = readTextFile(path);
+  return bytes !== undefined && hasProfile(withoutBlock(bytes, AWS_BLOCK).text ?? '', name);
+}
+
 /** @throws CliFailure for a profile that the user wrote by hand */
 function assertFree(path: string, name: string): void {
-  const { bytes } = readTextFile(path);
-  if (bytes === undefined || !hasProfile(withoutBlock(bytes, AWS_BLOCK).text ?? '', name)) return;
+  if (!isTakenIn(path, name)) return;
   const whatToDo = 'Choose another name with --profile, or remove that profile by hand.';
   throw new CliFailure(`${path} has a profile ${name} already.`, whatToDo);
 }

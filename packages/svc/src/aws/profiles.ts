@@ -10,6 +10,8 @@ export interface AwsProfile {
   readonly role: string;
   readonly region?: string;
   readonly duration?: number;
+  /** True for a role that the server listed: the profile goes when the role leaves the list. */
+  readonly listed?: true;
 }
 
 /** The profiles of `svc setup aws` by their names, as `config.json` notes them. */

@@ -25,9 +25,7 @@ const AN_HOUR = 3600;
 export function roleChoices(options: ParsedArguments, usage: string): RoleChoices {
   const role = options.value('role');
   if (role === undefined) throw usageFailure('--role is missing.', usage);
-  if (!ROLE.test(role)) {
-    throw usageFailure('--role must be like arn:aws:iam::123456789012:role/engineer.', usage);
-  }
+  assertRole(role, '--role', usage);
   const duration = Number(options.value('duration') ?? AN_HOUR);
   if (!Number.isInteger(duration) || duration < 900 || duration > 43_200) {
     throw usageFailure('--duration must be 900 to 43200 seconds.', usage);
@@ -39,6 +37,12 @@ export function roleChoices(options: ParsedArguments, usage: string): RoleChoice
   const region = options.value('region');
   if (region !== undefined) assertRegion(region, '--region', usage);
   return { role, duration, ...(sessionName && { sessionName }), ...(region && { region }) };
+}
+
+/** @throws CliFailure with status 2 for a text that is no role */
+export function assertRole(role: string, origin: string, usage: string): void {
+  if (ROLE.test(role)) return;
+  throw usageFailure(`${origin} must be like arn:aws:iam::123456789012:role/engineer.`, usage);
 }
 
 /** @throws CliFailure with status 2 for a text that is no region */

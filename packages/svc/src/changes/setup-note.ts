@@ -1,12 +1,11 @@
 import type { CommandContext } from '../command/command-context.js';
-import { changeConfig } from '../files/config-file.js';
+import { changeConfig, setupNote as noteOf } from '../files/config-file.js';
 import { isDeepStrictEqual } from 'node:util';
 import type { Change } from './change.js';
 
 /** Returns the note that a part left in `config.json`; undefined before the first setup. */
 export function setupNote(context: CommandContext, name: string): object | undefined {
-  const note = context.config().setup?.[name];
-  return typeof note === 'object' && note !== null ? note : undefined;
+  return noteOf(context.config(), name);
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { CommandContext } from '../command/command-context.js';
 import type { ParsedArguments } from '../program/arguments.js';
+import type { ListedReach } from '../reach/own-reach.js';
 import type { Change } from './change.js';
 
 /** The request to set up one tool, or to undo it. */
@@ -9,6 +10,8 @@ export interface SetupRequest {
   readonly options: ParsedArguments;
   /** True when the user named the part; false when `svc setup` goes through every part. */
   readonly isNamed: boolean;
+  /** The targets that the server lists for the user; undefined if it lists none or is not asked. */
+  readonly reach: ListedReach | undefined;
   /** The home folder of the user. */
   readonly home: string;
   /** The full path of `svc`, for the configuration of other programs. */

@@ -18,6 +18,12 @@ export function readConfig(folder: PrivateFolder): CliConfig {
   return folder.readJson(NAME) ?? {};
 }
 
+/** Returns a note of `svc setup`; undefined before the first setup. */
+export function setupNote({ setup }: CliConfig, name: string): object | undefined {
+  const note = setup?.[name];
+  return typeof note === 'object' && note !== null ? note : undefined;
+}
+
 /** Changes `config.json` while no other process changes it. */
 export function changeConfig(
   folder: PrivateFolder,

@@ -18,9 +18,13 @@ export const gitPart: SetupPart = {
 };
 
 async function install(request: SetupRequest): Promise<SetupPlan> {
-  const { context, home, program, isNamed } = request;
+  const { context, home, program, isNamed, reach } = request;
   const server = context.server();
   const before = gitNote(context);
+  const owners = reach?.github.map(({ owner }) => owner);
+  if (owners?.length === 0 && !isNamed && before[server] === undefined) {
+    return { changes: [], notes: ['git was left out: no owner at GitHub admits you.'] };
+  }
   try {
     const url = before[server]?.web_url ?? (await gitHubOf(request));
     const after: GitNote = { ...before, [server]: { web_url: url } };
@@ -29,6 +33,7 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
         ...blockChange(configFile(home), gitBlock(program, after)),
         ...noteChange(context, GIT_BLOCK, after),
       ],
+      notes: owners?.length ? [`git: the repositories of ${owners.join(', ')}`] : [],
     };
   } catch (error) {
     if (isNamed || !(error instanceof CliFailure)) throw error;

@@ -4,6 +4,7 @@ import { now } from '../program/clock.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { sha256 } from '../server/dpop-key.js';
 import { accepted, codeOf, detailOf } from '../server/server-client.js';
+import { reachPage } from '../reach/own-reach.js';
 import { readAnyToken, readToken } from '../server/stored-token.js';
 
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
@@ -100,7 +101,7 @@ async function exchange(
   if (codeOf(answer) === 'invalid_target') {
     throw new CliFailure(
       `you are not assigned to a cluster ${resource} at ${host}`,
-      `ask an admin of your organization, who assigns people at ${server}/admin/access`,
+      `ask an admin of your organization; ${reachPage(server)} lists the clusters that you reach`,
       STATUS.refused,
     );
   }

@@ -18,6 +18,8 @@ export interface ExecEntry {
 /** The parts of a kubeconfig that the setup reads. */
 export interface Kubeconfig {
   readonly clusters: readonly string[];
+  /** The addresses of the API servers, by the names of the clusters. */
+  readonly servers: ReadonlyMap<string, string>;
   readonly users: ReadonlyMap<string, ExecEntry | undefined>;
   readonly contexts: ReadonlyMap<string, { readonly cluster?: string; readonly user?: string }>;
   readonly currentContext: string;
@@ -56,7 +58,8 @@ export function supportedApiVersion(): string {
 /** Reads a kubeconfig with `kubectl`; by default all files that it merges. No secret is read. */
 export function readKubeconfig(file?: string): Kubeconfig {
   const view = JSON.parse(kubectl(['config', 'view', '-o', 'json'], file)) as {
-    readonly clusters?: readonly { readonly name: string }[] | null;
+    readonly clusters?:
+      readonly { readonly name: string; readonly cluster?: { readonly server?: string } }[] | null;
     readonly users?:
       readonly { readonly name: string; readonly user?: { exec?: ExecEntry } }[] | null;
     readonly contexts?: readonly { readonly name: string; readonly context?: object }[] | null;
@@ -64,6 +67,9 @@ export function readKubeconfig(file?: string): Kubeconfig {
   };
   return {
     clusters: (view.clusters ?? []).map(({ name }) => name),
+    servers: new Map(
+      (view.clusters ?? []).map(({ name, cluster }) => [name, cluster?.server ?? '']),
+    ),
     users: new Map((view.users ?? []).map(({ name, user }) => [name, user?.exec])),
     contexts: new Map((view.contexts ?? []).map(({ name, context = {} }) => [name, context])),
     currentContext: view['current-context'] ?? '',

@@ -6,6 +6,10 @@ import { readTextFile } from '../changes/text-file.js';
 import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
 import { folderOf } from '../files/places.js';
 import { CliFailure, STATUS } from '../program/failure.js';
+import { reachPage } from '../reach/own-reach.js';
+import { clusterToken } from './cluster-token.js';
+import { contextOf, isResource, type ClusterUser, type KubectlNote } from './cluster-user.js';
+import { withListedClusters } from './listed-clusters.js';
 import {
   addEntry,
   hasKubectl,
@@ -20,36 +24,22 @@ import {
 const NAME = 'kubectl';
 const EXAMPLE = 'svc setup kubectl --cluster NAME --resource URI';
 
-/** A user of the kubeconfig that the setup made. */
-interface ClusterUser {
-  readonly server: string;
-  readonly resource: string;
-  readonly cluster?: string;
-  /** The file with the entry. */
-  readonly kubeconfig: string;
-  /** True when the setup made the file. */
-  readonly isNewFile?: boolean;
-}
-
-/** The note of the part in `config.json`, by the names of the users. */
-type KubectlNote = Readonly<Record<string, ClusterUser>>;
-
 /** `svc setup kubectl`: a user in the kubeconfig that runs `svc kubectl token` before a request. */
 export const kubectlPart: SetupPart = {
   name: NAME,
   summary: 'gives kubectl a token for a cluster before each request',
   values: ['cluster', 'user', 'resource'],
   help: [
-    '--cluster NAME  a cluster of the kubeconfig: makes the context svc-NAME beside the user',
-    '--resource URI  the resource under which an admin registered the cluster',
+    '--cluster NAME  a further cluster of the kubeconfig: makes the context svc-NAME and its user',
+    '--resource URI  the resource of the cluster, which your account page at the server shows',
     '--user NAME     another name for the user and the context; svc-NAME by default',
   ],
   async install(request) {
-    const { context, isNamed, home } = request;
+    const { context, isNamed, home, reach } = request;
     const before = noteOf(request);
     const wanted = wantedUser(request, before);
-    const users = { ...before, ...(wanted && { [wanted.name]: wanted.user }) };
-    if (Object.keys(users).length === 0) {
+    const isListed = reach !== undefined && reach.kubernetes.length > 0;
+    if (!wanted && !isListed && Object.keys(before).length === 0) {
       if (!isNamed) return leftOut(`no cluster is named. Run: ${EXAMPLE}`);
       const message = 'svc setup kubectl needs the cluster and its resource.';
       throw new CliFailure(message, `Run: ${EXAMPLE}`, STATUS.usage);
@@ -58,15 +48,35 @@ export const kubectlPart: SetupPart = {
       if (!isNamed) return leftOut('kubectl is not installed');
       throw new CliFailure('kubectl is not installed.', 'Install it, and run this again.');
     }
-    if (wanted) assertFree(wanted.name, wanted.user, before);
+    if (wanted) {
+      assertFree(wanted.name, wanted.user, before);
+      if (before[wanted.name]?.resource !== wanted.user.resource) {
+        await assertReached(request, wanted.user.resource);
+      }
+    }
+    const known = { ...before, ...(wanted && { [wanted.name]: wanted.user }) };
+    const { users, notes } = reach
+      ? withListedClusters(request, known, reach.kubernetes)
+      : { users: known, notes: [] };
+    const gone = Object.entries(before).filter(([name]) => users[name] === undefined);
     const changes = Object.entries(users).flatMap((entry) => entryChange(request, ...entry));
-    const own = wanted?.user.cluster === undefined ? undefined : wanted.name;
+    const fresh = Object.keys(users).filter(
+      (name) =>
+        users[name]?.cluster !== undefined && (before[name] === undefined || wanted?.name === name),
+    );
     const file = kubeconfigFile(home);
     return {
-      changes: [...changes, ...noteChange(context, NAME, users)],
-      ...(own !== undefined && changes.length > 0
-        ? { notes: [`Then: kubectl --context ${own} get pods (the context is in ${file})`] }
-        : {}),
+      changes: [
+        ...gone.flatMap((entry) => entryRemoval(...entry)),
+        ...changes,
+        ...noteChange(context, NAME, Object.keys(users).length === 0 ? undefined : users),
+      ],
+      notes: [
+        ...notes,
+        ...(changes.length === 0 ? [] : fresh).map(
+          (name) => `Then: kubectl --context ${name} get pods (the context is in ${file})`,
+        ),
+      ],
     };
   },
   async remove(request) {
@@ -100,16 +110,16 @@ function wantedUser(
   const given = options.value('user');
   const resource = options.value('resource');
   if (cluster === undefined && given === undefined && resource === undefined) return undefined;
-  const name = given ?? `svc-${(cluster ?? 'cluster').replaceAll(/[^\w-]+/g, '-')}`;
+  const name = given ?? contextOf(cluster ?? 'cluster');
   if (!/^[\w-]{1,64}$/.test(name)) {
     const whatToDo = 'Choose one of letters, digits, "_" and "-".';
     throw new CliFailure(`${name} is no name for a user.`, whatToDo, STATUS.usage);
   }
   const old = before[name];
   const uri = resource ?? old?.resource;
-  if (uri === undefined || !/^[a-z][a-z0-9+.-]*:[!-~]+$/i.test(uri)) {
+  if (uri === undefined || !isResource(uri)) {
     const message = uri === undefined ? '--resource is missing.' : `${uri} is not an absolute URI.`;
-    const whatToDo = 'Ask an admin for the resource of the cluster, such as https://prod.example.';
+    const whatToDo = `${reachPage(context.server())} shows the resource of each cluster.`;
     throw new CliFailure(message, whatToDo, STATUS.usage);
   }
   const kubeconfig = old?.kubeconfig ?? kubeconfigFile(home);
@@ -123,6 +133,24 @@ function wantedUser(
     ...(isNewFile ? { isNewFile } : {}),
   };
   return { name, user };
+}
+
+/**
+ * Asks the server if it gives the user tokens of a cluster, before anything is written.
+ *
+ * @throws CliFailure for a resource that the user does not reach
+ */
+async function assertReached({ context, reach }: SetupRequest, resource: string): Promise<void> {
+  if (!reach) {
+    // A server of an earlier version lists nothing: the token itself is the answer.
+    await clusterToken(context, resource);
+    return;
+  }
+  if (reach.kubernetes.some((cluster) => cluster.resource === resource)) return;
+  const server = context.server();
+  const message = `${new URL(server).host} lists no cluster ${resource} for you.`;
+  const whatToDo = `${reachPage(server)} shows the clusters that you reach.`;
+  throw new CliFailure(message, whatToDo, STATUS.refused);
 }
 
 /**
@@ -157,12 +185,19 @@ function entryChange(request: SetupRequest, name: string, user: ClusterUser): Ch
   const lines = [
     `${kubeconfig}:`,
     `+user ${name}: exec ${line} (${exec.apiVersion})`,
-    ...(cluster === undefined ? [] : [`+context ${name}: cluster ${cluster}, user ${name}`]),
+    ...(cluster === undefined ? [] : [contextLine(name, cluster)]),
     ...(hasComments(kubeconfig)
       ? ['kubectl writes the whole file again: its comments are lost.']
       : []),
   ];
   return [{ description: lines, apply: () => addEntry(kubeconfig, { name, exec, cluster }) }];
+}
+
+/** Describes a context with the API server, because it is the one that gets the tokens. */
+function contextLine(name: string, cluster: string): string {
+  const address = readKubeconfig().servers.get(cluster);
+  const where = address ? ` at ${address}` : '';
+  return `+context ${name}: cluster ${cluster}${where}, user ${name}`;
 }
 
 function hasComments(path: string): boolean {

@@ -14,6 +14,11 @@ export function sleep(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, Math.min(milliseconds, LONGEST_TIMER)));
 }
 
+/** Returns a promise that resolves after some milliseconds, and for which no process stays. */
+export function patience(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds).unref());
+}
+
 /** Returns a random text of 256 bits, in base64url. */
 export function randomText(): string {
   return Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url');

@@ -1,11 +1,20 @@
 import { accessSync, constants } from 'node:fs';
 import { resolve } from 'node:path';
+import type { Change } from '../changes/change.js';
+import { noteChange } from '../changes/setup-note.js';
 import type { SetupPart, SetupPlan, SetupRequest } from '../changes/setup-part.js';
 import type { CommandContext } from '../command/command-context.js';
 import type { Command } from '../command/command.js';
 import { parseArguments, type ParsedArguments } from '../program/arguments.js';
 import { homeFolder } from '../program/environment.js';
 import { CliFailure, STATUS, usageFailure } from '../program/failure.js';
+import {
+  HostileList,
+  listedReach,
+  REACH_NOTE,
+  reachNote,
+  type ListedReach,
+} from '../reach/own-reach.js';
 import { SETUP_PARTS } from './parts.js';
 
 const NAMES = SETUP_PARTS.map(({ name }) => name);
@@ -18,11 +27,21 @@ interface PlannedPart {
   readonly plan: SetupPlan;
 }
 
+/** The changes of all parts. */
+interface WholePlan {
+  readonly parts: readonly PlannedPart[];
+  /** The note of the list of the server, which is no change of the machine that a user reads. */
+  readonly note: readonly Change[];
+  /** Lines about the server. */
+  readonly lines: readonly string[];
+}
+
 /** `svc setup`: shows each change of the machine, asks, and makes it; `--remove` undoes it. */
 export const command: Command = {
   usage: USAGE,
   help: [
     'Connects the tools of this machine with the server. Without a name it goes through all of them.',
+    'The server lists the hosts, roles and clusters that you reach; options add further ones.',
     '',
     '--yes      makes the changes without a question',
     '--dry-run  shows the changes and makes none',
@@ -63,22 +82,48 @@ async function planOf(
   options: ParsedArguments,
   context: CommandContext,
   isNamed: boolean,
-): Promise<PlannedPart[]> {
+): Promise<WholePlan> {
   const home = homeFolder();
   if (home === undefined) throw new CliFailure('HOME is not set.', 'Set HOME and run it again.');
   const removes = options.has('remove');
   const program = removes ? ownPath() : assertProgram(ownPath());
-  const request: SetupRequest = { context, options, isNamed, home, program };
+  const { reach, lines } = removes ? { reach: undefined, lines: [] } : await askServer(context);
+  const request: SetupRequest = { context, options, isNamed, reach, home, program };
   const planned: PlannedPart[] = [];
   for (const part of parts) {
     planned.push({ part, plan: await (removes ? part.remove(request) : part.install(request)) });
   }
-  return planned;
+  const note = removes
+    ? noteChange(context, REACH_NOTE, undefined)
+    : isNamed || !reach
+      ? []
+      : noteChange(context, REACH_NOTE, withTime(context, reach));
+  return { parts: planned, note, lines };
+}
+
+/** Asks the server for the list. Without an answer the options of the user still work. */
+async function askServer(
+  context: CommandContext,
+): Promise<{ readonly reach: ListedReach | undefined; readonly lines: readonly string[] }> {
+  try {
+    return { reach: await listedReach(context), lines: [] };
+  } catch (error) {
+    if (!(error instanceof CliFailure) || error instanceof HostileList) throw error;
+    const { message, whatToDo } = error;
+    return {
+      reach: undefined,
+      lines: [`The list of your access was not read: ${message} ${whatToDo}`],
+    };
+  }
+}
+
+function withTime(context: CommandContext, { changedAt }: ListedReach) {
+  return { ...reachNote(context), [context.server()]: changedAt };
 }
 
 /** Shows the changes, and makes them when the user agrees. */
 async function carryOut(
-  planned: readonly PlannedPart[],
+  { parts: planned, note, lines }: WholePlan,
   options: ParsedArguments,
   { terminal }: CommandContext,
 ): Promise<number> {
@@ -91,8 +136,9 @@ async function carryOut(
       notes: plan.notes ?? [],
     })),
   });
-  const notes = planned.flatMap(({ plan }) => plan.notes ?? []);
+  const notes = [...planned.flatMap(({ plan }) => plan.notes ?? []), ...lines];
   if (changes.length === 0) {
+    if (!options.has('dry-run')) for (const change of note) await change.apply();
     terminal.result(document(false), [...notes, 'Nothing to change.']);
     return 0;
   }
@@ -109,14 +155,13 @@ async function carryOut(
       const whatToDo = 'Look at the changes with --dry-run, then run it again with --yes.';
       throw new CliFailure('svc setup asks before it changes files.', whatToDo, STATUS.usage);
     }
-    if (
-      !(await terminal.confirm(changes.length === 1 ? 'Make this change?' : 'Make these changes?'))
-    ) {
+    const question = changes.length === 1 ? 'Make this change?' : 'Make these changes?';
+    if (!(await terminal.confirmByEnter(question))) {
       terminal.warn('Nothing was changed.');
       return STATUS.failed;
     }
   }
-  for (const change of changes) await change.apply();
+  for (const change of [...changes, ...note]) await change.apply();
   terminal.result(document(true), [...notes, 'Done.']);
   return 0;
 }

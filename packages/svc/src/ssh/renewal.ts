@@ -14,7 +14,10 @@ export type SshNote = Readonly<Record<string, SshChoices>>;
 
 /** The choices of the user for the hosts of one server. */
 export interface SshChoices {
+  /** The patterns that the user gave. */
   readonly hosts: readonly string[];
+  /** The patterns that the server listed. */
+  readonly listed?: readonly string[];
   /** The names that certificates carry; all names of the user when it is absent. */
   readonly principals?: readonly string[];
   /** True when the private key is in a security key. */

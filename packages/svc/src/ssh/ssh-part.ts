@@ -10,6 +10,7 @@ import { hostPatterns, SSH_BLOCK, sshBlock, type SshHosts } from './config-block
 import { storedPublicKey } from './key-pair.js';
 import { isSecurityKey, makeSecurityKey } from './security-key.js';
 import type { CommandContext } from '../command/command-context.js';
+import { HostileList, type ListedHosts } from '../reach/own-reach.js';
 import { sshNote, type SshChoices, type SshNote } from './renewal.js';
 
 /** `svc setup ssh`: a block in `~/.ssh/config` that fetches a certificate before a login. */
@@ -19,7 +20,7 @@ export const sshPart: SetupPart = {
   flags: ['sk'],
   values: ['host', 'principal'],
   help: [
-    "--host PATTERN    the hosts, such as '*.example.com'; may be given several times",
+    "--host PATTERN    further hosts, such as '*.example.com'; may be given several times",
     '--principal NAME  asks for this name alone in the certificate; may be given several times',
     '--sk              keeps the private key in a security key',
   ],
@@ -37,11 +38,11 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
     return { changes: [], notes: [note] };
   }
   const after: SshNote = { ...before, [server]: choices };
-  const servers = Object.entries(after).map(([name, { hosts }]): SshHosts => {
+  const servers = Object.entries(after).map(([name, known]): SshHosts => {
     const folder = folderOf(context.places.state, name);
     return {
       server: name,
-      hosts,
+      hosts: patternsOf(known),
       identityFile: folder.file(SSH_FILES.identity),
       certificateFile: folder.file(SSH_FILES.certificate),
     };
@@ -54,7 +55,33 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
       ...blockChange(configFile(home), sshBlock(program, servers)),
       ...noteChange(context, SSH_BLOCK, after),
     ],
+    notes: (request.reach?.ssh ?? []).flatMap(({ hosts, logins }) =>
+      hosts.length === 0 || logins.length === 0
+        ? []
+        : [`ssh: ${hosts.join(', ')} as ${logins.join(' or ')}`],
+    ),
   };
+}
+
+/** Returns the patterns of the user and of the server. */
+function patternsOf({ hosts, listed = [] }: SshChoices): string[] {
+  return [...new Set([...hosts, ...listed])];
+}
+
+/**
+ * Returns the patterns of the list of the server, by the check of `--host`.
+ *
+ * @throws HostileList for a text that is no pattern: nothing of the list is written
+ */
+function listedPatterns(server: string, groups: readonly ListedHosts[]): string[] {
+  return groups.flatMap(({ hosts }) => {
+    try {
+      return hostPatterns(hosts);
+    } catch (error) {
+      if (!(error instanceof CliFailure)) throw error;
+      throw new HostileList(server, `what is no pattern of hosts: ${JSON.stringify(hosts)}`);
+    }
+  });
 }
 
 function securityKeyChange(context: CommandContext, server: string, choices: SshChoices): Change {
@@ -91,20 +118,21 @@ function keyRemoval(state: Parameters<typeof folderOf>[0], server: string): Chan
  * hosts.
  */
 async function choicesOf(
-  { context, options, isNamed }: SetupRequest,
+  { context, options, isNamed, reach }: SetupRequest,
   server: string,
   before: SshChoices | undefined,
 ): Promise<SshChoices | undefined> {
   const { terminal } = context;
   let hosts = hostPatterns(options.all('host'));
   if (hosts.length === 0) hosts = [...(before?.hosts ?? [])];
-  if (hosts.length === 0 && terminal.isInteractive) {
+  const listed = reach ? listedPatterns(server, reach.ssh) : [...(before?.listed ?? [])];
+  if (hosts.length + listed.length === 0 && terminal.isInteractive) {
     const answer = await terminal.ask(
       `Which hosts accept certificates of ${new URL(server).host}? (such as *.example.com) `,
     );
     if (answer !== '') hosts = hostPatterns([answer]);
   }
-  if (hosts.length === 0) {
+  if (hosts.length + listed.length === 0) {
     if (!isNamed) return undefined;
     const whatToDo = "Run: svc setup ssh --host '*.example.com'";
     throw new CliFailure('svc setup ssh needs the hosts.', whatToDo, STATUS.usage);
@@ -112,7 +140,12 @@ async function choicesOf(
   const given = options.all('principal');
   const principals = given.length > 0 ? given : before?.principals;
   const sk = options.has('sk') || before?.sk === true;
-  return { hosts, ...(principals && { principals }), ...(sk && { sk }) };
+  return {
+    hosts,
+    ...(listed.length > 0 && { listed }),
+    ...(principals && { principals }),
+    ...(sk && { sk }),
+  };
 }
 
 function configFile(home: string): string {

@@ -52,18 +52,34 @@ export class Terminal {
     if (!this.isInteractive) {
       throw new CliFailure('This needs an answer.', 'Run it in a terminal, or add --yes.');
     }
-    const { createInterface } = await import('node:readline/promises');
-    const prompt = createInterface({ input: process.stdin, output: process.stderr });
-    try {
-      return (await prompt.question(harmless(question))).trim();
-    } finally {
-      prompt.close();
-    }
+    return (await answerTo(question))?.trim() ?? '';
   }
 
   /** Asks a question that `y` or `yes` affirms. Any other answer is no. */
   async confirm(question: string): Promise<boolean> {
     return /^y(?:es)?$/i.test(await this.ask(`${question} [y/N] `));
+  }
+
+  /**
+   * Asks a question that Enter affirms, after the user saw what is asked. The end of the input is
+   * no answer, and so no consent.
+   */
+  async confirmByEnter(question: string): Promise<boolean> {
+    if (!this.isInteractive) return false;
+    const answer = await answerTo(`${question} [Y/n] `);
+    return answer !== undefined && /^(?:y(?:es)?)?$/i.test(answer.trim());
+  }
+}
+
+/** Reads the answer to a question; undefined if the input ends first. */
+async function answerTo(question: string): Promise<string | undefined> {
+  const { createInterface } = await import('node:readline/promises');
+  const prompt = createInterface({ input: process.stdin, output: process.stderr });
+  const end = new Promise<undefined>((done) => prompt.once('close', () => done(undefined)));
+  try {
+    return await Promise.race([prompt.question(harmless(question)), end]);
+  } finally {
+    prompt.close();
   }
 }
 

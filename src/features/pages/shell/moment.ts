@@ -7,6 +7,15 @@ export interface Moment {
   readonly text: string;
 }
 
+/** Writes the time until a later moment: `7 h 40 min`, or `less than a minute`. */
+export function timeLeft(end: Date, now: Date): string {
+  const minutes = Math.floor((end.getTime() - now.getTime()) / 60_000);
+  if (minutes < 1) return 'less than a minute';
+  const hours = Math.floor(minutes / 60);
+  const rest = minutes % 60;
+  return [hours > 0 ? `${hours} h` : '', rest > 0 ? `${rest} min` : ''].filter(Boolean).join(' ');
+}
+
 const FORMAT = new Intl.DateTimeFormat('en-GB', {
   dateStyle: 'medium',
   timeStyle: 'short',

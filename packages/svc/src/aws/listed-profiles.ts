@@ -1,0 +1,55 @@
+import { CliFailure } from '../program/failure.js';
+import { HostileList, type ListedRole } from '../reach/own-reach.js';
+import { profileName, type AwsNote, type AwsProfile } from './profiles.js';
+import { assertRegion, assertRole } from './role-choices.js';
+
+/**
+ * Brings the profiles of a server's listed roles up to date. A profile that the user made stays,
+ * and its role gets no second one.
+ *
+ * @param isTaken tells if the user has a profile of this name outside the block
+ * @throws HostileList for a role or region that the options would refuse
+ */
+export function withListedRoles(
+  before: AwsNote,
+  roles: readonly ListedRole[],
+  { server, isTaken }: { readonly server: string; readonly isTaken: (name: string) => boolean },
+): AwsNote {
+  const isListed = ({ server: of, listed }: AwsProfile) => of === server && listed === true;
+  const known = Object.entries(before);
+  const own = known.filter(([, profile]) => !isListed(profile));
+  const after = new Map<string, AwsProfile>(own);
+  for (const { name, role_arn: role, region } of roles) {
+    assertListed(server, role, region);
+    if (own.some(([, profile]) => profile.server === server && profile.role === role)) continue;
+    const earlier = known.find(([, profile]) => isListed(profile) && profile.role === role);
+    const free = (wanted: string) => !after.has(wanted) && !isTaken(wanted);
+    const profile = earlier?.[0] ?? freeName(name, role, free);
+    after.set(profile, { server, role, ...(region !== null && { region }), listed: true });
+  }
+  return Object.fromEntries(after);
+}
+
+/** Checks a role of the list as the options check one. */
+function assertListed(server: string, role: string, region: string | null): void {
+  try {
+    assertRole(role, 'a role', '');
+    if (region !== null) assertRegion(region, 'a region', '');
+  } catch (error) {
+    if (!(error instanceof CliFailure)) throw error;
+    throw new HostileList(server, `a role of another form: ${JSON.stringify([role, region])}`);
+  }
+}
+
+/**
+ * Returns the name of a profile: that of the role at the server in the characters of a profile, and
+ * with the account or a number if it is taken. The default profile is never one.
+ */
+function freeName(name: string, role: string, isFree: (name: string) => boolean): string {
+  const [, , , , account = ''] = role.split(':');
+  const plain = name.replaceAll(/[^\w.@:+-]+/g, '-').replaceAll(/^-+|-+$/g, '');
+  const base = plain === '' || plain === 'default' ? 'svc' : plain.slice(0, 40);
+  const candidates = [base, `svc-${base}`, `${base}-${account}`];
+  for (let number = 2; number < 1000; number += 1) candidates.push(`${base}-${number}`);
+  return profileName(candidates.find(isFree), role);
+}

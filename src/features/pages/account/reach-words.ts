@@ -1,0 +1,107 @@
+import type { AdmittedBy, Conditions } from '#domain/access/reach/decision.js';
+import type { OwnReach } from '#domain/account/own-reach/own-reach.js';
+
+/** The most targets of a kind on the start page. The page of the account shows all of them. */
+const MOST_OF_KIND = 24;
+
+/** The words for the rule that admits a person. They name no group. */
+const BECAUSE: Readonly<Record<AdmittedBy, string>> = {
+  everyone: 'everyone in your organization may',
+  person: 'an admin assigned you',
+  group: 'a group that you are in is assigned',
+};
+
+/** A target for the page of a person's reach. */
+export interface ReachedTarget {
+  readonly name: string;
+  /** Lines about the target: patterns of hosts, the ARN of a role, the resource of a cluster. */
+  readonly lines: readonly string[];
+  readonly conditions: readonly string[];
+  readonly because: string;
+}
+
+/** The targets of one kind. */
+export interface ReachedKind {
+  readonly id: string;
+  readonly title: string;
+  readonly targets: readonly ReachedTarget[];
+}
+
+/** Returns the reach of a person for a page, by kind, in words. */
+export function reachedKinds(reach: OwnReach): ReachedKind[] {
+  const target = (
+    { because, conditions }: { because: AdmittedBy; conditions: Conditions },
+    name: string,
+    lines: readonly (string | null)[] = [],
+  ): ReachedTarget => ({
+    name,
+    lines: lines.filter((line) => line !== null && line !== ''),
+    conditions: conditionWords(conditions),
+    because: BECAUSE[because],
+  });
+  return [
+    {
+      id: 'applications',
+      title: 'Applications',
+      targets: reach.applications.map((one) => target(one, one.name, [one.launchUrl])),
+    },
+    {
+      id: 'hosts',
+      title: 'Hosts',
+      targets: reach.hosts.map((one) => target(one, one.name, [one.hosts.join(', '), logins(one)])),
+    },
+    {
+      id: 'roles',
+      title: 'AWS roles',
+      targets: reach.roles.map((one) => target(one, one.name, [one.roleArn, one.region])),
+    },
+    {
+      id: 'clusters',
+      title: 'Clusters',
+      targets: reach.clusters.map((one) => target(one, one.name, [one.resource])),
+    },
+    {
+      id: 'owners',
+      title: 'GitHub',
+      targets: reach.owners.map((one) => target(one, one.owner)),
+    },
+  ];
+}
+
+/** Returns the targets of the start page, and how many there are in all. */
+export function launcherOf(reach: OwnReach) {
+  const { applications, hosts, roles, clusters, owners } = reach;
+  const shown = <Target>(list: readonly Target[]) => ({
+    targets: list.slice(0, MOST_OF_KIND),
+    more: Math.max(0, list.length - MOST_OF_KIND),
+  });
+  return {
+    applications: shown(applications),
+    hosts: shown(hosts.map((one) => ({ ...one, as: logins(one) }))),
+    roles: shown(roles),
+    clusters: shown(clusters),
+    owners: shown(owners),
+  };
+}
+
+/** Writes the accounts of a group of hosts. */
+function logins({ logins: names }: { readonly logins: readonly string[] }): string {
+  return names.length === 0 ? '' : `as ${names.join(' or ')}`;
+}
+
+/** Writes the conditions of a target, each as a phrase. */
+export function conditionWords(conditions: Conditions): string[] {
+  const { touchWithinSeconds: seconds, models, userVerification } = conditions;
+  return [
+    ...(seconds === null ? [] : [`a touch of your key in the last ${spanWords(seconds)}`]),
+    ...(models === null ? [] : ['a key of a model with a FIPS 140 certificate']),
+    ...(userVerification === null ? [] : ['the PIN or fingerprint of your key']),
+  ];
+}
+
+function spanWords(seconds: number): string {
+  const [size, unit] =
+    seconds % 3600 === 0 ? [3600, 'hour'] : seconds % 60 === 0 ? [60, 'minute'] : [1, 'second'];
+  const number = seconds / size;
+  return `${number} ${unit}${number === 1 ? '' : 's'}`;
+}
