@@ -24,6 +24,9 @@ import { SvcHome, runProgram, type CommandEnd } from '../support/svc-command.js'
 
 const DOMAIN = 'kubectl.example';
 const CLUSTER = 'https://prod.k8s.example';
+const ELSE = 'https://else.k8s.example';
+/** A resource with a comma, at which `kubectl config set-credentials` would split. */
+const COMMA = `${CLUSTER}/,x`;
 const V1 = 'client.authentication.k8s.io/v1';
 const V1BETA1 = 'client.authentication.k8s.io/v1beta1';
 const execInfo = (apiVersion: unknown) => ({
@@ -38,7 +41,7 @@ let people = 0;
 beforeAll(async () => {
   app = await startTestApp();
   organization = await foundOrganization(app, DOMAIN);
-  await register(CLUSTER);
+  for (const resource of [CLUSTER, ELSE, COMMA]) await register(resource);
   const { client } = organization.admin;
   const { json } = await client.get('/api/v1/applications', { address: newAddress() });
   orgId = json.applications[0].org_id as string;
@@ -398,13 +401,7 @@ function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: st
     });
 
     it('refuses a token for another cluster, and kubectl says so', async () => {
-      const elsewhere = 'https://else.k8s.example';
-      await organization.admin.client.post(
-        '/api/v1/applications',
-        { name: 'Else', type: 'kubernetes', resource: elsewhere },
-        { address: newAddress() },
-      );
-      await setup('--cluster', 'prod', '--resource', elsewhere);
+      expect((await setup('--cluster', 'prod', '--resource', ELSE)).status).toBe(0);
       const end = await version();
       expect([end.status, end.stdout]).toEqual([1, '']);
       expect(end.stderr).toContain('Unauthorized');
@@ -432,20 +429,30 @@ function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: st
       expect([unknown.status, unknown.stderr]).toEqual([1, expect.stringContaining('stage')]);
       const taken = await setup('--cluster', 'prod', '--user', 'before', '--resource', CLUSTER);
       expect([taken.status, taken.stderr]).toEqual([1, expect.stringContaining('--user')]);
-      for (const args of [[], ['--cluster', 'prod'], ['--cluster', 'prod', '--resource', 'prod']]) {
+      for (const args of [
+        ['--cluster', 'prod'],
+        ['--cluster', 'prod', '--resource', 'prod'],
+      ]) {
         expect((await setup(...args)).status).toBe(2);
       }
+      const notReached = 'https://nowhere.k8s.example';
+      const refused = await setup('--cluster', 'prod', '--resource', notReached);
+      expect([refused.status, refused.stderr]).toEqual([
+        4,
+        expect.stringContaining(`${app.baseUrl}/account`),
+      ]);
+      const listed = await setup();
+      expect([listed.status, listed.stdout]).toEqual([0, expect.stringContaining(CLUSTER)]);
       expect(kubeconfig()).toBe(before);
     });
 
     it('svc setup writes to the file of KUBECONFIG, makes it, and --remove takes it away', async () => {
       const file = join(home.path, 'own/config');
       const env = { KUBECONFIG: file };
-      await register(`${CLUSTER}/,x`);
-      const args = ['setup', 'kubectl', '--user', 'svc', '--resource', `${CLUSTER}/,x`, '--yes'];
+      const args = ['setup', 'kubectl', '--user', 'svc', '--resource', COMMA, '--yes'];
       expect(await home.run(args, { env })).toMatchObject({ status: 0, stderr: '' });
       expect((statSync(file).mode & 0o777).toString(8)).toBe('600');
-      expect(readFileSync(file, 'utf8')).toContain(`- ${CLUSTER}/,x\n`);
+      expect(readFileSync(file, 'utf8')).toContain(`- ${COMMA}\n`);
       expect(kubeconfig()).not.toContain('exec');
       await setup('--remove'); // the note knows the file
       expect(readdirSync(join(home.path, 'own'))).toEqual([]);
