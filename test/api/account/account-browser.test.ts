@@ -19,7 +19,7 @@ import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 /** Markup, changes of the text direction, and 10,000 characters without a space. */
 const HOSTILE = `<img src=x onerror=alert(1)>\u202e\u2066gnp.exe"'${'W'.repeat(10_000)}`;
 
-const PAGES = ['', '/keys', '/sessions', '/credentials', '/applications', '/activity'];
+const PAGES = ['', '/reach', '/keys', '/sessions', '/credentials', '/applications', '/activity'];
 
 requires('chromium').describe('the pages of the account in Chromium', () => {
   let app: TestApp;

@@ -37,7 +37,8 @@ type Statement = readonly [sql: string, ...parameters: string[]];
  * A name that a user, an application or a provider chooses. Further ones are in the files of their
  * pages: the owner at GitHub (`github-browser`), the issuer and tenant of a provider
  * (`settings-browser`), the label of an issuer (`issuer-browser`), each column of the audit log
- * (`audit-browser`), and the targets of credentials (`account-browser`).
+ * (`audit-browser`), the targets of credentials (`account-browser`), and the targets that a
+ * user reaches (`launcher-browser`).
  */
 interface Name {
   /** Sends a text through the entrance of the name. @returns the status of the response */
