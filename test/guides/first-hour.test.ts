@@ -14,6 +14,7 @@ import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { Laptop } from '../support/laptop.js';
 import { authorize } from '../support/oauth-flow.js';
 import { requires } from '../support/programs.js';
+import { addTarget } from '../support/targets.js';
 import { startSshd, SSHD_PROGRAMS, type Sshd } from '../support/sshd.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
@@ -32,6 +33,11 @@ requires('curl', ...SSHD_PROGRAMS).describe('the first hour of an engineer', () 
     sshd = await startSshd({
       authorities: [authority.text.trim()],
       principals: ['ada@first-hour.example'],
+    });
+    await addTarget(app.dataSource, 'ada@first-hour.example', {
+      name: 'prod',
+      hosts: ['127.0.0.1'],
+      logins: [userInfo().username],
     });
     laptop = await Laptop.create(process.execPath, sshd.port);
   });
@@ -56,8 +62,7 @@ requires('curl', ...SSHD_PROGRAMS).describe('the first hour of an engineer', () 
     expect(login).toMatchObject({ status: 0 });
     expect(login.stdout).toContain('Logged in as ada@first-hour.example');
 
-    const hosts = { '*.prod.example.com': '127.0.0.1' };
-    const setup = await laptop.type(guideBlock('first-hour-engineer.md', 'setup', hosts));
+    const setup = await laptop.type(guideBlock('first-hour-engineer.md', 'setup'));
     expect(setup).toMatchObject({ status: 0, stderr: '' });
     expect(existsSync(join(laptop.home, '.ssh/config'))).toBe(true);
 

@@ -61,7 +61,12 @@ async function install({
   for (const name of Object.keys(after)) assertFree(path, name);
   return {
     changes: [...ofFile, ...noteChange(context, AWS_BLOCK, isEmpty ? undefined : after)],
-    notes: Object.keys(after).flatMap((name) => shadowNote(home, name)),
+    notes: [
+      ...Object.keys(after).flatMap((name) => shadowNote(home, name)),
+      ...Object.keys(after)
+        .filter((name) => before[name] === undefined)
+        .map((name) => `Then: aws --profile ${name} sts get-caller-identity`),
+    ],
   };
 }
 

@@ -23,6 +23,12 @@ export function isStartAddress(address: string): boolean {
 
 /** Checks that an address has the origin of one of the redirect URIs. */
 export function isInOriginOf(address: string, redirectUris: readonly string[]): boolean {
+  const origin = originOf(address);
+  return origin !== undefined && redirectUris.some((uri) => originOf(uri) === origin);
+}
+
+/** Returns the origin of an address; undefined for a scheme that has none. */
+function originOf(address: string): string | undefined {
   const origin = URL.parse(address)?.origin;
-  return redirectUris.some((uri) => URL.parse(uri)?.origin === origin && origin !== 'null');
+  return origin === 'null' ? undefined : origin;
 }
