@@ -44,8 +44,9 @@ const WORKS = [
 
 /**
  * Measures how long the built server takes until it is ready on an existing database of Debian's
- * PostgreSQL, the memory of the idle server, and its memory under load. It prints CPU times as well,
- * because a busy machine changes them little. Ends with status 1 if a figure is over its limit.
+ * PostgreSQL, the memory of the idle server, and its memory under load. It prints CPU times as
+ * well: a busy machine changes them less than times of the clock, but by up to a factor of two.
+ * Ends with status 1 if a figure is over its limit.
  *
  * @param args `[--starts=9] [--seconds=8] [--flags=FLAGS]`: how often the server starts, the
  *   seconds of each work, and flags of Node.js for the server, such as

@@ -37,7 +37,7 @@ function patchersOf(of: readonly SourceFile[]): string[] {
   return of.filter(({ text }) => INSIDE.test(text)).map(({ path }) => path);
 }
 
-/** Lists the `Upstream` entries that name neither an issue nor the day of a search that found none. */
+/** Lists the `Upstream` entries with neither an issue nor the day of a search that found none. */
 function withoutUpstream(text: string): string[] {
   const words = text.replaceAll(/\s+(?:\* )?/g, ' ');
   return [...words.matchAll(/Upstream: .{0,60}/g)]

@@ -12,7 +12,10 @@ export function asDomain(item: string): string | undefined {
   return isDomain && domain.split('.').every((label) => LABEL.test(label)) ? domain : undefined;
 }
 
-/** Reads domains, and `*.` with a domain for every subdomain of it; undefined if one is malformed. */
+/**
+ * Reads domains, and `*.` with a domain for every subdomain of it. @returns undefined if one is
+ * malformed
+ */
 export function asDomainPatterns(items: readonly string[]): readonly string[] | undefined {
   const patterns = items.map((item) => {
     const [wildcard, name] = item.startsWith('*.') ? ['*.', item.slice(2)] : ['', item];

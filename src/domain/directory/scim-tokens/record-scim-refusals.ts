@@ -16,8 +16,8 @@ const security = new Logger('security');
 
 /**
  * Records the writes of an identity provider that were refused, after the write: for the audit log,
- * the alerts and the page of the SCIM tokens. A failure to record is logged, because the client gets
- * the answer to its write all the same.
+ * the alerts and the page of the SCIM tokens. A failure to record is logged, because the client
+ * gets the answer to its write all the same.
  */
 export async function recordScimRefusals(
   tenantWork: TenantWork,

@@ -34,8 +34,9 @@ const LIBRARY = dirname(fileURLToPath(import.meta.resolve('oidc-provider')));
 
 /**
  * Parts of the library that are no function to call: whole files, and the lines of all files that
- * match. `removeAccount` needs the session that is written if it was touched, `correctErrorCode` the
- * English messages, `currentContext` the context of a request, and `logNotices` what prints notices.
+ * match. `removeAccount` needs the session that is written if it was touched, `correctErrorCode`
+ * the English messages, `currentContext` the context of a request, and `logNotices` what prints
+ * notices.
  */
 const TEXTS = {
   'shared/session.js': { of: 'shared/session.js', line: /^/, hash: 'f74ef8069e3046d0' },
