@@ -35,7 +35,7 @@ export function reachedKinds(reach: OwnReach): ReachedKind[] {
     lines: readonly (string | null)[] = [],
   ): ReachedTarget => ({
     name,
-    lines: lines.filter((line) => line !== null && line !== ''),
+    lines: lines.filter((line): line is string => line !== null && line !== ''),
     conditions: conditionWords(conditions),
     because: BECAUSE[because],
   });
