@@ -179,7 +179,7 @@ requires(...needs).describe('day one of an engineer', () => {
       scene
         .replaceAll('\r', '')
         // Codes by which readline moves the cursor, and the answer, which is Enter alone.
-        .replaceAll(/\u001b\[\d*[A-Z]/g, '')
+        .replaceAll(/\p{Cc}\[\d*[A-Z]/gu, '')
         .replaceAll(/\[Y\/n\] *\n?/g, '[Y/n] (Enter)\n')
         .replaceAll(/(?<=\/oauth\/authorize\?)\S+/g, '...')
         .replaceAll(app.baseUrl, 'https://login.example.com')
