@@ -27,18 +27,22 @@ export interface ReachedKind {
   readonly targets: readonly ReachedTarget[];
 }
 
-/** Returns the reach of a person for a page, by kind, in words. */
-export function reachedKinds(reach: OwnReach): ReachedKind[] {
-  const target = (
-    { because, conditions }: { because: AdmittedBy; conditions: Conditions },
-    name: string,
-    lines: readonly (string | null)[] = [],
-  ): ReachedTarget => ({
+/** Returns a target with its rule in words. */
+function target(
+  { because, conditions }: { readonly because: AdmittedBy; readonly conditions: Conditions },
+  name: string,
+  lines: readonly (string | null)[] = [],
+): ReachedTarget {
+  return {
     name,
     lines: lines.filter((line): line is string => line !== null && line !== ''),
     conditions: conditionWords(conditions),
     because: BECAUSE[because],
-  });
+  };
+}
+
+/** Returns the reach of a person for a page, by kind, in words. */
+export function reachedKinds(reach: OwnReach): ReachedKind[] {
   return [
     {
       id: 'applications',
@@ -68,13 +72,14 @@ export function reachedKinds(reach: OwnReach): ReachedKind[] {
   ];
 }
 
+/** Returns the first targets of a list, and the number of further ones. */
+function shown<Target>(list: readonly Target[]) {
+  return { targets: list.slice(0, MOST_OF_KIND), more: Math.max(0, list.length - MOST_OF_KIND) };
+}
+
 /** Returns the targets of the start page, and how many there are in all. */
 export function launcherOf(reach: OwnReach) {
   const { applications, hosts, roles, clusters, owners } = reach;
-  const shown = <Target>(list: readonly Target[]) => ({
-    targets: list.slice(0, MOST_OF_KIND),
-    more: Math.max(0, list.length - MOST_OF_KIND),
-  });
   return {
     applications: shown(applications),
     hosts: shown(hosts.map((one) => ({ ...one, as: logins(one) }))),
