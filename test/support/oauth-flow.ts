@@ -130,6 +130,7 @@ export async function authorize(
     if (location.startsWith('/interaction/')) {
       const page = await browser.get(location, { address: newAddress() });
       const onward = page.headers.get('location');
+      if (page.status === 403) throw new Error(`${location} answered 403: ${page.text}`);
       if (onward === null) {
         const agreed = await browser.post(`${location}/consent`, {}, { address: newAddress() });
         next = agreed.json.redirect_to as string;
