@@ -6,8 +6,8 @@ const PARKING = 8_472_001;
 
 /**
  * Makes every statement that asks who owns an address wait at an advisory lock, as long as a test
- * holds the lock. An issuing statement then has its snapshot, and holds no row lock yet: so a batch,
- * which waits for no row lock, parks too. Without the lock the function answers as before.
+ * holds the lock. An issuing statement then has its snapshot, and holds no row lock yet: so a
+ * batch, which waits for no row lock, parks too. Without the lock the function answers as before.
  */
 export async function plantParking(dataSource: DataSource): Promise<void> {
   await dataSource.query(`

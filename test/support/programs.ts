@@ -37,11 +37,11 @@ export interface Requirement {
  * requires('sshd', 'ssh').describe('a real sshd', () => { … });
  *
  * @param needs names on the PATH; `node@20` means a Node of that major version, `root` means that
- *   the tests run as
- * root, `reachable` that the user `nobody` can read the checkout, `mounts` that a process may have
- * mounts of its own, `moto` the stand-in for S3 and KMS, `schemathesis` the tester of an API by its
- * description, `mod_auth_openidc` the module of Apache, `simplesamlphp` the identity provider of that name, `postgresql` a server of Debian,
- * `authlib` the Python environment of that name, `the Go modules` those of `.ci/go`
+ *   the tests run as root, `reachable` that the user `nobody` can read the checkout, `mounts` that
+ *   a process may have mounts of its own, `moto` the stand-in for S3 and KMS, `schemathesis` the
+ *   tester of an API by its description, `mod_auth_openidc` the module of Apache, `simplesamlphp`
+ *   the identity provider of that name, `postgresql` a server of Debian, `authlib` the Python
+ *   environment of that name, `the Go modules` those of `.ci/go`
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));

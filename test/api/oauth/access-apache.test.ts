@@ -60,7 +60,9 @@ requires('apache2', 'mod_auth_openidc').describe(
       await app.close();
     });
 
-    /** Opens the application in a browser, and follows the redirects through the service and back. */
+    /**
+     * Opens the application in a browser, and follows the redirects through the service and back.
+     */
     async function open(browser: Client): Promise<Answer & { readonly url: string }> {
       let next = `${apache.url}/app/`;
       for (let hops = 0; hops < 12; hops += 1) {
@@ -125,8 +127,8 @@ requires('apache2', 'mod_auth_openidc').describe(
       const callback = resumed.headers.get('location') ?? '';
       expect(callback).toMatch(/^http:\/\/localhost:\d+\/app\/callback\?error=access_denied/);
       expect(new URL(callback).searchParams.get('state')).not.toBeNull();
-      // mod_auth_openidc 2.4.12 takes the `iss` of RFC 9207 in an error for a discovery: it shows an
-      // error page of its own, and opens no session.
+      // mod_auth_openidc 2.4.12 takes the `iss` of RFC 9207 in an error for a discovery: it shows
+      // an error page of its own, and opens no session.
       const end = await browser.get(callback);
       expect([end.status, end.text]).toEqual([
         200,
