@@ -55,6 +55,19 @@ describe('the clean-up', () => {
 
   const cleanUp = () => app.nest.get(CleanUp, { strict: false }).run();
 
+  it('deletes the groups of hosts of expired certificates, and keeps those of valid ones', async () => {
+    await rows(
+      app.dataSource,
+      `INSERT INTO ssh_certificate_groups (target_id, serial, user_id, session_id, principals, valid_before)
+       SELECT gen_random_uuid(), n, gen_random_uuid(), gen_random_uuid(), '{}', now() + make_interval(secs => n)
+       FROM unnest(ARRAY[-1, 60]) n`,
+    );
+    expect(await cleanUp()).toEqual({ sshCertificateGroups: 1 });
+    expect(await rows(app.dataSource, 'SELECT serial FROM ssh_certificate_groups')).toEqual([
+      { serial: '60' },
+    ]);
+  });
+
   it('deletes expired sessions with all that depends on them, and keeps live ones', async () => {
     const person = await oauth.user();
     const dead = await oauth.session(person, { expiresIn: -1 });

@@ -104,6 +104,8 @@ describe('issuing an SSH certificate during a de-provisioning', () => {
         principalsDomain: undefined,
         principals: ['alice@example.com'],
         principalsElsewhere: ['alice@example.com'],
+        groupPrincipals: undefined,
+        host: undefined,
         ttlSeconds: undefined,
         auditId: randomUUID(),
         origin: ORIGIN,

@@ -21,6 +21,8 @@ import { isSecurityKey } from './hardware-keys/key-attestation.js';
 import {
   hasSeveralOrganizations,
   certificateKindOf,
+  kindWithoutGroups,
+  type ReachedHostGroup,
   type RecordedCertificate,
   type SshCertificateRequest,
 } from './ssh-certificates.repository.js';
@@ -43,6 +45,8 @@ export interface SshRequestedCertificate {
   readonly principals?: readonly string[] | undefined;
   /** A positive whole number. The certificate never outlives the session. */
   readonly ttlSeconds?: number | undefined;
+  /** Leaves only the groups of hosts that match this host. */
+  readonly host?: string | undefined;
   /**
    * The verified proof that the key lives in a security key; undefined if none came with the
    * request.
@@ -61,6 +65,7 @@ export interface IssuedCertificate {
   readonly validAfter: Date;
   readonly validBefore: Date;
   readonly caPublicKey: string;
+  readonly hostGroups: readonly ReachedHostGroup[] | undefined;
   readonly attestation: KeyAttestation | undefined;
 }
 
@@ -69,12 +74,26 @@ const LONGEST_TTL = 366 * 86_400; // beyond every session; keeps PostgreSQL's in
 /** The error if the condition of the kind does not hold. */
 const WITHHELD = ['principal_not_allowed', 'This account has no SSH principal.'] as const;
 
+/** The people of organizations with groups of hosts that a process remembers. */
+const MOST_REMEMBERED = 10_000;
+
+/** The error if the certificate would carry a principal that the user does not hold. */
+const NOT_HELD = [
+  'principal_not_allowed',
+  'You do not hold all of these principals. Leave `principals` out to get all that you hold.',
+] as const;
+
+/** A principal of a group of hosts: its login, its name, and the id of its organization. */
+const OF_GROUP = /^[a-z_][a-z0-9_-]{0,31}@[a-z][a-z0-9-]{0,31}:[0-9a-f-]{36}$/;
+
 /**
  * Issues SSH user certificates: it reads the key, records the certificate by one shared statement,
  * and then signs it.
  */
 @Injectable()
 export class CertificateIssuance implements OnApplicationBootstrap {
+  readonly #peopleWithGroups = new Set<string>();
+
   constructor(
     @Inject(CONFIG) private readonly config: Pick<Config, 'ssh' | 'relyingParty'>,
     private readonly issuance: Issuance,
@@ -100,8 +119,9 @@ export class CertificateIssuance implements OnApplicationBootstrap {
    * revoked. If the key does not sign, the recorded certificate is revoked.
    *
    * @throws DomainError `invalid_public_key`, `hardware_ssh_key_required`, `invalid_request`,
-   *   `principal_not_allowed`, `unauthenticated`, `account_inactive`, `issuance_refused` or
-   *   `kms_unavailable`
+   *   `principal_not_allowed`, `too_many_principals`, `not_assigned`, `browser_required`,
+   *   `insufficient_user_authentication`, `unauthenticated`, `account_inactive`, `issuance_refused`
+   *   or `kms_unavailable`
    */
   async issue({
     session,
@@ -132,14 +152,15 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       caFingerprint: authority.fingerprint,
       ...this.#choosePrincipals(session.email, request.principals),
       principalsDomain: this.config.ssh.principalsDomain,
+      host: request.host,
       ttlSeconds: ttlSeconds === undefined ? undefined : Math.min(ttlSeconds, LONGEST_TTL),
       auditId: newUuid(),
       origin,
     });
     if ('denial' in outcome) {
-      const target = { kind: 'host_group', name: null } as const;
+      const target = { kind: 'host_group', name: request.host ?? null } as const;
       await recordRefusedAccess(this.manager, session, target, outcome, origin);
-      throw refusedIssuance(outcome, WITHHELD, denied);
+      throw refusedIssuance(outcome, request.principals ? NOT_HELD : WITHHELD, denied);
     }
     const { issued } = outcome;
 
@@ -177,7 +198,7 @@ export class CertificateIssuance implements OnApplicationBootstrap {
             await recordAttestedKey(tx, userId, keyFingerprint, attestation);
           return recorded;
         })
-      : this.issuance.issue(certificateKindOf(request), request));
+      : this.#issue(request));
     // The statement withholds a certificate for two reasons. The look-up here only chooses the
     // text.
     const isWithheld = 'denial' in outcome && outcome.denial === 'withheld';
@@ -188,37 +209,70 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Prepares both lists of principals. The statement that records the certificate chooses between
-   * them.
+   * Issues a certificate. In an organization without groups of hosts a shorter statement decides;
+   * it denies every other request. The memory of these only saves the vain try.
    */
-  #choosePrincipals(
-    email: string,
-    asked: readonly string[] | undefined,
-  ): { principals: string[]; principalsElsewhere: string[] } {
+  async #issue(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
+    const { userId } = request;
+    const withoutGroups = this.#peopleWithGroups.has(userId)
+      ? undefined
+      : kindWithoutGroups(request);
+    if (withoutGroups) {
+      const outcome = await this.issuance.issueUnlocked(withoutGroups, request);
+      if ('issued' in outcome) return outcome;
+      if (outcome.denial === 'changed') this.#rememberGroups(userId);
+    }
+    const outcome = await this.issuance.issue(certificateKindOf(request), request);
+    const hasNone = 'issued' in outcome && outcome.issued.hostGroups === undefined;
+    if (hasNone && request.host === undefined) this.#peopleWithGroups.delete(userId);
+    return outcome;
+  }
+
+  #rememberGroups(userId: string): void {
+    if (this.#peopleWithGroups.size >= MOST_REMEMBERED) this.#peopleWithGroups.clear();
+    this.#peopleWithGroups.add(userId);
+  }
+
+  /**
+   * Prepares both lists of principals. The statement that records the certificate chooses between
+   * them, and adds those of groups of hosts.
+   */
+  #choosePrincipals(email: string, all: readonly string[] | undefined): ChosenPrincipals {
     const kinds = this.config.ssh.principals;
     const principals = principalsOf(email, kinds, true);
     const principalsElsewhere = principalsOf(email, kinds, false);
-    if (asked === undefined) return { principals, principalsElsewhere };
+    if (all === undefined) return { principals, principalsElsewhere, groupPrincipals: undefined };
 
-    if (asked.length === 0) {
+    if (all.length === 0) {
       throw new DomainError(
         'invalid_request',
         '`principals` is empty: name at least one or leave it out.',
       );
     }
+    const groupPrincipals = [...new Set(all.filter((name) => OF_GROUP.test(name)))];
+    const asked = all.filter((name) => !OF_GROUP.test(name));
     if (!asked.every((name) => principals.includes(name))) {
       throw new DomainError(
         'principal_not_allowed',
-        `Only these principals are allowed: ${principals.join(', ')}.`,
+        `Only these principals are allowed: ${principals.join(', ')}, and those of your groups of hosts.`,
       );
     }
     const named = principals.filter((name) => asked.includes(name));
     // A request that names principals gets exactly those or is refused. It never gets fewer without
     // an error.
     const allElsewhere = named.every((name) => principalsElsewhere.includes(name));
-    return { principals: named, principalsElsewhere: allElsewhere ? named : [] };
+    return {
+      principals: named,
+      principalsElsewhere: allElsewhere ? named : [],
+      groupPrincipals,
+    };
   }
 }
+
+type ChosenPrincipals = Pick<
+  SshCertificateRequest,
+  'principals' | 'principalsElsewhere' | 'groupPrincipals'
+>;
 
 function hardwareRequired(): DomainError {
   return new DomainError(

@@ -6,6 +6,7 @@ import {
   type RequestOfUser,
 } from '#domain/access/issuance/audit-of-user.repository.js';
 import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
+import { CARRIED_NAMES, REACHED_HOST_GROUPS } from '#domain/access/reach/hosts.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/access/issuance/issuance.repository.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -40,10 +41,26 @@ export interface SshCertificateRequest extends RequestOfUser {
   /** The principals for every other user. An empty list denies the request. */
   readonly principalsElsewhere: readonly string[];
   /**
+   * The principals of groups of hosts that the certificate must carry; undefined for those of all
+   * groups that the user reaches.
+   */
+  readonly groupPrincipals: readonly string[] | undefined;
+  /** Leaves only the groups whose patterns match this host. */
+  readonly host: string | undefined;
+  /**
    * The validity in seconds from now; undefined for the rest of the session. The session always
    * ends it.
    */
   readonly ttlSeconds: number | undefined;
+}
+
+/** A group of hosts that the user reaches. */
+export interface ReachedHostGroup {
+  readonly name: string;
+  /** Patterns of ssh_config. */
+  readonly hosts: readonly string[];
+  /** False if the session does not meet the conditions of the group now. */
+  readonly carried: boolean;
 }
 
 /** A certificate that is on record and may be signed. */
@@ -54,11 +71,19 @@ export interface RecordedCertificate {
   readonly validBefore: Date;
   /** The attestation of the key, from this request or an earlier one. */
   readonly attestation: KeyAttestation | undefined;
+  /**
+   * The groups that the user reaches, for a request without a host; undefined if the organization
+   * has none.
+   */
+  readonly hostGroups: readonly ReachedHostGroup[] | undefined;
 }
 
 interface SshIssuanceRow extends OutcomeRow {
   readonly serial: string;
   readonly is_local: boolean;
+  /** The principals of groups of hosts; null without any. */
+  readonly of_groups: readonly string[] | null;
+  readonly host_groups: readonly ReachedHostGroup[] | null;
   /** Seconds of the epoch. */
   readonly valid_after: number;
   readonly valid_before: number;
@@ -106,58 +131,127 @@ const FOR_PLAIN_KEY: CertificateSql = {
 };
 
 /**
+ * The condition that a decided request `i` gets what it names, and is not without a principal. A
+ * request that names principals never gets fewer without an error.
+ */
+const IS_NAMED = fragment`(
+  i.names IS NULL AND cardinality(i.given) + cardinality(i.of_groups) > 0
+  OR i.names <@ i.of_groups AND (cardinality(i.given) > 0 OR cardinality(i.principals) = 0))`;
+
+/** OpenSSH refuses a certificate with more principals as a whole. */
+const MOST = fragment`256`;
+
+/** The parts about groups of hosts. */
+interface HostsSql {
+  readonly requires: { readonly reach?: 'hosts' };
+  readonly denials: SqlFragment;
+  /** The principals of groups, the reached groups, and the end of the touch that a group counts. */
+  readonly ofGroups: SqlFragment;
+  readonly hostGroups: SqlFragment;
+  readonly ends: SqlFragment;
+  readonly carriedNames: SqlFragment;
+  readonly alsoWritten?: SqlFragment;
+}
+
+const withHosts = ({ given }: CertificateSql): HostsSql => ({
+  requires: { reach: 'hosts' },
+  denials: fragment`
+    WHEN cardinality(r.principals) > ${MOST} - cardinality(k.principals)
+      AND cardinality(r.principals) > ${MOST} - cardinality(${given}) THEN 'too_many_principals'`,
+  ofGroups: fragment`r.principals`,
+  hostGroups: REACHED_HOST_GROUPS,
+  ends: fragment`r.ends`,
+  carriedNames: CARRIED_NAMES,
+  alsoWritten: fragment`
+    INSERT INTO ssh_certificate_groups (target_id, serial, user_id, session_id, principals, valid_before)
+    SELECT c.id, i.serial, i.user_id, i.session_id, c.principals, i.valid_before
+    FROM decided i JOIN carried c ON c.n = i.n WHERE i.is_issued`,
+});
+
+/** The parts for an organization without groups of hosts. Others are denied. */
+const WITHOUT_HOSTS: HostsSql = {
+  requires: {},
+  denials: fragment`
+    WHEN EXISTS (SELECT FROM access_targets h WHERE h.kind = 'host_group' AND h.org_id = a.org_id) THEN 'changed'`,
+  ofGroups: fragment`'{}'::text[]`,
+  hostGroups: fragment`NULL::jsonb`,
+  ends: fragment`NULL::timestamptz`,
+  carriedNames: fragment`NULL::jsonb`,
+};
+
+/**
  * An SSH user certificate. It needs a hardware-verified session of the user, whose e-mail address
  * is still the one in the certificate. If a de-provisioning commits second, it finds the
  * certificate and revokes it. If it commits first, there is no session to issue the certificate to.
  */
-const certificateKind = ({ attestation, given }: CertificateSql) =>
+const certificateKind = ({ attestation, given }: CertificateSql, hosts: HostsSql) =>
   new IssuanceKind<SshCertificateRequest, RecordedCertificate, SshIssuanceRow>(
     {
       requires: {
         user: 'of the request',
         session: { of: 'request', where: fragment`s.level = 'verified'` },
+        ...hosts.requires,
       },
       columns: fragment`email text, key_id text, public_key text, ca_fingerprint text, is_security_key boolean,
-      attestation_required boolean, new_attestation jsonb, principals text[], principals_elsewhere text[], principals_domain text, ttl int, ${AUDIT_COLUMNS}`,
+      attestation_required boolean, new_attestation jsonb, principals text[], principals_elsewhere text[], principals_domain text, names text[], host text, ttl int, ${AUDIT_COLUMNS}`,
       goneIf: fragment`a.email IS DISTINCT FROM k.email`,
+      denials: hosts.denials,
       computed: fragment`
-      ${attestation} AS attestation, ${given} AS given,
+      ${attestation} AS attestation, ${given} AS given, ${hosts.ofGroups} AS of_groups, ${hosts.hostGroups} AS host_groups,
       date_trunc('second', now()) - interval '60 seconds' AS valid_after,
-      date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.ttl))) AS valid_before`,
+      date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.ttl), ${hosts.ends})) AS valid_before`,
       issuedIf: () =>
-        fragment`cardinality(i.given) > 0 AND (i.attestation IS NOT NULL OR NOT i.attestation_required)`,
+        fragment`${IS_NAMED} AND (i.attestation IS NOT NULL OR NOT i.attestation_required)`,
       drawn: { value: fragment`nextval('ssh_certificate_serial')`, column: fragment`serial` },
       written: fragment`
       INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, authenticator_id, key_id, principals, public_key,
                                     ca_fingerprint, valid_after, valid_before, attested, verify_required, aaguid)
-      SELECT i.serial, i.user_id, i.org_id, i.session_id, i.session_key, i.key_id, i.given, i.public_key,
+      SELECT i.serial, i.user_id, i.org_id, i.session_id, i.session_key, i.key_id, i.given || i.of_groups, i.public_key,
              i.ca_fingerprint, i.valid_after, i.valid_before, i.attestation IS NOT NULL,
              coalesce((i.attestation->>'verify_required')::boolean, false), (i.attestation->>'aaguid')::uuid
       ${ISSUED}`,
+      ...(hosts.alsoWritten && { alsoWritten: hosts.alsoWritten }),
       audited: auditOfUser(
         fragment`'ssh_credential'`,
-        fragment`jsonb_build_object('serial', i.serial::text, 'key_id', i.key_id, 'principals', i.given,
+        fragment`jsonb_build_object('serial', i.serial::text, 'key_id', i.key_id, 'principals', i.given || i.of_groups,
           'public_key', i.public_key, 'valid_before', i.valid_before)
+          || jsonb_strip_nulls(jsonb_build_object('host_groups', ${hosts.carriedNames}))
           || coalesce(jsonb_build_object('attested', true) || i.attestation, '{}')`,
       ),
       returned: fragment`i.serial, i.given = i.principals AS is_local, extract(epoch FROM i.valid_after)::float8 AS valid_after,
-      extract(epoch FROM i.valid_before)::float8 AS valid_before, i.attestation`,
+      extract(epoch FROM i.valid_before)::float8 AS valid_before, i.attestation,
+      nullif(i.of_groups, '{}') AS of_groups, CASE WHEN i.host IS NULL THEN i.host_groups END AS host_groups`,
     },
     askedOf,
     certificateOf,
   );
 
-const SSH_CERTIFICATE = certificateKind(FOR_EVERY_KEY);
-const SSH_CERTIFICATE_FOR_PLAIN_KEY = certificateKind(FOR_PLAIN_KEY);
+const SSH_CERTIFICATE = certificateKind(FOR_EVERY_KEY, withHosts(FOR_EVERY_KEY));
+const SSH_CERTIFICATE_FOR_PLAIN_KEY = certificateKind(FOR_PLAIN_KEY, withHosts(FOR_PLAIN_KEY));
+const WITHOUT_GROUPS = certificateKind(FOR_EVERY_KEY, WITHOUT_HOSTS);
+const WITHOUT_GROUPS_FOR_PLAIN_KEY = certificateKind(FOR_PLAIN_KEY, WITHOUT_HOSTS);
+
+type CertificateKind = typeof SSH_CERTIFICATE;
 
 /**
  * Returns the kind that decides about a request. For a request of the second kind, the first kind
  * would decide the same.
  */
-export function certificateKindOf(request: SshCertificateRequest): typeof SSH_CERTIFICATE {
-  const { isSecurityKey, principals, principalsElsewhere } = request;
-  const isChoice = !isDeepStrictEqual(principals, principalsElsewhere);
-  return isSecurityKey || isChoice ? SSH_CERTIFICATE : SSH_CERTIFICATE_FOR_PLAIN_KEY;
+export function certificateKindOf(request: SshCertificateRequest): CertificateKind {
+  return isOfPlainKey(request) ? SSH_CERTIFICATE_FOR_PLAIN_KEY : SSH_CERTIFICATE;
+}
+
+/**
+ * Returns the kind that decides the same for an organization without groups of hosts at less cost,
+ * and denies the request in every other one. Undefined for a request about groups.
+ */
+export function kindWithoutGroups(request: SshCertificateRequest): CertificateKind | undefined {
+  if (request.host !== undefined || request.groupPrincipals !== undefined) return undefined;
+  return isOfPlainKey(request) ? WITHOUT_GROUPS_FOR_PLAIN_KEY : WITHOUT_GROUPS;
+}
+
+function isOfPlainKey({ isSecurityKey, principals, principalsElsewhere }: SshCertificateRequest) {
+  return !isSecurityKey && isDeepStrictEqual(principals, principalsElsewhere);
 }
 
 function askedOf(request: SshCertificateRequest): object {
@@ -174,6 +268,8 @@ function askedOf(request: SshCertificateRequest): object {
     principals: request.principals,
     principals_elsewhere: request.principalsElsewhere,
     principals_domain: request.principalsDomain ?? null,
+    names: request.groupPrincipals ?? null,
+    host: request.host ?? null,
     ttl: request.ttlSeconds,
     ...auditValues(request),
   };
@@ -185,7 +281,8 @@ function certificateOf(
 ): RecordedCertificate {
   return {
     serial: BigInt(row.serial),
-    principals: row.is_local ? principals : principalsElsewhere,
+    principals: [...(row.is_local ? principals : principalsElsewhere), ...(row.of_groups ?? [])],
+    hostGroups: row.host_groups ?? undefined,
     validAfter: new Date(row.valid_after * 1000),
     validBefore: new Date(row.valid_before * 1000),
     attestation: row.attestation === null ? undefined : attestationOf(row.attestation),

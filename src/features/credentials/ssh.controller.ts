@@ -61,6 +61,10 @@ export class SshController {
       'kms_unavailable',
       'invalid_public_key',
       'principal_not_allowed',
+      'too_many_principals',
+      'not_assigned',
+      'browser_required',
+      'insufficient_user_authentication',
       'hardware_ssh_key_required',
       'invalid_state',
       'attestation_rejected',
@@ -87,6 +91,7 @@ export class SshController {
       request: {
         publicKey: body.public_key,
         principals: body.principals,
+        host: body.host,
         ttlSeconds: body.ttl_seconds,
         attestation,
       },

@@ -6,7 +6,11 @@ import type { AttestationChallenge } from '#domain/ssh/hardware-keys/ssh-key-att
 /** The body of `POST /v1/credentials/ssh`. */
 export const SSH_REQUEST = z.object({
   public_key: z.string(),
-  principals: z.array(z.string().max(255)).max(16).optional(),
+  principals: z.array(z.string().max(255)).max(256).optional(),
+  host: z
+    .string()
+    .regex(/^[A-Za-z0-9:][A-Za-z0-9._:-]{0,252}$/, 'must be a host name or an address')
+    .optional(),
   ttl_seconds: z.int().positive().optional(),
   attestation: z
     .object({ state: z.string().max(2048), data: z.string().max(8192).transform(readBase64) })
@@ -28,6 +32,16 @@ export const SSH_JSON = z
       .meta({ description: 'The validity: both times are RFC 3339 in whole seconds.' }),
     valid_before: z.iso.datetime(),
     ca_public_key: z.string(),
+    host_groups: z
+      .array(
+        z.object({ name: z.string(), hosts: z.array(z.string()).readonly(), carried: z.boolean() }),
+      )
+      .readonly()
+      .meta({
+        description:
+          'The groups of hosts that you reach, in an organization that has any, for a request without `host`. `carried` is false if the session does not meet the conditions of the group now.',
+      })
+      .exactOptional(),
     attestation: z
       .object({
         aaguid: z.string().nullable(),
@@ -73,6 +87,7 @@ export function sshJson(issued: IssuedCertificate): SshJson {
     valid_after: rfc3339(issued.validAfter),
     valid_before: rfc3339(issued.validBefore),
     ca_public_key: issued.caPublicKey,
+    ...(issued.hostGroups && { host_groups: issued.hostGroups }),
     ...(issued.attestation && { attestation: attestationJson(issued.attestation) }),
   };
 }

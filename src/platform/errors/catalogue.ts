@@ -184,6 +184,7 @@ export const CATALOGUE = {
 
   // Issuance of credentials.
   invalid_public_key: { status: 400, title: 'Invalid public key', oauth: 'invalid_request' },
+  too_many_principals: { status: 400, title: 'Too many principals', oauth: 'invalid_request' },
   principal_not_allowed: { status: 403, title: 'Principal not allowed', oauth: 'access_denied' },
   issuance_refused: { status: 403, title: 'Issuance refused', oauth: 'access_denied' },
 

@@ -297,6 +297,11 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
     cause: 'The certificate would name a user that is not yours.',
     remedy: 'Leave the principals out, or ask for your own.',
   },
+  too_many_principals: {
+    cause:
+      'You reach so many groups of hosts that one certificate cannot name them all: OpenSSH reads at most 256 principals.',
+    remedy: 'Name the host that you log in to, in `host`. `svc ssh` does so by itself.',
+  },
   issuance_refused: {
     cause: 'Nothing may be issued to this account: it has no verified address or organization.',
     remedy: ASK_ADMIN,

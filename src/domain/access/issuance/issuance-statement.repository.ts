@@ -6,6 +6,7 @@ import {
   joinReached,
   reachedRows,
 } from '../reach/reach.repository.js';
+import { DENIAL_OF_MISSED, rowsOfHosts } from '../reach/hosts.repository.js';
 import {
   lockInOrder,
   rowsBehind,
@@ -27,6 +28,7 @@ export type Denial =
   | 'condition_unmet'
   | 'role_required'
   | 'changed'
+  | 'too_many_principals'
   | 'withheld';
 
 /**
@@ -35,7 +37,7 @@ export type Denial =
  * the decision, with its columns, `of_user`, `org_id` and `user_email`. If the kind requires the
  * row behind them, `i` also has `client_name`, `client_org_id`, `of_session`, `session_ends`,
  * `session_key` (the security key that opened the session) and `grant_ends`. For a kind with a
- * `reach` of one target, `r` is the target.
+ * `reach`, `r` is the target.
  */
 export interface IssuanceSql {
   readonly requires: Requirements;
@@ -46,6 +48,8 @@ export interface IssuanceSql {
   readonly columns: SqlFragment;
   /** A condition on `k`, `a`, `s` and `g` under which the denial is `gone`. */
   readonly goneIf?: SqlFragment;
+  /** More branches of the CASE of the denial, over `k`, `a`, `s`, `g` and `r`. */
+  readonly denials?: SqlFragment;
   /** More columns of `i`. Their SQL reads `k`, `a`, `s` and `g`. */
   readonly computed?: SqlFragment;
   /** A condition on `i`. If it does not hold, the denial is `withheld`. */
@@ -54,6 +58,8 @@ export interface IssuanceSql {
   readonly drawn?: { readonly value: SqlFragment; readonly column: SqlFragment };
   /** Writes the issued rows: `INSERT … SELECT …` from {@link ISSUED}. */
   readonly written: SqlFragment;
+  /** Writes further rows about the issued ones, in another table. */
+  readonly alsoWritten?: SqlFragment;
   /** Writes the audit rows in the same way. */
   readonly audited: SqlFragment | undefined;
   /** The columns of `i` that the caller reads. */
@@ -68,10 +74,10 @@ const NOTHING = fragment``;
  * and many; only `SKIP LOCKED` differs. `OFFSET 0` makes PostgreSQL compute each column once.
  */
 export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragment {
-  const { requires, columns, computed, drawn, written, audited, returned } = kind;
+  const { requires, columns, computed, drawn, written, alsoWritten, audited, returned } = kind;
   const behind = rowsBehind(requires);
   const { reach } = requires;
-  const hasOneTarget = reach !== undefined && reach !== 'hosts';
+  const reached = reach === 'hosts' ? rowsOfHosts(locks === 'skip') : reach && reachedRows(reach);
   const condition = kind.issuedIf?.(locks);
   // If the condition is NULL, nothing is issued. The column must then be false, because the answer
   // states it.
@@ -85,24 +91,25 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
         n int, user_id uuid, client_id text, session_id uuid, grant_id bytea, ${columns})
       ${ownerJoin(requires)}
       WHERE ${CONFIRMED}
-    ), ${lockInOrder(behind, reach, locks)}${reach ? fragment`, ${reachedRows(reach)}` : NOTHING}, decided AS MATERIALIZED (
+    ), ${lockInOrder(behind, reach, locks)}${reached ? fragment`, ${reached}` : NOTHING}, decided AS MATERIALIZED (
       SELECT i.*, ${isIssued} AS is_issued
         ${drawn ? fragment`, CASE WHEN ${isIssued} THEN ${drawn.value} END AS ${drawn.column}` : NOTHING}
       FROM (
         SELECT k.*, ${joined(
           behind.map((row) => row.columns),
           ', ',
-        )} ${columnList(computed)}, ${denialOf(kind, behind)} AS denial
-          ${hasOneTarget ? fragment`, ${CONDITIONS_OF_REACHED} AS conditions` : NOTHING}
+        )} ${columnList(computed)}, ${denialOf(kind, behind, locks)} AS denial
+          ${reach ? fragment`, ${CONDITIONS_OF_REACHED} AS conditions` : NOTHING}
         FROM asked k ${joined(
           behind.map(({ join }) => join),
           ' ',
         )} ${reach ? joinReached(reach) : NOTHING} OFFSET 0
       ) i
     ), written AS (${written})
+    ${alsoWritten ? fragment`, also_written AS (${alsoWritten})` : NOTHING}
     ${audited ? fragment`, audited AS (${audited})` : NOTHING}
     SELECT i.n, CASE WHEN NOT i.is_issued THEN coalesce(i.denial, 'withheld') END AS denial
-      ${hasOneTarget ? fragment`, CASE WHEN i.denial = 'condition_unmet' THEN i.conditions END AS conditions` : NOTHING}
+      ${reach ? fragment`, CASE WHEN i.denial = 'condition_unmet' THEN i.conditions END AS conditions` : NOTHING}
       ${columnList(returned)}
     FROM decided i`;
 }
@@ -112,11 +119,17 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
  * active, if the organization owns the e-mail domain, if a row has expired, and if the user reaches
  * the target.
  */
-function denialOf({ goneIf, requires }: IssuanceSql, behind: readonly RowBehind[]): SqlFragment {
+function denialOf(
+  { goneIf, requires, denials }: IssuanceSql,
+  behind: readonly RowBehind[],
+  locks: RowLocks,
+): SqlFragment {
+  const { reach } = requires;
+  const isMissed = reach === 'hosts' && locks === 'skip' ? DENIAL_OF_MISSED : NOTHING;
   const isGone = joined([...behind.map((row) => row.isGone), ...(goneIf ? [goneIf] : [])], ' OR ');
   return fragment`CASE WHEN ${isGone} THEN 'gone' WHEN NOT a.active THEN 'account_inactive'
     WHEN NOT ${isOwn(requires)} THEN 'domain_not_owned'
-    ${requires.reach ? DENIALS_OF_REACH[requires.reach] : NOTHING} END`;
+    ${isMissed} ${reach ? DENIALS_OF_REACH[reach] : NOTHING} ${denials ?? NOTHING} END`;
 }
 
 /**

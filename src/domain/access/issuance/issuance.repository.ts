@@ -121,9 +121,17 @@ export class Issuance {
     kind: IssuanceKind<Request, Issued, Row>,
     request: Request,
   ): Promise<Outcome<Issued>> {
-    const outcome = await this.#batcherOf(kind).load(request);
+    const outcome = await this.issueUnlocked(kind, request);
     if ('issued' in outcome) return outcome;
     return kind.issue(this.manager, request);
+  }
+
+  /** Decides one request in a batch, which waits for no lock. A denial is not final. */
+  issueUnlocked<Request, Issued, Row extends OutcomeRow>(
+    kind: IssuanceKind<Request, Issued, Row>,
+    request: Request,
+  ): Promise<Outcome<Issued>> {
+    return this.#batcherOf(kind).load(request);
   }
 
   #batcherOf<Request, Issued, Row extends OutcomeRow>(

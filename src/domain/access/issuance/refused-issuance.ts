@@ -32,6 +32,10 @@ const REFUSALS: Readonly<Record<Exclude<Denial, 'withheld' | 'condition_unmet'>,
     'invalid_request',
     'Name the role in `role_arn`: your organization gives tokens for named roles only.',
   ],
+  too_many_principals: [
+    'too_many_principals',
+    'A certificate carries at most 256 principals, and yours would carry more. Name the host in `host`.',
+  ],
   changed: ['issuance_refused', 'The rules of your organization are changing. Try again.'],
 };
 

@@ -24,10 +24,10 @@ export interface LockedRow {
 }
 
 /** The people of the requests. */
-const PEOPLE = fragment`ARRAY(SELECT of_user FROM asked)`;
+export const PEOPLE = fragment`ARRAY(SELECT of_user FROM asked)`;
 
 /** The locked targets that admit only assigned people. */
-const ASSIGNED = fragment`ARRAY(SELECT id FROM target WHERE access = 'assigned')`;
+export const ASSIGNED = fragment`ARRAY(SELECT id FROM target WHERE access = 'assigned')`;
 
 /** The condition that groups of SCIM decide (SVC_ACCESS_BY_GROUPS). */
 export const BY_GROUPS = fragment`(SELECT d.access_by_groups FROM deployment d)`;
@@ -74,16 +74,23 @@ const REACHES: Readonly<Record<Reach, ReachSql>> = {
   },
   hosts: {
     selected: fragment`${RULE}, t.name, t.hosts, t.logins`,
-    // The assigned groups of a person are found by the person: an organization may have a thousand.
-    where: fragment`t.kind = 'host_group' AND t.org_id = ANY (ARRAY(SELECT org_id FROM account))
-      AND (t.access = 'everyone' OR t.id = ANY (ARRAY(
-        SELECT x.target_id FROM access_assignments x WHERE x.user_id = ANY (${PEOPLE})
-        UNION ALL
-        SELECT x.target_id FROM group_members m JOIN access_assignments x ON x.group_id = m.group_id
-        WHERE m.user_id = ANY (${PEOPLE}))))`,
+    where: hostGroupsOfPeople(fragment`t`),
     isOf: fragment`t.org_id = a.org_id AND (k.host IS NULL OR ${matchesHost(fragment`t`, fragment`k.host`)})`,
   },
 };
+
+/**
+ * Returns the condition that a target is a group of hosts that may admit one of the people. The
+ * assigned groups are found by the person, because an organization may have a thousand.
+ */
+export function hostGroupsOfPeople(target: SqlFragment): SqlFragment {
+  return fragment`${target}.kind = 'host_group' AND ${target}.org_id = ANY (ARRAY(SELECT org_id FROM account))
+    AND (${target}.access = 'everyone' OR ${target}.id = ANY (ARRAY(
+      SELECT x.target_id FROM access_assignments x WHERE x.user_id = ANY (${PEOPLE})
+      UNION ALL
+      SELECT x.target_id FROM group_members m JOIN access_assignments x ON x.group_id = m.group_id
+      WHERE m.user_id = ANY (${PEOPLE}))))`;
+}
 
 /**
  * The row of an organization with its rule about roles of AWS. A role that is added or changed
@@ -148,11 +155,11 @@ export function reachedRows(reach: Reach): SqlFragment {
 }
 
 /**
- * Returns the join of a request `k` with its only target `r`; nothing for groups of hosts, of which
- * a request has many.
+ * Returns the join of a request `k` with its target `r`. For groups of hosts, of which a request
+ * has many, `r` is their sum.
  */
 export function joinReached(reach: Reach): SqlFragment {
-  if (reach === 'hosts') return fragment``;
+  if (reach === 'hosts') return fragment`LEFT JOIN hosts r ON r.n = k.n`;
   const organization =
     reach === 'role' ? fragment`LEFT JOIN organization o ON o.id = a.org_id` : fragment``;
   return fragment`LEFT JOIN reached r ON r.n = k.n ${organization}`;
@@ -183,7 +190,12 @@ export const DENIALS_OF_REACH: Readonly<Record<Reach, SqlFragment>> = {
       SELECT FROM access_targets u WHERE u.kind = 'aws_role' AND u.org_id = a.org_id AND u.role_arn = k.role_arn)
       THEN 'changed'
     WHEN r.id IS NULL AND k.role_arn IS NOT NULL AND o.aws_roles = 'listed' THEN 'not_assigned' ${DENIAL_OF_TARGET}`,
-  hosts: fragment``,
+  hosts: fragment`
+    WHEN k.host IS NOT NULL AND r.is_admitted AND NOT r.is_met THEN 'condition_unmet'
+    WHEN NOT k.names <@ r.principals AND r.has_unmet THEN 'condition_unmet'
+    WHEN k.host IS NOT NULL AND NOT r.is_admitted AND EXISTS (
+      SELECT FROM access_targets h WHERE h.kind = 'host_group' AND h.org_id = a.org_id AND ${matchesHost(fragment`h`, fragment`k.host`)})
+      THEN 'not_assigned'`,
 };
 
 /** The conditions of the target `r`, for the answer to a request that does not meet them. */
@@ -209,10 +221,14 @@ export function isMetBy(target: SqlFragment, touch: SqlFragment): SqlFragment {
     ELSE extract(epoch FROM now())::float8 - ${target}.touch_within_seconds END, false)`;
 }
 
-/** Returns the condition that one of the patterns of a group matches a host, as in ssh_config. */
+/**
+ * Returns the condition that the patterns of a group match a host, as in ssh_config: one pattern
+ * matches, and no pattern that begins with `!` does.
+ */
 export function matchesHost(target: SqlFragment, host: SqlFragment): SqlFragment {
-  const like = fragment`translate(replace(replace(lower(p), '%', '\\%'), '_', '\\_'), '*?', '%_')`;
-  return fragment`EXISTS (SELECT FROM unnest(${target}.hosts) p WHERE lower(${host}) LIKE ${like})`;
+  const like = fragment`translate(replace(replace(lower(ltrim(p, '!')), '%', '\\%'), '_', '\\_'), '*?', '%_')`;
+  return fragment`coalesce((SELECT bool_or(p NOT LIKE '!%') AND bool_and(p NOT LIKE '!%')
+    FROM unnest(${target}.hosts) p WHERE lower(${host}) LIKE ${like}), false)`;
 }
 
 /**

@@ -80,6 +80,13 @@ const EXPIRED = {
     where: 'published_until < now()',
     by: 'published_until',
   },
+  /** Groups of hosts of certificates that have expired: nothing is left to revoke. */
+  sshCertificateGroups: {
+    table: 'ssh_certificate_groups',
+    key: ['target_id', 'serial'],
+    where: 'valid_before < now()',
+    by: 'valid_before',
+  },
   spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
   /** Assertions that answer requests which no replica accepts any more. */
   samlAssertions: { table: 'saml_assertions', key: ['id'], ...PAST },

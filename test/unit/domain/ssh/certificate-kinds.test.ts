@@ -15,6 +15,8 @@ const PLAIN = {
   principalsDomain: undefined,
   principals: [MAIL],
   principalsElsewhere: [MAIL],
+  groupPrincipals: undefined,
+  host: undefined,
   ttlSeconds: undefined,
   auditId: 'a',
   origin: { requestId: 'r', ip: undefined, userAgent: undefined },

@@ -1,0 +1,291 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { IssuingSession } from '#domain/ssh/certificate-issuance.service.js';
+import { readCertificate } from '@svc/openssh';
+import { assign, makeHostGroup, makeScimGroup, touchAgo } from '../support/access.js';
+import { untilWaiting } from '../support/lock-waiters.js';
+import { SshIssuance } from '../support/ssh-issuance.js';
+
+const MAIL = 'alice@example.com';
+
+describe('an SSH certificate with groups of hosts', () => {
+  let world: SshIssuance;
+  let session: IssuingSession;
+  let orgId: string;
+
+  beforeAll(async () => {
+    world = await SshIssuance.open();
+    await world.dataSource.query(`INSERT INTO deployment (composition) VALUES ('test')`);
+  });
+  afterAll(() => world.close());
+  beforeEach(async () => {
+    session = await world.reset();
+    await world.dataSource.query('TRUNCATE ssh_certificate_groups, access_endings');
+    const [organization] = await world.rows('organizations');
+    orgId = String(organization?.['id']);
+  });
+
+  const prod = (more = {}) => makeHostGroup(world.dataSource, { orgId, name: 'prod', ...more });
+  const audited = async () => (await world.rows('audit_events')).at(-1);
+  const codeOf = (attempt: Promise<unknown>) =>
+    attempt.then(
+      () => 'issued',
+      (error: { code?: string }) => error.code,
+    );
+
+  it('carries the logins of each group by its name, after the address', async () => {
+    await prod({ logins: ['ubuntu', 'deploy'] });
+    await makeHostGroup(world.dataSource, { orgId, name: 'dev', logins: ['root'] });
+    const issued = await world.issue(session);
+    const expected = [MAIL, `root@dev:${orgId}`, `deploy@prod:${orgId}`, `ubuntu@prod:${orgId}`];
+    expect(issued.principals).toEqual(expected);
+    expect(readCertificate(issued.certificate).principals).toEqual(expected);
+    expect(issued.hostGroups).toEqual([
+      { name: 'dev', hosts: ['*.dev.example'], carried: true },
+      { name: 'prod', hosts: ['*.prod.example'], carried: true },
+    ]);
+    expect(await audited()).toMatchObject({
+      type: 'ssh_credential',
+      details: { principals: expected, host_groups: ['dev', 'prod'] },
+    });
+    expect(await world.rows('ssh_certificates')).toMatchObject([{ principals: expected }]);
+  });
+
+  it('records each carried group with what names and ends the certificate', async () => {
+    const id = await prod();
+    const issued = await world.issue(session);
+    expect(await world.rows('ssh_certificate_groups')).toEqual([
+      {
+        target_id: id,
+        serial: issued.serial.toString(),
+        user_id: session.userId,
+        session_id: session.sessionId,
+        principals: [`deploy@prod:${orgId}`],
+        valid_before: issued.validBefore,
+      },
+    ]);
+  });
+
+  it('says nothing of groups in an organization without any', async () => {
+    const issued = await world.issue(session);
+    expect([issued.principals, issued.hostGroups]).toEqual([[MAIL], undefined]);
+    expect((await audited())?.['details']).not.toHaveProperty('host_groups');
+    expect(await codeOf(world.issue(session, { host: 'web1.prod.example' }))).toBe('issued');
+  });
+
+  it('carries an assigned group for its people and the members of its SCIM groups alone', async () => {
+    const bob = await world.signIn('bob@example.com', orgId);
+    const carol = await world.signIn('carol@example.com', orgId);
+    const id = await prod({ access: 'assigned' });
+    await assign(world.dataSource, id, { userId: session.userId });
+    const groupId = await makeScimGroup(world.dataSource, orgId, [bob.userId]);
+    await assign(world.dataSource, id, { groupId });
+    const names = async (of: IssuingSession) => (await world.issue(of)).principals;
+    expect(await names(session)).toEqual([MAIL, `deploy@prod:${orgId}`]);
+    expect(await names(bob)).toEqual(['bob@example.com', `deploy@prod:${orgId}`]);
+    expect(await names(carol)).toEqual(['carol@example.com']);
+    await world.dataSource.query('UPDATE deployment SET access_by_groups = false');
+    expect(await names(bob)).toEqual(['bob@example.com']);
+    await world.dataSource.query('UPDATE deployment SET access_by_groups = true');
+  });
+
+  it('never carries a group of another organization, with an equal name and login', async () => {
+    const other = await world.newOrganization('other.example');
+    await makeHostGroup(world.dataSource, { orgId: other, name: 'prod' });
+    expect((await world.issue(session)).principals).toEqual([MAIL]);
+    const principals = [`deploy@prod:${other}`];
+    expect(await codeOf(world.issue(session, { principals }))).toBe('principal_not_allowed');
+    // A group that only the other organization has matches no host here.
+    const issued = await world.issue(session, { host: 'web1.prod.example' });
+    expect(issued.principals).toEqual([MAIL]);
+  });
+
+  describe('with conditions', () => {
+    it('ends with the touch that a group counts, and carries the group until then', async () => {
+      await prod({ touchWithinSeconds: 900 });
+      await touchAgo(world.dataSource, session.sessionId, 600);
+      const { principals, validBefore } = await world.issue(session);
+      expect(principals).toEqual([MAIL, `deploy@prod:${orgId}`]);
+      const left = (validBefore.getTime() - Date.now()) / 1000;
+      expect(left).toBeGreaterThan(280);
+      expect(left).toBeLessThanOrEqual(300);
+    });
+
+    it('leaves out one stale group, and keeps the rest for the whole session', async () => {
+      await prod({ touchWithinSeconds: 900 });
+      await makeHostGroup(world.dataSource, { orgId, name: 'dev' });
+      await touchAgo(world.dataSource, session.sessionId, 901);
+      const { principals, validBefore, hostGroups } = await world.issue(session);
+      expect(principals).toEqual([MAIL, `deploy@dev:${orgId}`]);
+      expect(validBefore.getTime() - Date.now()).toBeGreaterThan(7 * 3_600_000);
+      expect(hostGroups).toMatchObject([{ carried: true }, { name: 'prod', carried: false }]);
+    });
+
+    it('takes no touch by another model, or without the PIN, for one that fits', async () => {
+      await prod({ models: 'fips-only', userVerification: 'required' });
+      const issue = async (touch: { uv?: boolean; fips?: boolean }) => {
+        await touchAgo(world.dataSource, session.sessionId, 1, touch);
+        return (await world.issue(session)).principals.length;
+      };
+      expect(await issue({ uv: true })).toBe(1);
+      expect(await issue({ fips: true })).toBe(1);
+      expect(await issue({ uv: true, fips: true })).toBe(2);
+    });
+
+    it('challenges a browser, and sends a device to one, for a host whose condition is not met', async () => {
+      await prod({ touchWithinSeconds: 900 });
+      await touchAgo(world.dataSource, session.sessionId, 901);
+      const request = { host: 'web1.prod.example' };
+      await expect(world.issue(session, request)).rejects.toMatchObject({
+        code: 'insufficient_user_authentication',
+        challenge: { maxAge: 900 },
+      });
+      const denied = { ...session.denied, isOfDevice: true };
+      expect(await codeOf(world.issue({ ...session, denied }, request))).toBe('browser_required');
+      const principals = [`deploy@prod:${orgId}`];
+      expect(await codeOf(world.issue(session, { principals }))).toBe(
+        'insufficient_user_authentication',
+      );
+      expect(await audited()).toMatchObject({
+        type: 'access_refused',
+        details: { target: { kind: 'host_group' }, rule: 'condition' },
+      });
+      expect(await world.rows('ssh_certificates')).toEqual([]);
+    });
+  });
+
+  describe('for a host', () => {
+    it('carries only the groups whose patterns match it', async () => {
+      await prod({ hosts: ['*.prod.example', '!db?.prod.example', '10.0.0.*'] });
+      await makeHostGroup(world.dataSource, { orgId, name: 'dev' });
+      const carried = async (host: string) =>
+        (await world.issue(session, { host })).principals.slice(1);
+      expect(await carried('Web1.PROD.example')).toEqual([`deploy@prod:${orgId}`]);
+      expect(await carried('10.0.0.7')).toEqual([`deploy@prod:${orgId}`]);
+      expect(await carried('db1.prod.example')).toEqual([]);
+      expect(await carried('unknown.example')).toEqual([]);
+    });
+
+    it('is refused if no group of the host admits the person, and records the refusal', async () => {
+      await prod({ access: 'assigned' });
+      const host = 'web1.prod.example';
+      expect(await codeOf(world.issue(session, { host }))).toBe('not_assigned');
+      expect(await audited()).toMatchObject({
+        type: 'access_refused',
+        subject_id: session.userId,
+        details: { target: { kind: 'host_group', name: host }, rule: 'assignment' },
+      });
+      // A second group of the host admits the person.
+      await makeHostGroup(world.dataSource, { orgId, name: 'ops', hosts: ['*'] });
+      const { principals } = await world.issue(session, { host });
+      expect(principals).toEqual([MAIL, `deploy@ops:${orgId}`]);
+    });
+
+    it('reads a pattern as ssh does, and never as SQL does', async () => {
+      await prod({ hosts: ['a_b.example', '100%.example'] });
+      const host = async (name: string) =>
+        (await world.issue(session, { host: name })).principals.length;
+      expect(await host('a_b.example')).toBe(2);
+      expect(await host('axb.example')).toBe(1);
+      expect(await host('100x.example')).toBe(1);
+    });
+  });
+
+  describe('with named principals', () => {
+    it('carries the named ones alone', async () => {
+      await prod({ logins: ['deploy', 'ubuntu'] });
+      await makeHostGroup(world.dataSource, { orgId, name: 'dev' });
+      const principals = [`ubuntu@prod:${orgId}`];
+      expect((await world.issue(session, { principals })).principals).toEqual(principals);
+      expect(await world.rows('ssh_certificate_groups')).toMatchObject([{ principals }]);
+      const plain = await world.issue(session, { principals: [MAIL] });
+      expect(plain.principals).toEqual([MAIL]);
+    });
+
+    it('is refused if one of them is not held, and never carries fewer', async () => {
+      await prod({ access: 'assigned' });
+      const dev = await makeHostGroup(world.dataSource, { orgId, name: 'dev', access: 'assigned' });
+      await assign(world.dataSource, dev, { userId: session.userId });
+      for (const principals of [
+        [MAIL, `deploy@prod:${orgId}`],
+        [`deploy@dev:${orgId}`, `root@dev:${orgId}`],
+        ['bob@example.com', `deploy@dev:${orgId}`],
+      ]) {
+        expect(await codeOf(world.issue(session, { principals }))).toBe('principal_not_allowed');
+      }
+      expect(await world.rows('ssh_certificates')).toEqual([]);
+    });
+  });
+
+  describe('with many principals', () => {
+    const logins = (count: number) => Array.from({ length: count }, (_, n) => `u${n}`);
+
+    it('carries 256, and refuses 257 with a word about the host', async () => {
+      await prod({ logins: logins(255) });
+      const issued = await world.issue(session);
+      expect(readCertificate(issued.certificate).principals).toHaveLength(256);
+      await makeHostGroup(world.dataSource, { orgId, name: 'dev' });
+      await expect(world.issue(session)).rejects.toMatchObject({
+        code: 'too_many_principals',
+        message: expect.stringContaining('`host`'),
+      });
+      const host = 'web1.prod.example';
+      expect((await world.issue(session, { host })).principals).toHaveLength(256);
+      expect(await world.rows('ssh_certificate_groups')).toHaveLength(2);
+    });
+
+    it('counts the user name too', async () => {
+      await prod({ logins: logins(255) });
+      const both = ['email', 'username'] as const;
+      expect(await codeOf(world.issue(session, {}, both))).toBe('too_many_principals');
+    });
+  });
+
+  /**
+   * Issues while another transaction has made a change, and ends that one when the issuer waits.
+   */
+  async function issueDuring(change: string, end: 'COMMIT' | 'ROLLBACK') {
+    const runner = world.dataSource.createQueryRunner();
+    await runner.query('BEGIN');
+    try {
+      await runner.query(change);
+      const waiting = world.issue(session);
+      waiting.catch(() => undefined);
+      await untilWaiting(world.dataSource, 1);
+      await runner.query(end);
+      return await waiting;
+    } finally {
+      await runner.query('ROLLBACK');
+      await runner.release();
+    }
+  }
+
+  describe('beside a change', () => {
+    const CHANGES = {
+      'of the target': `UPDATE access_targets SET updated_at = now()`,
+      'of the assignment': `SELECT FROM access_assignments FOR UPDATE`,
+      'of the membership': `SELECT FROM group_members FOR UPDATE`,
+    };
+
+    it.each(Object.entries(CHANGES))(
+      '%s that is rolled back, a batch never gives fewer principals',
+      async (_, change) => {
+        const id = await prod({ access: 'assigned' });
+        const groupId = await makeScimGroup(world.dataSource, orgId, [session.userId]);
+        await assign(world.dataSource, id, { groupId });
+        const attempt = await issueDuring(change, 'ROLLBACK');
+        expect(attempt.principals).toEqual([MAIL, `deploy@prod:${orgId}`]);
+      },
+    );
+
+    const ENDS = {
+      'the rule': `UPDATE access_targets SET access = 'assigned'`,
+      'the target': `DELETE FROM access_targets WHERE kind = 'host_group'`,
+      'the name of the group': `UPDATE access_targets SET name = 'stage'`,
+    };
+    it.each(Object.entries(ENDS))('%s, it carries what is so after the change', async (_, end) => {
+      await prod();
+      const attempt = await issueDuring(end, 'COMMIT');
+      expect(attempt.principals).not.toContain(`deploy@prod:${orgId}`);
+    });
+  });
+});
