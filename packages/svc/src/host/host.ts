@@ -4,8 +4,9 @@ import { fetchHostScript, runHostScript, sudoLine } from './host-script.js';
 
 const USAGE = [
   'svc host setup --account NAME --principal ADDRESS... [--dry-run]',
+  'svc host setup --organization ID --group NAME,... --login NAME,... [--interval SECONDS] [--dry-run]',
   'svc host status',
-  'svc host remove [--account NAME] [--dry-run]',
+  'svc host remove [--account NAME] [--login NAME,...] [--dry-run]',
 ].join('\n');
 
 /** The option of the script for each word. */
@@ -28,6 +29,10 @@ export const command: Command = {
     '--account NAME          an account of this host; the principals that follow may log in to it',
     '--principal ADDRESS     the e-mail address of a user; may be repeated',
     '--principals-file FILE  principals, one a line',
+    '--organization ID       the organization of the groups of hosts; an admin sees the whole line',
+    '--group NAME,...        the groups of hosts to which this host belongs',
+    '--login NAME,...        the accounts that the people of these groups, and no others, log in to',
+    '--interval SECONDS      how often the list of revoked certificates is fetched (60)',
     '--dry-run               shows the changes and makes none',
   ],
   async run([action = '', ...given], context) {

@@ -7,11 +7,15 @@ usage: curl -fsS $server/install-host.sh | sh -s -- OPTIONS      (as root)
   --account NAME             an account of this host; the principals that follow may log in to it
   --principal ADDRESS        a principal of that account: the e-mail address of a user; may be repeated
   --principals-file FILE     principals of that account, one a line
+  --organization ID          with the next two: the people of a group of hosts log in by the group
+  --group NAME,…             the groups of hosts of that organization to which this host belongs
+  --login NAME,…             the accounts that these groups, and no other principals, may log in to
+  --interval SECONDS         how often the list of revoked certificates is fetched: 1 to 60 (60)
   --ca-fingerprint SHA256:…  refuse an authority with another fingerprint
   --dry-run                  show the changes, and make none
   --status                   show whether this host has joined, and which list it has
   --print PART               print the refresh program, or a unit for it, and do nothing else: program, service, timer, cron
-  --remove                   undo everything; with --account: remove the principals of these accounts only
+  --remove                   undo everything; with --account or --login: remove the principals of these accounts only
 
 For unusual hosts:
   --etc DIR                  the folder of sshd's files (/etc/ssh)
@@ -41,6 +45,10 @@ set_defaults() {
   needs_reload=
   no_reload=
   account=
+  organization=
+  groups=
+  logins=
+  interval=
   ca_fingerprints=
   etc=/etc/ssh
   config=
@@ -63,7 +71,7 @@ read_options() {
         usage
         exit 0
         ;;
-      --account | --principal | --principals-file | --ca-fingerprint | --print | --etc | --sshd-config | --sshd | --schedule | --sbin | --units | --cron)
+      --account | --principal | --principals-file | --organization | --group | --login | --interval | --ca-fingerprint | --print | --etc | --sshd-config | --sshd | --schedule | --sbin | --units | --cron)
         [ $# -ge 2 ] || reject "$1 needs a value."
         read_value "$1" "$2"
         shift
@@ -80,6 +88,15 @@ read_value() {
     --account) begin_account "$2" ;;
     --principal) add_principal "$2" ;;
     --principals-file) add_principals_of "$2" ;;
+    --organization) read_organization "$2" ;;
+    --group) groups="$groups $(names "$1" "$2" 'a-z' 'a-z0-9-')" || exit 2 ;;
+    --login) logins="$logins $(names "$1" "$2" 'a-z_' 'a-z0-9_-')" || exit 2 ;;
+    --interval)
+      case $2 in
+        [1-9] | [1-5][0-9] | 60) interval=$2 ;;
+        *) reject "--interval is a number of seconds from 1 to 60." ;;
+      esac
+      ;;
     --ca-fingerprint)
       case $2 in
         SHA256:*[!A-Za-z0-9+/]* | SHA256: | SHA256) reject "'$2' is no fingerprint." ;;
@@ -136,8 +153,11 @@ add_principal() {
   esac
   principal=$1
   case $1 in *@*) principal=$(echo "$1" | tr '[:upper:]' '[:lower:]') ;; esac # as in certificates
-  grep -qxF -e "$principal" "$work/accounts/$account" || echo "$principal" >>"$work/accounts/$account"
+  add_line "$principal"
 }
+
+# Adds the line $1 to the principals of the account, once.
+add_line() { grep -qxF -e "$1" "$work/accounts/$account" || echo "$1" >>"$work/accounts/$account"; }
 
 # Adds the principals of the file $1: one a line, empty lines and comments aside.
 add_principals_of() {
@@ -147,6 +167,44 @@ add_principals_of() {
     case $line in '' | '#'*) continue ;; esac
     add_principal "$line"
   done <"$1"
+}
+
+# Reads the id of an organization.
+read_organization() {
+  case $1 in
+    *[!0-9a-f-]*) reject "--organization '$1' is no id of an organization." ;;
+  esac
+  echo "$1" | grep -qxE '[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}' || reject "--organization '$1' is no id of an organization."
+  organization=$1
+}
+
+# Prints the names of the list $2, the value of the option $1: each begins with one of the characters $3 and has those of $4. They
+# become lines of sshd's files and names of files.
+names() {
+  case $2 in
+    '' | ,* | *, | *,,* | *[!,$4]*) reject "$1 '$2' is no list of names with commas." ;;
+  esac
+  for name in $(echo "$2" | tr , ' '); do
+    case $name in
+      [!$3]*) reject "$1 '$name' is no name: it begins with a lower-case letter." ;;
+    esac
+    [ ${#name} -le 32 ] || reject "$1 '$name' is longer than 32 characters."
+    echo "$name"
+  done
+}
+
+# Makes the accounts of --login, with the principals of the groups and no other.
+add_logins() {
+  [ -n "$organization$groups$logins" ] || return 0
+  if [ "$mode" != remove ]; then
+    if [ -z "$organization" ] || [ -z "$groups" ]; then reject '--login needs --organization and --group.'; fi
+    [ -n "$logins" ] || reject '--group needs --login: the accounts that the groups may log in to.'
+  fi
+  for login in $(echo "$logins" | tr ' ' '\n' | sort -u); do
+    [ ! -s "$work/accounts/$login" ] || reject "'$login' has --principal and --login. The groups alone may log in to an account of --login."
+    begin_account "$login"
+    for group in $groups; do add_line "$login@$group:$organization"; done
+  done
 }
 
 # Derives what the options leave open, and checks that they fit together.
@@ -159,8 +217,9 @@ complete_options() {
   pending=$data/.reload-pending
   program=$sbin/svc-refresh-krl
   refresh="$program $server/v1/credentials/ssh/krl $list $authorities"
+  add_logins
   [ "$mode" = join ] || return 0
-  [ -n "$account" ] || reject 'name an account with --account, and its users with --principal.'
+  [ -n "$account" ] || reject 'name an account with --account, and its users with --principal; or groups of hosts with --organization, --group and --login.'
   for file in "$work/accounts/"*; do
     [ -s "$file" ] || reject "--account '${file##*/}' has no --principal."
   done

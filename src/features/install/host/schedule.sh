@@ -21,7 +21,16 @@ service_unit() {
 END
 }
 
+# Prints the timer. One with an interval starts the program that many seconds after its last end.
 timer_unit() {
+  if [ -z "$interval" ] || [ "$interval" = 60 ]; then
+    minutely_timer
+  else
+    minutely_timer | sed "s/every minute\$/every $interval s/; s/^OnCalendar=.*/OnActiveSec=1s\nOnUnitInactiveSec=${interval}s/; s/^AccuracySec=.*/AccuracySec=100ms/; /^RandomizedDelaySec=/d; /^Persistent=/d"
+  fi
+}
+
+minutely_timer() {
   cat <<END
 #include refresh/svc-refresh-krl.timer
 END
@@ -36,8 +45,17 @@ cron_file() {
 # Written by install-host.sh of $server.
 SHELL=/bin/sh
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
-* * * * * root sleep $(delay_of_host); exec $refresh
+* * * * * root $(cron_command)
 END
+}
+
+# Prints the command that cron starts each minute. With an interval it goes on for this minute: the program runs once at a time.
+cron_command() {
+  if [ -z "$interval" ] || [ "$interval" = 60 ]; then
+    echo "sleep $(delay_of_host); exec $refresh"
+  else
+    echo "n=0; while [ \$n -lt 60 ]; do $refresh; sleep $interval; n=\$((n + $interval)); done"
+  fi
 }
 
 # Writes the refresh program.

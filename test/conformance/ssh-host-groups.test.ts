@@ -1,0 +1,268 @@
+import { execFileSync, spawn } from 'node:child_process';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
+import { assign, makeHostGroup } from '../support/access.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import type { Client } from '../support/client.js';
+import { freePort } from '../support/free-port.js';
+import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
+import { requires } from '../support/programs.js';
+import { rows } from '../support/rows.js';
+import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
+import { runSshd, type Sshd, SSHD_PROGRAMS } from '../support/sshd.js';
+
+/** A person with a key pair for SSH. */
+interface Person {
+  readonly id: string;
+  readonly client: Client;
+  readonly file: string;
+}
+
+/** A host that has joined with one group of hosts, and its sshd. */
+interface Joined {
+  readonly host: JoiningHost;
+  readonly sshd: Sshd;
+}
+
+/**
+ * Two real sshds, each joined with one group of hosts for root. Alice is in a group of SCIM, Bob is
+ * assigned, Carol is neither; the other organization has an equal group and login.
+ */
+requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of hosts', () => {
+  let app: TestApp;
+  let ours: ScimOrganization;
+  let rivals: ScimOrganization;
+  let orgId: string;
+  let prod: Joined;
+  let dev: Joined;
+  let targets: { prod: string; dev: string };
+  let groupId: string;
+  let alice: Person;
+  let bob: Person;
+  let carol: Person;
+
+  beforeAll(async () => {
+    app = await startTestApp();
+    ours = await foundOrganization(app, 'fleet.example');
+    rivals = await foundOrganization(app, 'rival.example');
+    orgId = await organizationOf('fleet.example');
+    prod = await joinHost('prod');
+    dev = await joinHost('dev');
+    alice = await provision(ours, 'alice@fleet.example');
+    bob = await provision(ours, 'bob@fleet.example');
+    carol = await provision(ours, 'carol@fleet.example');
+  });
+  afterAll(async () => {
+    await prod.sshd.stop();
+    await dev.sshd.stop();
+    await app.close();
+  });
+  beforeEach(async () => {
+    await rows(app.dataSource, 'TRUNCATE rate_limits');
+    await rows(app.dataSource, `DELETE FROM access_targets WHERE kind = 'host_group'`);
+    await rows(app.dataSource, 'DELETE FROM groups');
+    const made = await ours.scim('POST', '/Groups', {
+      displayName: 'operators',
+      members: [{ value: alice.id }],
+    });
+    groupId = String(made.json.id);
+    const group = { orgId, access: 'assigned', logins: ['root'] } as const;
+    targets = {
+      prod: await makeHostGroup(app.dataSource, { ...group, name: 'prod' }),
+      dev: await makeHostGroup(app.dataSource, { ...group, name: 'dev' }),
+    };
+    await assign(app.dataSource, targets.prod, { groupId });
+    await assign(app.dataSource, targets.dev, { userId: bob.id });
+  });
+
+  async function organizationOf(domain: string): Promise<string> {
+    const [row] = await rows<{ org_id: string }>(
+      app.dataSource,
+      'SELECT org_id FROM organization_domains WHERE domain = $1',
+      [domain],
+    );
+    return row?.org_id ?? '';
+  }
+
+  /** Joins a host with one group, its list fetched every 2 seconds. */
+  async function joinHost(group: string): Promise<Joined> {
+    const host = new JoiningHost(await freePort());
+    const { text } = await app.client().get('/install-host.sh');
+    const { status, said } = await host.run(text, [
+      ...host.paths,
+      ...['--no-reload', '--schedule', 'cron', '--interval', '2'],
+      ...['--organization', orgId, '--group', group, '--login', 'root'],
+    ]);
+    if (status !== 0) throw new Error(said);
+    return { host, sshd: await runSshd(host) };
+  }
+
+  async function provision({ scim }: ScimOrganization, email: string): Promise<Person> {
+    const made = await scim('POST', '/Users', { userName: email });
+    if (made.status !== 201) throw new Error(made.text);
+    const { client } = await app.enrolled(email);
+    const file = join(prod.host.folder, email);
+    execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
+    return { id: String(made.json.id), client, file };
+  }
+
+  /** Fetches a certificate of a person, and returns its serial. */
+  async function certify({ client, file }: Person): Promise<string> {
+    const public_key = readFileSync(`${file}.pub`, 'utf8').trim();
+    const { json, text } = await client.post('/v1/credentials/ssh', { public_key });
+    if (json.certificate === undefined) throw new Error(text);
+    writeFileSync(`${file}-cert.pub`, `${json.certificate}\n`);
+    return String(json.serial);
+  }
+
+  const logIn = async ({ sshd }: Joined, { file }: Person) =>
+    (await sshd.login(file, `${file}-cert.pub`)).accepted;
+
+  const isListed = async (serial: string) => {
+    const { json } = await app.client().get('/v1/credentials/ssh/krl', {
+      headers: { accept: 'application/json' },
+    });
+    return (json.revoked_serials as string[]).includes(serial);
+  };
+
+  /** Waits until a serial is in the list; returns the milliseconds since the start. */
+  async function untilListed(serial: string, start: number): Promise<number> {
+    await expect.poll(() => isListed(serial), { interval: 10 }).toBe(true);
+    return performance.now() - start;
+  }
+
+  it('let in who reaches their group: by a group of SCIM, by name, and no other person', async () => {
+    for (const person of [alice, bob, carol]) await certify(person);
+    const seen: Record<string, boolean[]> = {};
+    for (const [name, person] of Object.entries({ alice, bob, carol })) {
+      seen[name] = [await logIn(prod, person), await logIn(dev, person)];
+    }
+    expect(seen).toEqual({ alice: [true, false], bob: [false, true], carol: [false, false] });
+  });
+
+  it('refuse an equal group and login of another organization', async () => {
+    const rivalOrg = await organizationOf('rival.example');
+    await makeHostGroup(app.dataSource, { orgId: rivalOrg, name: 'prod', logins: ['root'] });
+    const mallory = await provision(rivals, 'mallory@rival.example');
+    await certify(mallory);
+    const shown = execFileSync('ssh-keygen', ['-L', '-f', `${mallory.file}-cert.pub`], {
+      encoding: 'utf8',
+    });
+    expect(shown).toContain(`root@prod:${rivalOrg}`);
+    expect(await logIn(prod, mallory)).toBe(false);
+    await certify(alice);
+    expect(await logIn(prod, alice)).toBe(true);
+  });
+
+  describe('at the end of a reach', () => {
+    /** Makes a change as the service of the admin does: the end follows the commit. */
+    const change = async (query: string) => {
+      await rows(app.dataSource, query, [targets.prod]);
+      await app.nest.get(AccessEndings, { strict: false }).settle(orgId);
+    };
+    const ENDS: Record<string, () => Promise<unknown>> = {
+      'SCIM PATCH of the group': () => patch('remove'),
+      'SCIM DELETE of the group': () => ours.scim('DELETE', `/Groups/${groupId}`),
+      'the removal of the assignment': () =>
+        change('DELETE FROM access_assignments WHERE target_id = $1'),
+      'the removal of the target': () => change('DELETE FROM access_targets WHERE id = $1'),
+      'a condition': () => change(`UPDATE access_targets SET models = 'fips-only' WHERE id = $1`),
+    };
+    const patch = (op: 'add' | 'remove') =>
+      ours.scim('PATCH', `/Groups/${groupId}`, {
+        schemas: ['urn:ietf:params:scim:api:messages:2.0:PatchOp'],
+        Operations: [
+          op === 'add'
+            ? { op, path: 'members', value: [{ value: alice.id }] }
+            : { op, path: `members[value eq "${alice.id}"]` },
+        ],
+      });
+
+    it.each(Object.entries(ENDS))(
+      '%s refuses the certificate at the next pull of the host',
+      async (_, end) => {
+        const serial = await certify(alice);
+        expect(await logIn(prod, alice)).toBe(true);
+        await end();
+        expect(await isListed(serial)).toBe(true); // before the answer
+        expect(await pullOnce(prod.host)).toBe(0);
+        expect(await logIn(prod, alice)).toBe(false);
+        // What is asked for afterwards is decided by the change.
+        await certify(alice);
+        expect(await logIn(prod, alice)).toBe(false);
+      },
+    );
+
+    it('has the serial in the list within a second of the SCIM PATCH, 20 times', async () => {
+      const took: number[] = [];
+      for (let round = 0; round < 20; round += 1) {
+        await rows(app.dataSource, 'TRUNCATE rate_limits');
+        const serial = await certify(alice);
+        const start = performance.now();
+        const answer = await patch('remove');
+        expect(answer.status).toBeLessThan(300);
+        took.push(await untilListed(serial, start));
+        await patch('add');
+      }
+      const sorted = took.toSorted((a, b) => a - b);
+      const [p50 = 0, p99 = 0] = [sorted[9], sorted[19]];
+      console.log(
+        `SCIM PATCH to the list: p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms, ${sorted.length} rounds`,
+      );
+      expect(p50).toBeLessThan(1_000);
+    });
+
+    it('reaches the host within 5 seconds by the installed line of cron at an interval of 2', async () => {
+      await certify(alice);
+      expect(await logIn(prod, alice)).toBe(true);
+      rmSync(prod.host.list);
+      const running = spawnCron(prod.host);
+      try {
+        await expect.poll(() => existsSync(prod.host.list), { timeout: 30_000 }).toBe(true);
+        const before = readFileSync(prod.host.list);
+        const start = performance.now();
+        await patch('remove');
+        await expect
+          .poll(() => readFileSync(prod.host.list).equals(before), {
+            timeout: 30_000,
+            interval: 20,
+          })
+          .toBe(false);
+        const took = performance.now() - start;
+        console.log(`SCIM PATCH to the list of the host: ${(took / 1000).toFixed(1)} s`);
+        expect(took).toBeLessThan(5_000);
+        expect(await logIn(prod, alice)).toBe(false);
+      } finally {
+        process.kill(-(running.pid ?? 0));
+      }
+    });
+  });
+});
+
+/** Returns the command of the installed line of cron. */
+function commandOf(host: JoiningHost): string {
+  const line = readFileSync(join(host.cron, 'svc-refresh-krl'), 'utf8').split('\n').at(-2) ?? '';
+  return line.replace('* * * * * root ', '');
+}
+
+/** Starts the installed line of cron, as cron does each minute. */
+function spawnCron(host: JoiningHost) {
+  const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+  return spawn('/bin/sh', ['-c', commandOf(host)], {
+    detached: true,
+    stdio: 'ignore',
+    env: { PATH },
+  });
+}
+
+/** Runs the program of the installed line of cron once; returns its exit status. */
+function pullOnce(host: JoiningHost): Promise<number> {
+  const program = commandOf(host).replace(/^.* do (.*); sleep .*$/, '$1');
+  const child = spawn('/bin/sh', ['-c', program], {
+    stdio: 'inherit',
+    env: { PATH: process.env['PATH'] ?? '' },
+  });
+  return new Promise((resolve) => child.once('close', (status) => resolve(status ?? -1)));
+}
