@@ -21,7 +21,12 @@ requires(...HOST_PROGRAMS).describe('/install-host.sh with groups of hosts', () 
   afterEach(() => host.remove());
 
   const groups = (names = 'prod', logins = 'deploy') => [
-    ...['--organization', ORGANIZATION, '--group', names, '--login', logins],
+    '--organization',
+    ORGANIZATION,
+    '--group',
+    names,
+    '--login',
+    logins,
   ];
   const run = (...options: string[]) =>
     host.run(server.script, [...host.paths, '--no-reload', '--schedule', 'systemd', ...options]);

@@ -299,7 +299,7 @@ requires(...SSHD_PROGRAMS).describe('ssh with the block that svc setup wrote', (
   });
 
   it('ends with status 2 for arguments that it does not know', async () => {
-    for (const args of [[], ['renew'], ['cert', 'x'], ['status', '--loud']]) {
+    for (const args of [[], ['renew'], ['cert', 'x', 'y'], ['status', '--loud']]) {
       expect(await home.run(['ssh', ...args])).toMatchObject({ status: 2, stdout: '' });
     }
   });

@@ -92,8 +92,11 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
     const { text } = await app.client().get('/install-host.sh');
     const { status, said } = await host.run(text, [
       ...host.paths,
-      ...['--no-reload', '--schedule', 'cron', '--interval', '2'],
-      ...['--organization', orgId, '--group', group, '--login', 'root'],
+      ...'--no-reload --schedule cron --interval 2 --login root'.split(' '),
+      '--organization',
+      orgId,
+      '--group',
+      group,
     ]);
     if (status !== 0) throw new Error(said);
     return { host, sshd: await runSshd(host) };

@@ -58,9 +58,10 @@ export class CommandContext {
    * one.
    *
    * @param kind `admin-token` sends the token of `svc login --admin`
+   * @param options `asksForTouch: false` makes a demand for a touch a failure
    */
-  client(kind: TokenKind = 'token'): Promise<ServerClient> {
-    return this.#connect({ kind });
+  client(kind: TokenKind = 'token', { asksForTouch = true } = {}): Promise<ServerClient> {
+    return this.#connect({ kind }, asksForTouch);
   }
 
   /** Returns a client for a plugin that another program runs without an input. */
@@ -68,9 +69,12 @@ export class CommandContext {
     return this.#connect({ kind: 'token', isPlugin: true });
   }
 
-  async #connect(how: Pick<Connection, 'kind' | 'isPlugin'>): Promise<ServerClient> {
+  async #connect(
+    how: Pick<Connection, 'kind' | 'isPlugin'>,
+    asksForTouch = true,
+  ): Promise<ServerClient> {
     const { connect } = await import('../login/connect.js');
     const [server, folder] = [this.server(), this.folder()];
-    return connect({ server, folder, terminal: this.terminal, ...how });
+    return connect({ server, folder, terminal: this.terminal, ...how }, asksForTouch);
   }
 }

@@ -23,7 +23,10 @@ export interface Connection {
  * Returns a client of a server that sends the stored token, and logs in again in the browser for a
  * fresh touch.
  */
-export async function connect(connection: Connection): Promise<ServerClient> {
+export async function connect(
+  connection: Connection,
+  asksForTouch: boolean,
+): Promise<ServerClient> {
   const { folder, kind, terminal } = connection;
   const stored = readToken(folder, kind);
   if (!stored && kind === 'admin-token') {
@@ -36,11 +39,12 @@ export async function connect(connection: Connection): Promise<ServerClient> {
     ...connection,
     dpopKey,
     accessToken: () => readToken(folder, kind)?.access_token,
-    ...(canTouch ? { stepUp: stepUpOf(connection) } : {}),
+    ...(canTouch && asksForTouch ? { stepUp: stepUpOf(connection) } : {}),
   });
 }
 
-function stepUpOf(connection: Connection) {
+/** Returns the act that logs in again in the browser, for the touch that a challenge demands. */
+export function stepUpOf(connection: Connection) {
   return async (challenge: StepUpChallenge) => {
     connection.terminal.warn('This needs a fresh touch of your security key.');
     const { loginByCode } = await import('./code-login.js');

@@ -171,10 +171,20 @@ export class ServerRefusal extends CliFailure {
   }
 }
 
+/** A refusal that a fresh touch of the security key lifts (RFC 9470). */
+export class TouchNeeded extends CliFailure {
+  constructor(
+    message: string,
+    readonly challenge: StepUpChallenge,
+  ) {
+    super(message, 'Run: svc login', STATUS.notLoggedIn);
+  }
+}
+
 function refusal401(answer: PlainAnswer, detail: string | undefined): CliFailure {
-  if (stepUpChallenge(answer)) {
-    const message = detail ?? 'This needs a fresh touch of your security key.';
-    return new CliFailure(message, 'Run: svc login', STATUS.notLoggedIn);
+  const challenge = stepUpChallenge(answer);
+  if (challenge) {
+    return new TouchNeeded(detail ?? 'This needs a fresh touch of your security key.', challenge);
   }
   return notLoggedIn(detail === undefined ? undefined : `You are not logged in: ${detail}`);
 }

@@ -36,7 +36,8 @@ export function readAnyToken(folder: PrivateFolder, kind: TokenKind): StoredToke
  * The credentials that do not name their login. The server may have revoked them: a new login
  * fetches its own.
  */
-const WITHOUT_LOGIN = ['ssh/certificate.pub', 'git'];
+const CERTIFICATES = ['ssh/certificate.pub', 'ssh/host-groups.json', 'ssh/sets', 'ssh/hosts'];
+const WITHOUT_LOGIN = [...CERTIFICATES, 'git'];
 
 /**
  * Stores a token. If another user was logged in, everything that came from that login goes first.
@@ -72,7 +73,7 @@ export function removeCredentials(folder: PrivateFolder, keepsKey = false): void
     const isKept = keepsKey && (name === KEY_OF_MACHINE || name.endsWith('.lock'));
     if (name !== 'ssh' && !isKept) folder.remove(name);
   }
-  folder.remove('ssh/certificate.pub');
+  CERTIFICATES.forEach((name) => folder.remove(name));
 }
 
 function namesIn({ path }: PrivateFolder): string[] {

@@ -4,7 +4,9 @@ import { now } from '../program/clock.js';
 import { parseArguments } from '../program/arguments.js';
 import { CliFailure, usageFailure } from '../program/failure.js';
 import { localTime, tableLines } from '../terminal/table.js';
-import { ensureCertificate, renew, storedCertificate } from './renewal.js';
+import { certificateIn, hostFile, hostName } from './certificate-cache.js';
+import { ensureCertificateFor } from './host-certificate.js';
+import { renew, storedCertificate } from './renewal.js';
 import { recheck } from './revocation-check.js';
 
 /** Runs `svc ssh` if more is needed than a look at the stored certificate. */
@@ -15,9 +17,9 @@ export async function runSsh(
 ): Promise<number | void> {
   const options = parseArguments(args, { flags: ['renew'], positionals: 2 }, usage);
   const [action, host] = options.positionals;
-  if (action === 'check') return check(context);
+  if (action === 'check') return check(context, host);
   if (host === undefined && action === 'recheck') return recheck(context);
-  if (host === undefined && action === 'cert') return show(context, options.has('renew'));
+  if (action === 'cert') return show(context, options.has('renew'), host);
   if (host === undefined && action === 'status') return status(context);
   throw usageFailure('The command is missing or unknown.', usage);
 }
@@ -25,25 +27,36 @@ export async function runSsh(
 /**
  * Runs inside of `ssh`: silent when a certificate is there, otherwise one line on standard error.
  */
-async function check(context: CommandContext): Promise<number> {
+async function check(context: CommandContext, host: string | undefined): Promise<number> {
   try {
-    await ensureCertificate(context, context.server());
+    await ensureCertificateFor(context, context.server(), host);
     // A renewal that takes too long does not hold up a login with the old certificate.
     return process.exit(0);
   } catch (error) {
     if (!(error instanceof CliFailure)) throw error;
-    const next = error.whatToDo.charAt(0).toLowerCase() + error.whatToDo.slice(1);
-    context.terminal.warn(`svc: ${error.message.replace(/\.$/, '')}; ${next}`);
+    context.terminal.warn(`svc: ${lineOf(error)}`);
     return error.status;
   }
 }
 
-async function show(context: CommandContext, isForced: boolean): Promise<void> {
+/** Returns a failure as one line. */
+function lineOf({ message, whatToDo }: CliFailure): string {
+  if (whatToDo.endsWith('.')) return `${message} ${whatToDo}`;
+  return `${message.replace(/\.$/, '')}; ${whatToDo.charAt(0).toLowerCase()}${whatToDo.slice(1)}`;
+}
+
+async function show(
+  context: CommandContext,
+  isForced: boolean,
+  text: string | undefined,
+): Promise<void> {
   const server = context.server();
   const folder = context.folder(server);
   if (isForced) await folder.withLock('ssh', () => renew(context, server, folder));
-  else await ensureCertificate(context, server);
-  print(context, storedCertificate(folder));
+  await ensureCertificateFor(context, server, text);
+  const host = hostName(text);
+  const ofHost = host === undefined ? undefined : certificateIn(folder.read(hostFile(host)) ?? '');
+  print(context, ofHost ?? storedCertificate(folder));
 }
 
 function status(context: CommandContext): void {

@@ -7,11 +7,39 @@ export const SSH_FILES = {
   identity: 'ssh/id',
   publicKey: 'ssh/id.pub',
   certificate: 'ssh/certificate.pub',
+  /** The groups of hosts that the server named with the certificate. */
+  hostGroups: 'ssh/host-groups.json',
+  /** Certificates for one host, by their set of groups. */
+  sets: 'ssh/sets',
+  /** A link for each host to the certificate of its set. */
+  hosts: 'ssh/hosts',
   lastRecheck: 'ssh/last-recheck',
 } as const;
 
 /** A certificate is renewed on use when it has less than this many milliseconds left. */
 const RENEWAL_MARGIN = 10 * 60_000;
+
+/** Matches a principal of a group of hosts. */
+const OF_GROUP = /^[^@]+@([a-z][a-z0-9-]*):[0-9a-f-]{36}$/;
+
+/** The names of hosts that have a file: those that `POST /v1/credentials/ssh` takes. */
+const HOST_NAME = /^[A-Za-z0-9:][A-Za-z0-9._:-]{0,252}$/;
+
+/** Returns the groups of hosts whose principals a certificate carries, in the order of names. */
+export function groupsOf({ principals }: SshCertificate): string[] {
+  const names = principals.map((name) => OF_GROUP.exec(name)?.[1]).filter((name) => name);
+  return [...new Set(names)].toSorted() as string[];
+}
+
+/** Returns the name of a host if a file can have it. */
+export function hostName(text: string | undefined): string | undefined {
+  return text !== undefined && HOST_NAME.test(text) ? text : undefined;
+}
+
+/** Returns the link to the certificate of a host. */
+export function hostFile(host: string): string {
+  return `${SSH_FILES.hosts}/${host}.pub`;
+}
 
 /**
  * Reads a line in the format of `id-cert.pub`. A line that holds no certificate gives undefined.
@@ -49,20 +77,90 @@ export function takeRecheck(folder: string, now: number): boolean {
 }
 
 /**
- * Tells if a login can use the stored certificate without a renewal. Every `ssh` waits for this
- * answer: it reads two files and loads nothing else.
+ * Tells if a login can use a stored certificate without a renewal. Every `ssh` waits for this
+ * answer: it reads a few small files and loads nothing else.
  *
  * @param folder the folder of the server's secrets
+ * @param host the host of the login, if it has a {@link hostName}
  */
-export function hasFreshCertificate(folder: string, now: number): boolean {
+export function hasFreshCertificate(folder: string, now: number, host?: string): boolean {
+  return hasCertificate(folder, host, (certificate) => isFresh(certificate, now));
+}
+
+/** Tells if a stored certificate serves a host until its end, which may be near. */
+export function hasValidCertificate(folder: string, now: number, host: string): boolean {
+  return hasCertificate(folder, host, (certificate) => isValidAt(certificate, now));
+}
+
+function hasCertificate(
+  folder: string,
+  host: string | undefined,
+  isUsable: (certificate: SshCertificate) => boolean,
+): boolean {
+  const isIn = (file: string) => {
+    const certificate = certificateIn(readText(`${folder}/${file}`) ?? '');
+    return certificate !== undefined && isUsable(certificate);
+  };
   try {
-    const certificate = certificateIn(readFileSync(`${folder}/${SSH_FILES.certificate}`, 'latin1'));
-    return (
-      certificate !== undefined &&
-      isValidAt(certificate, now, RENEWAL_MARGIN) &&
-      existsSync(`${folder}/${SSH_FILES.identity}`)
-    );
+    if (!existsSync(`${folder}/${SSH_FILES.identity}`)) return false;
+    if (host !== undefined && isIn(hostFile(host))) return true;
+    if (host !== undefined && !isCovered(`${folder}/${SSH_FILES.hostGroups}`, host)) return false;
+    return isIn(SSH_FILES.certificate);
   } catch {
     return false;
+  }
+}
+
+/** A certificate of a group may end with a touch, soon: it is fresh until a third is left. */
+function isFresh(certificate: SshCertificate, now: number): boolean {
+  const third = (certificate.validBefore - certificate.validAfter) / 3;
+  const isOfGroup = groupsOf(certificate).length > 0;
+  const margin = isOfGroup ? Math.min(RENEWAL_MARGIN, third) : RENEWAL_MARGIN;
+  return isValidAt(certificate, now, margin);
+}
+
+/**
+ * Tells if the general certificate serves a host: the organization has no groups of hosts, or the
+ * certificate carries each group that matches the host.
+ */
+function isCovered(file: string, host: string): boolean {
+  const text = readText(file);
+  if (text === undefined) return true;
+  const groups = JSON.parse(text) as readonly StoredHostGroup[];
+  const matching = groups.filter(({ hosts }) => isHostOf(hosts, host));
+  return matching.length > 0 && matching.every(({ carried }) => carried);
+}
+
+/** A group of hosts as the server names it. */
+export interface StoredHostGroup {
+  readonly name: string;
+  readonly hosts: readonly string[];
+  readonly carried: boolean;
+}
+
+/** Tells if patterns match a host as in `ssh_config`. */
+export function isHostOf(patterns: readonly string[], host: string): boolean {
+  const matches = (pattern: string) => matchesPattern(pattern.toLowerCase(), host.toLowerCase());
+  const isLeftOut = patterns.some((pattern) => pattern.startsWith('!') && matches(pattern.slice(1)));
+  return !isLeftOut && patterns.some((pattern) => matches(pattern));
+}
+
+/** Goes back to the last `*` where the rest does not match: no pattern makes it slow. */
+function matchesPattern(pattern: string, text: string): boolean {
+  let [p, t, star, mark] = [0, 0, -1, 0];
+  while (t < text.length) {
+    if (pattern[p] === '*') [star, mark, p] = [p, t, p + 1];
+    else if (p < pattern.length && (pattern[p] === '?' || pattern[p] === text[t])) [p, t] = [p + 1, t + 1];
+    else if (star >= 0) [p, mark, t] = [star + 1, mark + 1, mark + 1];
+    else return false;
+  }
+  return /^\**$/.test(pattern.slice(p));
+}
+
+function readText(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'latin1');
+  } catch {
+    return undefined;
   }
 }

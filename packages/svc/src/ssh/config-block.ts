@@ -9,6 +9,8 @@ export interface SshHosts {
   readonly hosts: readonly string[];
   readonly identityFile: string;
   readonly certificateFile: string;
+  /** The folder with a certificate for each host that needs its own. */
+  readonly hostCertificates: string;
 }
 
 /** The name of the block in `~/.ssh/config`. */
@@ -31,19 +33,21 @@ const UNQUOTABLE = /["'\\$\p{Cc}]/u;
  * `HostName` line gives.
  */
 export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedBlock {
-  const lines = servers.flatMap(({ server, hosts, identityFile, certificateFile }) => {
+  const lines = servers.flatMap(({ server, hosts, identityFile, certificateFile, hostCertificates }) => {
     const patterns = `"${[...hosts, HOSTILE].join(',')}"`;
     const check = (token: string) =>
       `exec "'${expandable(program)}' ssh check --server '${expandable(server)}' '${token}'"`;
-    const files = [
+    // The certificate of a host comes first: its sshd would refuse the general one.
+    const files = (token: string) => [
+      `  CertificateFile "${expandable(hostCertificates)}/${token}.pub"`,
       `  CertificateFile "${expandable(certificateFile)}"`,
       `  IdentityFile "${expandable(identityFile)}"`,
     ];
     return [
       `Match originalhost ${patterns} ${check('%n')}`,
-      ...files,
+      ...files('%n'),
       `Match host ${patterns} !originalhost ${patterns} ${check('%h')}`,
-      ...files,
+      ...files('%h'),
     ];
   });
   return { name: SSH_BLOCK, lines, position: 'bottom' };

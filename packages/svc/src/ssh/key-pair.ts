@@ -46,7 +46,8 @@ export async function makeKeyPair(
   try {
     runKeygen([...options, '-q', '-N', '', '-C', 'svc', '-f', join(made, 'id')], made);
     await accept(made);
-    folder.remove(SSH_FILES.certificate);
+    const { certificate, hostGroups, sets, hosts } = SSH_FILES;
+    for (const file of [certificate, hostGroups, sets, hosts]) folder.remove(file);
     for (const name of ['id.pub', 'id']) {
       chmodSync(join(made, name), 0o600);
       renameSync(join(made, name), join(place, name));

@@ -4,6 +4,7 @@ import type { PrivateFolder } from '../files/private-folder.js';
 import { setupNote } from '../changes/setup-note.js';
 import { now, sleep } from '../program/clock.js';
 import { CliFailure, STATUS } from '../program/failure.js';
+import { TouchNeeded } from '../server/server-client.js';
 import { readAnyToken, readToken } from '../server/stored-token.js';
 import { certificateIn, hasFreshCertificate, SSH_FILES } from './certificate-cache.js';
 import { publicKeyOf, storedPublicKey } from './key-pair.js';
@@ -22,6 +23,8 @@ export interface SshChoices {
   readonly principals?: readonly string[];
   /** True when the private key is in a security key. */
   readonly sk?: boolean;
+  /** True when the block in `~/.ssh/config` names a certificate for each host. */
+  readonly byHost?: boolean;
 }
 
 /** Returns the note of `svc setup ssh`; it is empty before the first setup. */
@@ -67,23 +70,52 @@ export async function renew(
   server: string,
   folder: PrivateFolder,
 ): Promise<void> {
+  storeAnswer(folder, await askForCertificate(context, server, folder));
+}
+
+/** The answer of `POST /v1/credentials/ssh`, as far as a login reads it. */
+export interface CertificateAnswer {
+  readonly certificate?: unknown;
+  readonly host_groups?: unknown;
+}
+
+/** Stores the certificate for all hosts, and the groups of hosts that came with it. */
+export function storeAnswer(folder: PrivateFolder, answer: CertificateAnswer): void {
+  if (Array.isArray(answer.host_groups)) folder.write(SSH_FILES.hostGroups, JSON.stringify(answer.host_groups));
+  else folder.remove(SSH_FILES.hostGroups);
+  folder.write(SSH_FILES.certificate, `${String(answer.certificate)}\n`);
+}
+
+/**
+ * Asks the server for a certificate. Run it under the lock of the folder.
+ *
+ * @param host leaves only the groups of this host
+ */
+export async function askForCertificate(
+  context: CommandContext,
+  server: string,
+  folder: PrivateFolder,
+  host?: string,
+): Promise<CertificateAnswer> {
   if (!readToken(folder, 'token')) {
     const had = readAnyToken(folder, 'token') !== undefined;
     throw loginNeeded(had ? 'your login has ended' : 'you are not logged in');
   }
   const { principals, sk = false }: Partial<SshChoices> = sshNote(context)[server] ?? {};
-  const client = await context.client();
+  const client = await context.client('token', { asksForTouch: false });
   try {
-    const { certificate } = await client.post<{ certificate?: unknown }>('/v1/credentials/ssh', {
+    const answer = await client.post<CertificateAnswer>('/v1/credentials/ssh', {
       public_key: await publicKeyOf(folder, sk),
       ...(principals && { principals }),
+      ...(host !== undefined && { host }),
     });
-    if (typeof certificate !== 'string' || !certificateIn(certificate)) {
+    if (typeof answer.certificate !== 'string' || !certificateIn(answer.certificate)) {
       throw new CliFailure('The answer of the server is no SSH certificate.', 'Run: svc doctor');
     }
-    folder.write(SSH_FILES.certificate, `${certificate}\n`);
+    return answer;
   } catch (error) {
-    if (!(error instanceof CliFailure) || error.status !== STATUS.notLoggedIn) throw error;
+    const isLoginOver = error instanceof CliFailure && error.status === STATUS.notLoggedIn;
+    if (!isLoginOver || error instanceof TouchNeeded) throw error;
     // The token has not expired by its own time: the server ended it.
     throw loginNeeded(`${new URL(server).host} has ended your login or removed your access`);
   }

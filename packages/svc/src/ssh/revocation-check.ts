@@ -2,8 +2,9 @@ import { spawn } from 'node:child_process';
 import type { CommandContext } from '../command/command-context.js';
 import { CliFailure } from '../program/failure.js';
 import { fetchPlain } from '../server/transport.js';
-import { SSH_FILES } from './certificate-cache.js';
-import { storedCertificate } from './renewal.js';
+import type { PrivateFolder } from '../files/private-folder.js';
+import { certificateIn, SSH_FILES } from './certificate-cache.js';
+import { setsIn } from './host-certificate.js';
 
 /**
  * The longest wait for the answer in milliseconds. A program that reads the messages of `ssh` waits
@@ -27,23 +28,30 @@ export function startRevocationCheck(server: string): void {
 }
 
 /**
- * Removes the stored certificate when the server has revoked it, and says so in one line. Without
- * an answer it does nothing.
+ * Removes each stored certificate that the server has revoked, and says so in one line. Without an
+ * answer it does nothing.
  */
 export async function recheck(context: CommandContext): Promise<void> {
   const server = context.server();
   const folder = context.folder(server);
-  const certificate = storedCertificate(folder);
-  if (!certificate || !(await isRevoked(server, certificate.serial.toString()))) return;
-  await folder.withLock('ssh', async () => {
-    if (storedCertificate(folder)?.serial === certificate.serial) {
-      folder.remove(SSH_FILES.certificate);
-    }
-  });
+  const files = [SSH_FILES.certificate, ...setsIn(folder)];
+  const removed = await Promise.all(files.map((file) => recheckFile(server, folder, file)));
+  if (!removed.includes(true)) return;
   const { host } = new URL(server);
   context.terminal.warn(
     `svc: ${host} has revoked your SSH certificate: your login has ended or your access was removed; run: svc login`,
   );
+}
+
+/** Removes a certificate that is revoked. Returns true if it did. */
+async function recheckFile(server: string, folder: PrivateFolder, file: string): Promise<boolean> {
+  const read = () => certificateIn(folder.read(file) ?? '');
+  const certificate = read();
+  if (!certificate || !(await isRevoked(server, certificate.serial.toString()))) return false;
+  await folder.withLock('ssh', async () => {
+    if (read()?.serial === certificate.serial) folder.remove(file);
+  });
+  return true;
 }
 
 async function isRevoked(server: string, serial: string): Promise<boolean> {

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { CommandContext } from '../command/command-context.js';
-import { SSH_FILES } from './certificate-cache.js';
 import { makeKeyPair, storedPublicKey } from './key-pair.js';
-import type { SshChoices } from './renewal.js';
+import { storeAnswer, type CertificateAnswer, type SshChoices } from './renewal.js';
 
 /** Tells if the SSH key of a server is in a security key. */
 export function isSecurityKey(publicKey: string | undefined): boolean {
@@ -36,19 +35,18 @@ export async function makeSecurityKey(
       '-O',
       'write-attestation=attestation',
     ];
-    let certificate = '';
+    let answer: CertificateAnswer = {};
     await makeKeyPair(
       folder,
       [...options, '-O', `challenge=${folder.file('ssh/challenge')}`],
       async (made) => {
-        const answer = await client.post<{ certificate: string }>('/v1/credentials/ssh', {
+        answer = await client.post<CertificateAnswer>('/v1/credentials/ssh', {
           public_key: readFileSync(join(made, 'id.pub'), 'utf8').trim(),
           attestation: { state, data: readFileSync(join(made, 'attestation'), 'base64') },
           ...(principals && { principals }),
         });
-        certificate = answer.certificate;
       },
     ).finally(() => folder.remove('ssh/challenge'));
-    folder.write(SSH_FILES.certificate, `${certificate}\n`);
+    storeAnswer(folder, answer);
   });
 }

@@ -37,7 +37,8 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
     const note = "ssh was left out: no hosts are known. Run: svc setup ssh --host '*.example.com'";
     return { changes: [], notes: [note] };
   }
-  const after: SshNote = { ...before, [server]: choices };
+  const ofOthers = Object.entries(before).map(([name, one]) => [name, { ...one, byHost: true }]);
+  const after: SshNote = { ...Object.fromEntries(ofOthers), [server]: choices };
   const servers = Object.entries(after).map(([name, known]): SshHosts => {
     const folder = folderOf(context.places.state, name);
     return {
@@ -45,6 +46,7 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
       hosts: patternsOf(known),
       identityFile: folder.file(SSH_FILES.identity),
       certificateFile: folder.file(SSH_FILES.certificate),
+      hostCertificates: folder.file(SSH_FILES.hosts),
     };
   });
   const folder = folderOf(context.places.state, server);
@@ -145,6 +147,7 @@ async function choicesOf(
     ...(listed.length > 0 && { listed }),
     ...(principals && { principals }),
     ...(sk && { sk }),
+    byHost: true,
   };
 }
 

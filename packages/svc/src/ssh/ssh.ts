@@ -1,9 +1,9 @@
 import type { CommandContext } from '../command/command-context.js';
 import type { Command } from '../command/command.js';
 import { now } from '../program/clock.js';
-import { hasFreshCertificate, takeRecheck } from './certificate-cache.js';
+import { hasFreshCertificate, hostName, takeRecheck } from './certificate-cache.js';
 
-const USAGE = 'svc ssh check HOST\nsvc ssh recheck\nsvc ssh cert [--renew]\nsvc ssh status';
+const USAGE = 'svc ssh check HOST\nsvc ssh recheck\nsvc ssh cert [HOST] [--renew]\nsvc ssh status';
 
 /** `svc ssh`: the SSH certificate of this machine. `ssh` itself runs `svc ssh check`. */
 export const command: Command = {
@@ -11,13 +11,14 @@ export const command: Command = {
   help: [
     'check   makes sure that a valid certificate is there; ssh runs it before a login',
     'recheck asks the server whether it has revoked the certificate; check runs it in the background',
-    'cert    does what check does, and prints the certificate; --renew asks for a new one',
+    'cert    does what check does, and prints the certificate; --renew asks for a new one; with HOST',
+    '        it asks for a touch of the key if a group of that host demands one',
     'status  prints the stored certificate without the network',
     '',
     'Connect ssh with: svc setup ssh --host PATTERN',
   ],
   async run(args, context) {
-    if (args[0] === 'check' && isFresh(context)) {
+    if (args[0] === 'check' && isFresh(context, args[1])) {
       if (takeRecheck(context.folder().path, now())) {
         const { startRevocationCheck } = await import('./revocation-check.js');
         startRevocationCheck(context.server());
@@ -30,12 +31,12 @@ export const command: Command = {
 };
 
 /**
- * Answers the check of a login with a stored certificate: it loads no more than the reading of two
- * files.
+ * Answers the check of a login with a stored certificate: it loads no more than the reading of a
+ * few files.
  */
-function isFresh(context: CommandContext): boolean {
+function isFresh(context: CommandContext, host: string | undefined): boolean {
   try {
-    return hasFreshCertificate(context.folder().path, now());
+    return hasFreshCertificate(context.folder().path, now(), hostName(host));
   } catch {
     return false; // The full check states the fault.
   }

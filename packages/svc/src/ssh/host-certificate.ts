@@ -1,0 +1,135 @@
+import { mkdirSync, readdirSync, renameSync, symlinkSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { isValidAt, type SshCertificate } from '@svc/openssh';
+import type { CommandContext } from '../command/command-context.js';
+import type { PrivateFolder } from '../files/private-folder.js';
+import { now, randomId } from '../program/clock.js';
+import { CliFailure, STATUS } from '../program/failure.js';
+import { ServerRefusal, TouchNeeded } from '../server/server-client.js';
+import {
+  certificateIn,
+  groupsOf,
+  hasFreshCertificate,
+  hasValidCertificate,
+  hostFile,
+  hostName,
+  SSH_FILES,
+} from './certificate-cache.js';
+import { askForCertificate, ensureCertificate, sshNote, storedCertificate } from './renewal.js';
+
+/**
+ * Makes sure that a valid certificate for a host is stored. The server is asked without the host
+ * first: that certificate serves every host. It is asked with the host if so many groups admit the
+ * person that no certificate carries them all, or if the first one does not serve this host.
+ *
+ * @throws CliFailure when no valid certificate can be had, or when the person has no access
+ */
+export async function ensureCertificateFor(
+  context: CommandContext,
+  server: string,
+  text: string | undefined,
+): Promise<void> {
+  const folder = context.folder(server);
+  const host = hostName(text);
+  if (hasFreshCertificate(folder.path, now(), host)) return;
+  try {
+    await ensureCertificate(context, server);
+  } catch (error) {
+    if (host === undefined || !hasCode(error, 'too_many_principals')) throw error;
+  }
+  // The renewal goes on with a certificate that serves the host and is near its end.
+  if (host === undefined || hasValidCertificate(folder.path, now(), host)) return;
+  try {
+    await withTouch(context, server, host, () =>
+      folder.withLock('ssh', async () => {
+        if (hasFreshCertificate(folder.path, now(), host)) return;
+        const { certificate } = await askForCertificate(context, server, folder, host);
+        storeForHost(folder, host, String(certificate));
+      }),
+    );
+  } catch (error) {
+    if (!canGoOn(folder, error)) throw explained(error, server, host);
+  }
+  const note = sshNote(context)[server];
+  if (note && note.byHost !== true) {
+    const message = `The block of svc in ~/.ssh/config is of an earlier version, and ${host} needs the present one.`;
+    throw new CliFailure(message, 'Run: svc setup ssh');
+  }
+}
+
+/** Tells if a login tries the general certificate, because the server could not be reached. */
+function canGoOn(folder: PrivateFolder, error: unknown): boolean {
+  if (!(error instanceof CliFailure) || error.status !== STATUS.failed) return false;
+  const stored = storedCertificate(folder);
+  return stored !== undefined && isValidAt(stored, now());
+}
+
+/** Does an act again after a touch of the security key, if the server demands one. */
+async function withTouch(
+  context: CommandContext,
+  server: string,
+  host: string,
+  act: () => Promise<void>,
+): Promise<void> {
+  try {
+    await act();
+  } catch (error) {
+    if (!(error instanceof TouchNeeded)) throw error;
+    // ssh gives the check no standard input: a person who watches can touch the key in the browser.
+    if (!process.stderr.isTTY || context.terminal.isJson) {
+      throw new CliFailure(error.message, `Run: svc ssh cert ${host}`, STATUS.notLoggedIn);
+    }
+    const { stepUpOf } = await import('../login/connect.js');
+    const { terminal } = context;
+    const folder = context.folder(server);
+    await stepUpOf({ server, folder, terminal, kind: 'token' })(error.challenge);
+    await act();
+  }
+}
+
+/** Stores a certificate by its set of groups, and links the host to it. */
+function storeForHost(folder: PrivateFolder, host: string, line: string): void {
+  const certificate = certificateIn(line) as SshCertificate;
+  const set = createHash('sha256').update(groupsOf(certificate).join()).digest('hex').slice(0, 16);
+  removeExpired(folder);
+  folder.write(`${SSH_FILES.sets}/${set}.pub`, `${line}\n`);
+  mkdirSync(folder.file(SSH_FILES.hosts), { recursive: true, mode: 0o700 });
+  // ssh may write the name of a host in lower case.
+  for (const name of new Set([host, host.toLowerCase()])) {
+    const link = folder.file(hostFile(name));
+    const next = `${link}.${randomId()}`;
+    symlinkSync(`../sets/${set}.pub`, next);
+    renameSync(next, link);
+  }
+}
+
+function removeExpired(folder: PrivateFolder): void {
+  for (const name of setsIn(folder)) {
+    const certificate = certificateIn(folder.read(name) ?? '');
+    if (!certificate || certificate.validBefore <= now()) folder.remove(name);
+  }
+}
+
+/** Returns the files of the certificates for hosts. */
+export function setsIn(folder: PrivateFolder): string[] {
+  try {
+    return readdirSync(folder.file(SSH_FILES.sets)).map((name) => `${SSH_FILES.sets}/${name}`);
+  } catch {
+    return [];
+  }
+}
+
+function explained(error: unknown, server: string, host: string): unknown {
+  if (hasCode(error, 'not_assigned')) {
+    const whatToDo = `Ask an admin of your organization, or see ${server}/account.`;
+    return new CliFailure(`You have no access to ${host}.`, whatToDo, STATUS.refused);
+  }
+  if (hasCode(error, 'browser_required')) {
+    return new CliFailure((error as Error).message, 'Run: svc login', STATUS.refused);
+  }
+  return error;
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof ServerRefusal && error.code === code;
+}

@@ -1,0 +1,189 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import { readCertificate } from '@svc/openssh';
+import { assign, makeHostGroup, touchAgo } from '../support/access.js';
+import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
+import { freePort } from '../support/free-port.js';
+import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
+import { requires } from '../support/programs.js';
+import { count, rows } from '../support/rows.js';
+import { runSshd, SSHD_PROGRAMS, type Sshd } from '../support/sshd.js';
+import { runProgram, SvcHome } from '../support/svc-command.js';
+
+/** Two real sshds, each joined with a group of hosts, and the block of `svc setup`. */
+requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of groups', () => {
+  let app: TestApp;
+  let ada: EnrolledUser;
+  let orgId: string;
+  let userId: string;
+  let sshds: Record<'prod' | 'dev', Sshd>;
+  let home: SvcHome;
+
+  beforeAll(async () => {
+    app = await startTestApp();
+    ada = await app.enrolled('ada@acme.example');
+    const [row] = await rows<{ id: string; org_id: string }>(
+      app.dataSource,
+      `SELECT id, org_id FROM users WHERE email = 'ada@acme.example'`,
+    );
+    [userId = '', orgId = ''] = [row?.id, row?.org_id];
+    sshds = { prod: await joinHost('prod'), dev: await joinHost('dev') };
+  });
+  afterAll(async () => {
+    await Promise.all([sshds.prod.stop(), sshds.dev.stop()]);
+    await app.close();
+  });
+  beforeEach(async () => {
+    await rows(app.dataSource, `DELETE FROM access_targets WHERE kind = 'host_group'`);
+    await rows(app.dataSource, 'TRUNCATE rate_limits');
+    home = await SvcHome.create();
+    await home.logIn(app, ada);
+    writeUserConfig();
+    await home.run(['setup', 'ssh', '--host', '*.acme', '--yes']);
+  });
+  afterEach(() => home.remove());
+
+  async function joinHost(group: string): Promise<Sshd> {
+    const host = new JoiningHost(await freePort());
+    const { text } = await app.client().get('/install-host.sh');
+    const { status, said } = await host.run(text, [
+      ...host.paths,
+      ...'--no-reload --schedule none --login root'.split(' '),
+      '--organization',
+      orgId,
+      '--group',
+      group,
+    ]);
+    if (status !== 0) throw new Error(said);
+    return runSshd(host);
+  }
+
+  const makeGroup = (name: 'prod' | 'dev', more = {}) =>
+    makeHostGroup(app.dataSource, {
+      orgId,
+      name,
+      hosts: [`*.${name}.acme`],
+      logins: ['root'],
+      ...more,
+    });
+  const configFile = () => join(home.path, '.ssh/config');
+  const writeUserConfig = () => {
+    mkdirSync(join(home.path, '.ssh'), { mode: 0o700 });
+    const lines = Object.entries(sshds).flatMap(([name, { port }]) => [
+      `Host *.${name}.acme`,
+      '  HostName 127.0.0.1',
+      `  Port ${port}`,
+    ]);
+    const all = [
+      ...lines,
+      'Host *',
+      '  User root',
+      '  StrictHostKeyChecking no',
+      '  UserKnownHostsFile /dev/null',
+      '  LogLevel ERROR',
+      '  IdentityAgent none',
+      '  BatchMode yes',
+    ];
+    writeFileSync(configFile(), `${all.join('\n')}\n`, { mode: 0o600 });
+  };
+  const ssh = (host: string) =>
+    runProgram('ssh', ['-F', configFile(), host, 'echo', 'in'], { env: home.env });
+  const check = (host: string) => home.run(['ssh', 'check', host]);
+  const issued = () => count(app.dataSource, 'ssh_certificates');
+  const isIn = { status: 0, stdout: 'in\n', stderr: '' };
+  const isSilent = { status: 0, stdout: '', stderr: '' };
+  const logins = (n: number) => ['root', ...Array.from({ length: n }, (_, i) => `u${i}`)];
+  const stored = (...names: string[]) =>
+    readCertificate(readFileSync(home.state(app, 'ssh', ...names), 'utf8'));
+
+  it('logs in to both groups with one certificate, and says nothing', async () => {
+    await makeGroup('prod');
+    await makeGroup('dev');
+    const before = await issued();
+    expect(await Promise.all([ssh('web1.prod.acme'), ssh('db.dev.acme')])).toEqual([isIn, isIn]);
+    expect((await issued()) - before).toBe(1);
+    expect(existsSync(home.state(app, 'ssh/hosts'))).toBe(false);
+  });
+
+  it('logs in to two groups at once if one certificate cannot carry both', async () => {
+    await makeGroup('prod', { logins: logins(150) });
+    await makeGroup('dev', { logins: logins(150) });
+    const before = await issued();
+    const hosts = ['web1.prod.acme', 'db.dev.acme'];
+    expect(await Promise.all(hosts.map(ssh))).toEqual([isIn, isIn]);
+    expect(await Promise.all(hosts.map(ssh))).toEqual([isIn, isIn]);
+    expect((await issued()) - before).toBe(2);
+    // Another host of a group shares the certificate of its set.
+    expect(await ssh('web2.prod.acme')).toEqual(isIn);
+    expect(readdirSync(home.state(app, 'ssh/sets'))).toHaveLength(2);
+    expect(readdirSync(home.state(app, 'ssh/hosts')).toSorted()).toEqual(
+      ['db.dev.acme.pub', 'web1.prod.acme.pub', 'web2.prod.acme.pub'].toSorted(),
+    );
+  });
+
+  it('says in one line that the person has no access, and which group of a host counts', async () => {
+    const prod = await makeGroup('prod', { access: 'assigned' });
+    await makeGroup('dev');
+    const line = `svc: You have no access to web1.prod.acme. Ask an admin of your organization, or see ${app.baseUrl}/account.\n`;
+    expect(await check('web1.prod.acme')).toEqual({ status: 4, stdout: '', stderr: line });
+    expect(await ssh('web1.prod.acme')).toMatchObject({ status: 255 });
+    expect(await ssh('db.dev.acme')).toEqual(isIn);
+    await assign(app.dataSource, prod, { userId });
+    expect(await ssh('web1.prod.acme')).toEqual(isIn);
+  });
+
+  it('asks once about a host of no group, and uses the plain principals there', async () => {
+    await makeGroup('prod');
+    expect(await check('old.acme')).toEqual(isSilent);
+    const before = await issued();
+    expect(await check('old.acme')).toEqual(isSilent);
+    expect(await issued()).toBe(before);
+    expect(stored('hosts', 'old.acme.pub')?.principals).toEqual(['ada@acme.example']);
+  });
+
+  it('leaves an organization without groups as it was', async () => {
+    const before = await issued();
+    expect(await check('web1.prod.acme')).toEqual(isSilent);
+    expect(await check('db.dev.acme')).toEqual(isSilent);
+    expect((await issued()) - before).toBe(1);
+    expect(existsSync(home.state(app, 'ssh/host-groups.json'))).toBe(false);
+  });
+
+  it('says which touch a condition demands, and logs in after it', async () => {
+    await makeGroup('prod', { touchWithinSeconds: 900 });
+    const sessions = await rows<{ id: string }>(app.dataSource, 'SELECT id FROM sessions');
+    const touch = (seconds: number) =>
+      Promise.all(sessions.map(({ id }) => touchAgo(app.dataSource, id, seconds)));
+    await touch(901);
+    expect(await check('web1.prod.acme')).toEqual({
+      status: 3,
+      stdout: '',
+      stderr:
+        'svc: This needs a touch of your security key in the last 15 minutes; run: svc ssh cert web1.prod.acme\n',
+    });
+    expect(await check('old.acme')).toEqual(isSilent);
+    await touch(600);
+    expect(await ssh('web1.prod.acme')).toEqual(isIn);
+    const { principals = [], validBefore = 0 } = stored('hosts', 'web1.prod.acme.pub') ?? {};
+    expect(principals).toEqual(['ada@acme.example', `root@prod:${orgId}`]);
+    expect(validBefore - Date.now()).toBeLessThanOrEqual(300_000);
+  });
+
+  it('deletes the certificates of hosts at a new login, and with the setup', async () => {
+    await makeGroup('prod');
+    await check('old.acme');
+    await home.logIn(app, ada);
+    expect(await check('old.acme')).toEqual(isSilent);
+    await home.run(['setup', 'ssh', '--remove', '--yes']);
+    expect(existsSync(home.state(app, 'ssh'))).toBe(false);
+  });
+
+  it('writes no file outside of its folder for a strange name of a host', async () => {
+    await makeGroup('prod');
+    for (const name of ['../../x', '..', 'a/b', '-oProxyCommand=x', 'a b']) {
+      await home.run(['ssh', 'check', name]);
+    }
+    expect(existsSync(home.state(app, 'ssh/hosts'))).toBe(false);
+  });
+});
