@@ -6,6 +6,7 @@ const HOSTS = {
   hosts: ['*.example.com', 'bastion'],
   identityFile: '/home/ada/.local/state/svc/login.example.com/ssh/id',
   certificateFile: '/home/ada/.local/state/svc/login.example.com/ssh/certificate.pub',
+  hostCertificates: '/home/ada/.local/state/svc/login.example.com/ssh/hosts',
 };
 
 describe('the block in ~/.ssh/config', () => {
@@ -17,8 +18,12 @@ describe('the block in ~/.ssh/config', () => {
     expect(lines[3]).toBe(
       `Match host "*.example.com,bastion,!*'*" !originalhost "*.example.com,bastion,!*'*" exec "'/home/ada/.local/bin/svc' ssh check --server 'https://login.example.com' '%h'"`,
     );
-    for (const start of [1, 4]) {
-      expect(lines.slice(start, start + 2)).toEqual([
+    for (const [start, token] of [
+      [1, '%n'],
+      [5, '%h'],
+    ] as const) {
+      expect(lines.slice(start, start + 3)).toEqual([
+        `  CertificateFile "${HOSTS.hostCertificates}/${token}.pub"`,
         `  CertificateFile "${HOSTS.certificateFile}"`,
         `  IdentityFile "${HOSTS.identityFile}"`,
       ]);

@@ -27,8 +27,8 @@ const HOST_NAME = /^[A-Za-z0-9:][A-Za-z0-9._:-]{0,252}$/;
 
 /** Returns the groups of hosts whose principals a certificate carries, in the order of names. */
 export function groupsOf({ principals }: SshCertificate): string[] {
-  const names = principals.map((name) => OF_GROUP.exec(name)?.[1]).filter((name) => name);
-  return [...new Set(names)].toSorted() as string[];
+  const names = principals.map((name) => OF_GROUP.exec(name)?.[1] ?? '').filter(Boolean);
+  return [...new Set(names)].toSorted((a, b) => (a < b ? -1 : 1));
 }
 
 /** Returns the name of a host if a file can have it. */
@@ -141,7 +141,9 @@ export interface StoredHostGroup {
 /** Tells if patterns match a host as in `ssh_config`. */
 export function isHostOf(patterns: readonly string[], host: string): boolean {
   const matches = (pattern: string) => matchesPattern(pattern.toLowerCase(), host.toLowerCase());
-  const isLeftOut = patterns.some((pattern) => pattern.startsWith('!') && matches(pattern.slice(1)));
+  const isLeftOut = patterns.some(
+    (pattern) => pattern.startsWith('!') && matches(pattern.slice(1)),
+  );
   return !isLeftOut && patterns.some((pattern) => matches(pattern));
 }
 
@@ -150,7 +152,8 @@ function matchesPattern(pattern: string, text: string): boolean {
   let [p, t, star, mark] = [0, 0, -1, 0];
   while (t < text.length) {
     if (pattern[p] === '*') [star, mark, p] = [p, t, p + 1];
-    else if (p < pattern.length && (pattern[p] === '?' || pattern[p] === text[t])) [p, t] = [p + 1, t + 1];
+    else if (p < pattern.length && (pattern[p] === '?' || pattern[p] === text[t]))
+      [p, t] = [p + 1, t + 1];
     else if (star >= 0) [p, mark, t] = [star + 1, mark + 1, mark + 1];
     else return false;
   }

@@ -33,23 +33,25 @@ const UNQUOTABLE = /["'\\$\p{Cc}]/u;
  * `HostName` line gives.
  */
 export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedBlock {
-  const lines = servers.flatMap(({ server, hosts, identityFile, certificateFile, hostCertificates }) => {
-    const patterns = `"${[...hosts, HOSTILE].join(',')}"`;
-    const check = (token: string) =>
-      `exec "'${expandable(program)}' ssh check --server '${expandable(server)}' '${token}'"`;
-    // The certificate of a host comes first: its sshd would refuse the general one.
-    const files = (token: string) => [
-      `  CertificateFile "${expandable(hostCertificates)}/${token}.pub"`,
-      `  CertificateFile "${expandable(certificateFile)}"`,
-      `  IdentityFile "${expandable(identityFile)}"`,
-    ];
-    return [
-      `Match originalhost ${patterns} ${check('%n')}`,
-      ...files('%n'),
-      `Match host ${patterns} !originalhost ${patterns} ${check('%h')}`,
-      ...files('%h'),
-    ];
-  });
+  const lines = servers.flatMap(
+    ({ server, hosts, identityFile, certificateFile, hostCertificates }) => {
+      const patterns = `"${[...hosts, HOSTILE].join(',')}"`;
+      const check = (token: string) =>
+        `exec "'${expandable(program)}' ssh check --server '${expandable(server)}' '${token}'"`;
+      // The certificate of a host comes first: its sshd would refuse the general one.
+      const files = (token: string) => [
+        `  CertificateFile "${expandable(hostCertificates)}/${token}.pub"`,
+        `  CertificateFile "${expandable(certificateFile)}"`,
+        `  IdentityFile "${expandable(identityFile)}"`,
+      ];
+      return [
+        `Match originalhost ${patterns} ${check('%n')}`,
+        ...files('%n'),
+        `Match host ${patterns} !originalhost ${patterns} ${check('%h')}`,
+        ...files('%h'),
+      ];
+    },
+  );
   return { name: SSH_BLOCK, lines, position: 'bottom' };
 }
 

@@ -81,7 +81,8 @@ export interface CertificateAnswer {
 
 /** Stores the certificate for all hosts, and the groups of hosts that came with it. */
 export function storeAnswer(folder: PrivateFolder, answer: CertificateAnswer): void {
-  if (Array.isArray(answer.host_groups)) folder.write(SSH_FILES.hostGroups, JSON.stringify(answer.host_groups));
+  if (Array.isArray(answer.host_groups))
+    folder.write(SSH_FILES.hostGroups, JSON.stringify(answer.host_groups));
   else folder.remove(SSH_FILES.hostGroups);
   folder.write(SSH_FILES.certificate, `${String(answer.certificate)}\n`);
 }
