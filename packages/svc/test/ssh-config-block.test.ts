@@ -15,7 +15,7 @@ describe('the block in ~/.ssh/config', () => {
     expect(lines[0]).toBe(
       `Match originalhost "*.example.com,bastion,!*'*" exec "'/home/ada/.local/bin/svc' ssh check --server 'https://login.example.com' '%n'"`,
     );
-    expect(lines[3]).toBe(
+    expect(lines[4]).toBe(
       `Match host "*.example.com,bastion,!*'*" !originalhost "*.example.com,bastion,!*'*" exec "'/home/ada/.local/bin/svc' ssh check --server 'https://login.example.com' '%h'"`,
     );
     for (const [start, token] of [
@@ -33,7 +33,7 @@ describe('the block in ~/.ssh/config', () => {
   it('keeps a percent sign of a path from being expanded', () => {
     const { lines } = sshBlock('/opt/100%/svc', [{ ...HOSTS, identityFile: '/a%h/id' }]);
     expect(lines[0]).toContain(`'/opt/100%%/svc'`);
-    expect(lines[2]).toBe('  IdentityFile "/a%%h/id"');
+    expect(lines[3]).toBe('  IdentityFile "/a%%h/id"');
   });
 
   it.each(['/a"b', "/a'b", '/a\\b', '/a$HOME', '/a\nb'])('refuses the path %j', (path) => {
