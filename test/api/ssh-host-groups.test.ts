@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { IssuingSession } from '#domain/ssh/certificate-issuance.service.js';
 import { readCertificate } from '@svc/openssh';
-import { assign, makeHostGroup, makeScimGroup, touchAgo } from '../support/access.js';
+import { assign, makeHostGroup, makeScimGroup, touchAgo } from '../support/access-hosts.js';
 import { untilWaiting } from '../support/lock-waiters.js';
 import { SshIssuance } from '../support/ssh-issuance.js';
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { readCertificate } from '@svc/openssh';
-import { assign, makeHostGroup, touchAgo } from '../support/access.js';
+import { assign, makeHostGroup, touchAgo } from '../support/access-hosts.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { freePort } from '../support/free-port.js';
 import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
-import { assign, makeHostGroup } from '../support/access.js';
+import { assign, makeHostGroup } from '../support/access-hosts.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import type { Client } from '../support/client.js';
 import { freePort } from '../support/free-port.js';
