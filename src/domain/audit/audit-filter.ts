@@ -28,6 +28,8 @@ export interface AuditFilter {
   /** The id of a client or application, or its name at the time. */
   readonly client?: string | undefined;
   readonly keys?: AuditKeys | undefined;
+  /** The name or the id of a target, the ARN of a role, or the owner of an installation. */
+  readonly target?: string | undefined;
   /** An address or a network, as PostgreSQL reads `inet`. */
   readonly network?: AuditNetwork | undefined;
   readonly requestId?: string | undefined;

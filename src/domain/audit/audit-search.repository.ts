@@ -174,7 +174,7 @@ function listsOf({ types, people, keys }: AuditFilter, { places }: Criterion): n
 
 /** Lists the fields that are set, those that leave the fewest events first. */
 function criteriaOf(values: Values, filter: AuditFilter, isRareNetwork: boolean): Criterion[] {
-  const { requestId, people = [], keys, network, client, types } = filter;
+  const { requestId, people = [], keys, network, client, types, target } = filter;
   const byNetwork = network && networkCriterion(values, network, isRareNetwork);
   return [
     ...(requestId === undefined ? [] : [equality(`e.request_id = ${values.bind(requestId)}`)]),
@@ -184,6 +184,7 @@ function criteriaOf(values: Values, filter: AuditFilter, isRareNetwork: boolean)
     ...(client === undefined ? [] : [clientCriterion(values, client)]),
     ...(types ? [typesCriterion(values, types)] : []),
     ...(byNetwork?.isFirst === false ? [byNetwork] : []),
+    ...(target === undefined ? [] : [targetCriterion(values, target)]),
   ];
 }
 
@@ -273,6 +274,29 @@ function clientCriterion({ bind }: Values, client: string): Criterion {
     places: conditions.map((condition) => ({ where: `e.org_id = $1 AND ${condition}` })),
     condition: conditions.map((condition) => `(${condition})`).join(' OR '),
   };
+}
+
+/**
+ * Checks if an event is about a target: by the name of that time, by the client, role or owner for
+ * which a credential was issued, or by the principals of a group of hosts. A role is also found by
+ * its present name.
+ */
+function targetCriterion({ bind }: Values, target: string): Criterion {
+  const text = `${bind(target)}::text`;
+  const principal = `'@' || ${text} || ':' || $1::text`;
+  const conditions = [
+    `lower(e.details #>> '{target,name}') = lower(${text})`,
+    `e.details #>> '{target,id}' = ${text}`,
+    `lower(e.client_name) = lower(${text})`,
+    `${text} IN (e.details ->> 'client_id', e.details ->> 'application_id', e.details ->> 'role_arn')`,
+    `lower(e.details ->> 'owner') = lower(${text})`,
+    `e.details ->> 'role_arn' IN (SELECT t.role_arn FROM access_targets t
+       WHERE t.org_id = $1 AND t.kind = 'aws_role' AND t.name = lower(${text}))`,
+    `CASE WHEN jsonb_typeof(e.details -> 'principals') = 'array' THEN EXISTS (
+       SELECT FROM jsonb_array_elements_text(e.details -> 'principals') p
+       WHERE right(p, length(${principal})) = ${principal}) END`,
+  ];
+  return { places: [], condition: conditions.map((each) => `(${each})`).join(' OR ') };
 }
 
 function typesCriterion({ bind }: Values, types: readonly string[]): Criterion {

@@ -55,6 +55,8 @@ export const AUDIT_QUERY = z.strictObject({
   person: TEXT.optional(),
   /** The id of a client or application, or its name at the time. */
   client: TEXT.optional(),
+  /** The name or the id of a target, the ARN of a role, or the owner of a GitHub installation. */
+  target: TEXT.optional(),
   /** The id of a security key, or an AAGUID or a part of the name of its model. */
   key: TEXT.optional(),
   /** An address or a network. */
@@ -87,12 +89,13 @@ export type AuditRequest = z.output<typeof AUDIT_QUERY>;
 
 /** Returns the search of a request. */
 export function auditQuery(request: AuditRequest): AuditQuery {
-  const { type, user, email, person, client, key, ip, request: requestId } = request;
+  const { type, user, email, person, client, target, key, ip, request: requestId } = request;
   const people = [user, email, person].filter((text) => text !== undefined);
   const search = {
     types: type && typesOfFilter(type),
     people,
     client,
+    target,
     keys: key === undefined ? undefined : keysOf(key),
     network: ip,
     requestId,

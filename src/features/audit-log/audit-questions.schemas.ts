@@ -42,6 +42,7 @@ export const SAVE_QUESTION = z
     type: fieldOf('type'),
     person: fieldOf('person'),
     client: fieldOf('client'),
+    target: fieldOf('target'),
     key: fieldOf('key'),
     ip: fieldOf('ip'),
     request: fieldOf('request'),

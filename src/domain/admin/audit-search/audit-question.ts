@@ -13,6 +13,7 @@ export const QUESTION_FIELDS = [
   'type',
   'person',
   'client',
+  'target',
   'key',
   'ip',
   'request',
@@ -74,12 +75,13 @@ export interface AuditSearch extends Omit<AuditFilter, 'people'> {
 
 /** Returns the filter of a question. Its fields have no problems ({@link problemOf}). */
 export function searchOf(question: AuditQuestion): AuditSearch {
-  const { type, person, client, key, ip, request: requestId, from, to } = question;
+  const { type, person, client, target, key, ip, request: requestId, from, to } = question;
   const lastDay = to === undefined ? undefined : parseDay(to);
   return {
     types: type !== undefined && isTypeFilter(type) ? typesOfFilter(type) : undefined,
     people: person === undefined ? [] : [person],
     client,
+    target,
     keys: key === undefined ? undefined : keysOf(key),
     network: ip === undefined ? undefined : parseNetwork(ip),
     requestId,

@@ -36,6 +36,7 @@ const QUERY = z.object({
   type: TEXT,
   person: TEXT,
   client: TEXT,
+  target: TEXT,
   key: TEXT,
   ip: TEXT,
   request: TEXT,

@@ -100,6 +100,7 @@ export function summaryOf(question: AuditQuestion): string {
     type: 'type',
     person: 'person',
     client: 'application',
+    target: 'target',
     key: 'key',
     ip: 'address',
     request: 'request',
