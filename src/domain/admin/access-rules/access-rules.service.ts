@@ -1,13 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import type { ReachDecision } from '#domain/access/reach/decision.js';
-import { admits } from '#domain/access/reach/reach.repository.js';
 import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { Members } from '#domain/directory/members.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { violatedConstraint } from '#platform/database/statements/faults.js';
-import { fragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -24,9 +22,8 @@ import { linesOfReach, type ReachLine } from './reach-lines.js';
 import {
   countOf,
   decisionOf,
-  isAssigned,
-  isInGroup,
   listAdmitted,
+  listReach,
   readFacts,
   type ListedPerson,
 } from './reach-of-people.repository.js';
@@ -48,7 +45,7 @@ import {
   type TargetRef,
   type WantedRule,
 } from './target.js';
-import { writeTargetCursor, type PeopleQuery, type TargetQuery } from './target-query.js';
+import { writeTargetCursor, type AdmittedQuery, type TargetQuery } from './target-query.js';
 import {
   changeRule,
   changeTarget,
@@ -95,7 +92,7 @@ export interface ReachPage {
   readonly next: string | null;
 }
 
-/** What an admin sees of a list whose names need a touch. */
+/** The sight of an admin of a list whose names need a touch. */
 export interface Seen {
   /** True after a touch of the last 5 minutes. */
   readonly mayName: boolean;
@@ -151,7 +148,7 @@ export class AccessRules {
   admitted(
     admin: Admin,
     ref: TargetRef,
-    query: PeopleQuery,
+    query: AdmittedQuery,
     { mayName }: Seen,
   ): Promise<AdmittedPage> {
     return this.#read(admin, async (tx) => {
@@ -178,20 +175,18 @@ export class AccessRules {
   ): Promise<ReachPage> {
     return this.#read(admin, async (tx) => {
       const { active } = await this.members.find(tx, admin, userId);
-      const user = fragment`${userId}::uuid`;
-      const rows = await listTargets<TargetRow & { is_assigned: boolean; is_in_group: boolean }>(
-        tx,
-        admin.orgId,
-        { ...query, limit: query.limit + 1 },
-        fragment`, ${isAssigned(user)} AS is_assigned, ${isInGroup(user)} AS is_in_group`,
-        onlyReached ? fragment`${active} AND ${admits(fragment`t`, user)}` : undefined,
-      );
+      const range = { ...query, limit: query.limit + 1 };
+      const rows = await listReach(tx, admin.orgId, { id: userId, active }, range, onlyReached);
       const { shown, next } = pageOf(rows, query.limit);
-      const reached = shown.map((row) => {
-        const { is_assigned: isNamed, is_in_group: isMember } = row;
-        const facts = { orgId: admin.orgId, active, isAssigned: isNamed, isInGroup: isMember };
-        return { target: target(row), decision: decisionOf(admin.orgId, target(row), facts) };
-      });
+      const reached = shown.map((row) => ({
+        target: target(row),
+        decision: decisionOf(admin.orgId, target(row), {
+          orgId: admin.orgId,
+          active,
+          isAssigned: row.is_assigned,
+          isInGroup: row.is_in_group,
+        }),
+      }));
       return { reached, next };
     });
   }

@@ -9,7 +9,7 @@ export interface Assigned {
   readonly group?: string;
 }
 
-/** What a change added to the assignments of a target, and what it removed. */
+/** The people and groups that a change assigned to a target, and those that it removed. */
 export interface AssignmentChange {
   readonly assigned: readonly Assigned[];
   readonly removed: readonly Assigned[];

@@ -1,8 +1,9 @@
 import { decideReach, type ReachDecision } from '#domain/access/reach/decision.js';
-import { BY_GROUPS } from '#domain/access/reach/reach.repository.js';
+import { admits, BY_GROUPS } from '#domain/access/reach/reach.repository.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Target } from './target.js';
+import { listTargets, type TargetRange, type TargetRow } from './targets.repository.js';
 
 /** The number up to which people are counted. A greater number is reported as one more. */
 export const MOST_COUNTED = 10_000;
@@ -34,13 +35,13 @@ export interface PersonFacts {
 }
 
 /** Returns the condition that an assignment of a target `t` names a user. */
-export function isAssigned(userId: SqlFragment): SqlFragment {
+function isAssigned(userId: SqlFragment): SqlFragment {
   return fragment`EXISTS (
     SELECT FROM access_assignments x WHERE x.target_id = t.id AND x.user_id = ${userId})`;
 }
 
 /** Returns the condition that a target `t` admits a user by a group. */
-export function isInGroup(userId: SqlFragment): SqlFragment {
+function isInGroup(userId: SqlFragment): SqlFragment {
   return fragment`(${BY_GROUPS} AND EXISTS (
     SELECT FROM access_assignments x JOIN group_members m ON m.group_id = x.group_id
     WHERE x.target_id = t.id AND m.user_id = ${userId}))`;
@@ -59,6 +60,34 @@ export async function readFacts(
     FROM users u JOIN access_targets t ON t.id = ${id}
     WHERE u.id = ${userId} AND u.org_id = ${orgId}`;
   return facts;
+}
+
+/** A row of a target with the facts of one person. */
+export interface ReachRow extends TargetRow {
+  is_assigned: boolean;
+  is_in_group: boolean;
+}
+
+/**
+ * Lists targets with the facts of one person of the organization.
+ *
+ * @param onlyReached leaves out targets that do not admit the person
+ */
+export function listReach(
+  tx: EntityManager,
+  orgId: string,
+  { id, active }: { readonly id: string; readonly active: boolean },
+  range: TargetRange,
+  onlyReached: boolean,
+): Promise<ReachRow[]> {
+  const user = fragment`${id}::uuid`;
+  return listTargets<ReachRow>(
+    tx,
+    orgId,
+    range,
+    fragment`, ${isAssigned(user)} AS is_assigned, ${isInGroup(user)} AS is_in_group`,
+    onlyReached ? fragment`${active} AND ${admits(fragment`t`, user)}` : undefined,
+  );
 }
 
 /** Explains if a target admits a person. Conditions are judged when a credential is issued. */

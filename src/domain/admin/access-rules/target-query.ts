@@ -60,10 +60,10 @@ export const TARGET_QUERY = z.strictObject({
 export type TargetQuery = z.output<typeof TARGET_QUERY>;
 
 /** The query of a list of people whom a target admits. */
-export const PEOPLE_QUERY = z.strictObject({
+export const ADMITTED_QUERY = z.strictObject({
   /** The `next` of the previous page: the id of its last person. */
   after: z.string().refine(isUuid, CURSOR_PROBLEM).optional(),
   limit,
 });
-/** The result of {@link PEOPLE_QUERY}. */
-export type PeopleQuery = z.output<typeof PEOPLE_QUERY>;
+/** The result of {@link ADMITTED_QUERY}. */
+export type AdmittedQuery = z.output<typeof ADMITTED_QUERY>;

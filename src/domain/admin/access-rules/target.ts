@@ -98,7 +98,7 @@ export function isOfOneGroup({
   return access === 'assigned' && assignedGroups === 1;
 }
 
-/** What remains valid after a change until it ends by itself. */
+/** A thing that remains valid after a change until it ends by itself. */
 export interface NotRecalled {
   readonly what: 'jwt' | 'aws_token' | 'aws_session' | 'ssh_connection';
   /** The longest time in seconds; null for a time that the service does not know. */

@@ -16,9 +16,9 @@ import type { z } from 'zod';
 import { AccessRules } from '#domain/admin/access-rules/access-rules.service.js';
 import type { RuleAct } from '#domain/admin/access-rules/rule-audit.js';
 import {
-  PEOPLE_QUERY,
+  ADMITTED_QUERY,
   TARGET_QUERY,
-  type PeopleQuery,
+  type AdmittedQuery,
   type TargetQuery,
 } from '#domain/admin/access-rules/target-query.js';
 import { adminOf } from '#domain/directory/members.service.js';
@@ -152,7 +152,7 @@ export class AccessController {
   async people(
     @Caller() session: VerifiedSession,
     @Param({ schema: TARGET_PATH }) path: Path,
-    @Query({ schema: PEOPLE_QUERY }) query: PeopleQuery,
+    @Query({ schema: ADMITTED_QUERY }) query: AdmittedQuery,
   ): Promise<PeopleJson> {
     const mayName = isTouchedWithin(RECENT_TOUCH.admin, session, this.clock.now().getTime());
     const admin = adminOf(session);
