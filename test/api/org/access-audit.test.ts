@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { READY_QUESTIONS } from '../../../src/domain/admin/audit-search/ready-questions.js';
-import { addHostGroup, addRole, linkInstallation, putRule } from '../../support/access.js';
+import { addHostGroup, addRole, linkInstallation, putRule } from '../../support/access-api.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { idOf, orgApi } from '../../support/org-api.js';
