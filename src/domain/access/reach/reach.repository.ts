@@ -233,13 +233,14 @@ export function matchesHost(target: SqlFragment, host: SqlFragment): SqlFragment
 
 /**
  * Returns the condition that a target `t` admits a user, without its conditions. It locks nothing:
- * it is for lists, for previews, and for what has to end.
+ * it is for lists, for previews, and for what has to end. `OFFSET 0` keeps PostgreSQL from hashing
+ * all assignments for one row.
  */
 export function admits(target: SqlFragment, userId: SqlFragment): SqlFragment {
   return fragment`(${target}.access = 'everyone' OR (
     EXISTS (SELECT FROM users p WHERE p.id = ${userId} AND p.org_id = ${target}.org_id) AND (
-      EXISTS (SELECT FROM access_assignments x WHERE x.target_id = ${target}.id AND x.user_id = ${userId})
+      EXISTS (SELECT FROM access_assignments x WHERE x.target_id = ${target}.id AND x.user_id = ${userId} OFFSET 0)
       OR (${BY_GROUPS} AND EXISTS (
         SELECT FROM access_assignments x JOIN group_members m ON m.group_id = x.group_id
-        WHERE x.target_id = ${target}.id AND m.user_id = ${userId})))))`;
+        WHERE x.target_id = ${target}.id AND m.user_id = ${userId} OFFSET 0)))))`;
 }

@@ -1,0 +1,318 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Client } from 'pg';
+import type { DataSource, EntityManager } from 'typeorm';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { IssuanceKind } from '#domain/access/issuance/issuance.repository.js';
+import type { Ending, ReachEnding } from '#domain/access-revocation/ended-reach/reach-ending.js';
+import { AWS_TOKEN } from '#domain/aws/aws-tokens.repository.js';
+import { GITHUB_TOKEN } from '#domain/github/tokens/github-tokens.repository.js';
+import { GitHubReachEnding } from '#domain/github/tokens/reach-ending.repository.js';
+import { GRANT } from '#domain/oauth/grants/grants.repository.js';
+import { GRANT_ENDING } from '#domain/oauth/grants/reach-ending.repository.js';
+import { USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
+import { CERTIFICATE_ENDING } from '#domain/ssh/reach-ending.repository.js';
+import { openPool } from '#platform/database/connection.js';
+import { assign, makeGroupRow, makeRole, setRule } from '../../support/access.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import { ReachWorld, type Person } from '../../support/reach-world.js';
+import { RecordingLog } from '../../support/recording-log.js';
+import { rows } from '../../support/rows.js';
+import { atScale } from '../../support/scale.js';
+
+const PEOPLE = atScale({ small: 1_000, full: 100_000 });
+const GROUPS = atScale({ small: 500, full: 1_000 });
+const CHUNK = 500;
+const ROLE = 'arn:aws:iam::123456789012:role/production';
+const ORIGIN = { requestId: 'request-1', ip: undefined, userAgent: undefined };
+
+/** The tables that grow with people. The targets of one organization fit on a few pages. */
+const RULES = new Set(['access_assignments', 'group_members']);
+
+/** More rows than the person has. */
+const MANY = 20;
+
+interface Plan {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Actual Loops': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly 'Rows Removed by Index Recheck'?: number;
+  readonly Plans?: readonly Plan[];
+}
+
+interface Statement {
+  readonly text: string;
+  readonly values: readonly unknown[];
+}
+
+describe('the plans of statements that decide a reach', () => {
+  let database: TestDatabase;
+  let dataSource: DataSource;
+  let world: ReachWorld;
+  let person: Person;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    dataSource = await openPool({ connectionString: database.url }, new RecordingLog(), 3);
+    const run = (statement: string, parameters: unknown[] = []) =>
+      dataSource.query(statement, parameters);
+    await run(`INSERT INTO deployment (composition) VALUES ('test')`);
+    world = await ReachWorld.found(dataSource);
+    const people: Person[] = [];
+    while (people.length < PEOPLE) people.push(...(await world.people(CHUNK)));
+    [person] = people as [Person];
+    const all = await makeGroupRow(
+      dataSource,
+      world.orgId,
+      'everybody',
+      people.map(({ id }) => id),
+    );
+    // The person is in many groups, each of which is assigned to a role of its own and to this one.
+    await run(
+      `INSERT INTO groups (id, org_id, display_name) SELECT gen_random_uuid(), $1, 'group ' || n FROM generate_series(1, $2::int) n`,
+      [world.orgId, GROUPS],
+    );
+    await run(
+      `INSERT INTO access_targets (org_id, kind, role_arn, name, access)
+       SELECT $1, 'aws_role', 'arn:aws:iam::123456789012:role/' || display_name, 'role', 'assigned' FROM groups`,
+      [world.orgId],
+    );
+    await run(
+      `INSERT INTO access_assignments (target_id, group_id) SELECT t.id, g.id FROM groups g JOIN access_targets t ON t.role_arn = 'arn:aws:iam::123456789012:role/' || g.display_name`,
+    );
+    const role = await makeRole(dataSource, world.orgId, ROLE, { access: 'assigned' });
+    for (const target of [role, ...Object.values(world.targets)]) {
+      await assign(dataSource, target, { groupId: all });
+      await run(
+        'INSERT INTO access_assignments (target_id, user_id) SELECT $1, id FROM users WHERE id <> $2 LIMIT 1000',
+        [target, person.id],
+      );
+      await setRule(dataSource, target, { access: 'assigned' });
+    }
+  }, 300_000);
+  afterAll(async () => {
+    await dataSource.destroy();
+    await database.drop();
+  });
+
+  /** Returns the greatest number of rows that a node of these tables reads for one statement. */
+  function rowsRead(plan: Plan): Record<string, number> {
+    const read: Record<string, number> = {};
+    const visit = (node: Plan): void => {
+      const table = node['Relation Name'];
+      if (table !== undefined) {
+        const removed =
+          (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0);
+        const rowsOfNode = (node['Actual Rows'] + removed) * node['Actual Loops'];
+        read[table] = Math.max(read[table] ?? 0, Math.round(rowsOfNode));
+      }
+      node.Plans?.forEach(visit);
+    };
+    visit(plan);
+    return read;
+  }
+
+  /**
+   * Runs an act, and explains each of its statements with a generic plan. The transaction of the act
+   * and those of the explanations are rolled back.
+   */
+  async function explained(
+    act: (tx: EntityManager) => Promise<unknown>,
+  ): Promise<Record<string, number>> {
+    const sent = await statementsOf(act);
+    const read: Record<string, number> = {};
+    for (const { text, values } of sent) {
+      const name = `p${randomUUID().replaceAll('-', '')}`;
+      const args = values.length === 0 ? '' : `(${values.map(literal).join(', ')})`;
+      const plan = await rolledBack(async (tx) => {
+        await tx.query('SET LOCAL plan_cache_mode = force_generic_plan');
+        await tx.query(`PREPARE ${name} AS ${text}`);
+        const [row] = (await tx.query(`EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE ${name}${args}`)) as {
+          'QUERY PLAN': { Plan: Plan }[];
+        }[];
+        return row?.['QUERY PLAN'][0]?.Plan as Plan;
+      });
+      for (const [table, n] of Object.entries(rowsRead(plan))) {
+        read[table] = Math.max(read[table] ?? 0, n);
+      }
+    }
+    return read;
+  }
+
+  async function statementsOf(act: (tx: EntityManager) => Promise<unknown>): Promise<Statement[]> {
+    return rolledBack(async (tx) => {
+      const query = vi.spyOn(Client.prototype, 'query');
+      try {
+        await act(tx);
+        return query.mock.calls.flatMap(([first, second]): Statement[] => {
+          const sent = first as unknown as string | { text: string; values?: unknown[] };
+          const text = typeof sent === 'string' ? sent : sent.text;
+          const own = typeof sent === 'string' ? undefined : sent.values;
+          const values = own ?? (second as unknown[] | undefined) ?? [];
+          return /^\s*(WITH|SELECT|DELETE|UPDATE)/.test(text) ? [{ text, values }] : [];
+        });
+      } finally {
+        query.mockRestore();
+      }
+    });
+  }
+
+  async function rolledBack<Result>(work: (tx: EntityManager) => Promise<Result>): Promise<Result> {
+    const runner = dataSource.createQueryRunner();
+    try {
+      await runner.startTransaction();
+      return await work(runner.manager);
+    } finally {
+      await runner.rollbackTransaction();
+      await runner.release();
+    }
+  }
+
+  const grantId = async () =>
+    (
+      await rows<{ id: Buffer }>(
+        dataSource,
+        'SELECT id FROM oauth_grants WHERE user_id = $1 AND client_id = $2',
+        [person.id, world.clientId],
+      )
+    )[0]?.id ?? null;
+
+  const KINDS: Readonly<Record<string, readonly [unknown, () => Promise<unknown>]>> = {
+    'a grant': [
+      GRANT,
+      async () => ({
+        id: randomBytes(32),
+        clientId: world.clientId,
+        userId: person.id,
+        sessionId: person.sessionId,
+        payload: {},
+        expiresIn: 600,
+      }),
+    ],
+    'a token': [
+      USER_TOKEN,
+      async () => ({
+        token: {
+          model: 'AccessToken',
+          id: randomBytes(32),
+          payload: {},
+          grantId: await grantId(),
+          clientId: world.clientId,
+          userId: person.id,
+          userCode: null,
+          expiresIn: 300,
+        },
+        audit: { auditId: randomUUID(), origin: ORIGIN, details: {} },
+      }),
+    ],
+    'a token for AWS': [
+      AWS_TOKEN,
+      async () => ({
+        userId: person.id,
+        sessionId: person.sessionId,
+        email: person.email,
+        roleArn: ROLE,
+        tokenId: randomUUID(),
+        sourceIdentity: 'person',
+        lifetime: 300,
+        auditId: randomUUID(),
+        origin: ORIGIN,
+      }),
+    ],
+    'a token for GitHub': [
+      GITHUB_TOKEN,
+      async () => ({
+        id: randomUUID(),
+        userId: person.id,
+        orgId: world.orgId,
+        sessionId: person.sessionId,
+        installationId: world.installationId,
+        owner: 'octo',
+        sealed: 'sealed',
+        expiresAt: new Date(Date.now() + 3_600_000),
+        repositories: ['hello'],
+        permissions: {},
+        auditId: randomUUID(),
+        origin: ORIGIN,
+      }),
+    ],
+  };
+
+  const ENDINGS: Readonly<Record<string, readonly [ReachEnding, () => Partial<Ending>]>> = {
+    'a grant and a token': [
+      GRANT_ENDING,
+      () => ({ targetId: world.targets.application, clientId: world.clientId }),
+    ],
+    'a token for a cluster': [
+      GRANT_ENDING,
+      () => ({ targetId: world.targets.cluster, clientId: world.clusterId, place: 'tokens:' }),
+    ],
+    'a certificate': [CERTIFICATE_ENDING, () => ({ targetId: world.targets.hosts })],
+    'a token for GitHub': [
+      new GitHubReachEnding({ wakeAfter: () => {} }),
+      () => ({
+        targetId: world.targets.installation,
+        installationId: String(world.installationId),
+      }),
+    ],
+  };
+
+  const STATISTICS: readonly [string, () => Promise<unknown>][] = [
+    ['never analyzed', () => Promise.resolve()],
+    ['analyzed', () => dataSource.query('ANALYZE')],
+  ];
+
+  describe.each(STATISTICS)('while the tables are %s', (_, prepare) => {
+    beforeAll(async () => {
+      await prepare();
+    });
+
+    it.each(Object.keys(KINDS))('reads a few rows of the rules for %s', async (name) => {
+      const [kind, request] = KINDS[name] as (typeof KINDS)[string];
+      const asked = await request();
+      const issuing = kind as IssuanceKind<unknown, unknown>;
+      const read = await explained(async (tx) => {
+        expect(await issuing.issue(tx, asked)).toHaveProperty('issued');
+      });
+      expect(manyOf(read)).toEqual({});
+    });
+
+    it.each(Object.keys(ENDINGS))(
+      'reads a few rows of the rules to end %s of one person',
+      async (name) => {
+        const [kind, of] = ENDINGS[name] as (typeof ENDINGS)[string];
+        const ending = {
+          id: '1',
+          orgId: world.orgId,
+          clientId: null,
+          installationId: null,
+          rule: 'membership',
+          place: '',
+          actorId: null,
+          scimTokenId: null,
+          requestId: null,
+          targetName: 'x',
+          userIds: [person.id],
+          ...of(),
+        } as unknown as Ending;
+        const read = await explained((tx) => kind.endBatch(tx, ending, 500));
+        expect(manyOf(read)).toEqual({});
+      },
+    );
+  });
+});
+
+/** Returns the tables of rules of which a statement read many rows. */
+function manyOf(read: Readonly<Record<string, number>>): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(read).filter(([table, n]) => RULES.has(table) && n > MANY),
+  );
+}
+
+function literal(value: unknown): string {
+  if (value === null || value === undefined) return 'NULL';
+  if (Array.isArray(value)) return `'{${value.join(',')}}'`;
+  if (Buffer.isBuffer(value)) return `'\\x${value.toString('hex')}'`;
+  return `'${(value as string | number).toString().replaceAll("'", "''")}'`;
+}
