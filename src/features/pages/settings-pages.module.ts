@@ -4,6 +4,9 @@ import { AdminModule } from '#domain/admin/admin.module.js';
 import { GitHubModule } from '#domain/github/github.module.js';
 import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
+import { AccessPageController } from './admin/access/access-page.controller.js';
+import { ChangePageController } from './admin/access/change-page.controller.js';
+import { TargetPageController } from './admin/access/target-page.controller.js';
 import { ApplicationsPageController } from './admin/applications/applications-page.controller.js';
 import { DomainsPageController } from './admin/settings/domains-page.controller.js';
 import { GitHubPageController } from './admin/settings/github-page.controller.js';
@@ -12,7 +15,12 @@ import { SettingsPageController } from './admin/settings/settings-page.controlle
 import { TokensPageController } from './admin/tokens/tokens-page.controller.js';
 
 /** The folders of the templates. */
-const VIEWS = ['admin/tokens/views/', 'admin/settings/views/', 'admin/applications/views/'];
+const VIEWS = [
+  'admin/access/views/',
+  'admin/tokens/views/',
+  'admin/settings/views/',
+  'admin/applications/views/',
+];
 
 /**
  * Serves the pages below /admin on which admins set up their organization: tokens, settings and
@@ -21,6 +29,9 @@ const VIEWS = ['admin/tokens/views/', 'admin/settings/views/', 'admin/applicatio
 @Module({
   imports: [OAuthModule, GitHubModule, HttpModule, AdminModule],
   controllers: [
+    AccessPageController,
+    ChangePageController,
+    TargetPageController,
     ApplicationsPageController,
     DomainsPageController,
     GitHubPageController,

@@ -12,11 +12,13 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { isUuid } from '#platform/text/single-line.js';
 import {
   findGroups,
+  findNamed,
   holdGroups,
   holdPeople,
   listAssignments,
   replaceAssignments,
   type FoundGroup,
+  type Named,
 } from './assignments.repository.js';
 import { linesOfReach, type ReachLine } from './reach-lines.js';
 import {
@@ -231,6 +233,11 @@ export class AccessRules {
   /** Finds groups whose names begin with a text, for a form. @throws DomainError admin_required */
   findGroups(admin: Admin, text: string): Promise<FoundGroup[]> {
     return this.#read(admin, (tx) => findGroups(tx, admin.orgId, text, MOST_GROUPS));
+  }
+
+  /** Finds the people and groups that a form names. @throws DomainError admin_required */
+  findNamed(admin: Admin, addresses: readonly string[], names: readonly string[]): Promise<Named> {
+    return this.#read(admin, (tx) => findNamed(tx, admin.orgId, addresses, names));
   }
 
   /**

@@ -109,3 +109,33 @@ export function findGroups(
     WHERE org_id = ${orgId} AND starts_with(lower(display_name), lower(${text}))
     ORDER BY lower(display_name), id LIMIT ${limit}`;
 }
+
+/** The people and groups that a form names, and the texts that name none. */
+export interface Named {
+  readonly people: readonly { readonly id: string; readonly email: string | null }[];
+  readonly groups: readonly FoundGroup[];
+  readonly unknown: readonly string[];
+}
+
+/** Finds people of an organization by their whole addresses, and groups by their whole names. */
+export async function findNamed(
+  tx: EntityManager,
+  orgId: string,
+  addresses: readonly string[],
+  names: readonly string[],
+): Promise<Named> {
+  const wanted = addresses.map((address) => address.toLowerCase());
+  const people = await sql<{ id: string; email: string | null }>(tx)`
+    SELECT id, email FROM users WHERE org_id = ${orgId} AND email = ANY (${wanted}::text[]) ORDER BY email`;
+  const groups = await sql<FoundGroup & { key: string }>(tx)`
+    SELECT g.id, g.display_name AS name, n.name AS key
+    FROM unnest(${names}::text[]) n (name)
+    JOIN groups g ON g.org_id = ${orgId} AND lower(g.display_name COLLATE "C") = lower(n.name COLLATE "C")
+    ORDER BY n.name`;
+  const known = new Set([...people.map(({ email }) => email), ...groups.map(({ key }) => key)]);
+  const unknown = [
+    ...wanted.filter((address) => !known.has(address)),
+    ...names.filter((name) => !known.has(name)),
+  ];
+  return { people, groups: groups.map(({ id, name }) => ({ id, name })), unknown };
+}

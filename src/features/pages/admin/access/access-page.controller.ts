@@ -1,0 +1,68 @@
+import { Controller, Get, Query, Res } from '@nestjs/common';
+import type { Response } from 'express';
+import { TARGET_KINDS } from '#domain/access/reach/decision.js';
+import { AccessRules } from '#domain/admin/access-rules/access-rules.service.js';
+import { refOf, type Target } from '#domain/admin/access-rules/target.js';
+import { TARGET_QUERY, type TargetQuery } from '#domain/admin/access-rules/target-query.js';
+import { OrganizationAdmin } from '#domain/admin/organization/organization-admin.service.js';
+import type { LiveSession } from '#domain/sessions/session.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { Route } from '#platform/http/routing/route.js';
+import { Views } from '#platform/http/views/views.service.js';
+import { PAGE_ROUTE } from '../../shell/admission.js';
+import { showToAdmin } from '../../shell/show-page.js';
+import { conditionWords, KIND_WORDS, ruleWords } from './rule-words.js';
+
+/** Serves `/admin/access`: the targets of the organization, and whom each admits. */
+@Controller('admin/access')
+@Route(PAGE_ROUTE)
+export class AccessPageController {
+  constructor(
+    private readonly accessRules: AccessRules,
+    private readonly organizationAdmin: OrganizationAdmin,
+    private readonly views: Views,
+  ) {}
+
+  /** @throws DomainError admin_required */
+  @Get()
+  @Route({ summary: 'Shows who may reach what' })
+  async list(
+    @Caller() caller: LiveSession | undefined,
+    @Query({ schema: TARGET_QUERY }) query: TargetQuery,
+    @Res() response: Response,
+  ): Promise<void> {
+    await showToAdmin(this.views, { caller, response }, 'access', async (admin) => {
+      const [{ targets, next }, { awsRoles }] = await Promise.all([
+        this.accessRules.list(admin, query),
+        this.organizationAdmin.show(admin),
+      ]);
+      return {
+        chosen: { kind: query.kind, q: query.q },
+        isFirst: query.after === undefined,
+        kinds: TARGET_KINDS.map((kind) => ({ kind, words: KIND_WORDS[kind][1] })),
+        targets: targets.map(listed),
+        next: next && nextPage(query, next),
+        awsRoles,
+      };
+    });
+  }
+}
+
+function nextPage({ kind, q }: TargetQuery, after: string): string {
+  const next = new URLSearchParams({ ...(kind && { kind }), ...(q && { q }), after });
+  return `/admin/access?${next.toString()}`;
+}
+
+function listed(target: Target) {
+  const { kind, id } = refOf(target);
+  return {
+    href: `/admin/access/${kind}/${encodeURIComponent(id)}`,
+    id,
+    name: target.name,
+    kind: target.isCluster ? 'Cluster' : KIND_WORDS[kind][0],
+    rule: ruleWords(target),
+    isOpen: target.access === 'everyone',
+    conditions: conditionWords(target.conditions),
+    detail: target.roleArn ?? target.hosts.join(', '),
+  };
+}
