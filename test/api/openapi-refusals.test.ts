@@ -47,6 +47,10 @@ const BODIES: readonly (readonly [RegExp, string])[] = [
   [/^POST \/scim\/v2\/Bulk/, '{"Operations":[]}'],
   [/^(?:POST|PUT) \/oauth\/register/, '{"redirect_uris":["https://client.example/back"]}'],
   [/^PATCH \/api\/v1\/org\/issuer/, '{"active":true}'],
+  [
+    /^(?:PUT|POST) \/api\/v1\/org\/access\/\{kind\}/,
+    '{"access":"everyone","conditions":{},"assignments":[]}',
+  ],
   [/ /, '{}'],
 ];
 
@@ -244,7 +248,9 @@ describe('the refusals that the document states are met at every operation', () 
     const tried = await expectEach(stage, 404, ({ path, label }) =>
       /issuer|github|providers$/.test(path) && label !== 'DELETE /api/v1/org/issuer'
         ? undefined
-        : {},
+        : path.endsWith('/access/check')
+          ? { query: '?user=x&kind=host_group&id=x' }
+          : {},
     );
     expect(tried).toBeGreaterThan(20);
   });
