@@ -162,8 +162,12 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
   describe('at the end of a reach', () => {
     /** Makes a change as the service of the admin does: the end follows the commit. */
     const change = async (query: string) => {
-      await rows(app.dataSource, query, [targets.prod]);
-      await app.nest.get(AccessEndings, { strict: false }).settle(orgId);
+      const endings = app.nest.get(AccessEndings, { strict: false });
+      const queued = await app.dataSource.transaction(async (tx) => {
+        await tx.query(query, [targets.prod]);
+        return endings.label(tx, {});
+      });
+      if (queued) await endings.settle(queued);
     };
     const ENDS: Record<string, () => Promise<unknown>> = {
       'SCIM PATCH of the group': () => patch('remove'),

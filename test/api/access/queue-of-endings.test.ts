@@ -8,7 +8,13 @@ import { GRANT_ENDING } from '#domain/oauth/grants/reach-ending.repository.js';
 import { CERTIFICATE_ENDING } from '#domain/ssh/reach-ending.repository.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { openPool } from '#platform/database/connection.js';
-import { assign, makeGroupRow, queuedEndings, setRule, unassign } from '../../support/access-rows.js';
+import {
+  assign,
+  makeGroupRow,
+  queuedEndings,
+  setRule,
+  unassign,
+} from '../../support/access-rows.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { untilWaiting } from '../../support/lock-waiters.js';
 import {

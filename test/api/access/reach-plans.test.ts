@@ -12,7 +12,7 @@ import { GRANT_ENDING } from '#domain/oauth/grants/reach-ending.repository.js';
 import { USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
 import { CERTIFICATE_ENDING } from '#domain/ssh/reach-ending.repository.js';
 import { openPool } from '#platform/database/connection.js';
-import { assign, makeGroupRow, makeRole, setRule } from '../../support/access.js';
+import { assign, makeGroupRow, makeRole, setRule } from '../../support/access-rows.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { ReachWorld, type Person } from '../../support/reach-world.js';
 import { RecordingLog } from '../../support/recording-log.js';
@@ -149,7 +149,7 @@ describe('the plans of statements that decide a reach', () => {
           const sent = first as unknown as string | { text: string; values?: unknown[] };
           const text = typeof sent === 'string' ? sent : sent.text;
           const own = typeof sent === 'string' ? undefined : sent.values;
-          const values = own ?? (second as unknown[] | undefined) ?? [];
+          const values = own ?? second ?? [];
           return /^\s*(WITH|SELECT|DELETE|UPDATE)/.test(text) ? [{ text, values }] : [];
         });
       } finally {

@@ -1,5 +1,6 @@
 import { Controller, Get, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
+import { z } from 'zod';
 import { TARGET_KINDS } from '#domain/access/reach/decision.js';
 import { AccessRules } from '#domain/admin/access-rules/access-rules.service.js';
 import { refOf, type Target } from '#domain/admin/access-rules/target.js';
@@ -12,6 +13,12 @@ import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../../shell/admission.js';
 import { showToAdmin } from '../../shell/show-page.js';
 import { conditionWords, KIND_WORDS, ruleWords } from './rule-words.js';
+
+/** The query of the page. A form sends its empty fields, too. */
+const PAGE_QUERY = z.preprocess(
+  (query) => Object.fromEntries(Object.entries(query ?? {}).filter(([, value]) => value !== '')),
+  TARGET_QUERY,
+);
 
 /** Serves `/admin/access`: the targets of the organization, and whom each admits. */
 @Controller('admin/access')
@@ -28,11 +35,11 @@ export class AccessPageController {
   @Route({ summary: 'Shows who may reach what' })
   async list(
     @Caller() caller: LiveSession | undefined,
-    @Query({ schema: TARGET_QUERY }) query: TargetQuery,
+    @Query({ schema: PAGE_QUERY }) query: TargetQuery,
     @Res() response: Response,
   ): Promise<void> {
     await showToAdmin(this.views, { caller, response }, 'access', async (admin) => {
-      const [{ targets, next }, { awsRoles }] = await Promise.all([
+      const [{ targets, next }, { aws_roles: awsRoles }] = await Promise.all([
         this.accessRules.list(admin, query),
         this.organizationAdmin.show(admin),
       ]);

@@ -52,18 +52,17 @@ export function becauseWords({ because }: ReachDecision): string {
   return BECAUSE[because];
 }
 
+const NOT_RECALLED: Readonly<Record<NotRecalled['what'], (time: string) => string>> = {
+  jwt: (time) => `A JWT that was issued already is valid for ${time} at most.`,
+  aws_token: (time) =>
+    `A token for AWS that was issued already can be exchanged for ${time} at most.`,
+  aws_session: () => 'A session at AWS ends by its own time. End it at AWS if it must not go on.',
+  ssh_connection: () => 'A connection to a host that is open stays open. A new one is refused.',
+};
+
 /** Says what stays valid until it ends by itself. */
 export function notRecalledWords({ what, seconds }: NotRecalled): string {
-  switch (what) {
-    case 'jwt':
-      return `A JWT that was issued already is valid for ${minutes(seconds)} at most.`;
-    case 'aws_token':
-      return `A token for AWS that was issued already can be exchanged for ${minutes(seconds)} at most.`;
-    case 'aws_session':
-      return 'A session at AWS ends by its own time. End it at AWS if it must not go on.';
-    case 'ssh_connection':
-      return 'A connection to a host that is open stays open. A new one is refused.';
-  }
+  return NOT_RECALLED[what](minutes(seconds));
 }
 
 function minutes(seconds: number | null): string {

@@ -2,7 +2,7 @@ import { Controller, Get, Inject, Param, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { z } from 'zod';
 import { AccessRules } from '#domain/admin/access-rules/access-rules.service.js';
-import { PEOPLE_QUERY, type PeopleQuery } from '#domain/admin/access-rules/target-query.js';
+import { ADMITTED_QUERY, type AdmittedQuery } from '#domain/admin/access-rules/target-query.js';
 import type { Target, TargetRef } from '#domain/admin/access-rules/target.js';
 import { isTouchedWithin, RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { LiveSession } from '#domain/sessions/session.js';
@@ -17,7 +17,7 @@ import { becauseWords, conditionWords, KIND_WORDS, ruleWords } from './rule-word
 import { pageTarget, TARGET_PAGE, type TargetPath } from './target-path.js';
 
 /** The people of a page, and the id of a person in a question. */
-const PAGE_QUERY = PEOPLE_QUERY.extend({ user: z.string().max(64).optional() });
+const PAGE_QUERY = ADMITTED_QUERY.extend({ user: z.string().max(64).optional() });
 
 /** Serves `/admin/access/{kind}/{id}`: one target, its rule, and the people whom it admits. */
 @Controller('admin/access/:kind/:id')
@@ -40,7 +40,7 @@ export class TargetPageController {
   async show(
     @Caller() caller: LiveSession | undefined,
     @Param({ schema: TARGET_PAGE }) path: TargetPath,
-    @Query({ schema: PAGE_QUERY }) query: PeopleQuery & { readonly user?: string | undefined },
+    @Query({ schema: PAGE_QUERY }) query: AdmittedQuery & { readonly user?: string | undefined },
     @Res() response: Response,
   ): Promise<void> {
     await showToAdmin(this.views, { caller, response }, 'access-target', async (admin, session) => {
