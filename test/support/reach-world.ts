@@ -102,8 +102,8 @@ export class ReachWorld {
   }
 
   /**
-   * Adds people with a session each, who hold one item by each target, or only a grant and a token of
-   * the application.
+   * Adds people with a session each, who hold one item by each target, or only a grant and a token
+   * of the application.
    */
   async people(size: number, holding: 'all' | 'a token' = 'all'): Promise<Person[]> {
     const people = Array.from({ length: size }, () => {

@@ -369,9 +369,9 @@ export class UsersRepository {
 
   /**
    * Moves the person of a record to a new id: the address, the bound identities, the keys, the
-   * applications, the consents, the role of admin, and what admins assigned to the person. The record
-   * keeps its id, its groups and the attributes of the directory. The caller has locked the row of
-   * the record.
+   * applications, the consents, the role of admin, and what admins assigned to the person. The
+   * record keeps its id, its groups and the attributes of the directory. The caller has locked the
+   * row of the record.
    */
   async movePerson(tx: EntityManager, recordId: string, newId: string): Promise<void> {
     const [moved] = await sql<{ email: string | null; is_org_admin: boolean }>(tx)`

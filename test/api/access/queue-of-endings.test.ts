@@ -49,7 +49,9 @@ describe('the queue of ended reaches', () => {
     await database.drop();
   });
 
-  /** Every target is assigned to a group of two people, to one of them too, and to a third person. */
+  /**
+   * Every target is assigned to a group of two people, to one of them too, and to a third person.
+   */
   beforeEach(async () => {
     await run('TRUNCATE access_endings, audit_events');
     world = await ReachWorld.found(dataSource);
@@ -300,7 +302,9 @@ describe('the queue of ended reaches', () => {
   });
 
   describe('beside changes that have not committed', () => {
-    /** Makes a change within a transaction, begins another one beside it, and waits until it waits. */
+    /**
+     * Makes a change within a transaction, begins another one beside it, and waits until it waits.
+     */
     async function during(
       first: (tx: EntityManager) => Promise<unknown>,
       second: (tx: EntityManager) => Promise<unknown>,

@@ -114,8 +114,8 @@ describe('the plans of statements that decide a reach', () => {
   }
 
   /**
-   * Runs an act, and explains each of its statements with a generic plan. The transaction of the act
-   * and those of the explanations are rolled back.
+   * Runs an act, and explains each of its statements with a generic plan. The transaction of the
+   * act and those of the explanations are rolled back.
    */
   async function explained(
     act: (tx: EntityManager) => Promise<unknown>,
