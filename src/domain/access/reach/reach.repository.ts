@@ -165,7 +165,8 @@ export function joinReached(reach: Reach): SqlFragment {
   return fragment`LEFT JOIN reached r ON r.n = k.n ${organization}`;
 }
 
-// `changed`: the assignments are as of the snapshot, the rule as of the lock. The next statement reads both.
+// `changed`: the assignments are as of the snapshot, the rule as of the lock. The next statement
+// reads both.
 const DENIAL_OF_TARGET = fragment`
   WHEN NOT r.is_admitted THEN CASE WHEN r.version = (SELECT v.version FROM access_targets v WHERE v.id = r.id)
     THEN 'not_assigned' ELSE 'changed' END
