@@ -21,6 +21,10 @@ GET    /enroll                                    general        none   256 ui  
 GET    /keys                                      general        none   256 ui         html       none
 GET    /sessions                                  general        none   256 ui         html       none
 GET    /account                                   general        none   256 ui         html       optional
+GET    /admin/access                              general        none   256 ui         html       optional
+GET    /admin/access/:kind/:id                    general        none   256 ui         html       optional
+GET    /admin/access/:kind/:id/change             general        none   256 ui         html       optional
+GET    /admin/access/:kind/:id/delete             general        none   256 ui         html       optional
 GET    /account/reach                             general        none   256 ui         html       optional
 GET    /account/keys                              general        none   256 ui         html       optional
 GET    /account/sessions                          general        none   256 ui         html       optional

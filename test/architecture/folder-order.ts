@@ -139,7 +139,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'account',
     'admin',
     'admin/members',
-    'admin/access-rules',
+    'admin/access',
     'admin/tokens',
     'admin/settings',
     'admin/applications',

@@ -14,9 +14,7 @@ export function readProcessEnvironment(): Environment {
   return withoutEmpty(process.env);
 }
 
-/**
- * Decides for a library that listens to nothing but a variable, which no operator is meant to set.
- */
+/** Decides for a library that listens only to a variable, which no operator is meant to set. */
 export function setProcessVariable(name: string, value: string): void {
   process.env[name] = value;
 }

@@ -50,7 +50,9 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   #wake = Promise.withResolvers<void>();
   /** The last fault that was logged: a database that is away is one line, not one a second. */
   #fault: string | undefined;
-  /** The row that this process worked on last: the next batch is of another row, if there is one. */
+  /**
+   * The row that this process worked on last: the next batch is of another row, if there is one.
+   */
   #last = FIRST;
 
   constructor(

@@ -31,9 +31,11 @@ export interface PreviewedPeople {
 export interface RulePreview {
   readonly gains: PreviewedPeople;
   readonly loses: PreviewedPeople;
-  /** What would end now. Null if more people lose their reach than a preview counts for. */
+  /**
+   * The items that would end now. Null if more people lose their reach than a preview counts for.
+   */
   readonly ends: RevokedCounts | null;
-  /** What the service cannot recall; empty if no person loses anything. */
+  /** The credentials that the service cannot recall; empty if no person loses anything. */
   readonly notRecalled: readonly NotRecalled[];
 }
 

@@ -9,21 +9,13 @@ import { EnrollmentPassesRepository } from '#domain/keys/enrollment-passes/enrol
 import { givePass } from '#domain/keys/enrollment-passes/give-pass.js';
 import { domainOfEmail } from '#domain/organizations/email-address.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import { REASONS, REVOKED_BY } from '../revocation-kinds/operator-ends.js';
 import { newUuid } from '#platform/clock/random.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { operatorDetails, type MachineOperator } from './operator.js';
 import { rehearsed } from './rehearsal.js';
 import { findPeople, type PeopleQuery, type KnownPerson } from './people.repository.js';
-
-/** The revoker in the records of what the operator ends. */
-export const REVOKED_BY = 'operator';
-
-/** The reasons of the operator's ends of access, for the revocation records. */
-export const REASONS = {
-  'revoke-everything': 'everything revoked by the operator',
-  'give-pass': 'the operator gave a re-enrollment pass',
-} as const;
 
 /** The effect of an act. */
 export interface ActOutcome {

@@ -110,9 +110,7 @@ export const metadataUrl = safeUrl.refine((value) => {
 export const httpsUrl = url(isBare, 'must be a URL without query or credentials')
   .refine(isHttpsOrLoopback, SAFE)
   .transform((value) => new URL(value).href.replace(/\/+$/, ''));
-/**
- * The URI of a contact (RFC 9116 §2.5.3). It is printable ASCII alone, so that it stays one line.
- */
+/** The URI of a contact (RFC 9116 §2.5.3). It is printable ASCII, so that it stays one line. */
 export const contactUri = z
   .string()
   .max(512, 'must have at most 512 characters')

@@ -1,5 +1,5 @@
 import type { NotedAct } from '#domain/audit/noted-act.js';
-import { REASONS, REVOKED_BY } from '../../operator-access/operator-access.js';
+import { REASONS, REVOKED_BY } from '../../revocation-kinds/operator-ends.js';
 
 /**
  * Returns the acts of an audit row of `dist/admin.js` that are done again if the database loses the
