@@ -34,6 +34,7 @@ GET    /account/activity                          general        none   256 ui  
 GET    /enroll/done                               general        none   256 ui         html       optional
 GET    /admin                                     general        none   256 ui         html       optional
 GET    /admin/members                             general        none   256 ui         html       optional
+GET    /admin/members/:id/reach                   general        none   256 ui         html       optional
 GET    /admin/members/:id                         general        none   256 ui         html       optional
 GET    /admin/applications                        general        none   256 ui         html       optional
 GET    /admin/applications/new                    general        none   256 ui         html       optional

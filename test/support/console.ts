@@ -143,7 +143,7 @@ export class KeyboardWalk {
   }
 
   /** Moves to a link, a button, a choice or a disclosure, and uses it. */
-  async press(selector: string, key: 'Enter' | 'Space' = 'Enter'): Promise<void> {
+  async press(selector: string, key: 'Enter' | 'Space' | 'ArrowDown' = 'Enter'): Promise<void> {
     this.#keys += await tabTo(this.page, selector);
     await this.page.keyboard.press(key);
     this.#keys += 1;

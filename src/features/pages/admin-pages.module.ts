@@ -6,6 +6,7 @@ import { Views } from '#platform/http/views/views.service.js';
 import { AdminOverviewController } from './admin/admin-overview.controller.js';
 import { MemberPageController } from './admin/members/member-page.controller.js';
 import { AuditPageController } from './admin/audit/audit-page.controller.js';
+import { MemberReachPageController } from './admin/members/reach-page.controller.js';
 import { MembersPageController } from './admin/members/members-page.controller.js';
 
 /** The folders of the templates. */
@@ -19,6 +20,7 @@ const VIEWS = ['admin/views/', 'admin/members/views/', 'admin/audit/views/'];
     AuditPageController,
     MemberPageController,
     MembersPageController,
+    MemberReachPageController,
   ],
 })
 export class AdminPagesModule implements OnModuleInit {

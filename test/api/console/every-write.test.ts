@@ -4,6 +4,7 @@ import {
   RoutePolicies,
   type CompiledRoute,
 } from '../../../src/platform/http/routing/route-policies.js';
+import { addHostGroup, addRole } from '../../support/access-api.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { databaseDigest } from '../../support/database-digest.js';
@@ -118,6 +119,8 @@ describe('every write of the service', () => {
        SELECT 77, org_id, 78, 'octo', 'all', now(), id FROM users WHERE email = $1`,
       [ADMIN],
     );
+    const role = await addRole(browser, 'arn:aws:iam::123456789012:role/Deploy');
+    const group = await addHostGroup(browser, 'prod');
     const listed = randomUUID();
     await rows(
       app.dataSource,
@@ -135,6 +138,9 @@ describe('every write of the service', () => {
       ':domain': 'lab-every-write.example',
       'providers/:id': `providers/${(providers as { id: string }[])[0]?.id}`,
       'installations/:id': 'installations/77',
+      'access/aws_role/:id': `access${role}`,
+      'access/host_group/:id': `access${group}`,
+      'access/:kind/:id': `access${group}`,
       // The application of a colleague, for the last test.
       colleague: await applicationOf(grace),
     };

@@ -6,19 +6,26 @@ import { AccessRules } from '#domain/admin/access-rules/access-rules.service.js'
 import { refOf, type Target } from '#domain/admin/access-rules/target.js';
 import { TARGET_QUERY, type TargetQuery } from '#domain/admin/access-rules/target-query.js';
 import { OrganizationAdmin } from '#domain/admin/organization/organization-admin.service.js';
+import { isTouchedWithin, RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { LiveSession } from '#domain/sessions/session.js';
+import { Clock } from '#platform/clock/clock.js';
 import { Caller } from '#platform/http/access/caller.js';
+import { jsonTag } from '#platform/http/request/entity-tag.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { PAGE_ROUTE } from '../../shell/admission.js';
 import { showToAdmin } from '../../shell/show-page.js';
 import { conditionWords, KIND_WORDS, ruleWords } from './rule-words.js';
+import { targetAddress } from './target-path.js';
 
-/** The query of the page. A form sends its empty fields, too. */
-const PAGE_QUERY = z.preprocess(
-  (query) => Object.fromEntries(Object.entries(query ?? {}).filter(([, value]) => value !== '')),
-  TARGET_QUERY,
-);
+/** The targets on a page. */
+const PAGE_SIZE = '50';
+
+/** The query of the page: that of the API, if a form sends its empty fields, too. */
+const PAGE_QUERY = z.preprocess((query) => {
+  const filled = Object.entries(query ?? {}).filter(([, value]) => value !== '');
+  return { limit: PAGE_SIZE, ...Object.fromEntries(filled) };
+}, TARGET_QUERY);
 
 /** Serves `/admin/access`: the targets of the organization, and whom each admits. */
 @Controller('admin/access')
@@ -27,6 +34,7 @@ export class AccessPageController {
   constructor(
     private readonly accessRules: AccessRules,
     private readonly organizationAdmin: OrganizationAdmin,
+    private readonly clock: Clock,
     private readonly views: Views,
   ) {}
 
@@ -38,8 +46,8 @@ export class AccessPageController {
     @Query({ schema: PAGE_QUERY }) query: TargetQuery,
     @Res() response: Response,
   ): Promise<void> {
-    await showToAdmin(this.views, { caller, response }, 'access', async (admin) => {
-      const [{ targets, next }, { aws_roles: awsRoles }] = await Promise.all([
+    await showToAdmin(this.views, { caller, response }, 'access', async (admin, session) => {
+      const [{ targets, next }, settings] = await Promise.all([
         this.accessRules.list(admin, query),
         this.organizationAdmin.show(admin),
       ]);
@@ -49,7 +57,9 @@ export class AccessPageController {
         kinds: TARGET_KINDS.map((kind) => ({ kind, words: KIND_WORDS[kind][1] })),
         targets: targets.map(listed),
         next: next && nextPage(query, next),
-        awsRoles,
+        isTouched: isTouchedWithin(RECENT_TOUCH.admin, session, this.clock.milliseconds()),
+        awsRoles: settings.aws_roles,
+        tag: jsonTag(settings),
       };
     });
   }
@@ -61,12 +71,12 @@ function nextPage({ kind, q }: TargetQuery, after: string): string {
 }
 
 function listed(target: Target) {
-  const { kind, id } = refOf(target);
+  const ref = refOf(target);
   return {
-    href: `/admin/access/${kind}/${encodeURIComponent(id)}`,
-    id,
+    href: targetAddress(ref),
+    id: ref.id,
     name: target.name,
-    kind: target.isCluster ? 'Cluster' : KIND_WORDS[kind][0],
+    kind: target.isCluster ? 'Cluster' : KIND_WORDS[target.kind][0],
     rule: ruleWords(target),
     isOpen: target.access === 'everyone',
     conditions: conditionWords(target.conditions),

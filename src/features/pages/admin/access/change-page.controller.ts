@@ -1,14 +1,9 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { z } from 'zod';
 import { endedWords } from '#domain/access-revocation/ended-words.js';
 import { AccessRules } from '#domain/admin/access-rules/access-rules.service.js';
 import type { RulePreview } from '#domain/admin/access-rules/rule-preview.js';
-import {
-  LONGEST_AGE,
-  MOST_ASSIGNMENTS,
-  type WantedRule,
-} from '#domain/admin/access-rules/target.js';
+import type { Assignment, TargetRef, WantedRule } from '#domain/admin/access-rules/target.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import { isTouchedWithin, RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { LiveSession } from '#domain/sessions/session.js';
@@ -16,43 +11,12 @@ import { Clock } from '#platform/clock/clock.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
-import { isUuid } from '#platform/text/single-line.js';
 import { PAGE_ROUTE } from '../../shell/admission.js';
 import { showToAdmin } from '../../shell/show-page.js';
-import { conditionWords, notRecalledWords, wantedWords } from './rule-words.js';
-import { shownTarget } from './target-page.controller.js';
-import { pageTarget, TARGET_PAGE, type TargetPath } from './target-path.js';
-
-const ids = z
-  .union([z.string(), z.array(z.string())])
-  .default([])
-  .transform((one) => [one].flat())
-  .pipe(z.array(z.string().refine(isUuid, 'must be an id')).max(MOST_ASSIGNMENTS));
-
-const lines = z
-  .string()
-  .max(16_384)
-  .default('')
-  .transform((text) => [...new Set(text.split(/[\n,]/).map((line) => line.trim()))])
-  .transform((texts) => texts.filter((text) => text !== ''))
-  .pipe(z.array(z.string().max(256)).max(MOST_ASSIGNMENTS));
-
-/** The fields of the form that proposes a rule. */
-const PROPOSAL = z.strictObject({
-  access: z.enum(['everyone', 'assigned']),
-  minutes: z
-    .string()
-    .trim()
-    .regex(/^(\d{1,4}(\.\d{1,4})?)?$/, 'must be a number of minutes')
-    .default(''),
-  fips: z.literal('on').optional(),
-  verification: z.literal('on').optional(),
-  user: ids,
-  group: ids,
-  add_people: lines,
-  add_groups: lines,
-});
-type Proposal = z.output<typeof PROPOSAL>;
+import { bodyOf, PROPOSAL, proposedRule, type Proposal } from './proposal.js';
+import { conditionWords, notRecalledWords, peopleWords, wantedWords } from './rule-words.js';
+import { shownTarget } from './shown-target.js';
+import { pageTarget, TARGET_PAGE, targetAddress, type TargetPath } from './target-path.js';
 
 /**
  * Serves `/admin/access/{kind}/{id}/change` and `/delete`: who gains, who loses and what ends,
@@ -67,7 +31,7 @@ export class ChangePageController {
     private readonly views: Views,
   ) {}
 
-  /** @throws DomainError admin_required, not_found */
+  /** @throws DomainError admin_required, invalid_request, not_found */
   @Get('change')
   @Route({ summary: 'Shows who gains and who loses by another rule' })
   async change(
@@ -78,8 +42,8 @@ export class ChangePageController {
   ): Promise<void> {
     await showToAdmin(this.views, { caller, response }, 'access-change', async (admin, session) => {
       const ref = pageTarget(path);
-      const { target } = await this.accessRules.show(admin, ref);
-      const { rule, unknown } = await this.#ruleOf(admin, proposal);
+      const { target, assignments } = await this.accessRules.show(admin, ref);
+      const { rule, unknown } = await this.#ruleOf(admin, proposal, assignments);
       const mayName = isTouchedWithin(RECENT_TOUCH.admin, session, this.clock.milliseconds());
       const preview = await this.accessRules.preview(admin, ref, rule, { mayName });
       return {
@@ -87,7 +51,7 @@ export class ChangePageController {
         unknown,
         wanted: { rule: wantedWords(rule), conditions: conditionWords(rule.conditions) },
         body: bodyOf(rule),
-        ...shownPreview(preview),
+        ...shownPreview(preview, afterTouch(response, ref)),
       };
     });
   }
@@ -105,7 +69,7 @@ export class ChangePageController {
       const { target } = await this.accessRules.show(admin, ref);
       const mayName = isTouchedWithin(RECENT_TOUCH.admin, session, this.clock.milliseconds());
       const preview = await this.accessRules.preview(admin, ref, 'deleted', { mayName });
-      return { ...shownTarget(target, ref), ...shownPreview(preview) };
+      return { ...shownTarget(target, ref), ...shownPreview(preview, afterTouch(response, ref)) };
     });
   }
 
@@ -113,50 +77,37 @@ export class ChangePageController {
   async #ruleOf(
     admin: Admin,
     proposal: Proposal,
+    assignments: readonly Assignment[],
   ): Promise<{ readonly rule: WantedRule; readonly unknown: readonly string[] }> {
-    const { access, minutes, fips, verification, user, group } = proposal;
-    const { add_people: addresses, add_groups: names } = proposal;
-    const named = await this.accessRules.findNamed(admin, addresses, names);
-    const seconds = Math.min(Math.round(Number(minutes) * 60), LONGEST_AGE);
-    const isAssigned = access === 'assigned';
-    const users = [...user, ...named.people.map(({ id }) => id)];
-    const groups = [...group, ...named.groups.map(({ id }) => id)];
-    const rule = {
-      access,
-      conditions: {
-        touchWithinSeconds: seconds === 0 ? null : seconds,
-        models: fips === undefined ? null : ('fips-only' as const),
-        userVerification: verification === undefined ? null : ('required' as const),
-      },
-      users: isAssigned ? [...new Set(users)] : [],
-      groups: isAssigned ? [...new Set(groups)] : [],
+    const { add_people: people, add_group: groups, remove_people: leaving } = proposal;
+    const [added, removed] = await Promise.all([
+      this.accessRules.findNamed(admin, people, groups),
+      this.accessRules.findNamed(admin, leaving, []),
+    ]);
+    return {
+      rule: proposedRule(proposal, assignments, { added, removed }),
+      unknown: [...added.unknown, ...removed.unknown],
     };
-    return { rule, unknown: named.unknown };
   }
 }
 
-/** Returns the members of the body that sets a rule, each as JSON. */
-function bodyOf({ access, conditions, users, groups }: WantedRule) {
-  const { touchWithinSeconds: seconds, models, userVerification } = conditions;
-  return {
-    access,
-    conditions: JSON.stringify({
-      ...(seconds !== null && { touch_within_seconds: seconds }),
-      ...(models !== null && { models }),
-      ...(userVerification !== null && { user_verification: userVerification }),
-    }),
-    assignments: JSON.stringify([
-      ...users.map((user) => ({ user })),
-      ...groups.map((group) => ({ group })),
-    ]),
-  };
+/** The longest address to which the login page leads back. */
+const LONGEST_RETURN = 2048;
+
+/**
+ * Returns the address to open after a touch: this page, or the target if the address is too long.
+ */
+function afterTouch({ req }: Response, ref: TargetRef): string {
+  return req.originalUrl.length > LONGEST_RETURN ? targetAddress(ref) : req.originalUrl;
 }
 
-function shownPreview({ gains, loses, ends, notRecalled }: RulePreview) {
+/** Returns a preview for the template. */
+function shownPreview({ gains, loses, ends, notRecalled }: RulePreview, address: string) {
   return {
-    gains,
-    loses,
-    ends: ends === null ? 'more than a page counts' : endedWords(ends),
+    touch: `/login?again=true&redirect_to=${encodeURIComponent(address)}`,
+    gains: { ...gains, words: peopleWords(gains.count) },
+    loses: { ...loses, words: peopleWords(loses.count) },
+    ends: ends === null ? 'all that more than 1,000 people hold by this target' : endedWords(ends),
     notRecalled: notRecalled.map(notRecalledWords),
   };
 }

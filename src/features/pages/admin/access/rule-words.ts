@@ -1,11 +1,23 @@
-import type { ReachDecision, TargetKind } from '#domain/access/reach/decision.js';
 import { demandOf } from '#domain/access/issuance/refused-issuance.js';
-import { hasConditions, type Conditions } from '#domain/access/reach/decision.js';
-import type { NotRecalled, Target, WantedRule } from '#domain/admin/access-rules/target.js';
+import {
+  hasConditions,
+  type Conditions,
+  type ReachDecision,
+  type TargetKind,
+} from '#domain/access/reach/decision.js';
+import { MOST_COUNTED } from '#domain/admin/access-rules/reach-of-people.repository.js';
+import type { ReachPage } from '#domain/admin/access-rules/access-rules.service.js';
+import {
+  refOf,
+  type NotRecalled,
+  type Target,
+  type WantedRule,
+} from '#domain/admin/access-rules/target.js';
+import { targetAddress } from './target-path.js';
 
 /** The kinds of targets in words: one, and many. */
 export const KIND_WORDS: Readonly<Record<TargetKind, readonly [string, string]>> = {
-  application: ['Application', 'Applications'],
+  application: ['Application', 'Applications and clusters'],
   aws_role: ['AWS role', 'AWS roles'],
   host_group: ['Group of hosts', 'Groups of hosts'],
   github_installation: ['GitHub installation', 'GitHub installations'],
@@ -69,7 +81,30 @@ function minutes(seconds: number | null): string {
   return seconds === null ? 'its own time' : counted(Math.ceil(seconds / 60), 'minute', 'minutes');
 }
 
+const NUMBER = new Intl.NumberFormat('en-GB');
+
+/**
+ * Says a number of people that was counted up to a limit: `1 person`, `more than 10,000 people`.
+ */
+export function peopleWords(count: number): string {
+  if (count > MOST_COUNTED) return `more than ${NUMBER.format(MOST_COUNTED)} people`;
+  return `${NUMBER.format(count)} ${count === 1 ? 'person' : 'people'}`;
+}
+
 /** Says a number of items; empty for none. */
-export function counted(n: number, one: string, many: string): string {
+function counted(n: number, one: string, many: string): string {
   return n === 0 ? '' : `${n} ${n === 1 ? one : many}`;
+}
+
+/** The targets of one person, with the kind of rule that admits the person, for a template. */
+export function reachWords(page: ReachPage, userId: string) {
+  return page.reached.map(({ target, decision }) => ({
+    id: refOf(target).id,
+    name: target.name,
+    kind: target.isCluster ? 'Cluster' : KIND_WORDS[target.kind][0],
+    href: targetAddress(refOf(target)),
+    why: `${targetAddress(refOf(target))}?user=${userId}#why`,
+    because: becauseWords(decision),
+    conditions: conditionWords(target.conditions),
+  }));
 }

@@ -2,22 +2,36 @@ import { Controller, Get, Inject, Param, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { z } from 'zod';
 import { AccessRules } from '#domain/admin/access-rules/access-rules.service.js';
-import { ADMITTED_QUERY, type AdmittedQuery } from '#domain/admin/access-rules/target-query.js';
-import type { Target, TargetRef } from '#domain/admin/access-rules/target.js';
+import type { Assignment, Target, TargetRef } from '#domain/admin/access-rules/target.js';
+import type { Admin } from '#domain/directory/users.repository.js';
 import { isTouchedWithin, RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
+import { DomainError } from '#platform/errors/domain-error.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { Views } from '#platform/http/views/views.service.js';
+import { isUuid } from '#platform/text/single-line.js';
 import { PAGE_ROUTE } from '../../shell/admission.js';
 import { showToAdmin } from '../../shell/show-page.js';
-import { becauseWords, conditionWords, KIND_WORDS, ruleWords } from './rule-words.js';
+import { becauseWords, peopleWords } from './rule-words.js';
+import { shownTarget } from './shown-target.js';
 import { pageTarget, TARGET_PAGE, type TargetPath } from './target-path.js';
 
-/** The people of a page, and the id of a person in a question. */
-const PAGE_QUERY = ADMITTED_QUERY.extend({ user: z.string().max(64).optional() });
+/** The most assigned people whom the form lists with a checkbox each. */
+const MOST_CHECKBOXES = 100;
+
+/** The people on a page. */
+const PAGE_SIZE = 50;
+
+/** The place in the list of people, and the person of a question: by id, or by address. */
+const PAGE_QUERY = z.strictObject({
+  after: z.string().refine(isUuid, 'must be the next of a page before').optional(),
+  user: z.string().max(64).optional(),
+  address: z.string().trim().max(254).optional(),
+});
+type PageQuery = z.output<typeof PAGE_QUERY>;
 
 /** Serves `/admin/access/{kind}/{id}`: one target, its rule, and the people whom it admits. */
 @Controller('admin/access/:kind/:id')
@@ -34,36 +48,59 @@ export class TargetPageController {
     this.#baseUrl = config.http.baseUrl;
   }
 
-  /** @throws DomainError admin_required, not_found */
+  /** @throws DomainError admin_required, invalid_request, not_found */
   @Get()
   @Route({ summary: 'Shows a target, its rule and whom it admits' })
   async show(
     @Caller() caller: LiveSession | undefined,
     @Param({ schema: TARGET_PAGE }) path: TargetPath,
-    @Query({ schema: PAGE_QUERY }) query: AdmittedQuery & { readonly user?: string | undefined },
+    @Query({ schema: PAGE_QUERY }) { after, user, address }: PageQuery,
     @Res() response: Response,
   ): Promise<void> {
     await showToAdmin(this.views, { caller, response }, 'access-target', async (admin, session) => {
       const ref = pageTarget(path);
       const mayName = isTouchedWithin(RECENT_TOUCH.admin, session, this.clock.milliseconds());
       const { target, assignments } = await this.accessRules.show(admin, ref);
-      const { user, ...part } = query;
-      const [admitted, groups, decision] = await Promise.all([
-        this.accessRules.admitted(admin, ref, part, { mayName }),
+      const [admitted, groups, why] = await Promise.all([
+        this.accessRules.admitted(admin, ref, { after, limit: PAGE_SIZE }, { mayName }),
         this.accessRules.findGroups(admin, ''),
-        user === undefined ? undefined : this.accessRules.check(admin, user, ref),
+        this.#why(admin, ref, { user, address }),
       ]);
       return {
         ...shownTarget(target, ref),
-        people: assignments.filter((each) => 'user' in each),
-        groups: assignments.filter((each) => 'group' in each),
+        ...shownAssignments(assignments),
         knownGroups: groups.map(({ name }) => name),
-        admitted,
-        why: decision && { allowed: decision.allowed, words: becauseWords(decision) },
+        admitted: { ...admitted, words: peopleWords(admitted.count) },
+        isFirst: after === undefined,
+        why,
         hostLine: this.#hostLine(target, admin.orgId),
-        issuer: this.#baseUrl,
       };
     });
+  }
+
+  /**
+   * Explains the reach of the person in a question; undefined without one. A person of another
+   * organization is as unknown as any other text.
+   */
+  async #why(admin: Admin, ref: TargetRef, { user, address }: Pick<PageQuery, 'user' | 'address'>) {
+    const asked = user ?? address ?? '';
+    if (asked === '') return undefined;
+    try {
+      const id = user ?? (await this.#idOf(admin, asked));
+      const decision = await this.accessRules.check(admin, id, ref);
+      const outcome = decision.allowed ? 'Admitted.' : 'Not admitted.';
+      return { asked: user === undefined ? asked : '', outcome, words: becauseWords(decision) };
+    } catch (error) {
+      if (!(error instanceof DomainError && error.code === 'not_found')) throw error;
+      const words = 'Your organization has no such member.';
+      return { asked: user === undefined ? asked : '', outcome: 'No answer.', words };
+    }
+  }
+
+  /** Returns the id of the member with an address; a text that is no id without one. */
+  async #idOf(admin: Admin, address: string): Promise<string> {
+    const { people } = await this.accessRules.findNamed(admin, [address], []);
+    return people[0]?.id ?? '';
   }
 
   /** Returns the whole line that joins a host to a group; undefined for another kind of target. */
@@ -74,20 +111,13 @@ export class TargetPageController {
   }
 }
 
-/** Returns a target for the templates. */
-export function shownTarget(target: Target, ref: TargetRef) {
-  const { conditions } = target;
-  const { touchWithinSeconds: seconds } = conditions;
+/** Returns the assignments for the form: each group, and the first people. */
+function shownAssignments(assignments: readonly Assignment[]) {
+  const people = assignments.flatMap((each) => ('user' in each ? [each] : []));
+  const groups = assignments.flatMap((each) => ('group' in each ? [each] : []));
   return {
-    path: `/admin/access/${ref.kind}/${encodeURIComponent(ref.id)}`,
-    api: `/api/v1/org/access/${ref.kind}/${encodeURIComponent(ref.id)}`,
-    ref,
-    tag: `"${target.version}"`,
-    target,
-    kindWords: target.isCluster ? 'Cluster' : KIND_WORDS[ref.kind][0],
-    isMade: ref.kind === 'aws_role' || ref.kind === 'host_group',
-    rule: ruleWords(target),
-    conditions: conditionWords(conditions),
-    minutes: seconds === null ? '' : String(seconds / 60),
+    people: people.slice(0, MOST_CHECKBOXES),
+    furtherPeople: Math.max(0, people.length - MOST_CHECKBOXES),
+    groups,
   };
 }

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { targetKind, type TargetRef } from '#domain/admin/access-rules/target.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The path of the page of a target. A kind that does not exist is 404, not 400. */
-export const TARGET_PAGE = z.object({ kind: z.string().max(64), id: z.string().max(64) });
+/** The path of the page of a target. A kind or an id that does not exist is 404, not 400. */
+export const TARGET_PAGE = z.object({ kind: z.string(), id: z.string() });
 /** The result of {@link TARGET_PAGE}. */
 export type TargetPath = z.output<typeof TARGET_PAGE>;
 
@@ -12,4 +12,9 @@ export function pageTarget({ kind, id }: TargetPath): TargetRef {
   const known = targetKind(kind);
   if (known) return { kind: known, id };
   throw new DomainError('not_found', 'Your organization has no such target.');
+}
+
+/** Returns the address of the page of a target. */
+export function targetAddress({ kind, id }: TargetRef): string {
+  return `/admin/access/${kind}/${encodeURIComponent(id)}`;
 }

@@ -3,6 +3,7 @@ import type { Response } from 'express';
 import { endedWords } from '#domain/access-revocation/ended-words.js';
 import { isFipsModel, modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
 import { EnrollmentPasses } from '#domain/keys/enrollment-passes/enrollment-passes.service.js';
+import { AccessRules } from '#domain/admin/access-rules/access-rules.service.js';
 import { MOST_LISTED } from '#domain/admin/members/member-details.repository.js';
 import { MemberRecords, type MemberRecord } from '#domain/admin/members/member-records.service.js';
 import type { RelatedMember } from '#domain/admin/members/related-members.repository.js';
@@ -14,6 +15,10 @@ import { PAGE_ROUTE } from '../../shell/admission.js';
 import { deviceOf } from '#platform/text/device-name.js';
 import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
+import { reachWords } from '../access/rule-words.js';
+
+/** The targets that the page of a member lists. */
+const MOST_TARGETS = 50;
 
 /** Serves `/admin/members/{id}`, where admins see a member and act on the account. */
 @Controller('admin/members')
@@ -22,6 +27,7 @@ export class MemberPageController {
   constructor(
     private readonly records: MemberRecords,
     private readonly passes: EnrollmentPasses,
+    private readonly accessRules: AccessRules,
     private readonly views: Views,
   ) {}
 
@@ -39,9 +45,13 @@ export class MemberPageController {
     await showToAdmin(this.views, { caller, response }, 'member', async (admin) => {
       const record = await this.records.show(admin, id);
       const pass = await this.passes.ofMember(admin, id);
+      const part = { limit: MOST_TARGETS };
+      const reach = await this.accessRules.reachOf(admin, id, part, { onlyReached: true });
       return {
         isSelf: record.member.id === admin.id,
         pass: pass && { ...pass, expires: moment(pass.expiresAt) },
+        reach: reachWords(reach, record.member.id),
+        hasMoreReach: reach.next !== null,
         ...shown(record),
       };
     });

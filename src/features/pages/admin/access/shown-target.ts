@@ -1,0 +1,22 @@
+import type { Target, TargetRef } from '#domain/admin/access-rules/target.js';
+import { conditionWords, KIND_WORDS, ruleWords } from './rule-words.js';
+import { targetAddress } from './target-path.js';
+
+/** Returns a target for the templates of its own pages. */
+export function shownTarget(target: Target, ref: TargetRef) {
+  const { conditions } = target;
+  const { touchWithinSeconds: seconds } = conditions;
+  const path = targetAddress(ref);
+  return {
+    path,
+    api: `/api/v1/org${path.slice('/admin'.length)}`,
+    tag: `"${target.version}"`,
+    target,
+    kindWords: target.isCluster ? 'Cluster' : KIND_WORDS[ref.kind][0],
+    isMade: ref.kind === 'aws_role' || ref.kind === 'host_group',
+    rule: ruleWords(target),
+    conditions: conditionWords(conditions),
+    // Four places, because the form reads no more, and rounds to whole seconds.
+    minutes: seconds === null ? '' : String(Math.floor((seconds / 60) * 10_000) / 10_000),
+  };
+}
