@@ -7,6 +7,8 @@ import { sleepsOf } from './sleeps.js';
 /** The waits for a time, each with the reason why no condition can replace it. */
 const REASONS: Readonly<Record<string, string>> = {
   'test/api/database.test.ts: `SELECT pg_sleep(0.2)`': 'a signal ends it at once',
+  'test/api/deprovision.test.ts: delay(1500)':
+    'PostgreSQL looks for a deadlock after a second, and no statement tells that it has',
   'test/api/failover-doubts.test.ts: systemClock.sleep(milliseconds)':
     'the clock of the service, which a test watches',
   'test/api/graceful-stop.test.ts: delay(100)': 'the pace of a client that sends slowly',

@@ -7,11 +7,7 @@ import type { TestServer } from './test-server.js';
 // stops it when standard input ends.
 const { dataDir }: { readonly dataDir: string } = JSON.parse(process.argv[2] ?? '');
 await copyCluster(dataDir);
-const settings = {
-  ...CHEAP_SETTINGS,
-  max_connections: '300',
-  deadlock_timeout: '20ms', // so that no test waits a second for the end of a deadlock
-};
+const settings = { ...CHEAP_SETTINGS, max_connections: '300' };
 const server = await startEmbeddedPostgres({ dataDir, log: new RecordingLog(), settings });
 const { socketDir, port, user, database } = server;
 const answer: RunServerAnswer = { socketDir, port, user, database, template: TEMPLATE };
