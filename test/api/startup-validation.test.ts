@@ -158,6 +158,7 @@ const FATAL: readonly (readonly [environment: Record<string, string>, line: stri
     'SVC_DOCUMENT_KEY_KMS_KEY_ID: must not name an alias: what a key wrapped, only that key opens',
   ],
   [{ SVC_SSH_REQUIRE_SK: PLANTED }, 'SVC_SSH_REQUIRE_SK: must be true or false'],
+  [{ SVC_ACCESS_BY_GROUPS: PLANTED }, 'SVC_ACCESS_BY_GROUPS: must be true or false'],
   ...ofGitHubApp({ SVC_GITHUB_APP_ID: PLANTED }, 'must be the number of a GitHub App'),
   ...ofGitHubApp(
     { SVC_GITHUB_APP_KEY: PLANTED },

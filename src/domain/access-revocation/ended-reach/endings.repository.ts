@@ -114,11 +114,14 @@ export async function recordEnded(
  * without that session it is refused.
  *
  * @param touches the touches of the session, or NULL
+ * @param present the condition that a target `t` is the present one; by default the target of the
+ *   ending, which may be gone
  */
 export function isRefusedNow(
   { targetId, rule }: Pick<Ending, 'targetId' | 'rule'>,
   userId: SqlFragment,
   touches: SqlFragment,
+  present = fragment`t.id = ${targetId}`,
 ): SqlFragment {
   const t = fragment`t`;
   const isMet =
@@ -126,7 +129,7 @@ export function isRefusedNow(
       ? fragment`AND (NOT ${hasConditionsSql(t)} OR ${isMetBy(t, fittingTouchSql(t, touches))})`
       : fragment``;
   return fragment`NOT EXISTS (
-    SELECT FROM access_targets t WHERE t.id = ${targetId} AND ${admits(t, userId)} ${isMet})`;
+    SELECT FROM access_targets t WHERE ${present} AND ${admits(t, userId)} ${isMet})`;
 }
 
 /** Returns the condition that a person is among those of an ending. */

@@ -58,7 +58,9 @@ export const GRANT_ENDING: ReachEnding = {
 };
 
 async function endGrants(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
-  const refused = isRefusedNow(ending, fragment`g.user_id`, TOUCHES);
+  // An application that comes to another organization has another target, which decides from then on.
+  const present = fragment`t.client_id = ${ending.clientId}`;
+  const refused = isRefusedNow(ending, fragment`g.user_id`, TOUCHES, present);
   const rows = await sql<Row>(tx)`
     SELECT encode(g.id, 'hex') AS place, g.user_id, ${refused} AS is_refused
     FROM oauth_grants g
