@@ -244,8 +244,8 @@ describe('an issuer that parks after its snapshot while a reach ends', () => {
         commit,
       );
       expect(refused).toSatisfy(isDenied);
-      // A request that its batch did not issue is repeated alone: the worker that ends the reach may
-      // hold a row of the neighbour for a moment.
+      // A request that its batch did not issue is repeated alone: the worker that ends the reach
+      // may hold a row of the neighbour for a moment.
       const neighbour = () => kind.issue(app.dataSource.manager, asked[1] as never);
       expect(other && 'issued' in other ? other : await neighbour()).toEqual({ issued: true });
       expect(await kind.issue(app.dataSource.manager, asked[0] as never)).toSatisfy(isDenied);

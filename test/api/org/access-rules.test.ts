@@ -247,6 +247,19 @@ describe('the rule of a target', () => {
     expect((await ruleEvents()).length).toBe(before);
   });
 
+  it('of AWS demands If-Match too, and a group of hosts is deleted by its version', async () => {
+    const role = await addRole(admin, `${ROLE}-tagged`, 'tagged');
+    for (const method of ['PATCH', 'DELETE']) {
+      const body = method === 'PATCH' ? { name: 'renamed' } : undefined;
+      expect((await accessApi(admin, method, role, body)).status).toBe(428);
+      expect((await accessApi(admin, method, role, body, '"99"')).status).toBe(412);
+    }
+    const group = await addHostGroup(admin, 'tagged');
+    const tag = (await accessApi(admin, 'GET', group)).headers.get('etag') ?? undefined;
+    expect((await accessApi(admin, 'DELETE', group, undefined, tag)).status).toBe(204);
+    expect((await accessApi(admin, 'GET', group)).status).toBe(404);
+  });
+
   it('demands If-Match with the present version: 428 without, 412 for a stale one', async () => {
     const path = await addHostGroup(admin, 'versions');
     const rule = { access: 'assigned', conditions: {}, assignments: [] };

@@ -58,7 +58,7 @@ export const GRANT_ENDING: ReachEnding = {
 };
 
 async function endGrants(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
-  // An application that comes to another organization has another target, which decides from then on.
+  // An application that comes to another organization has another target, which decides then.
   const present = fragment`t.client_id = ${ending.clientId}`;
   const refused = isRefusedNow(ending, fragment`g.user_id`, TOUCHES, present);
   const rows = await sql<Row>(tx)`

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   awsTokenClaims,
+  ROLES_CLAIM,
   SOURCE_IDENTITY_CLAIM,
   TAGS_CLAIM,
   type AwsTokenSubject,
@@ -47,6 +48,7 @@ describe('the claims of a token for AWS', () => {
       hardware_verified: true,
       hardware_aaguid: ADA.hardwareAaguid,
       role_arn: VALUES.roleArn,
+      [ROLES_CLAIM]: [VALUES.roleArn],
       [SOURCE_IDENTITY_CLAIM]: 'ada@example.com',
       [TAGS_CLAIM]: { principal_tags: tags, transitive_tag_keys: Object.keys(tags) },
     });
