@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { fillOwnReach, ROLE } from './access-data.js';
 import { AWS_SCENARIOS } from './credentials.bench.js';
 import { startCpuTime, sumOfCpu } from './cpu-time.js';
 import { EDGE_SCENARIOS } from './edge.bench.js';
@@ -38,9 +39,10 @@ const WORKS = {
  * out. Both servers start several times, since no two processes are equally fast.
  *
  * @param args
- *   `BASE_DIR [WORK…] [--only=ROW…] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]`;
+ *   `BASE_DIR [WORK…] [--only=ROW…] [--reach] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]`;
  *   `--only` names a row of the table, and may be given again; `seconds` is for either tree in a
- *   pair; `--after` names another tree in place of this one, such as `BASE_DIR` itself, which shows
+ *   pair; `--reach` gives both servers 100,000 people in one group, and a tree that has targets 1,000
+ *   of them, which admit the group; `--after` names another tree in place of this one, such as `BASE_DIR` itself, which shows
  *   how exact the measure is
  */
 export async function run(...args) {
@@ -80,8 +82,14 @@ async function withServers({ baseDir, afterDir }, act) {
   }
 }
 
-async function measurePairs(servers, { works, only, pairs, seconds, from, to }, add) {
+async function measurePairs(servers, { works, only, reach, pairs, seconds, from, to }, add) {
   const scenarios = await prepareAll(works, only, servers);
+  if (reach) {
+    for (const server of servers) {
+      process.stderr.write('loading the people and targets\n');
+      if (await fillOwnReach(server.database)) server.roleArn = ROLE;
+    }
+  }
   for (const scenario of scenarios) {
     await measurePair(servers, scenario, { seconds: Math.min(seconds, 2), isReversed: false });
   }
@@ -101,6 +109,7 @@ function optionsOf(args) {
     allowPositionals: true,
     options: {
       only: { type: 'string', multiple: true, default: [] },
+      reach: { type: 'boolean', default: false },
       pairs: { type: 'string', default: '12' },
       seconds: { type: 'string', default: '2' },
       starts: { type: 'string', default: '2' },
@@ -114,7 +123,7 @@ function optionsOf(args) {
     works.every((work) => work in WORKS) && only.every((row) => workOf(row) !== undefined);
   if (baseDir === undefined || !isKnown || !(pairs >= 2) || !(seconds > 0) || !(starts >= 1)) {
     process.stderr.write(
-      `usage: npm run bench -- compare BASE_DIR [${Object.keys(WORKS).join('|')}…] [--only=ROW…] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]\nrows: ${rowNames().join('; ')}\n`,
+      `usage: npm run bench -- compare BASE_DIR [${Object.keys(WORKS).join('|')}…] [--only=ROW…] [--reach] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]\nrows: ${rowNames().join('; ')}\n`,
     );
     process.exit(2);
   }
@@ -123,6 +132,7 @@ function optionsOf(args) {
     afterDir: resolve(values.after),
     works: worksOf(works, only),
     only,
+    reach: values.reach,
     pairs,
     seconds,
     starts,

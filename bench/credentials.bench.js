@@ -194,7 +194,7 @@ function openClients(server, path, number, errors = new Map()) {
         authorization: `Bearer ${server.tokens[index % server.tokens.length]}`,
         'content-type': 'application/json',
       },
-      body: JSON.stringify(path.endsWith('/ssh') ? { public_key: server.publicKeyLine } : {}),
+      body: JSON.stringify(bodyOf(path, server)),
     });
     const act = () =>
       client.send().catch(({ message }) => {
@@ -202,6 +202,12 @@ function openClients(server, path, number, errors = new Map()) {
       });
     return { act, close: () => client.close() };
   });
+}
+
+/** An organization with roles of AWS demands that a request names one. */
+function bodyOf(path, { publicKeyLine, roleArn }) {
+  if (path.endsWith('/ssh')) return { public_key: publicKeyLine };
+  return roleArn === undefined ? {} : { role_arn: roleArn };
 }
 
 const BARE = {

@@ -140,7 +140,8 @@ export async function run(only = '') {
     const pages = PAGES.filter(([what]) => what.includes(only));
     const paints = await paintsOf(server.baseUrl, token, pages);
     const rows = [];
-    for (const page of pages) rows.push(await measured(server, token, page, paints.get(page[0])));
+    for (const page of pages)
+      rows.push(await measurePage(server, token, page, paints.get(page[0])));
     write(`${table(rows.map(({ row }) => row))}\n\n`);
     write(
       `each page ${TIMES} times by one client; CPU time of the server and of all processes of its PostgreSQL; bytes of the page, ` +
@@ -148,7 +149,7 @@ export async function run(only = '') {
         `${counted(MOST.bytes)} bytes\n\n`,
     );
     missed.push(...rows.flatMap(({ misses }) => misses));
-    if (only === '') missed.push(...(await neighbours(server, worst, token)));
+    if (only === '') missed.push(...(await measureNeighbours(server, worst, token, LOADS)));
   } finally {
     worst.disconnect();
     await server.stop();
@@ -158,8 +159,12 @@ export async function run(only = '') {
   if (missed.length > 0) process.exitCode = 1;
 }
 
-/** Opens one page over and over. A page that the server does not have is not measured. */
-async function measured(server, token, [what, pathOf], painted) {
+/**
+ * Opens one page over and over.
+ *
+ * @returns its row of the table, and the bounds that it misses; a status but 200 is a miss
+ */
+export async function measurePage(server, token, [what, pathOf], painted) {
   const client = new HttpClient(server.baseUrl, { svc_session: token });
   const open = async (n) => {
     const { status, body } = await client.open(pathOf(n));
@@ -246,13 +251,18 @@ async function paintsOf(baseUrl, token, pages) {
   return found;
 }
 
-/** The times of another organization, quiet and beside each load of the large one. */
-async function neighbours(server, worst, token) {
+/**
+ * Measures another organization, quiet and beside each load of the large one.
+ *
+ * @param loads what the large organization asks for, over and over: `[{ what, paths }]`
+ * @returns the bounds that it misses
+ */
+export async function measureNeighbours(server, worst, token, loads) {
   const headers = { cookie: `svc_session=${token}` };
   await neighbour(server, 1);
   const rows = [];
   const misses = [];
-  for (const { what, paths } of LOADS) {
+  for (const { what, paths } of loads) {
     const requests = paths.map((path) => ({ method: 'GET', path, headers }));
     const [quietTimes, loaded, answers] = [[], [], {}];
     for (let round = 0; round < ROUNDS; round += 1) {

@@ -1,0 +1,123 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { Client } from 'pg';
+
+export const PEOPLE = 100_000;
+export const TARGETS = {
+  application: 300,
+  aws_role: 390,
+  host_group: 300,
+  github_installation: 10,
+};
+/** The groups of hosts that admit the group of all people: what each certificate carries. */
+export const OWN_HOST_GROUPS = 20;
+export const DOMAIN = 'access.bench.example';
+export const ROLE = 'arn:aws:iam::123456789012:role/role-0';
+
+const ORG = '01900000-0000-7000-b000-000000000000';
+const ALL = '01900000-0000-7000-b003-000000000000';
+const OTHERS = '01900000-0000-7000-b003-000000000001';
+const ADMIN = '01900000-0000-7000-b001-000000000000';
+
+/** The id of a person of the large organization. */
+export const personId = (n) => `01900000-0000-7000-b002-${n.toString(16).padStart(12, '0')}`;
+const PERSON = `('01900000-0000-7000-b002-' || lpad(to_hex(n), 12, '0'))::uuid`;
+
+/**
+ * Makes the people of an organization 100,000 more, and all of them the members of one group. A
+ * second group has ten of them.
+ *
+ * @param org the id of the organization
+ */
+const fillPeople = (org) => `
+INSERT INTO users (id, org_id, email, name, scim_managed, user_name)
+  SELECT ${PERSON}, '${org}', 'user-' || n || '@${DOMAIN}', 'Given' || n || ' Family', true, 'user-' || n || '@${DOMAIN}'
+  FROM generate_series(0, ${PEOPLE - 1}) n;
+INSERT INTO groups (id, org_id, display_name) VALUES ('${ALL}', '${org}', 'All people'), ('${OTHERS}', '${org}', 'Others');
+INSERT INTO group_members (group_id, user_id) SELECT '${ALL}', id FROM users WHERE org_id = '${org}' ORDER BY id;
+INSERT INTO group_members (group_id, user_id) SELECT '${OTHERS}', ${PERSON} FROM generate_series(0, 9) n`;
+
+/**
+ * Makes 1,000 targets. The group of all people is assigned to all of them but most groups of hosts,
+ * because a certificate carries 256 principals at most.
+ *
+ * @param org the id of the organization
+ */
+const fillTargets = (org) => `
+INSERT INTO oauth_clients (id, kind, metadata, owner_id, org_id)
+  SELECT 'access-' || n, 'application', jsonb_build_object('client_name', 'Application ' || n, 'redirect_uris', jsonb_build_array('https://app.example/cb')),
+         (SELECT id FROM users WHERE org_id = '${org}' ORDER BY id LIMIT 1), '${org}'
+  FROM generate_series(0, ${TARGETS.application - 1}) n;
+INSERT INTO github_installations (id, org_id, account_id, owner, repository_selection, changed_at, linked_by)
+  SELECT 700000 + n, '${org}', 700000 + n, 'owner-' || n, 'all', now(), '${ADMIN}' FROM generate_series(0, ${TARGETS.github_installation - 1}) n;
+INSERT INTO access_targets (org_id, kind, role_arn, name)
+  SELECT '${org}', 'aws_role', 'arn:aws:iam::123456789012:role/role-' || n, 'Role ' || n FROM generate_series(0, ${TARGETS.aws_role - 1}) n;
+INSERT INTO access_targets (org_id, kind, name, hosts, logins)
+  SELECT '${org}', 'host_group', 'hosts-' || n, ARRAY['*.h' || n || '.example'], '{deploy}' FROM generate_series(0, ${TARGETS.host_group - 1}) n;
+UPDATE access_targets SET access = 'assigned' WHERE org_id = '${org}';
+INSERT INTO access_assignments (target_id, group_id)
+  SELECT id, CASE WHEN kind = 'host_group' AND substr(name, 7)::int >= ${OWN_HOST_GROUPS} THEN '${OTHERS}' ELSE '${ALL}' END::uuid
+  FROM access_targets WHERE org_id = '${org}'`;
+
+const ANALYZE = ['users', 'groups', 'group_members', 'oauth_clients'];
+const ANALYZE_TARGETS = ['access_targets', 'access_assignments'];
+
+/**
+ * Gives the organization of the people of the bench 100,000 more people, a group of all of them and
+ * 1,000 targets, which admit that group. A release without targets gets the people and the group.
+ *
+ * @returns true if there are targets
+ */
+export async function fillOwnReach(database) {
+  return withClient(database, async (client) => {
+    const [{ org_id: org }] = (await client.query('SELECT org_id FROM users LIMIT 1')).rows;
+    return fillReach(client, org);
+  });
+}
+
+/**
+ * Makes another organization with 100,000 people, a group of all of them and 1,000 targets.
+ *
+ * @returns the token of the session of its admin
+ */
+export async function fillOtherReach(database) {
+  const token = randomBytes(32).toString('base64url');
+  const hash = createHash('sha256').update(token).digest('hex');
+  await withClient(database, async (client) => {
+    for (const statement of [
+      `INSERT INTO organizations (id, name, provisioned) VALUES ('${ORG}', '${DOMAIN}', true)`,
+      `INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ('${ORG}', '${DOMAIN}', true, now())`,
+      `INSERT INTO users (id, org_id, email, name, is_org_admin) VALUES ('${ADMIN}', '${ORG}', 'admin@${DOMAIN}', 'Admin', true)`,
+      `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name, last_used_at)
+         VALUES ('${ADMIN}', '${ADMIN}', sha256('admin'), 'none', 0, 'packed', true, 'admin', now())`,
+      `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at)
+         VALUES ('${ADMIN}', '\\x${hash}', 'verified', '${ADMIN}', '${ADMIN}', now(), now() + interval '1 day')`,
+    ]) {
+      await client.query(statement);
+    }
+    await fillReach(client, ORG);
+  });
+  return token;
+}
+
+async function fillReach(client, org) {
+  await client.query('SET statement_timeout = 0; SET synchronous_commit = off');
+  const { rows } = await client.query(`SELECT to_regclass('access_targets') IS NOT NULL AS there`);
+  const hasTargets = rows[0].there;
+  const statements = [fillPeople(org), ...(hasTargets ? [fillTargets(org)] : [])].join(';');
+  for (const statement of statements.split(';')) await client.query(statement);
+  for (const table of [...ANALYZE, ...(hasTargets ? ANALYZE_TARGETS : [])]) {
+    await client.query(`VACUUM ANALYZE ${table}`);
+  }
+  await client.query('CHECKPOINT');
+  return hasTargets;
+}
+
+async function withClient(database, act) {
+  const client = new Client(database);
+  await client.connect();
+  try {
+    return await act(client);
+  } finally {
+    await client.end();
+  }
+}
