@@ -3,9 +3,11 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { assign, makeHostGroup } from '../support/access-hosts.js';
+import { ageTouches } from '../support/access-targets.js';
 import { startTestApp, type TestApp } from '../support/app.js';
-import type { Client } from '../support/client.js';
+import { newAddress, type Client } from '../support/client.js';
 import { freePort } from '../support/free-port.js';
 import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { requires } from '../support/programs.js';
@@ -17,6 +19,7 @@ import { runSshd, type Sshd, SSHD_PROGRAMS } from '../support/sshd.js';
 interface Person {
   readonly id: string;
   readonly client: Client;
+  readonly key: SoftwareKey;
   readonly file: string;
 }
 
@@ -105,10 +108,10 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
   async function provision({ scim }: ScimOrganization, email: string): Promise<Person> {
     const made = await scim('POST', '/Users', { userName: email });
     if (made.status !== 201) throw new Error(made.text);
-    const { client } = await app.enrolled(email);
+    const { client, key } = await app.enrolled(email);
     const file = join(prod.host.folder, email);
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', file]);
-    return { id: String(made.json.id), client, file };
+    return { id: String(made.json.id), client, key, file };
   }
 
   /** Fetches a certificate of a person, and returns its serial. */
@@ -157,6 +160,32 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
     expect(await logIn(prod, mallory)).toBe(false);
     await certify(alice);
     expect(await logIn(prod, alice)).toBe(true);
+  });
+
+  describe('with a touch within 15 minutes', () => {
+    const demandTouch = (id: string) =>
+      rows(app.dataSource, 'UPDATE access_targets SET touch_within_seconds = 900 WHERE id = $1', [
+        id,
+      ]);
+
+    it('refuse the certificate when the touch is older, and take the one of a new touch', async () => {
+      await demandTouch(targets.prod);
+      await ageTouches(app, 'alice@fleet.example', 890);
+      await certify(alice);
+      expect(await logIn(prod, alice)).toBe(true);
+      await expect.poll(() => logIn(prod, alice), { interval: 1_000 }).toBe(false);
+      expect((await alice.client.logIn(alice.key, { address: newAddress() })).status).toBe(200);
+      await certify(alice);
+      expect(await logIn(prod, alice)).toBe(true);
+    });
+
+    it('let a person with an old touch in by a group without the condition', async () => {
+      await assign(app.dataSource, targets.dev, { userId: alice.id });
+      await demandTouch(targets.prod);
+      await ageTouches(app, 'alice@fleet.example', 901);
+      await certify(alice);
+      expect([await logIn(prod, alice), await logIn(dev, alice)]).toEqual([false, true]);
+    });
   });
 
   describe('at the end of a reach', () => {

@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import type { SoftwareKey } from '@svc/stand-ins/software-key';
+import { makeHostGroup } from '../../support/access-hosts.js';
+import { ageTouches } from '../../support/access-targets.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { newAddress, type Client } from '../../support/client.js';
+import { addKey } from '../../support/keys.js';
+import { rows } from '../../support/rows.js';
+import { PUBLIC_KEY } from '../../support/ssh-issuance.js';
+
+const MAIL = 'alice@touches.example';
+const FIPS_MODEL = '73bb0cd4-e502-49b8-9c6f-b59445bf720b';
+
+/** The age of a touch that a group of hosts counts. */
+const WITHIN = 900;
+
+/** The keys of one person: two models, and one that attests by `fido-u2f` and has no PIN. */
+describe('the touches of several keys in one session', () => {
+  let app: TestApp;
+  let client: Client;
+  let keys: Record<'fips' | 'plain' | 'u2f', SoftwareKey>;
+  let orgId: string;
+
+  beforeAll(async () => {
+    app = await startTestApp();
+  });
+  afterAll(() => app.close());
+  beforeEach(async () => {
+    await rows(app.dataSource, 'DELETE FROM users');
+    await rows(app.dataSource, 'TRUNCATE rate_limits');
+    await rows(app.dataSource, `DELETE FROM access_targets WHERE kind = 'host_group'`);
+    client = app.client();
+    await client.signIn(MAIL);
+    keys = {
+      fips: app.newKey({ aaguid: FIPS_MODEL }),
+      plain: app.newKey(),
+      u2f: app.newKey({ format: 'fido-u2f' }),
+    };
+    expect((await client.enroll(keys.fips)).status).toBe(200);
+    for (const key of [keys.plain, keys.u2f]) {
+      expect((await addKey(app, client, key)).status).toBeLessThan(300);
+    }
+    const [user] = await rows<{ org_id: string }>(app.dataSource, 'SELECT org_id FROM users');
+    orgId = user?.org_id ?? '';
+  });
+
+  /** Steps up in the session, 600 seconds after every touch before. */
+  async function touchLater(key: SoftwareKey): Promise<void> {
+    await ageTouches(app, MAIL, 600);
+    expect((await client.logIn(key, { address: newAddress() })).status).toBe(200);
+  }
+
+  /** Issues a certificate; the groups that it carries, and the whole minutes that it lasts. */
+  async function certificate(): Promise<{ groups: string[]; minutes: number }> {
+    const answer = await client.post(
+      '/v1/credentials/ssh',
+      { public_key: PUBLIC_KEY },
+      { address: newAddress() },
+    );
+    expect(answer.status, answer.text).toBe(200);
+    const { principals, valid_before: end } = answer.json as {
+      principals: string[];
+      valid_before: string;
+    };
+    const groups = principals.filter((name) => name !== MAIL).map((name) => name.split(':')[0]);
+    return {
+      groups: groups as string[],
+      minutes: Math.round((Date.parse(end) - Date.now()) / 60_000),
+    };
+  }
+
+  it('renew the age that a FIPS condition counts by a key of such a model alone', async () => {
+    await makeHostGroup(app.dataSource, {
+      orgId,
+      name: 'vault',
+      touchWithinSeconds: WITHIN,
+      models: 'fips-only',
+    });
+    expect(await certificate()).toEqual({ groups: ['deploy@vault'], minutes: 15 });
+    await touchLater(keys.plain);
+    expect(await certificate()).toEqual({ groups: ['deploy@vault'], minutes: 5 });
+    await ageTouches(app, MAIL, 1);
+    expect((await client.logIn(keys.u2f, { address: newAddress() })).status).toBe(200);
+    expect(await certificate()).toEqual({ groups: ['deploy@vault'], minutes: 5 });
+    await touchLater(keys.u2f);
+    expect((await certificate()).groups).toEqual([]);
+    await touchLater(keys.fips);
+    expect(await certificate()).toEqual({ groups: ['deploy@vault'], minutes: 15 });
+  });
+
+  it('renew an age without a model by every key', async () => {
+    await makeHostGroup(app.dataSource, { orgId, name: 'prod', touchWithinSeconds: WITHIN });
+    for (const key of Object.values(keys)) {
+      await touchLater(key);
+      expect(await certificate()).toEqual({ groups: ['deploy@prod'], minutes: 15 });
+    }
+  });
+
+  it('renew an age that demands the PIN by a touch with the PIN alone', async () => {
+    await makeHostGroup(app.dataSource, {
+      orgId,
+      name: 'safe',
+      touchWithinSeconds: WITHIN,
+      userVerification: 'required',
+    });
+    await touchLater(keys.u2f);
+    expect(await certificate()).toEqual({ groups: ['deploy@safe'], minutes: 5 });
+    await touchLater(keys.plain);
+    expect(await certificate()).toEqual({ groups: ['deploy@safe'], minutes: 15 });
+  });
+
+  it('count no longer once their key is removed', async () => {
+    await makeHostGroup(app.dataSource, { orgId, name: 'vault', models: 'fips-only' });
+    // A session that the removed key opened would end with it.
+    client = app.client();
+    await client.signIn(MAIL);
+    for (const key of [keys.plain, keys.fips]) await touchLater(key);
+    expect((await certificate()).groups).toEqual(['deploy@vault']);
+    const [fips] = await rows<{ id: string }>(
+      app.dataSource,
+      'SELECT id FROM authenticators ORDER BY created_at, id LIMIT 1',
+    );
+    const gone = await client.send('DELETE', `/v1/keys/${fips?.id ?? ''}`, {
+      address: newAddress(),
+    });
+    expect(gone.status).toBeLessThan(300);
+    expect((await certificate()).groups).toEqual([]);
+  });
+});
