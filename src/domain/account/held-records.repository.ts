@@ -4,7 +4,8 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * The records of a user whose number is small: the profile, and the rows that belong to it. No
- * member holds a secret.
+ * member holds a secret. The groups of SCIM are left out, because a membership is not available
+ * outside of SCIM.
  */
 export interface HeldRecords {
   readonly profile: Readonly<Record<string, unknown>>;
@@ -33,9 +34,7 @@ export async function readHeldRecords(
       'organization', CASE WHEN o.id IS NULL THEN NULL ELSE jsonb_build_object('id', o.id, 'name', o.name) END,
       'identities', (SELECT coalesce(jsonb_agg(jsonb_build_object('issuer', i.issuer, 'tenant', i.tenant,
           'subject', i.subject, 'created_at', i.created_at) ORDER BY i.created_at), '[]')
-        FROM identities i WHERE i.user_id = u.id),
-      'groups', (SELECT coalesce(jsonb_agg(jsonb_build_object('id', g.id, 'name', g.display_name) ORDER BY g.id), '[]')
-        FROM (SELECT group_id FROM group_members WHERE user_id = u.id LIMIT ${MOST}) m JOIN groups g ON g.id = m.group_id)
+        FROM identities i WHERE i.user_id = u.id)
     ) AS profile
     FROM users u LEFT JOIN organizations o ON o.id = u.org_id WHERE u.id = ${userId}`;
   if (!profile) return undefined;

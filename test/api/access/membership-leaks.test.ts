@@ -1,0 +1,235 @@
+import { randomUUID } from 'node:crypto';
+import { decodeJwt } from 'jose';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RoutePolicies } from '#platform/http/routing/route-policies.js';
+import { accessApi, addGroup, addHostGroup, addRole, putRule } from '../../support/access-api.js';
+import type { EnrolledUser, TestApp } from '../../support/app.js';
+import { addApplication, type Application } from '../../support/applications.js';
+import { cliToken } from '../../support/cli-token.js';
+import { newAddress, type Answer } from '../../support/client.js';
+import { assigned } from '../../support/domains.js';
+import { askToken, startGitHubApplication, type GitHubApplication } from '../../support/github.js';
+import { CALLBACK, newCodeFields, postForm } from '../../support/oauth-flow.js';
+import { rows } from '../../support/rows.js';
+import { PUBLIC_KEY } from '../../support/ssh-issuance.js';
+
+const DOMAIN = 'octo.example';
+const CLUSTER = `https://prod.${DOMAIN}`;
+const ROLE = 'arn:aws:iam::123456789012:role/deploy';
+const MAIL = `member@${DOMAIN}`;
+const OTHER = `colleague@${DOMAIN}`;
+
+/** Names that occur nowhere else. */
+const GROUP = 'Zircon Falcons';
+const SECOND_GROUP = 'Quartz Herons';
+
+/**
+ * A person who reaches one target of each kind by a group of SCIM, together with a colleague. What
+ * the person and an admin outside of SCIM get is searched for the group.
+ */
+describe('the membership of a group of SCIM', () => {
+  let running: GitHubApplication;
+  let app: TestApp;
+  let member: EnrolledUser & { readonly id: string };
+  let colleague: EnrolledUser & { readonly id: string };
+  let web: Application;
+  let targets: { readonly path: string; readonly kind: string; readonly id: string }[];
+  /** What would give a group away: ids and names. */
+  let secrets: string[];
+
+  beforeAll(async () => {
+    running = await startGitHubApplication();
+    ({ app } = running);
+    const { organization, installation } = running;
+    const admin = organization.admin.client;
+    member = await running.member(MAIL);
+    colleague = await running.member(OTHER);
+    const groups = [
+      await addGroup(organization, GROUP, [member.id, colleague.id]),
+      await addGroup(organization, SECOND_GROUP, [member.id]),
+    ];
+    secrets = [...groups, GROUP, SECOND_GROUP];
+    web = await addApplication(
+      app,
+      {
+        client_name: 'Web',
+        redirect_uris: [CALLBACK],
+        response_types: ['code'],
+        grant_types: ['authorization_code'],
+        token_endpoint_auth_method: 'client_secret_post',
+      },
+      { owner: `admin@${DOMAIN}` },
+    );
+    await assigned(app, `admin@${DOMAIN}`, DOMAIN);
+    const cluster = await admin.post('/api/v1/applications', {
+      name: 'Production',
+      type: 'kubernetes',
+      resource: CLUSTER,
+    });
+    expect(cluster.status).toBe(201);
+    const paths = [
+      `/application/${web.clientId}`,
+      `/application/${String(cluster.json.client_id)}`,
+      `/github_installation/${installation.id}`,
+      await addRole(admin, ROLE),
+      await addHostGroup(admin, 'prod'),
+    ];
+    for (const path of paths) {
+      const assignments = groups.map((group) => ({ group }));
+      expect((await putRule(admin, path, { assignments })).status).toBe(200);
+    }
+    targets = paths.map((path) => {
+      const [, kind = '', id = ''] = path.split('/');
+      return { path, kind, id };
+    });
+  });
+  afterAll(() => running.close());
+
+  /** Finds the secrets in a text, and in what the tokens in it claim. */
+  function found(text: string): string[] {
+    const claims = [...text.matchAll(/eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+/g)].map(([token]) =>
+      JSON.stringify(decodeJwt(token)),
+    );
+    const certificates = [...text.matchAll(/AAAA[\w+/]{40,}={0,2}/g)].map(([blob]) =>
+      Buffer.from(blob, 'base64').toString('latin1'),
+    );
+    const all = [text, ...claims, ...certificates].join('\n').toLowerCase();
+    return secrets.filter((secret) => all.includes(secret.toLowerCase()));
+  }
+
+  /** Returns the whole of an answer: the headers too. */
+  const wholeOf = ({ headers, text }: Answer) =>
+    [...[...headers].map((pair) => pair.join(': ')), text].join('\n');
+
+  /** Every address that a GET can have, with known ids in the place of parameters. */
+  const addresses = () =>
+    app.nest
+      .get(RoutePolicies)
+      .routes.filter(
+        ({ method, policy }) => method === 'GET' && policy.auth.session !== 'provisioner',
+      )
+      .flatMap(({ template }) => {
+        if (!template.includes(':kind')) return [template.replaceAll(/:\w+/g, randomUUID())];
+        return targets.map(({ kind, id }) =>
+          template.replace(':kind', kind).replace(':id', id).replaceAll(/:\w+/g, randomUUID()),
+        );
+      });
+
+  it('is in no answer and page that a person without admin rights can get', async () => {
+    const leaks: string[] = [];
+    const seen: number[] = [];
+    for (const path of addresses()) {
+      const answer = await member.client.send('GET', path, { address: newAddress() });
+      seen.push(answer.status);
+      if (found(wholeOf(answer)).length > 0) leaks.push(path);
+    }
+    expect(leaks).toEqual([]);
+    expect(seen.filter((status) => status === 200).length).toBeGreaterThan(30);
+    expect(seen.filter((status) => status === 403).length).toBeGreaterThan(10);
+  });
+
+  it('is in no credential, claim and log line of the person', async () => {
+    const begin = app.log.length;
+    const { client, key } = member;
+    const ask = (path: string, body: object) => client.post(path, body, { address: newAddress() });
+    const fields = await newCodeFields(client, web.clientId, { scope: 'openid email profile' });
+    const secret = { client_id: web.clientId, client_secret: web.clientSecret };
+    const token = await postForm(app, '/oauth/token', { ...fields, ...secret });
+    const { token: cli, dpop } = await cliToken(app, key);
+    const bearer = { authorization: `Bearer ${String(token.json.access_token)}` };
+    const answers = {
+      ssh: await ask('/v1/credentials/ssh', { public_key: PUBLIC_KEY }),
+      aws: await ask('/v1/credentials/aws/token', { role_arn: ROLE }),
+      github: await askToken(client, { owner: 'octo-org', repositories: ['hello'] }),
+      token,
+      userinfo: await app.client().get('/oauth/userinfo', { headers: bearer }),
+      introspection: await postForm(app, '/oauth/introspect', {
+        token: String(token.json.access_token),
+        ...secret,
+      }),
+      cluster: await postForm(
+        app,
+        '/oauth/token',
+        {
+          grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+          client_id: 'svc-cli',
+          subject_token: cli,
+          subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+          resource: CLUSTER,
+        },
+        { dpop: await dpop.proof('POST', `${app.baseUrl}/oauth/token`) },
+      ),
+      setup: await client.get('/v1/setup', { address: newAddress() }),
+      // The person’s own audit events, which now tell of all these.
+      activity: await client.get('/account/activity', { address: newAddress() }),
+      data: await client.get('/v1/account/export', { address: newAddress() }),
+    };
+    const wrong = Object.entries(answers).filter(([, { status }]) => status >= 300);
+    expect(wrong.map(([what, answer]) => [what, answer.status, answer.text])).toEqual([]);
+    const leaks = Object.entries(answers).filter(([, answer]) => found(wholeOf(answer)).length > 0);
+    expect(leaks.map(([what]) => what)).toEqual([]);
+    expect(answers.ssh.text).toContain('deploy@prod');
+    const log = app.log.slice(begin).join('');
+    expect(log).toContain('/v1/credentials/ssh');
+    expect(found(log)).toEqual([]);
+  });
+
+  it('is in no refusal and no audit row of a person whose reach ended with the group', async () => {
+    const begin = app.log.length;
+    const groupIds = secrets.slice(0, 2);
+    const schemas = ['urn:ietf:params:scim:api:messages:2.0:PatchOp'];
+    for (const id of groupIds) {
+      const { status } = await running.organization.scim('PATCH', `/Groups/${id}`, {
+        schemas,
+        Operations: [{ op: 'remove', path: `members[value eq "${member.id}"]` }],
+      });
+      expect(status).toBeLessThan(300);
+    }
+    const ask = (path: string, body: object) =>
+      member.client.post(path, body, { address: newAddress() });
+    const refusals = [
+      await ask('/v1/credentials/ssh', { public_key: PUBLIC_KEY, host: 'db.prod.example.com' }),
+      await ask('/v1/credentials/aws/token', { role_arn: ROLE }),
+      await askToken(member.client, { owner: 'octo-org' }),
+    ];
+    expect(refusals.map(({ status }) => status)).toEqual([403, 403, 403]);
+    expect(refusals.flatMap((answer) => found(wholeOf(answer)))).toEqual([]);
+    const events = await rows(
+      app.dataSource,
+      `SELECT type, details FROM audit_events WHERE subject_id = $1 AND type IN ('access_ended', 'access_refused')`,
+      [member.id],
+    );
+    expect(events.length).toBeGreaterThan(5);
+    expect(found(JSON.stringify(events))).toEqual([]);
+    // The lines of SCIM name the address of the group in their path: they are no line of the person.
+    const lines = app.log.slice(begin).filter((line) => !line.includes('/scim/v2/Groups'));
+    expect(found(lines.join(''))).toEqual([]);
+  });
+
+  it('is in no explanation, list and table of an admin', async () => {
+    const admin = running.organization.admin.client;
+    const leaks: string[] = [];
+    for (const { path, kind, id } of targets) {
+      const asked = [
+        `/check?user=${colleague.id}&kind=${kind}&id=${encodeURIComponent(id)}`,
+        `${path}/people`,
+        '/export',
+      ];
+      for (const each of asked) {
+        const answer = await accessApi(admin, 'GET', each);
+        expect(answer.status, answer.text).toBe(200);
+        if (found(wholeOf(answer)).length > 0) leaks.push(each);
+        if (each.startsWith('/check')) {
+          expect(answer.json).toMatchObject({ allowed: true, because: 'group' });
+        }
+      }
+    }
+    for (const page of [`/admin/members/${colleague.id}`, '/admin/access', '/admin/audit']) {
+      const answer = await admin.get(page, { address: newAddress() });
+      expect(answer.status).toBe(200);
+      // The audit log names the groups that SCIM changed: those are events of SCIM.
+      if (page !== '/admin/audit' && found(wholeOf(answer)).length > 0) leaks.push(page);
+    }
+    expect(leaks).toEqual([]);
+  });
+});
