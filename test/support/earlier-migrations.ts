@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 const LAST_OF_0_9 = '1763788060000-issuances-of-subject.sql';
+const LAST_OF_0_12 = '1763800030000-reconciliation.sql';
 const LAST_OF_0_10 = '1763790070000-github-repositories.sql';
 
 /**
@@ -21,16 +22,19 @@ const BEFORE_BATCHES = '1763790010000-people-of-records.sql';
 
 /** Makes a folder of the migrations of an earlier version, below another folder. */
 export async function earlierMigrations(
-  version: '0.9' | 'before batches' | '0.10',
+  version: '0.9' | 'before batches' | '0.10' | '0.12',
   below: string,
 ): Promise<URL> {
   const folder = join(below, version.replace(' ', '-'));
   await mkdir(folder);
-  const last = { '0.9': LAST_OF_0_9, 'before batches': BEFORE_BATCHES, '0.10': LAST_OF_0_10 }[
-    version
-  ];
+  const last = {
+    '0.9': LAST_OF_0_9,
+    'before batches': BEFORE_BATCHES,
+    '0.10': LAST_OF_0_10,
+    '0.12': LAST_OF_0_12,
+  }[version];
   for (const name of await readdir('migrations')) {
-    if (name <= last && !SPLIT_OFF.has(name))
+    if (name <= last && (version === '0.12' || !SPLIT_OFF.has(name)))
       await cp(join('migrations', name), join(folder, name));
   }
   if (version === '0.10') await cp(EARLIER_TEXTS, folder, { recursive: true });
