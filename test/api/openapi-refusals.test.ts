@@ -339,6 +339,9 @@ describe('SCIM in plain JSON, for a client that accepts it alone', () => {
   });
 });
 
+/** The requests that are late at the same time. */
+const LATE = 40;
+
 describe('the faults that the document states are met at every operation', () => {
   let database: TestDatabase;
   let proxy: DatabaseProxy;
@@ -350,6 +353,7 @@ describe('the faults that the document states are met at every operation', () =>
     stage = await newStage({
       database: { ...database, url: proxy.url },
       timeouts: { request: 2000, linger: 500 },
+      environment: { SVC_DB_MAX_CONNECTIONS: '60' }, // each of many slow requests holds one
     });
   });
 
@@ -362,13 +366,13 @@ describe('the faults that the document states are met at every operation', () =>
   it('408 where the database is too slow, or the body does not arrive', async () => {
     const late = stage.operations.filter(({ responses }) => responses['408']);
     const answers: (readonly [string, string | undefined, RawAnswer])[] = [];
-    // A few at a time: a request that waits holds a connection to the database, and a lock ends
+    // Not all at once: a request that waits holds a connection to the database, and a lock ends
     // after a while.
-    for (let i = 0; i < late.length; i += 8) {
+    for (let i = 0; i < late.length; i += LATE) {
       const runner = stage.app.dataSource.createQueryRunner();
       await runner.startTransaction();
       await runner.query('LOCK TABLE sessions, scim_tokens IN ACCESS EXCLUSIVE MODE');
-      const some = late.slice(i, i + 8).map(async (operation) => {
+      const some = late.slice(i, i + LATE).map(async (operation) => {
         const change = isNoAuth(operation) ? { length: 5000 } : {};
         const bytes = requestOf(stage, operation, change);
         const [type] = Object.keys(operation.responses['408']?.content ?? {});
