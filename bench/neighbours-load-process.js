@@ -9,6 +9,8 @@ const statuses = new Map();
 let run = 0;
 let addresses = 0;
 let loops = [];
+/** The requests that wait for the end of their answer, if the load leaves them at its end. */
+let left;
 
 process.on('message', ({ start, stop }) => {
   if (start) begin(start);
@@ -16,9 +18,10 @@ process.on('message', ({ start, stop }) => {
 });
 process.on('disconnect', () => process.exit());
 
-/** Ends the load, and waits for its last answers. */
+/** Ends the load, and waits for its last answers or leaves them. */
 async function end() {
   run += 1;
+  for (const sent of left ?? []) sent.destroy();
   const answers = Object.fromEntries(statuses);
   await Promise.all(loops);
   process.send({ statuses: answers });
@@ -30,11 +33,12 @@ function isCurrent(own) {
 }
 
 /**
- * @param load `{ baseUrl, clients, requests }`: each client sends the requests in turns, one after
- * the other
+ * @param load `{ baseUrl, clients, requests, leaves }`: each client sends the requests in turns, one
+ * after the other; `leaves`: at the end it leaves answers that have not ended
  */
-function begin({ baseUrl, clients, requests }) {
+function begin({ baseUrl, clients, requests, leaves = false }) {
   statuses.clear();
+  left = leaves ? new Set() : undefined;
   const own = run;
   loops = Array.from({ length: clients }, async (_, client) => {
     let turn = client;
@@ -63,7 +67,9 @@ function send(baseUrl, { method, path, headers, body }) {
         answer.resume().on('close', () => resolve(answer.statusCode));
       },
     );
+    left?.add(sent);
     sent.on('error', () => resolve(0));
+    sent.on('close', () => left?.delete(sent));
     sent.end(body);
   });
 }

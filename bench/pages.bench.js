@@ -256,7 +256,7 @@ async function paintsOf(baseUrl, token, pages) {
 /**
  * Measures another organization, quiet and beside each load of the large one.
  *
- * @param loads what the large organization asks for, over and over: `[{ what, paths }]`
+ * @param loads what the large organization asks for, over and over: `[{ what, paths, leaves }]`
  * @returns the bounds that it misses
  */
 export async function measureNeighbours(server, worst, token, loads) {
@@ -264,12 +264,12 @@ export async function measureNeighbours(server, worst, token, loads) {
   await neighbour(server, 1);
   const rows = [];
   const misses = [];
-  for (const { what, paths } of loads) {
+  for (const { what, paths, leaves } of loads) {
     const requests = paths.map((path) => ({ method: 'GET', path, headers }));
     const [quietTimes, loaded, answers] = [[], [], {}];
     for (let round = 0; round < ROUNDS; round += 1) {
       quietTimes.push(...(await neighbour(server, SECONDS)));
-      worst.send({ start: { baseUrl: server.baseUrl, clients: LOAD, requests } });
+      worst.send({ start: { baseUrl: server.baseUrl, clients: LOAD, requests, leaves } });
       await neighbour(server, 1);
       loaded.push(...(await neighbour(server, SECONDS)));
       worst.send({ stop: true });
