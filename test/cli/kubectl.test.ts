@@ -227,7 +227,7 @@ describe('svc kubectl token', () => {
       status: 4,
       stdout: '',
       stderr: expect.stringMatching(
-        /^svc: you are not assigned to a cluster [^\n]+; ask an admin [^\n]+\/account [^\n]+\n$/,
+        /^svc: you are not assigned to a cluster [^\n]+; ask an admin [^\n]+\/account\/reach [^\n]+\n$/,
       ) as string,
     });
     const unknown = await token({}, 'https://unknown.k8s.example');

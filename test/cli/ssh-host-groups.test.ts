@@ -125,7 +125,7 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of groups', 
   it('says in one line that the person has no access, and which group of a host counts', async () => {
     const prod = await makeGroup('prod', { access: 'assigned' });
     await makeGroup('dev');
-    const line = `svc: You have no access to web1.prod.acme. Ask an admin of your organization, or see ${app.baseUrl}/account.\n`;
+    const line = `svc: You have no access to web1.prod.acme. Ask an admin of your organization, or see ${app.baseUrl}/account/reach.\n`;
     expect(await check('web1.prod.acme')).toEqual({ status: 4, stdout: '', stderr: line });
     expect(await ssh('web1.prod.acme')).toMatchObject({ status: 255 });
     expect(await ssh('db.dev.acme')).toEqual(isIn);

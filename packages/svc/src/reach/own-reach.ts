@@ -80,7 +80,7 @@ export function reachNote(context: CommandContext): ReachNote {
 
 /** Returns the page of the console on which an engineer finds the own targets. */
 export function reachPage(server: string): string {
-  return `${server}/account`;
+  return `${server}/account/reach`;
 }
 
 /** Reads the answer of the server. @throws HostileList for an answer of another shape */

@@ -121,7 +121,7 @@ export function setsIn(folder: PrivateFolder): string[] {
 
 function explained(error: unknown, server: string, host: string): unknown {
   if (hasCode(error, 'not_assigned')) {
-    const whatToDo = `Ask an admin of your organization, or see ${server}/account.`;
+    const whatToDo = `Ask an admin of your organization, or see ${server}/account/reach.`;
     return new CliFailure(`You have no access to ${host}.`, whatToDo, STATUS.refused);
   }
   if (hasCode(error, 'browser_required')) {
