@@ -27,6 +27,7 @@ CREATE TABLE access_targets (
 );
 CREATE UNIQUE INDEX access_targets_role ON access_targets (org_id, role_arn) WHERE kind = 'aws_role';
 CREATE UNIQUE INDEX access_targets_host_group ON access_targets (org_id, name) WHERE kind = 'host_group';
+CREATE INDEX access_targets_open_hosts ON access_targets (org_id) WHERE kind = 'host_group' AND access = 'everyone';
 -- Without the kind: for a role, a planner without statistics would prefer it to access_targets_role.
 CREATE INDEX access_targets_org ON access_targets (org_id, id);
 
@@ -36,6 +37,7 @@ CREATE TABLE access_assignments (
   target_id  uuid        NOT NULL REFERENCES access_targets (id) ON DELETE CASCADE,
   user_id    uuid        REFERENCES users (id) ON DELETE CASCADE,
   group_id   uuid        REFERENCES groups (id) ON DELETE CASCADE,
+  of_hosts   boolean     NOT NULL, -- true if the target is a group of hosts; a trigger sets it
   created_at timestamptz NOT NULL DEFAULT now(),
   CHECK ((user_id IS NULL) <> (group_id IS NULL))
 );
@@ -44,6 +46,16 @@ CREATE UNIQUE INDEX access_assignments_of_group ON access_assignments (target_id
 -- With the target: a person or group may be assigned to a thousand.
 CREATE INDEX access_assignments_user ON access_assignments (user_id, target_id) WHERE user_id IS NOT NULL;
 CREATE INDEX access_assignments_group ON access_assignments (group_id, target_id) WHERE group_id IS NOT NULL;
+-- A certificate carries all groups of hosts of its person, who may be assigned to a thousand other targets.
+CREATE INDEX access_assignments_hosts_of_user ON access_assignments (user_id, target_id) WHERE of_hosts AND user_id IS NOT NULL;
+CREATE INDEX access_assignments_hosts_of_group ON access_assignments (group_id, target_id) WHERE of_hosts AND group_id IS NOT NULL;
+
+CREATE FUNCTION set_kind_of_assignment() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.of_hosts := EXISTS (SELECT FROM access_targets t WHERE t.id = NEW.target_id AND t.kind = 'host_group');
+  RETURN NEW;
+END $$;
+CREATE TRIGGER set_kind BEFORE INSERT ON access_assignments FOR EACH ROW EXECUTE FUNCTION set_kind_of_assignment();
 
 -- The queue of what ends with a reach. The transaction that ends the reach writes the row, by the triggers below: no path can
 -- forget it. No foreign keys: a row outlives its target. A row without user_ids is about every person who holds something.
@@ -65,7 +77,7 @@ CREATE TABLE access_endings (
   created_at      timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX access_endings_org ON access_endings (org_id, id);
-CREATE INDEX access_endings_made_in ON access_endings (made_in);
+CREATE INDEX access_endings_made_in ON access_endings (made_in, target_id);
 
 -- The groups of hosts whose principals a certificate carries. No foreign keys: a group may be gone before its certificates.
 CREATE TABLE ssh_certificate_groups (
@@ -91,11 +103,9 @@ BEGIN
 END $$;
 CREATE TRIGGER forget_touches AFTER DELETE ON authenticators FOR EACH ROW EXECUTE FUNCTION forget_touches_of_key();
 
--- aws_roles: any role, or only listed ones. aws_roles_version counts the changes of roles and of their rules: an issuing statement
--- locks the row, and compares the count with that of its snapshot. aws_role_required: a token must name its role.
+-- aws_roles: any role, or only listed ones. aws_role_required: a token must name its role.
 ALTER TABLE organizations
   ADD COLUMN aws_roles text NOT NULL DEFAULT 'any',
-  ADD COLUMN aws_roles_version bigint NOT NULL DEFAULT 0,
   ADD COLUMN aws_role_required boolean NOT NULL DEFAULT false;
 ALTER TABLE organizations ADD CONSTRAINT organizations_aws_roles CHECK (aws_roles IN ('any', 'listed')) NOT VALID;
 
@@ -122,13 +132,34 @@ END $$;
 CREATE TRIGGER keep_target AFTER INSERT OR UPDATE OF org_id, kind ON oauth_clients
   FOR EACH ROW EXECUTE FUNCTION keep_target_of_client();
 
+-- The rule of an installation that was unlinked: a new link begins with it, so that a repair opens nothing. No foreign keys.
+CREATE TABLE access_kept_rules (
+  installation_id      bigint PRIMARY KEY,
+  access               text   NOT NULL,
+  touch_within_seconds int,
+  models               text,
+  user_verification    text
+);
+
+CREATE FUNCTION keep_rule_of_installation() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO access_kept_rules VALUES (OLD.installation_id, OLD.access, OLD.touch_within_seconds, OLD.models, OLD.user_verification)
+  ON CONFLICT (installation_id) DO UPDATE SET access = excluded.access, touch_within_seconds = excluded.touch_within_seconds,
+    models = excluded.models, user_verification = excluded.user_verification;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER keep_rule AFTER DELETE ON access_targets FOR EACH ROW
+  WHEN (OLD.installation_id IS NOT NULL AND (OLD.access <> 'everyone' OR num_nonnulls(OLD.touch_within_seconds, OLD.models, OLD.user_verification) > 0))
+  EXECUTE FUNCTION keep_rule_of_installation();
+
 CREATE FUNCTION keep_target_of_installation() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
-  b access_targets;
+  b access_kept_rules;
 BEGIN
   IF TG_OP = 'UPDATE' THEN
-    DELETE FROM access_targets WHERE installation_id = NEW.id AND org_id <> NEW.org_id RETURNING * INTO b;
+    DELETE FROM access_targets WHERE installation_id = NEW.id AND org_id <> NEW.org_id;
   END IF;
+  DELETE FROM access_kept_rules WHERE installation_id = NEW.id RETURNING * INTO b;
   INSERT INTO access_targets (org_id, kind, installation_id, access, touch_within_seconds, models, user_verification)
   VALUES (NEW.org_id, 'github_installation', NEW.id, coalesce(b.access, 'everyone'), b.touch_within_seconds, b.models, b.user_verification)
   ON CONFLICT (installation_id) DO NOTHING;
@@ -150,18 +181,17 @@ CREATE FUNCTION name_of_target(t access_targets) RETURNS text LANGUAGE sql STABL
     t.role_arn, t.id::text)
 $$;
 
--- The end of memberships, in whatever way they end. More than 1,000 people of one target are not named. The membership of a person
--- who is removed needs none: the account ends all.
+-- The end of memberships, in whatever way they end. More than 1,000 people of one group are not named, and a target whose whole row
+-- is queued gets no further one. The membership of a person who is removed needs none: the account ends all.
 CREATE FUNCTION queue_ended_memberships() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO access_endings (org_id, target_id, kind, client_id, installation_id, target_name, rule, user_ids)
   SELECT t.org_id, t.id, t.kind, t.client_id, t.installation_id, name_of_target(t), 'membership', e.user_ids
   FROM (
-    SELECT x.target_id, CASE WHEN count(*) <= 1000 THEN array_agg(g.user_id) END AS user_ids
-    FROM gone g JOIN access_assignments x ON x.group_id = g.group_id
-    WHERE EXISTS (SELECT FROM users u WHERE u.id = g.user_id)
-    GROUP BY x.target_id
-  ) e JOIN access_targets t ON t.id = e.target_id
+    SELECT g.group_id, CASE WHEN count(*) <= 1000 THEN array_agg(g.user_id) END AS user_ids
+    FROM gone g WHERE EXISTS (SELECT FROM users u WHERE u.id = g.user_id)
+    GROUP BY g.group_id
+  ) e JOIN access_assignments x ON x.group_id = e.group_id JOIN access_targets t ON t.id = x.target_id
   WHERE t.access = 'assigned' AND NOT EXISTS (
     SELECT FROM access_endings q
     WHERE q.made_in = pg_current_xact_id() AND q.target_id = t.id AND q.user_ids IS NULL);
@@ -235,12 +265,12 @@ END $$;
 CREATE TRIGGER queue_deleted AFTER DELETE ON access_targets REFERENCING OLD TABLE AS gone
   FOR EACH STATEMENT EXECUTE FUNCTION queue_deleted_targets();
 
--- What a token of AWS needs to know of the roles of an organization, on the row that it locks.
+-- Whether a token for AWS must name its role. The row is locked first: the UPDATE then sees what another change has committed.
 CREATE FUNCTION note_changed_roles() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+  PERFORM FROM organizations WHERE id = coalesce(NEW.org_id, OLD.org_id) FOR NO KEY UPDATE;
   UPDATE organizations o
-  SET aws_roles_version = o.aws_roles_version + 1,
-      aws_role_required = EXISTS (
+  SET aws_role_required = EXISTS (
         SELECT FROM access_targets t
         WHERE t.org_id = o.id AND t.kind = 'aws_role'
           AND (t.access <> 'everyone' OR num_nonnulls(t.touch_within_seconds, t.models, t.user_verification) > 0))
@@ -253,6 +283,55 @@ CREATE TRIGGER note_changed_role AFTER UPDATE ON access_targets FOR EACH ROW
   WHEN (NEW.kind = 'aws_role') EXECUTE FUNCTION note_changed_roles();
 CREATE TRIGGER note_ended_role AFTER DELETE ON access_targets FOR EACH ROW
   WHEN (OLD.kind = 'aws_role') EXECUTE FUNCTION note_changed_roles();
+
+-- The count of the changes of who reaches what in an organization. Every change updates it as the last act of its transaction. An
+-- issuing statement locks the row and compares the count with that of its snapshot: either it has seen the change, or the change
+-- waits for it, and what it issued ends.
+CREATE TABLE access_versions (
+  org_id  uuid   PRIMARY KEY REFERENCES organizations (id) ON DELETE CASCADE,
+  version bigint NOT NULL DEFAULT 0,
+  made_in xid8 -- the transaction of the last change
+);
+INSERT INTO access_versions (org_id) SELECT id FROM organizations;
+
+CREATE FUNCTION begin_access_version() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO access_versions (org_id) VALUES (NEW.id) ON CONFLICT DO NOTHING;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER begin_access_version AFTER INSERT ON organizations FOR EACH ROW EXECUTE FUNCTION begin_access_version();
+
+CREATE FUNCTION count_change_of_access(org uuid) RETURNS void LANGUAGE sql AS $$
+  UPDATE access_versions SET version = version + 1, made_in = pg_current_xact_id()
+  WHERE org_id = org AND made_in IS DISTINCT FROM pg_current_xact_id()
+$$;
+
+CREATE FUNCTION count_changed_target() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF TG_OP <> 'INSERT' THEN PERFORM count_change_of_access(OLD.org_id); END IF;
+  IF TG_OP <> 'DELETE' THEN PERFORM count_change_of_access(NEW.org_id); END IF;
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER count_change AFTER INSERT OR UPDATE OR DELETE ON access_targets
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION count_changed_target();
+
+-- A membership or an assignment that ended is in the queue, if it opened a target.
+CREATE FUNCTION count_queued_ending() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM count_change_of_access(NEW.org_id);
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER count_change AFTER INSERT ON access_endings
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION count_queued_ending();
+
+CREATE FUNCTION count_changed_organization() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM count_change_of_access(NEW.id);
+  RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER count_change AFTER UPDATE OF aws_roles ON organizations
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (OLD.aws_roles IS DISTINCT FROM NEW.aws_roles)
+  EXECUTE FUNCTION count_changed_organization();
 
 -- The installations that are linked already. The triggers keep what changes from now on.
 INSERT INTO access_targets (org_id, kind, installation_id)

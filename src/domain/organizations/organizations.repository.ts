@@ -193,8 +193,7 @@ export class OrganizationsRepository {
   ): Promise<void> {
     await sql(tx)`
       UPDATE organizations
-      SET name = ${name}, membership = ${membership}, device_grant = ${deviceGrant}, aws_roles = ${awsRoles},
-          aws_roles_version = aws_roles_version + (aws_roles <> ${awsRoles})::int
+      SET name = ${name}, membership = ${membership}, device_grant = ${deviceGrant}, aws_roles = ${awsRoles}
       WHERE id = ${orgId}`;
   }
 

@@ -53,7 +53,10 @@ export async function openOwnSession(
       INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, client_id, amr, acr, auth_time, touches, ip,
                             user_agent, expires_at)
       SELECT ${id}, ${tokenHash}, b.level, b.user_id, b.authenticator_id, ${clientId}, b.amr, b.acr,
-             least(b.auth_time, to_timestamp(${authTime ?? null}::float8 + 1)), b.touches, ${from.ip ?? null}, ${from.userAgent ?? null}, g.ends
+             least(b.auth_time, to_timestamp(${authTime ?? null}::float8 + 1)),
+             coalesce((SELECT jsonb_object_agg(x.key, x.value) FROM jsonb_each(b.touches) x
+               WHERE ${authTime ?? null}::float8 IS NULL OR (x.value ->> 'at')::float8 <= ${authTime ?? null}::float8 + 1), '{}'),
+             ${from.ip ?? null}, ${from.userAgent ?? null}, g.ends
       FROM browser b CROSS JOIN granted g WHERE b.client_id IS NULL
       RETURNING id, expires_at
     ), moved AS (

@@ -198,6 +198,7 @@ const certificateKind = ({ attestation, given }: CertificateSql, hosts: HostsSql
       denials: hosts.denials,
       computed: fragment`
       ${attestation} AS attestation, ${given} AS given, ${hosts.ofGroups} AS of_groups, ${hosts.hostGroups} AS host_groups,
+      ${hosts.carriedNames} AS carried_names,
       date_trunc('second', now()) - interval '60 seconds' AS valid_after,
       date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.ttl), ${hosts.ends})) AS valid_before`,
       issuedIf: () =>
@@ -215,7 +216,7 @@ const certificateKind = ({ attestation, given }: CertificateSql, hosts: HostsSql
         fragment`'ssh_credential'`,
         fragment`jsonb_build_object('serial', i.serial::text, 'key_id', i.key_id, 'principals', i.given || i.of_groups,
           'public_key', i.public_key, 'valid_before', i.valid_before)
-          || jsonb_strip_nulls(jsonb_build_object('host_groups', ${hosts.carriedNames}))
+          || jsonb_strip_nulls(jsonb_build_object('host_groups', i.carried_names))
           || coalesce(jsonb_build_object('attested', true) || i.attestation, '{}')`,
       ),
       returned: fragment`i.serial, i.given = i.principals AS is_local, extract(epoch FROM i.valid_after)::float8 AS valid_after,

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { DataSource, EntityManager } from 'typeorm';
+import type { DataSource } from 'typeorm';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { IssuanceKind } from '#domain/access/issuance/issuance.repository.js';
 import { AWS_TOKEN } from '#domain/aws/aws-tokens.repository.js';
@@ -256,7 +256,10 @@ describe('issuing beside the end of a reach', () => {
       () => WAYS['in a batch'](subject.kind, requests),
       () => run('DELETE FROM group_members WHERE user_id = $1', [person.id]),
     );
-    expect(outcomes).toEqual([{ denial: 'not_assigned' }, { issued: true }]);
+    // The batch has not seen the change, and each request is decided again by itself.
+    expect(outcomes).toEqual([{ denial: 'changed' }, { denial: 'changed' }]);
+    const again = await WAYS.alone(subject.kind, requests);
+    expect(again).toEqual([{ denial: 'not_assigned' }, { issued: true }]);
   });
 
   it.each(Object.keys(WAYS) as Way[])(
@@ -296,11 +299,12 @@ describe('issuing beside the end of a reach', () => {
     expect(outcome).toEqual({ issued: true });
   });
 
-  it('waits for a change that came first and has not committed, and is then refused', async () => {
+  it('waits for a change that commits at this moment, and is then refused', async () => {
     const subject = SUBJECTS['a token'] as Subject;
     await assignedTo(subject.target(), { groupId: group });
     const { attempt } = await dataSource.transaction(async (tx) => {
       await tx.query('DELETE FROM groups WHERE id = $1', [group]);
+      await tx.query('SET CONSTRAINTS ALL IMMEDIATE');
       const request = await subject.request(person);
       const issuing = subject.kind.issue(dataSource.manager, request);
       await untilWaiting(dataSource, 1);
@@ -309,18 +313,27 @@ describe('issuing beside the end of a reach', () => {
     expect(await attempt).toEqual({ denial: 'not_assigned' });
   });
 
-  it('makes the end of a group wait for a token that came first, without a deadlock', async () => {
+  it('does not wait for a change that has not committed, whose commit waits for it', async () => {
     const subject = SUBJECTS['a token'] as Subject;
     await assignedTo(subject.target(), { groupId: group });
-    // The issuer waits for the membership, which the end of the group has deleted; the end then
-    // deletes the assignment, on which the issuer must have no lock.
-    const { attempt } = await dataSource.transaction(async (tx: EntityManager) => {
-      await tx.query('DELETE FROM group_members WHERE group_id = $1', [group]);
-      const issuing = subject.kind.issue(dataSource.manager, await subject.request(person));
+    const issuer = dataSource.createQueryRunner();
+    const change = dataSource.createQueryRunner();
+    try {
+      await issuer.startTransaction();
+      await change.startTransaction();
+      await change.query('DELETE FROM groups WHERE id = $1', [group]);
+      const request = await subject.request(person);
+      expect(await subject.kind.issue(issuer.manager, request)).toEqual({ issued: true });
+      const committing = change.commitTransaction();
       await untilWaiting(dataSource, 1);
-      await tx.query('DELETE FROM groups WHERE id = $1', [group]);
-      return { attempt: issuing };
+      await issuer.commitTransaction();
+      await committing;
+    } finally {
+      await issuer.release();
+      await change.release();
+    }
+    expect(await subject.kind.issue(dataSource.manager, await subject.request(person))).toEqual({
+      denial: 'not_assigned',
     });
-    expect(await attempt).toEqual({ denial: 'not_assigned' });
   });
 });

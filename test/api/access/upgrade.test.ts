@@ -60,7 +60,9 @@ describe('a database of 0.12.0 with people, an application, a cluster and an ins
   beforeAll(async () => {
     folder = await makeTemporaryDirectory();
     const SVC_JWT_SECRET = 'the root secret of both versions';
-    earlier = await startGitHubApplication({ environment: { SVC_JWT_SECRET, SVC_DATA_DIR: folder } });
+    earlier = await startGitHubApplication({
+      environment: { SVC_JWT_SECRET, SVC_DATA_DIR: folder },
+    });
     member = await earlier.member(MEMBER);
     web = await addApplication(
       earlier.app,

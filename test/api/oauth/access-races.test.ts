@@ -217,7 +217,8 @@ describe('an issuer that parks after its snapshot while a reach ends', () => {
       [application, cluster],
     ),
   ];
-  const denials = ['not_assigned', 'condition_unmet', 'gone'];
+  // `changed`: a batch has not seen the change, so that each request is decided again alone.
+  const denials = ['not_assigned', 'condition_unmet', 'gone', 'changed'];
   const isDenied = (outcome: Outcome<true> | undefined) =>
     outcome !== undefined && 'denial' in outcome && denials.includes(outcome.denial);
 

@@ -390,7 +390,7 @@ describe('the mode of roles of AWS', () => {
       (
         await rows<{ v: string }>(
           app.dataSource,
-          `SELECT aws_roles_version AS v FROM organizations WHERE id = (SELECT org_id FROM users WHERE id = $1)`,
+          `SELECT version AS v FROM access_versions WHERE org_id = (SELECT org_id FROM users WHERE id = $1)`,
           [ada],
         )
       )[0]?.v;

@@ -32,6 +32,9 @@ const BATCH = 500;
 /** The items that end before the answer to the request that made the change. */
 const BEFORE_ANSWER = 1_000;
 
+/** Milliseconds. A change with many targets leaves the rest of its rows to the worker. */
+const LONGEST_SETTLE = 3_000;
+
 /** An id before every other id of the queue. */
 const FIRST = '0';
 
@@ -90,20 +93,21 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
 
   /**
    * Ends the first items of a change before its answer. If another process works on a row, it waits
-   * for each of its batches. A fault is logged, because the change has been committed and the
-   * worker goes on.
+   * for each of its batches. A fault in one row is logged and holds no other one, because the change
+   * has been committed and the worker goes on.
    */
   async settle({ ids }: QueuedEndings): Promise<void> {
-    try {
-      let seen = 0;
-      for (const id of ids) {
+    const until = this.clock.milliseconds() + LONGEST_SETTLE;
+    let seen = 0;
+    for (const id of ids) {
+      try {
         for (let batch: number | undefined = 0; batch !== undefined; seen += batch ?? 0) {
-          if (seen >= BEFORE_ANSWER) return;
+          if (seen >= BEFORE_ANSWER || this.clock.milliseconds() > until) return;
           batch = await this.#endBatch((tx) => takeEnding(tx, id));
         }
+      } catch (error) {
+        this.#note(error);
       }
-    } catch (error) {
-      this.#note(error);
     }
   }
 

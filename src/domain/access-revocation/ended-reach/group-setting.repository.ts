@@ -5,9 +5,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
  * Stores the setting SVC_ACCESS_BY_GROUPS. A change to false queues an ending for each target that
  * an assigned group opens. It runs in a transaction, which may be a victim of a deadlock.
  *
- * An issuing statement locks its target and then reads the setting. The change updates these
- * targets, so that it either waits for the statement and ends what it issued, or comes first and is
- * read. The lock on the assignments keeps a group from being assigned meanwhile.
+ * The queued rows count as a change of who reaches what, so that an issuing statement either has
+ * read the setting, or what it issued ends. The lock on the assignments keeps a group from being
+ * assigned meanwhile.
  *
  * @returns true if the setting changed
  */
@@ -19,14 +19,11 @@ export async function storeGroupSetting(tx: EntityManager, byGroups: boolean): P
   if (byGroups) return true;
   await sql(tx)`LOCK TABLE access_assignments IN SHARE ROW EXCLUSIVE MODE`;
   await sql(tx)`
-    WITH narrowed AS (
-      UPDATE access_targets t SET updated_at = now()
-      WHERE t.access = 'assigned'
-        AND EXISTS (SELECT FROM access_assignments x WHERE x.target_id = t.id AND x.group_id IS NOT NULL)
-      RETURNING t.*
-    )
     INSERT INTO access_endings (org_id, target_id, kind, client_id, installation_id, target_name, rule)
-    SELECT t.org_id, t.id, t.kind, t.client_id, t.installation_id, name_of_target(t::access_targets), 'rule'
-    FROM narrowed t`;
+    SELECT t.org_id, t.id, t.kind, t.client_id, t.installation_id, name_of_target(t), 'rule'
+    FROM access_targets t
+    WHERE t.access = 'assigned'
+      AND EXISTS (SELECT FROM access_assignments x WHERE x.target_id = t.id AND x.group_id IS NOT NULL)
+    ORDER BY t.org_id, t.id`;
   return true;
 }

@@ -2,11 +2,12 @@ import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, joined, type SqlFragment } from '#platform/database/statements/sql.js';
 import {
   CONDITIONS_OF_REACHED,
+  denialOfChange,
   DENIALS_OF_REACH,
   joinReached,
   reachedRows,
 } from '../reach/reach.repository.js';
-import { DENIAL_OF_MISSED, rowsOfHosts } from '../reach/hosts.repository.js';
+import { rowsOfHosts } from '../reach/hosts.repository.js';
 import {
   lockInOrder,
   rowsBehind,
@@ -77,7 +78,7 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
   const { requires, columns, computed, drawn, written, alsoWritten, audited, returned } = kind;
   const behind = rowsBehind(requires);
   const { reach } = requires;
-  const reached = reach === 'hosts' ? rowsOfHosts(locks === 'skip') : reach && reachedRows(reach);
+  const reached = reach === 'hosts' ? rowsOfHosts() : reach && reachedRows(reach);
   const condition = kind.issuedIf?.(locks);
   // If the condition is NULL, nothing is issued. The column must then be false, because the answer
   // states it.
@@ -98,7 +99,7 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
         SELECT k.*, ${joined(
           behind.map((row) => row.columns),
           ', ',
-        )} ${columnList(computed)}, ${denialOf(kind, behind, locks)} AS denial
+        )} ${columnList(computed)}, ${denialOf(kind, behind)} AS denial
           ${reach ? fragment`, ${CONDITIONS_OF_REACHED} AS conditions` : NOTHING}
         FROM asked k ${joined(
           behind.map(({ join }) => join),
@@ -122,14 +123,12 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
 function denialOf(
   { goneIf, requires, denials }: IssuanceSql,
   behind: readonly RowBehind[],
-  locks: RowLocks,
 ): SqlFragment {
   const { reach } = requires;
-  const isMissed = reach === 'hosts' && locks === 'skip' ? DENIAL_OF_MISSED : NOTHING;
   const isGone = joined([...behind.map((row) => row.isGone), ...(goneIf ? [goneIf] : [])], ' OR ');
   return fragment`CASE WHEN ${isGone} THEN 'gone' WHEN NOT a.active THEN 'account_inactive'
     WHEN NOT ${isOwn(requires)} THEN 'domain_not_owned'
-    ${isMissed} ${reach ? DENIALS_OF_REACH[reach] : NOTHING} ${denials ?? NOTHING} END`;
+    ${reach ? fragment`${denialOfChange(reach)} ${DENIALS_OF_REACH[reach]}` : NOTHING} ${denials ?? NOTHING} END`;
 }
 
 /**

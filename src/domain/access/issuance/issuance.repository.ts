@@ -21,7 +21,7 @@ export interface Denied {
 }
 
 /** The tries of a request whose rule changes meanwhile. */
-const MOST_TRIES = 5;
+const MOST_TRIES = 20;
 
 /** A row of the result: the place of its request, and the columns that the kind returns. */
 export interface OutcomeRow {

@@ -1,5 +1,5 @@
 import { fragment, joined, sql, type SqlFragment } from '#platform/database/statements/sql.js';
-import { rowsOfReach, type LockedRow, type Reach } from '../reach/reach.repository.js';
+import { rowOfReach, type LockedRow, type Reach } from '../reach/reach.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
@@ -34,7 +34,7 @@ export interface Requirements {
    * if the new grant has one.
    */
   readonly grant?: 'required' | 'parent';
-  /** The targets that the credential opens. The rows that admit the user are locked last. */
+  /** The targets that the credential opens. The version of their rules is locked last. */
   readonly reach?: Reach;
 }
 
@@ -51,7 +51,7 @@ export interface RowBehind extends LockedRow {
 
 /**
  * Returns the rows behind a request in the order of locks of the whole service: the user, the
- * client, the cluster, the session, the grant, the keys of the owner; then {@link rowsOfReach}. The
+ * client, the cluster, the session, the grant, the keys of the owner; then {@link rowOfReach}. The
  * end of an account takes the same order (`domain/access-revocation`), so that no two transactions
  * wait for one another.
  */
@@ -164,7 +164,7 @@ export function lockInOrder(
   reach: Reach | undefined,
   locks: RowLocks,
 ): SqlFragment {
-  const rows: readonly LockedRow[] = [...behind, ...(reach ? rowsOfReach(reach) : [])];
+  const rows: readonly LockedRow[] = [...behind, ...(reach ? [rowOfReach(reach)] : [])];
   const skip = locks === 'skip' ? fragment`SKIP LOCKED` : NOTHING;
   return joined(
     rows.map(({ name, selected, from, where, lock }, index) => {

@@ -36,7 +36,7 @@ const REFUSALS: Readonly<Record<Exclude<Denial, 'withheld' | 'condition_unmet'>,
     'too_many_principals',
     'A certificate carries at most 256 principals, and yours would carry more. Name the host in `host`.',
   ],
-  changed: ['issuance_refused', 'The rules of your organization are changing. Try again.'],
+  changed: ['unavailable', 'The rules of your organization are changing. Try again.'],
 };
 
 /**

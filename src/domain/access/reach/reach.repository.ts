@@ -1,9 +1,8 @@
 /**
  * The decision of {@link decideReach} as SQL. At READ COMMITTED a statement that waited reads only
- * the rows again that it locks. So everything that admits is locked: the target FOR SHARE, because
- * a change updates it; the assignment and the membership FOR KEY SHARE, because a change deletes
- * them. The end of a group deletes the memberships and then the assignments, so that they are
- * locked in this order.
+ * the rows again that it locks. So it locks one row that every change of a target, an assignment or
+ * a membership updates as its last act (`access_versions`), and compares it with its snapshot: if
+ * they differ, it decides nothing, and the next statement does.
  */
 
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
@@ -23,20 +22,8 @@ export interface LockedRow {
   readonly lock: SqlFragment;
 }
 
-/** The people of the requests. */
-export const PEOPLE = fragment`ARRAY(SELECT of_user FROM asked)`;
-
-/** The locked targets that admit only assigned people. */
-export const ASSIGNED = fragment`ARRAY(SELECT id FROM target WHERE access = 'assigned')`;
-
 /** The condition that groups of SCIM decide (SVC_ACCESS_BY_GROUPS). */
 export const BY_GROUPS = fragment`(SELECT d.access_by_groups FROM deployment d)`;
-
-/**
- * {@link BY_GROUPS} as of this moment, for a statement that has locked the target: a change of the
- * setting locks each target with an assigned group.
- */
-const BY_GROUPS_NOW = fragment`access_by_groups_now()`;
 
 /** The columns of a target `t` that the decision reads. */
 const RULE = fragment`t.id, t.org_id, t.version, t.access, t.touch_within_seconds, t.models, t.user_verification`;
@@ -45,95 +32,74 @@ const HAS_CONDITIONS = hasConditionsSql(fragment`t`);
 
 interface ReachSql {
   readonly selected: SqlFragment;
-  readonly where: SqlFragment;
-  /** The condition that the locked target `t` is the one of a request `k` of the user `a`. */
-  readonly isOf: SqlFragment;
+  /** The targets `t` of a request `k` of the user `a`, to be joined. */
+  readonly targets: SqlFragment;
+  /** The condition that the target `t` admits the user `a`. */
+  readonly isAdmitted: SqlFragment;
+}
+
+const ADMITS_USER = admits(fragment`t`, fragment`a.id`, fragment`a.org_id`);
+
+/** A reach of one target, which a condition finds. */
+function oneTarget(selected: SqlFragment, isOf: SqlFragment): ReachSql {
+  return {
+    selected: fragment`${RULE}, ${selected}`,
+    targets: fragment`JOIN access_targets t ON ${isOf}`,
+    isAdmitted: ADMITS_USER,
+  };
 }
 
 const REACHES: Readonly<Record<Reach, ReachSql>> = {
-  client: {
-    selected: fragment`${RULE}, t.client_id`,
-    where: fragment`t.client_id = ANY (ARRAY(SELECT client_id FROM asked))`,
-    isOf: fragment`t.client_id = k.client_id`,
-  },
-  cluster: {
-    selected: fragment`${RULE}, t.client_id`,
-    where: fragment`t.client_id = ANY (ARRAY(SELECT application_id FROM asked))`,
-    isOf: fragment`t.client_id = k.application_id AND t.org_id = a.org_id`,
-  },
-  role: {
-    selected: fragment`${RULE}, t.role_arn`,
-    where: fragment`t.kind = 'aws_role' AND t.role_arn = ANY (ARRAY(SELECT role_arn FROM asked))
-      AND t.org_id = ANY (ARRAY(SELECT org_id FROM account))`,
-    isOf: fragment`t.role_arn = k.role_arn AND t.org_id = a.org_id`,
-  },
-  installation: {
-    selected: fragment`${RULE}, t.installation_id`,
-    where: fragment`t.installation_id = ANY (ARRAY(SELECT installation_id FROM asked))`,
-    isOf: fragment`t.installation_id = k.installation_id AND t.org_id = a.org_id`,
-  },
+  client: oneTarget(
+    fragment`t.client_id`,
+    fragment`t.client_id = k.client_id AND t.org_id = (SELECT c.org_id FROM client c WHERE c.id = k.client_id)`,
+  ),
+  cluster: oneTarget(
+    fragment`t.client_id`,
+    fragment`t.client_id = k.application_id AND t.org_id = a.org_id`,
+  ),
+  role: oneTarget(
+    fragment`t.role_arn`,
+    fragment`t.kind = 'aws_role' AND t.role_arn = k.role_arn AND t.org_id = a.org_id`,
+  ),
+  installation: oneTarget(
+    fragment`t.installation_id`,
+    fragment`t.installation_id = k.installation_id AND t.org_id = a.org_id`,
+  ),
+  // The assigned groups are found by the person, because an organization may have a thousand. All of
+  // these targets admit the person.
   hosts: {
     selected: fragment`${RULE}, t.name, t.hosts, t.logins`,
-    where: hostGroupsOfPeople(fragment`t`),
-    isOf: fragment`t.org_id = a.org_id AND (k.host IS NULL OR ${matchesHost(fragment`t`, fragment`k.host`)})`,
+    targets: fragment`CROSS JOIN LATERAL (
+      SELECT h.* FROM access_targets h WHERE h.kind = 'host_group' AND h.access = 'everyone' AND h.org_id = a.org_id
+      UNION ALL
+      SELECT h.* FROM (
+        SELECT x.target_id FROM access_assignments x WHERE x.of_hosts AND x.user_id = a.id
+        UNION
+        SELECT x.target_id FROM group_members m JOIN access_assignments x ON x.group_id = m.group_id AND x.of_hosts
+        WHERE m.user_id = a.id AND ${BY_GROUPS}
+      ) o JOIN access_targets h ON h.id = o.target_id
+      WHERE h.access = 'assigned' AND h.org_id = a.org_id) t`,
+    isAdmitted: fragment`(k.host IS NULL OR ${matchesHost(fragment`t`, fragment`k.host`)})`,
   },
 };
 
 /**
- * Returns the condition that a target is a group of hosts that may admit one of the people. The
- * assigned groups are found by the person, because an organization may have a thousand.
+ * Returns the row that decides if the statement has seen every change: that of the organization of
+ * the target. It is locked last.
  */
-export function hostGroupsOfPeople(target: SqlFragment): SqlFragment {
-  return fragment`${target}.kind = 'host_group' AND ${target}.org_id = ANY (ARRAY(SELECT org_id FROM account))
-    AND (${target}.access = 'everyone' OR ${target}.id = ANY (ARRAY(
-      SELECT x.target_id FROM access_assignments x WHERE x.user_id = ANY (${PEOPLE})
-      UNION ALL
-      SELECT x.target_id FROM group_members m JOIN access_assignments x ON x.group_id = m.group_id
-      WHERE m.user_id = ANY (${PEOPLE}))))`;
-}
-
-/**
- * The row of an organization with its rule about roles of AWS. A role that is added or changed
- * updates it, so that a statement which holds it has seen all roles.
- */
-const ORGANIZATION: LockedRow = {
-  name: fragment`organization`,
-  selected: fragment`o.id, o.aws_roles, o.aws_role_required, o.aws_roles_version`,
-  from: fragment`organizations o`,
-  where: fragment`o.id = ANY (ARRAY(SELECT org_id FROM account))`,
-  lock: fragment`FOR SHARE OF o`,
-};
-
-/**
- * Returns the rows that admit, in the order of locks: target, assignment of the person, assignment
- * of a group with the membership. If all targets admit everyone, the last two read nothing.
- */
-export function rowsOfReach(reach: Reach): LockedRow[] {
-  const { selected, where } = REACHES[reach];
-  return [
-    ...(reach === 'role' ? [ORGANIZATION] : []),
-    {
-      name: fragment`target`,
-      selected,
-      from: fragment`access_targets t`,
-      where,
-      lock: fragment`FOR SHARE OF t`,
-    },
-    {
-      name: fragment`by_person`,
-      selected: fragment`x.target_id, x.user_id`,
-      from: fragment`access_assignments x`,
-      where: fragment`x.target_id = ANY (${ASSIGNED}) AND x.user_id = ANY (${PEOPLE})`,
-      lock: fragment`FOR KEY SHARE OF x`,
-    },
-    {
-      name: fragment`by_group`,
-      selected: fragment`x.target_id, m.user_id`,
-      from: fragment`access_assignments x JOIN group_members m ON m.group_id = x.group_id`,
-      where: fragment`x.target_id = ANY (${ASSIGNED}) AND m.user_id = ANY (${PEOPLE}) AND ${BY_GROUPS_NOW}`,
-      lock: fragment`FOR KEY SHARE OF m, x`,
-    },
-  ];
+export function rowOfReach(reach: Reach): LockedRow {
+  const organizations = reach === 'client' ? fragment`client` : fragment`account`;
+  return {
+    name: fragment`access_version`,
+    selected: fragment`n.org_id, n.version`,
+    from: fragment`access_versions n`,
+    where:
+      reach === 'client'
+        ? fragment`n.org_id = ANY (ARRAY(SELECT org_id FROM client))`
+        : fragment`n.org_id = ANY (ARRAY(SELECT org_id FROM ${organizations}))`,
+    lock: fragment`FOR SHARE OF n`,
+  };
 }
 
 /**
@@ -141,35 +107,46 @@ export function rowsOfReach(reach: Reach): LockedRow[] {
  * the newest touch that fits the conditions, in seconds since 1970.
  */
 export function reachedRows(reach: Reach): SqlFragment {
-  const { selected, isOf } = REACHES[reach];
+  const { selected, targets, isAdmitted } = REACHES[reach];
   const touch = fittingTouchSql(fragment`t`, fragment`s.touches`);
   return fragment`reached AS MATERIALIZED (
-    SELECT k.n, ${selected},
-      (t.access = 'everyone' OR (t.org_id = a.org_id AND (
-        EXISTS (SELECT FROM by_person p WHERE p.target_id = t.id AND p.user_id = a.id)
-        OR EXISTS (SELECT FROM by_group p WHERE p.target_id = t.id AND p.user_id = a.id)))) AS is_admitted,
+    SELECT k.n, ${selected}, ${isAdmitted} AS is_admitted,
       CASE WHEN ${HAS_CONDITIONS} THEN ${touch} END AS touched_at,
       CASE WHEN ${HAS_CONDITIONS} THEN ${isMetBy(fragment`t`, touch)} ELSE true END AS is_met
-    FROM asked k JOIN account a ON a.id = k.of_user JOIN target t ON ${isOf}
+    FROM asked k JOIN account a ON a.id = k.of_user ${targets}
     LEFT JOIN session s ON s.id = k.of_session AND s.user_id = a.id)`;
 }
 
 /**
- * Returns the join of a request `k` with its target `r`. For groups of hosts, of which a request
- * has many, `r` is their sum.
+ * Returns the join of a request `k` with its target `r`, and with the locked version `w`. For groups
+ * of hosts, of which a request has many, `r` is their sum.
  */
 export function joinReached(reach: Reach): SqlFragment {
-  if (reach === 'hosts') return fragment`LEFT JOIN hosts r ON r.n = k.n`;
+  const org = organizationOf(reach);
+  const version = fragment`LEFT JOIN access_version w ON w.org_id = ${org}`;
+  if (reach === 'hosts') return fragment`LEFT JOIN hosts r ON r.n = k.n ${version}`;
   const organization =
-    reach === 'role' ? fragment`LEFT JOIN organization o ON o.id = a.org_id` : fragment``;
-  return fragment`LEFT JOIN reached r ON r.n = k.n ${organization}`;
+    reach === 'role' ? fragment`LEFT JOIN organizations o ON o.id = a.org_id` : fragment``;
+  return fragment`LEFT JOIN reached r ON r.n = k.n ${organization} ${version}`;
 }
 
-// `changed`: the assignments are as of the snapshot, the rule as of the lock. The next statement
-// reads both.
+/** The organization whose targets a request is about: that of the client, otherwise of the user. */
+function organizationOf(reach: Reach): SqlFragment {
+  return reach === 'client' ? fragment`c.org_id` : fragment`a.org_id`;
+}
+
+/**
+ * The branch of a CASE for a statement whose snapshot is older than the locked version, or that did
+ * not get the lock. The next statement reads all anew.
+ */
+export function denialOfChange(reach: Reach): SqlFragment {
+  const org = organizationOf(reach);
+  return fragment`WHEN ${org} IS NOT NULL AND (w.org_id IS NULL OR w.version <> (
+    SELECT n.version FROM access_versions n WHERE n.org_id = ${org})) THEN 'changed'`;
+}
+
 const DENIAL_OF_TARGET = fragment`
-  WHEN NOT r.is_admitted THEN CASE WHEN r.version = (SELECT v.version FROM access_targets v WHERE v.id = r.id)
-    THEN 'not_assigned' ELSE 'changed' END
+  WHEN NOT r.is_admitted THEN 'not_assigned'
   WHEN NOT r.is_met THEN 'condition_unmet'`;
 
 /**
@@ -182,14 +159,8 @@ export const DENIALS_OF_REACH: Readonly<Record<Reach, SqlFragment>> = {
     THEN 'not_assigned' ${DENIAL_OF_TARGET}`,
   cluster: fragment`WHEN r.id IS NULL THEN 'not_assigned' ${DENIAL_OF_TARGET}`,
   installation: fragment`WHEN r.id IS NULL THEN 'not_assigned' ${DENIAL_OF_TARGET}`,
-  // `changed`: a role was added, changed or removed after the snapshot of this statement.
   role: fragment`
-    WHEN a.org_id IS NOT NULL AND o.aws_roles_version IS DISTINCT FROM (
-      SELECT v.aws_roles_version FROM organizations v WHERE v.id = a.org_id) THEN 'changed'
     WHEN k.role_arn IS NULL AND (o.aws_roles = 'listed' OR o.aws_role_required) THEN 'role_required'
-    WHEN r.id IS NULL AND EXISTS (
-      SELECT FROM access_targets u WHERE u.kind = 'aws_role' AND u.org_id = a.org_id AND u.role_arn = k.role_arn)
-      THEN 'changed'
     WHEN r.id IS NULL AND k.role_arn IS NOT NULL AND o.aws_roles = 'listed' THEN 'not_assigned' ${DENIAL_OF_TARGET}`,
   hosts: fragment`
     WHEN k.host IS NOT NULL AND r.is_admitted AND NOT r.is_met THEN 'condition_unmet'
@@ -233,13 +204,18 @@ export function matchesHost(target: SqlFragment, host: SqlFragment): SqlFragment
 }
 
 /**
- * Returns the condition that a target `t` admits a user, without its conditions. It locks nothing:
- * it is for lists, for previews, and for what has to end. `OFFSET 0` keeps PostgreSQL from hashing
- * all assignments for one row.
+ * Returns the condition that a target admits a user, without its conditions. It locks nothing: an
+ * issuing statement compares the version of the rules, and lists, previews and endings read what
+ * was committed. `OFFSET 0` keeps PostgreSQL from hashing all assignments for one row.
+ *
+ * @param orgId the organization of the user, if the statement has it
  */
-export function admits(target: SqlFragment, userId: SqlFragment): SqlFragment {
-  return fragment`(${target}.access = 'everyone' OR (
-    EXISTS (SELECT FROM users p WHERE p.id = ${userId} AND p.org_id = ${target}.org_id) AND (
+export function admits(
+  target: SqlFragment,
+  userId: SqlFragment,
+  orgId: SqlFragment = fragment`(SELECT p.org_id FROM users p WHERE p.id = ${userId})`,
+): SqlFragment {
+  return fragment`(${target}.access = 'everyone' OR (coalesce(${target}.org_id = ${orgId}, false) AND (
       EXISTS (SELECT FROM access_assignments x WHERE x.target_id = ${target}.id AND x.user_id = ${userId} OFFSET 0)
       OR (${BY_GROUPS} AND EXISTS (
         SELECT FROM access_assignments x JOIN group_members m ON m.group_id = x.group_id

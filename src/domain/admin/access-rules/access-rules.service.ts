@@ -38,7 +38,7 @@ import {
   type RulePreview,
 } from './rule-preview.js';
 import {
-  isOfOneGroup,
+  isOfGroups,
   isTargetId,
   MOST_TARGETS,
   type Assignment,
@@ -157,7 +157,7 @@ export class AccessRules {
       const { orgId } = admin;
       const found = await this.#found(tx, admin, ref);
       const count = await countOf(tx, orgId, await peopleOf(tx, found));
-      if (!mayName && isOfOneGroup(found)) return { count, people: null, next: null };
+      if (!mayName && isOfGroups(found)) return { count, people: null, next: null };
       const { people, next } = await listAdmitted(tx, orgId, found, query);
       return { count, people: people.map(({ id, email, name }) => ({ id, email, name })), next };
     });

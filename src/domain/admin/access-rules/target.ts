@@ -88,14 +88,14 @@ export function isTargetId({ kind, id }: TargetRef): boolean {
 }
 
 /**
- * Returns true if the list of people whom a rule admits tells who is in one group: the other people
- * in it are named by the rule itself.
+ * Returns true if the list of people whom a rule admits can tell who is in a group: the other people
+ * in it are named by the rule itself, and a second group may be empty.
  */
-export function isOfOneGroup({
+export function isOfGroups({
   access,
   assignedGroups,
 }: Pick<Target, 'access' | 'assignedGroups'>): boolean {
-  return access === 'assigned' && assignedGroups === 1;
+  return access === 'assigned' && assignedGroups > 0;
 }
 
 /** A thing that remains valid after a change until it ends by itself. */

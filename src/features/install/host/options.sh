@@ -199,6 +199,8 @@ add_logins() {
   if [ "$mode" != remove ]; then
     if [ -z "$organization" ] || [ -z "$groups" ]; then reject '--login needs --organization and --group.'; fi
     [ -n "$logins" ] || reject '--group needs --login: the accounts that the groups may log in to.'
+  elif [ -z "$logins" ]; then
+    reject '--remove with --group needs --login: the accounts to take away. --remove alone undoes everything.'
   fi
   for login in $(echo "$logins" | tr ' ' '\n' | sort -u); do
     [ ! -s "$work/accounts/$login" ] || reject "'$login' has --principal and --login. The groups alone may log in to an account of --login."

@@ -1,5 +1,6 @@
 import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import type { Clock } from '#platform/clock/clock.js';
+import { isSingleLine } from '#platform/text/single-line.js';
 import { buildTokenResponse } from '../engine/library-patches.js';
 import { errors, type TokenEndpointGrantContext } from '../protocol/library.js';
 import { clusterServer } from '../protocol/resource-servers.js';
@@ -58,10 +59,17 @@ export async function exchangeForCluster(
 
 /** Returns the one resource that a request names. @throws InvalidTarget */
 function onlyResource({ resource, audience }: Readonly<Record<string, unknown>>): string {
-  if (typeof resource !== 'string' || resource === '' || audience !== undefined) {
+  if (typeof resource !== 'string' || !isResourceName(resource) || audience !== undefined) {
     throw new errors.InvalidTarget('name one cluster by one resource, and no audience');
   }
   return resource;
+}
+
+/** The most characters of a resource: it is recorded in the audit log if it is refused. */
+const LONGEST_RESOURCE = 1_024;
+
+function isResourceName(resource: string): boolean {
+  return resource !== '' && resource.length <= LONGEST_RESOURCE && isSingleLine(resource);
 }
 
 /**

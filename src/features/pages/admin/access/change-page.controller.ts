@@ -103,11 +103,19 @@ function afterTouch({ req }: Response, ref: TargetRef): string {
 
 /** Returns a preview for the template. */
 function shownPreview({ gains, loses, ends, notRecalled }: RulePreview, address: string) {
+  // Numbers tell who is in a group, too: the same question with and without one person.
+  const isHidden = gains.people === null;
+  const shown = (side: RulePreview['gains']) =>
+    isHidden
+      ? { count: 1, people: null, words: 'shown after a touch' }
+      : { ...side, words: peopleWords(side.count) };
+  const ended =
+    ends === null ? 'all that more than 1,000 people hold by this target' : endedWords(ends);
   return {
     touch: `/login?again=true&redirect_to=${encodeURIComponent(address)}`,
-    gains: { ...gains, words: peopleWords(gains.count) },
-    loses: { ...loses, words: peopleWords(loses.count) },
-    ends: ends === null ? 'all that more than 1,000 people hold by this target' : endedWords(ends),
+    gains: shown(gains),
+    loses: shown(loses),
+    ends: isHidden ? 'shown after a touch' : ended,
     notRecalled: notRecalled.map(notRecalledWords),
   };
 }
