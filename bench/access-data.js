@@ -9,7 +9,7 @@ export const TARGETS = {
   github_installation: 10,
 };
 /** The groups of hosts that admit the group of all people: what each certificate carries. */
-export const OWN_HOST_GROUPS = 20;
+export const OWN_HOST_GROUPS = Number(process.env.BENCH_HOST_GROUPS ?? 20);
 export const DOMAIN = 'access.bench.example';
 export const ROLE = 'arn:aws:iam::123456789012:role/role-0';
 

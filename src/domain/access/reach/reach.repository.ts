@@ -26,9 +26,18 @@ export interface LockedRow {
 export const BY_GROUPS = fragment`(SELECT d.access_by_groups FROM deployment d)`;
 
 /** The columns of a target `t` that the decision reads. */
-const RULE = fragment`t.id, t.org_id, t.version, t.access, t.touch_within_seconds, t.models, t.user_verification`;
+export const RULE = fragment`t.id, t.org_id, t.version, t.access, t.touch_within_seconds, t.models, t.user_verification`;
 
 const HAS_CONDITIONS = hasConditionsSql(fragment`t`);
+
+const FITTING_TOUCH = fittingTouchSql(fragment`t`, fragment`s.touches`);
+
+/**
+ * The columns `touched_at`, the newest touch of the session `s` that fits the conditions of the
+ * target `t`, in seconds since 1970, and `is_met`.
+ */
+export const TOUCHED = fragment`CASE WHEN ${HAS_CONDITIONS} THEN ${FITTING_TOUCH} END AS touched_at,
+      CASE WHEN ${HAS_CONDITIONS} THEN ${isMetBy(fragment`t`, FITTING_TOUCH)} ELSE true END AS is_met`;
 
 interface ReachSql {
   readonly selected: SqlFragment;
@@ -49,7 +58,10 @@ function oneTarget(selected: SqlFragment, isOf: SqlFragment): ReachSql {
   };
 }
 
-const REACHES: Readonly<Record<Reach, ReachSql>> = {
+/** The targets of a request that is about one. */
+export type OneTarget = Exclude<Reach, 'hosts'>;
+
+const REACHES: Readonly<Record<OneTarget, ReachSql>> = {
   client: oneTarget(
     fragment`t.client_id`,
     fragment`t.client_id = k.client_id AND t.org_id = (SELECT c.org_id FROM client c WHERE c.id = k.client_id)`,
@@ -66,22 +78,6 @@ const REACHES: Readonly<Record<Reach, ReachSql>> = {
     fragment`t.installation_id`,
     fragment`t.installation_id = k.installation_id AND t.org_id = a.org_id`,
   ),
-  // The assigned groups are found by the person, because an organization may have a thousand. All of
-  // these targets admit the person.
-  hosts: {
-    selected: fragment`${RULE}, t.name, t.hosts, t.logins`,
-    targets: fragment`CROSS JOIN LATERAL (
-      SELECT h.* FROM access_targets h WHERE h.kind = 'host_group' AND h.access = 'everyone' AND h.org_id = a.org_id
-      UNION ALL
-      SELECT h.* FROM (
-        SELECT x.target_id FROM access_assignments x WHERE x.of_hosts AND x.user_id = a.id
-        UNION
-        SELECT x.target_id FROM group_members m JOIN access_assignments x ON x.group_id = m.group_id AND x.of_hosts
-        WHERE m.user_id = a.id AND ${BY_GROUPS}
-      ) o JOIN access_targets h ON h.id = o.target_id
-      WHERE h.access = 'assigned' AND h.org_id = a.org_id) t`,
-    isAdmitted: fragment`(k.host IS NULL OR ${matchesHost(fragment`t`, fragment`k.host`)})`,
-  },
 };
 
 /**
@@ -94,25 +90,19 @@ export function rowOfReach(reach: Reach): LockedRow {
     name: fragment`access_version`,
     selected: fragment`n.org_id, n.version`,
     from: fragment`access_versions n`,
-    where:
-      reach === 'client'
-        ? fragment`n.org_id = ANY (ARRAY(SELECT org_id FROM client))`
-        : fragment`n.org_id = ANY (ARRAY(SELECT org_id FROM ${organizations}))`,
+    where: fragment`n.org_id = ANY (ARRAY(SELECT org_id FROM ${organizations}))`,
     lock: fragment`FOR SHARE OF n`,
   };
 }
 
 /**
- * Writes the CTE `reached`: a row for each request and target, with the decision. `touched_at` is
- * the newest touch that fits the conditions, in seconds since 1970.
+ * Writes the CTE `reached`: a row for each request and target, with the decision ({@link TOUCHED}).
  */
-export function reachedRows(reach: Reach): SqlFragment {
+export function reachedRows(reach: OneTarget): SqlFragment {
   const { selected, targets, isAdmitted } = REACHES[reach];
-  const touch = fittingTouchSql(fragment`t`, fragment`s.touches`);
   return fragment`reached AS MATERIALIZED (
     SELECT k.n, ${selected}, ${isAdmitted} AS is_admitted,
-      CASE WHEN ${HAS_CONDITIONS} THEN ${touch} END AS touched_at,
-      CASE WHEN ${HAS_CONDITIONS} THEN ${isMetBy(fragment`t`, touch)} ELSE true END AS is_met
+      ${TOUCHED}
     FROM asked k JOIN account a ON a.id = k.of_user ${targets}
     LEFT JOIN session s ON s.id = k.of_session AND s.user_id = a.id)`;
 }
