@@ -36,12 +36,16 @@ describe('the touches of several keys in one session', () => {
       plain: app.newKey(),
       u2f: app.newKey({ format: 'fido-u2f' }),
     };
-    expect((await client.enroll(keys.fips)).status).toBe(200);
+    await client.enroll(keys.fips);
     for (const key of [keys.plain, keys.u2f]) {
-      expect((await addKey(app, client, key)).status).toBeLessThan(300);
+      await addKey(app, client, key);
     }
-    const [user] = await rows<{ org_id: string }>(app.dataSource, 'SELECT org_id FROM users');
-    orgId = user?.org_id ?? '';
+    const users = await rows<{ org_id: string }>(
+      app.dataSource,
+      'SELECT u.org_id FROM users u JOIN authenticators k ON k.user_id = u.id',
+    );
+    if (users.length !== 3) throw new Error('three keys were not enrolled');
+    orgId = users[0]?.org_id ?? '';
   });
 
   /** Steps up in the session, 600 seconds after every touch before. */

@@ -81,15 +81,12 @@ describe('a database of 0.12.0 with people, an application, a cluster and an ins
       type: 'kubernetes',
       resource: CLUSTER,
     });
-    expect(cluster.status).toBe(201);
+    if (cluster.status !== 201) throw new Error(cluster.text);
     database = await createEmptyDatabase();
     const log = new RecordingLog();
     const dataSource = await openMigrationConnection({ connectionString: database.url }, log);
     await migrate(dataSource, log, await earlierMigrations('0.12', folder));
     await copyRows(earlier.app.dataSource, dataSource);
-    expect(await rows(dataSource, `SELECT to_regclass('access_targets') AS there`)).toEqual([
-      { there: null },
-    ]);
     await dataSource.destroy();
     app = await startTestApp({
       database,
