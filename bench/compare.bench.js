@@ -39,11 +39,11 @@ const WORKS = {
  * out. Both servers start several times, since no two processes are equally fast.
  *
  * @param args
- *   `BASE_DIR [WORK…] [--only=ROW…] [--reach] [--pairs=12] [--seconds=2] [--starts=2] [--after=DIR]`;
+ *   `BASE_DIR [WORK…] [--only=ROW…] [--reach] [--pairs=12] [--seconds=2] [--starts=2] [--after=D]`;
  *   `--only` names a row of the table, and may be given again; `seconds` is for either tree in a
- *   pair; `--reach` gives both servers 100,000 people in one group, and a tree that has targets 1,000
- *   of them, which admit the group; `--after` names another tree in place of this one, such as `BASE_DIR` itself, which shows
- *   how exact the measure is
+ *   pair; `--reach` gives both servers 100,000 people in one group, and a tree that has targets
+ *   1,000 of them, which admit the group; `--after` names another tree in place of this one, such
+ *   as `BASE_DIR` itself, which shows how exact the measure is
  */
 export async function run(...args) {
   const options = optionsOf(args);

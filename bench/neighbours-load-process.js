@@ -33,8 +33,8 @@ function isCurrent(own) {
 }
 
 /**
- * @param load `{ baseUrl, clients, requests, leaves }`: each client sends the requests in turns, one
- * after the other; `leaves`: at the end it leaves answers that have not ended
+ * @param load `{ baseUrl, clients, requests, leaves }`: each client sends the requests in turns,
+ * one after the other; `leaves`: at the end it leaves answers that have not ended
  */
 function begin({ baseUrl, clients, requests, leaves = false }) {
   statuses.clear();

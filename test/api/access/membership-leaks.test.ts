@@ -202,7 +202,7 @@ describe('the membership of a group of SCIM', () => {
     );
     expect(events.length).toBeGreaterThan(5);
     expect(found(JSON.stringify(events))).toEqual([]);
-    // The lines of SCIM name the address of the group in their path: they are no line of the person.
+    // The lines of SCIM name the group in their path: they are no line of the person.
     const lines = app.log.slice(begin).filter((line) => !line.includes('/scim/v2/Groups'));
     expect(found(lines.join(''))).toEqual([]);
   });

@@ -93,8 +93,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
 
   /**
    * Ends the first items of a change before its answer. If another process works on a row, it waits
-   * for each of its batches. A fault in one row is logged and holds no other one, because the change
-   * has been committed and the worker goes on.
+   * for each of its batches. A fault in one row is logged and holds no other one, because the
+   * change has been committed and the worker goes on.
    */
   async settle({ ids }: QueuedEndings): Promise<void> {
     const until = this.clock.milliseconds() + LONGEST_SETTLE;

@@ -7,7 +7,7 @@ import {
   joinReached,
   reachedRows,
 } from '../reach/reach.repository.js';
-import { rowsOfHosts } from '../reach/hosts.repository.js';
+import { ROWS_OF_HOSTS } from '../reach/hosts.repository.js';
 import {
   lockInOrder,
   rowsBehind,
@@ -78,7 +78,7 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
   const { requires, columns, computed, drawn, written, alsoWritten, audited, returned } = kind;
   const behind = rowsBehind(requires);
   const { reach } = requires;
-  const reached = reach === 'hosts' ? rowsOfHosts() : reach && reachedRows(reach);
+  const reached = reach === 'hosts' ? ROWS_OF_HOSTS : reach && reachedRows(reach);
   const condition = kind.issuedIf?.(locks);
   // If the condition is NULL, nothing is issued. The column must then be false, because the answer
   // states it.

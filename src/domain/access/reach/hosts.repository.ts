@@ -1,4 +1,4 @@
-import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
+import { fragment } from '#platform/database/statements/sql.js';
 import { BY_GROUPS, matchesHost, RULE, TOUCHED } from './reach.repository.js';
 
 /** The people of the requests. */
@@ -12,17 +12,16 @@ const LEFT_NAMES = fragment`CASE WHEN k.names IS NULL THEN t.names
   ELSE ARRAY(SELECT x FROM unnest(t.names) WITH ORDINALITY o (x, i) WHERE x = ANY (k.names) ORDER BY i) END`;
 
 /**
- * Writes the CTEs of a request about groups of hosts. `k.host` leaves the groups that match it,
- * `k.names` (null for all) leaves these principals. `named` has a row for each request and group
- * that admits its user, `carried` those whose conditions are met. `hosts` has one row for each
- * request; `listed` is jsonb.
+ * The CTEs of a request about groups of hosts. `k.host` leaves the groups that match it, `k.names`
+ * (null for all) leaves these principals. `named` has a row for each request and group that admits
+ * its user, `carried` those whose conditions are met. `hosts` has one row for each request;
+ * `listed` is jsonb.
  *
- * The assigned groups are found by the person, because an organization may have a thousand, and once
- * for all requests of the statement, because its people are often in the same groups. `OFFSET 0`
- * makes PostgreSQL look the assignments of each group up in an index.
+ * The assigned groups are found by the person, because an organization may have a thousand, and
+ * once for all requests of the statement, because its people are often in the same groups.
+ * `OFFSET 0` makes PostgreSQL look the assignments of each group up in an index.
  */
-export function rowsOfHosts(): SqlFragment {
-  return fragment`membership AS MATERIALIZED (
+export const ROWS_OF_HOSTS = fragment`membership AS MATERIALIZED (
     SELECT m.user_id, m.group_id FROM group_members m WHERE m.user_id = ANY (${PEOPLE}) AND ${BY_GROUPS}
   ), opened AS MATERIALIZED (
     SELECT x.user_id, NULL::uuid AS group_id, x.target_id
@@ -73,7 +72,6 @@ export function rowsOfHosts(): SqlFragment {
       FROM carried c CROSS JOIN LATERAL unnest(c.principals) WITH ORDINALITY o (x, i) GROUP BY c.n) p ON p.n = k.n
     LEFT JOIN unmet u ON u.n = k.n
   )`;
-}
 
 /**
  * The groups of hosts that a request reaches by its rules, as jsonb: with the patterns, and if the

@@ -108,8 +108,8 @@ export function reachedRows(reach: OneTarget): SqlFragment {
 }
 
 /**
- * Returns the join of a request `k` with its target `r`, and with the locked version `w`. For groups
- * of hosts, of which a request has many, `r` is their sum.
+ * Returns the join of a request `k` with its target `r`, and with the locked version `w`. For
+ * groups of hosts, of which a request has many, `r` is their sum.
  */
 export function joinReached(reach: Reach): SqlFragment {
   const org = organizationOf(reach);
