@@ -289,8 +289,7 @@ CREATE TRIGGER note_ended_role AFTER DELETE ON access_targets FOR EACH ROW
 -- waits for it, and what it issued ends.
 CREATE TABLE access_versions (
   org_id  uuid   PRIMARY KEY REFERENCES organizations (id) ON DELETE CASCADE,
-  version bigint NOT NULL DEFAULT 0,
-  made_in xid8 -- the transaction of the last change
+  version bigint NOT NULL DEFAULT 0
 );
 INSERT INTO access_versions (org_id) SELECT id FROM organizations;
 
@@ -301,9 +300,11 @@ BEGIN
 END $$;
 CREATE TRIGGER begin_access_version AFTER INSERT ON organizations FOR EACH ROW EXECUTE FUNCTION begin_access_version();
 
+-- Once for each transaction. A number of a transaction may come again after a restore: the row itself tells whether it is this one's.
 CREATE FUNCTION count_change_of_access(org uuid) RETURNS void LANGUAGE sql AS $$
-  UPDATE access_versions SET version = version + 1, made_in = pg_current_xact_id()
-  WHERE org_id = org AND made_in IS DISTINCT FROM pg_current_xact_id()
+  INSERT INTO access_versions AS v (org_id) SELECT id FROM organizations WHERE id = org
+  ON CONFLICT (org_id) DO UPDATE SET version = v.version + 1
+  WHERE v.xmin <> pg_current_xact_id()::xid
 $$;
 
 CREATE FUNCTION count_changed_target() RETURNS trigger LANGUAGE plpgsql AS $$

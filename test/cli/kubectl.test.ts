@@ -18,6 +18,7 @@ import { sendSecurely } from '../support/https-client.js';
 import { startKubernetesApi, type KubernetesApi } from '../support/kubernetes-api.js';
 import { newKubectl, oldKubectl, type Kubectl } from '../support/kubectl.js';
 import { auditOf } from '../support/rows.js';
+import { SCALE } from '../support/scale.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 import { assigned } from '../support/domains.js';
 import { SvcHome, runProgram, type CommandEnd } from '../support/svc-command.js';
@@ -381,6 +382,9 @@ function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: st
       expect((await version()).status).not.toBe(0);
       expect((await setup('--remove')).stdout).toMatch(/^Nothing to change\.$/m);
     });
+
+    // A further version differs in what it asks of the plugin: `npm run test:scale` has the rest.
+    if (SCALE === 'small' && apiVersion !== V1BETA1) return;
 
     it('svc setup says that kubectl drops the comments of the file, where it has any', async () => {
       const dryRun = async () =>

@@ -54,9 +54,12 @@ export class OwnAccount {
     return pageOf(await listOwnEvents(this.dataSource.manager, userId, range), limit);
   }
 
-  /** Lists the targets that admit a user now. */
+  /**
+   * Lists the targets that admit a user now, in the share of the user: the start page has no rate
+   * limit, and an organization may have many targets.
+   */
   async reach(userId: string): Promise<OwnReach> {
-    return ownReach(await listOwnReach(this.dataSource.manager, userId));
+    return ownReach(await this.work.costly(userId, (tx) => listOwnReach(tx, userId)));
   }
 
   /**

@@ -336,4 +336,41 @@ describe('issuing beside the end of a reach', () => {
       denial: 'not_assigned',
     });
   });
+
+  it('waits for an admin who holds the organization before it locks the rules, without a deadlock', async () => {
+    const subject = SUBJECTS['a token for GitHub'] as Subject;
+    await run('UPDATE organizations SET github_all_repositories = true WHERE id = $1', [
+      world.orgId,
+    ]);
+    const request = { ...((await subject.request(person)) as object), repositories: null };
+    const { attempt } = await dataSource.transaction(async (tx) => {
+      await tx.query('SELECT FROM organizations WHERE id = $1 FOR NO KEY UPDATE', [world.orgId]);
+      await tx.query('UPDATE access_targets SET updated_at = now() WHERE id = $1', [
+        subject.target(),
+      ]);
+      const issuing = subject.kind.issue(dataSource.manager, request);
+      await untilWaiting(dataSource, 1);
+      return { attempt: issuing };
+    });
+    expect(await attempt).toHaveProperty('issued');
+  });
+
+  it('is decided at the second try while one change after another commits', async () => {
+    const subject = SUBJECTS['a token'] as Subject;
+    await assignedTo(subject.target(), { userId: person.id });
+    let isOver = false;
+    const changes = async () => {
+      while (!isOver) {
+        await run('UPDATE access_targets SET updated_at = now() WHERE id = $1', [subject.target()]);
+      }
+    };
+    const changing = Promise.all([changes(), changes(), changes()]);
+    const outcomes: unknown[] = [];
+    for (let n = 0; n < 30; n += 1) {
+      outcomes.push(await subject.kind.issue(dataSource.manager, await subject.request(person)));
+    }
+    isOver = true;
+    await changing;
+    expect(outcomes).toEqual(outcomes.map(() => ({ issued: true })));
+  });
 });

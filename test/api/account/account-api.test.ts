@@ -461,15 +461,15 @@ describe('GET /v1/account/export', () => {
         JSON.stringify({
           by: 'operator',
           os_user: 'os-olga',
-          os_uid: 4711,
+          os_uid: 4_711_815_162_342,
           sudo_user: 'sudo-olga',
-          host: 'db-7.internal',
+          host: 'machine-seven.internal',
         }),
       ],
     );
     const { text } = await call(client, 'GET', 'account/export');
     expect(text).toContain('The operator of the service made you an admin');
-    expect(text).not.toMatch(/os-olga|4711|sudo-olga|db-7/);
+    expect(text).not.toMatch(/os-olga|4711815162342|sudo-olga|machine-seven/);
   });
 
   it('has nothing of a colleague', async () => {

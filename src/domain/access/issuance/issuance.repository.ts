@@ -20,9 +20,6 @@ export interface Denied {
   readonly conditions?: Conditions;
 }
 
-/** The tries of a request whose rule changes meanwhile. */
-const MOST_TRIES = 20;
-
 /** A row of the result: the place of its request, and the columns that the kind returns. */
 export interface OutcomeRow {
   readonly n: number;
@@ -67,11 +64,16 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
    * transactions.
    */
   async issue(tx: EntityManager, request: Request): Promise<Outcome<Issued>> {
-    for (let tries = 1; ; tries += 1) {
-      const [outcome = GONE] = await this.#run(tx, [request], 'wait');
-      const isOutdated = 'denial' in outcome && outcome.denial === 'changed';
-      if (!isOutdated || tries === MOST_TRIES) return outcome;
-    }
+    const run = async (within: EntityManager) =>
+      (await this.#run(within, [request], 'wait'))[0] ?? GONE;
+    const outcome = await run(tx);
+    if (!isOutdated(outcome)) return outcome;
+    // The first statement of the transaction keeps the lock on the version of the rules, so that
+    // the second one has seen every change.
+    return inTransaction(tx, async (within) => {
+      const first = await run(within);
+      return isOutdated(first) ? run(within) : first;
+    });
   }
 
   async #run(
@@ -100,6 +102,18 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
 }
 
 const GONE = { denial: 'gone' } as const;
+
+function isOutdated(outcome: Outcome<unknown>): boolean {
+  return 'denial' in outcome && outcome.denial === 'changed';
+}
+
+/** Runs a work in the transaction of a manager, or in one of its own. */
+function inTransaction<Result>(
+  tx: EntityManager,
+  work: (within: EntityManager) => Promise<Result>,
+): Promise<Result> {
+  return tx.queryRunner?.isTransactionActive === true ? work(tx) : tx.transaction(work);
+}
 
 /**
  * Issues credentials of every kind. Requests that come at the same time share a statement and a

@@ -34,6 +34,11 @@ export interface Requirements {
    * if the new grant has one.
    */
   readonly grant?: 'required' | 'parent';
+  /**
+   * True if the request names an installation of the GitHub App, and repositories or null for all
+   * of them, which the organization must allow.
+   */
+  readonly installation?: boolean;
   /** The targets that the credential opens. The version of their rules is locked last. */
   readonly reach?: Reach;
 }
@@ -51,12 +56,13 @@ export interface RowBehind extends LockedRow {
 
 /**
  * Returns the rows behind a request in the order of locks of the whole service: the user, the
- * client, the cluster, the session, the grant, the keys of the owner; then {@link rowOfReach}. The
+ * client, the cluster, the session, the grant, the keys of the owner, the installation with the
+ * rule of its organization; then {@link rowOfReach}. The
  * end of an account takes the same order (`domain/access-revocation`), so that no two transactions
  * wait for one another.
  */
 export function rowsBehind(requires: Requirements): RowBehind[] {
-  const { user, client, cluster, session, grant } = requires;
+  const { user, client, cluster, session, grant, installation } = requires;
   return [
     {
       name: fragment`account`,
@@ -81,6 +87,7 @@ export function rowsBehind(requires: Requirements): RowBehind[] {
     ...(session ? [sessionBehind(session.where, requires.reach !== undefined)] : []),
     ...(grant ? [grantBehind(grant === 'parent')] : []),
     ...(user === 'owner of the client' ? [KEY_OF_OWNER] : []),
+    ...(installation ? [INSTALLATION, REPOSITORY_RULE] : []),
   ];
 }
 
@@ -119,6 +126,30 @@ const KEY_OF_OWNER: RowBehind = {
   columns: fragment`h.user_id AS key_owner`,
   join: fragment`LEFT JOIN (SELECT DISTINCT user_id FROM owner_key) h ON h.user_id = k.of_user`,
   isGone: fragment`(k.of_user IS NOT NULL AND h.user_id IS NULL)`,
+};
+
+/** An installation that is missing or suspended withholds the token. */
+const INSTALLATION: RowBehind = {
+  name: fragment`installation`,
+  selected: fragment`b.id, b.org_id`,
+  from: fragment`github_installations b`,
+  where: fragment`b.id = ANY (ARRAY(SELECT installation_id FROM asked)) AND b.suspended_at IS NULL`,
+  lock: fragment`FOR SHARE OF b`,
+  columns: fragment`b.id IS NOT NULL AS is_installed`,
+  join: fragment`LEFT JOIN installation b ON b.id = k.installation_id AND b.org_id = a.org_id`,
+  isGone: fragment`false`,
+};
+
+/** The rule of the organization about tokens for all repositories, if a request is for all. */
+const REPOSITORY_RULE: RowBehind = {
+  name: fragment`repository_rule`,
+  selected: fragment`q.id, q.github_all_repositories`,
+  from: fragment`organizations q`,
+  where: fragment`q.id = ANY (ARRAY(SELECT org_id FROM account)) AND EXISTS (SELECT FROM asked WHERE repositories IS NULL)`,
+  lock: fragment`FOR SHARE OF q`,
+  columns: fragment`coalesce(q.github_all_repositories, false) AS gives_all_repositories`,
+  join: fragment`LEFT JOIN repository_rule q ON q.id = a.org_id`,
+  isGone: fragment`false`,
 };
 
 /** @param withTouches reads the touches too, by which conditions of targets are judged */

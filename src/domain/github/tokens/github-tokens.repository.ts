@@ -47,23 +47,15 @@ export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, 
     requires: {
       user: 'of the request',
       session: { of: 'request', where: fragment`s.level = 'verified'` },
+      installation: true,
       reach: 'installation',
     },
     columns: fragment`id uuid, installation_id bigint, owner text, sealed text, ends timestamptz, repositories text[],
       permissions jsonb, org uuid, ${AUDIT_COLUMNS}`,
     goneIf: fragment`a.org_id IS DISTINCT FROM k.org`,
     computed: fragment`s.expires_at < k.ends AS is_cut`,
-    // The row of the organization is locked like the installation, so that a rule that an admin
-    // changes meanwhile holds.
-    issuedIf: (locks) => {
-      const lock = fragment`FOR SHARE ${locks === 'skip' ? fragment`SKIP LOCKED` : fragment``}`;
-      return fragment`EXISTS (
-        SELECT FROM github_installations n
-        WHERE n.id = i.installation_id AND n.org_id = i.org_id AND n.suspended_at IS NULL
-        ${lock})
-        AND (i.repositories IS NOT NULL OR EXISTS (
-          SELECT FROM organizations o WHERE o.id = i.org_id AND o.github_all_repositories ${lock}))`;
-    },
+    issuedIf: () =>
+      fragment`i.is_installed AND (i.repositories IS NOT NULL OR i.gives_all_repositories)`,
     written: fragment`
       INSERT INTO github_tokens (id, installation_id, owner, user_id, org_id, session_id, sealed, repositories, permissions,
                                  expires_at, next_attempt_at, revoke_reason, revoked_by)
