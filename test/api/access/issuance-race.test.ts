@@ -358,9 +358,9 @@ describe('issuing beside the end of a reach', () => {
   it('is decided at the second try while one change after another commits', async () => {
     const subject = SUBJECTS['a token'] as Subject;
     await assignedTo(subject.target(), { userId: person.id });
-    let isOver = false;
+    const over = new AbortController();
     const changes = async () => {
-      while (!isOver) {
+      while (!over.signal.aborted) {
         await run('UPDATE access_targets SET updated_at = now() WHERE id = $1', [subject.target()]);
       }
     };
@@ -369,7 +369,7 @@ describe('issuing beside the end of a reach', () => {
     for (let n = 0; n < 30; n += 1) {
       outcomes.push(await subject.kind.issue(dataSource.manager, await subject.request(person)));
     }
-    isOver = true;
+    over.abort();
     await changing;
     expect(outcomes).toEqual(outcomes.map(() => ({ issued: true })));
   });
