@@ -178,7 +178,7 @@ describe('the demo as a server', () => {
       expect((await keyAlone.get('/')).text).toContain('ada@example.com');
       const upstream = new Client(second.baseUrl);
       const page = await upstream.signIn('ada@example.com');
-      expect(page.url.pathname).toBe('/login'); // the user has a key, so the service asks for it
+      expect(page.url.pathname, page.text).toBe('/login'); // the user has a key, so it is asked for
     } finally {
       await second.demo.stop();
     }

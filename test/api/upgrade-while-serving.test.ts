@@ -76,15 +76,19 @@ describe('an upgrade from 0.9.0 while credentials are issued', () => {
     await dataSource.destroy();
     const holder = await connected(); // stops the migration at its tenth batch
     await holder.query(`BEGIN; SELECT FROM users WHERE id::text LIKE '%${USERS - 100}' FOR UPDATE`);
-    const killed = openDatabase(database.config, 'test', new RecordingLog()).catch(
-      (error: unknown) => error,
+    // A start would go on by another connection, if this one is idle when it is killed.
+    const dying = await openMigrationConnection(
+      { connectionString: database.url },
+      new RecordingLog(),
     );
+    const killed = migrate(dying, new RecordingLog()).catch((error: unknown) => error);
     await expect.poll(() => first('SELECT count(*)::int FROM record_addresses')).toBe(2_250);
     await client.query(
       `SELECT pg_terminate_backend(l.pid) FROM pg_locks l
        WHERE l.locktype = 'advisory' AND l.granted AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
     );
     expect(await killed).toBeInstanceOf(Error);
+    await dying.destroy();
     await holder.query('ROLLBACK');
     await holder.end();
 
