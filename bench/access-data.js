@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Client } from 'pg';
+import { organizationRows } from './pages-data.js';
 
 export const PEOPLE = 100_000;
 export const TARGETS = {
@@ -83,15 +84,8 @@ export async function fillOtherReach(database) {
   const token = randomBytes(32).toString('base64url');
   const hash = createHash('sha256').update(token).digest('hex');
   await withClient(database, async (client) => {
-    for (const statement of [
-      `INSERT INTO organizations (id, name, provisioned) VALUES ('${ORG}', '${DOMAIN}', true)`,
-      `INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ('${ORG}', '${DOMAIN}', true, now())`,
-      `INSERT INTO users (id, org_id, email, name, is_org_admin) VALUES ('${ADMIN}', '${ORG}', 'admin@${DOMAIN}', 'Admin', true)`,
-      `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name, last_used_at)
-         VALUES ('${ADMIN}', '${ADMIN}', sha256('admin'), 'none', 0, 'packed', true, 'admin', now())`,
-      `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at)
-         VALUES ('${ADMIN}', '\\x${hash}', 'verified', '${ADMIN}', '${ADMIN}', now(), now() + interval '1 day')`,
-    ]) {
+    const rows = organizationRows({ org: ORG, admin: ADMIN, domain: DOMAIN, hash });
+    for (const statement of rows) {
       await client.query(statement);
     }
     await fillReach(client, ORG);

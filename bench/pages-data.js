@@ -24,15 +24,25 @@ const LARGE = ['users', 'authenticators', 'audit_events'];
 const TYPE = `CASE WHEN n % 1000 = 0 THEN 'admin_promote' WHEN n % 20 < 8 THEN 'oauth_token_issued' WHEN n % 20 < 13 THEN 'login_success'
   WHEN n % 20 < 16 THEN 'ssh_credential' WHEN n % 20 < 18 THEN 'upstream_login' WHEN n % 20 < 19 THEN 'login_failed' ELSE 'logout' END`;
 
+/**
+ * The statements that make an organization with its domain and one admin, whose session has a token
+ * of this SHA-256.
+ */
+export function organizationRows({ org, admin, domain, hash }) {
+  return [
+    `INSERT INTO organizations (id, name, provisioned) VALUES ('${org}', '${domain}', true)`,
+    `INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ('${org}', '${domain}', true, now())`,
+    `INSERT INTO users (id, org_id, email, name, is_org_admin) VALUES ('${admin}', '${org}', 'admin@${domain}', 'Admin', true)`,
+    `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name, last_used_at)
+       VALUES ('${admin}', '${admin}', sha256('admin'), 'none', 0, 'packed', true, 'admin', now())`,
+    `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at)
+       VALUES ('${admin}', '\\x${hash}', 'verified', '${admin}', '${admin}', now(), now() + interval '1 day')`,
+  ];
+}
+
 function fill(adminHash) {
   return [
-    `INSERT INTO organizations (id, name, provisioned) VALUES ('${ORG}', '${DOMAIN}', true)`,
-    `INSERT INTO organization_domains (org_id, domain, is_primary, verified_at) VALUES ('${ORG}', '${DOMAIN}', true, now())`,
-    `INSERT INTO users (id, org_id, email, name, is_org_admin) VALUES ('${ADMIN}', '${ORG}', 'admin@${DOMAIN}', 'Admin', true)`,
-    `INSERT INTO authenticators (id, user_id, credential_id, public_key, sign_count, attestation, user_verification, name, last_used_at)
-       VALUES ('${ADMIN}', '${ADMIN}', sha256('admin'), 'none', 0, 'packed', true, 'admin', now())`,
-    `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at)
-       VALUES ('${ADMIN}', '\\x${adminHash}', 'verified', '${ADMIN}', '${ADMIN}', now(), now() + interval '1 day')`,
+    ...organizationRows({ org: ORG, admin: ADMIN, domain: DOMAIN, hash: adminHash }),
     `INSERT INTO users (id, org_id, email, name, is_org_admin, active)
        SELECT ${member('n')}, '${ORG}', 'user-' || n || '@${DOMAIN}', 'Given' || n || ' Family' || n % 5000, n % 10000 = 1, n % 500 <> 3
        FROM generate_series(0, ${MEMBERS - 1}) n`,

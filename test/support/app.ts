@@ -3,6 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DynamicModule, Type } from '@nestjs/common';
+import { PinoLogger } from 'nestjs-pino';
 import { DataSource } from 'typeorm';
 import { trustAnchorFromPem, type TrustAnchor } from '@svc/webauthn-policy';
 import { PINNED_ROOTS } from '../../src/domain/keys/authenticators/attestation/trust-anchors.js';
@@ -90,6 +91,16 @@ export interface TestApp {
  * of the process.
  */
 const openLogs = new Set<string[]>();
+const sink = { write: (line: string) => openLogs.forEach((open) => open.push(line)) };
+
+let hasFirstLogger = false;
+
+/** Makes the first logger of the process drop no line, also if the first application logs little. */
+function keepWholeLog(log: Config['log']): void {
+  if (hasFirstLogger) return;
+  hasFirstLogger = true;
+  void new PinoLogger({ pinoHttp: { logger: createLogger({ ...log, filter: 'debug' }, sink) } });
+}
 
 /**
  * Starts the tests' composition root: the production application, which also trusts the root of the
@@ -126,7 +137,7 @@ export async function startTestApp(options: TestAppOptions = {}): Promise<TestAp
   const vendor = new SoftwareKey();
   const log: string[] = [];
   openLogs.add(log);
-  const sink = { write: (line: string) => openLogs.forEach((open) => open.push(line)) };
+  keepWholeLog(config.log);
   const app = await createApp(config, createLogger(config.log, sink), {
     composition: 'test',
     ports: options.ports ?? { https: 443, http: 80 },
