@@ -95,7 +95,7 @@ const sink = { write: (line: string) => openLogs.forEach((open) => open.push(lin
 
 let hasFirstLogger = false;
 
-/** Makes the first logger of the process drop no line, also if the first application logs little. */
+/** Makes the first logger of the process drop no line, whatever its application logs. */
 function keepWholeLog(log: Config['log']): void {
   if (hasFirstLogger) return;
   hasFirstLogger = true;
