@@ -35,8 +35,14 @@ const EXAMPLES = atScale({ small: 8, full: 100 });
  */
 const NO_FAULT = '/scim/v2/Me';
 
-/** A second thread of Python helps only while the service works long for the first. */
-const WORKERS = String(atScale({ small: 1, full: 2 }));
+/**
+ * One thread of Python: with two, Python 3.11 may end with "AST constructor recursion depth
+ * mismatch", because its parser counts the depth for all threads together.
+ */
+const WORKERS = '1';
+
+/** Milliseconds for the operations of one group at full scale, on a slow machine. */
+const LONGEST = 600_000;
 
 const LEAST_REQUESTS = atScale({ small: 600, full: 10_000 });
 
@@ -99,10 +105,14 @@ requires('schemathesis', 'moto').describe(
       return { status, output };
     }
 
-    it.each(GROUPS)('finds no 5xx and nothing undocumented in %s', async (_, paths) => {
-      const { status, output } = await run(paths);
-      expect(status, output.slice(-20_000)).toBe(0);
-    });
+    it.each(GROUPS)(
+      'finds no 5xx and nothing undocumented in %s',
+      { timeout: LONGEST },
+      async (_, paths) => {
+        const { status, output } = await run(paths);
+        expect(status, output.slice(-20_000)).toBe(0);
+      },
+    );
 
     it(`sends at least ${LEAST_REQUESTS} requests`, () => {
       process.stdout.write(`schemathesis sent ${requests} requests\n`);
