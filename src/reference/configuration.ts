@@ -39,6 +39,6 @@ function tableOf(variables: ReadonlyMap<string, Variable>, prefix = ''): string 
 function defaultOf({ shape }: Variable): string {
   const { success, data } = shape.safeParse(undefined);
   if (!success) return '**required**';
-  if (typeof data === 'string' || typeof data === 'number') return `\`${data}\``;
+  if (typeof data === 'string' || typeof data === 'number' || data === true) return `\`${data}\``;
   return Array.isArray(data) ? 'none' : 'unset';
 }
