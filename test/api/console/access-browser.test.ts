@@ -188,6 +188,7 @@ requires('chromium').describe('the pages of who may reach what in Chromium', () 
       // A forecast hides its numbers, too: they tell who is in the group, one question at a time.
       const words = path === '' ? '1 person' : 'shown after a touch';
       expect(await page.getByText(words).count()).toBeGreaterThan(0);
+      expect(await page.locator('[data-not-recalled]').count()).toBe(0);
       expect(await page.locator('[data-count]').allTextContents()).not.toContain(
         path === '' ? undefined : '1 person',
       );

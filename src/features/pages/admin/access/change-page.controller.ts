@@ -101,21 +101,24 @@ function afterTouch({ req }: Response, ref: TargetRef): string {
   return req.originalUrl.length > LONGEST_RETURN ? targetAddress(ref) : req.originalUrl;
 }
 
-/** Returns a preview for the template. */
+/** The words in place of a figure of a forecast while a touch is missing. */
+const HIDDEN = 'shown after a touch';
+
+/**
+ * Returns a preview for the template. While a touch is missing it has no figure, and no warning
+ * that depends on one: asked with and without one person, each of them tells who is in a group.
+ */
 function shownPreview({ gains, loses, ends, notRecalled }: RulePreview, address: string) {
-  // Numbers tell who is in a group, too: the same question with and without one person.
-  const isHidden = gains.people === null;
-  const shown = (side: RulePreview['gains']) =>
-    isHidden
-      ? { count: 1, people: null, words: 'shown after a touch' }
-      : { ...side, words: peopleWords(side.count) };
-  const ended =
-    ends === null ? 'all that more than 1,000 people hold by this target' : endedWords(ends);
+  const touch = `/login?again=true&redirect_to=${encodeURIComponent(address)}`;
+  if (gains.people === null) {
+    const side = { people: null, words: HIDDEN };
+    return { touch, gains: side, loses: side, ends: HIDDEN, notRecalled: [] };
+  }
   return {
-    touch: `/login?again=true&redirect_to=${encodeURIComponent(address)}`,
-    gains: shown(gains),
-    loses: shown(loses),
-    ends: isHidden ? 'shown after a touch' : ended,
+    touch,
+    gains: { ...gains, words: peopleWords(gains.count) },
+    loses: { ...loses, words: peopleWords(loses.count) },
+    ends: ends === null ? 'all that more than 1,000 people hold by this target' : endedWords(ends),
     notRecalled: notRecalled.map(notRecalledWords),
   };
 }
