@@ -307,23 +307,17 @@ CREATE FUNCTION count_change_of_access(org uuid) RETURNS void LANGUAGE sql AS $$
   WHERE v.xmin <> pg_current_xact_id()::xid
 $$;
 
-CREATE FUNCTION count_changed_target() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION count_changed_row() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   IF TG_OP <> 'INSERT' THEN PERFORM count_change_of_access(OLD.org_id); END IF;
   IF TG_OP <> 'DELETE' THEN PERFORM count_change_of_access(NEW.org_id); END IF;
   RETURN NULL;
 END $$;
 CREATE CONSTRAINT TRIGGER count_change AFTER INSERT OR UPDATE OR DELETE ON access_targets
-  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION count_changed_target();
-
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION count_changed_row();
 -- A membership or an assignment that ended is in the queue, if it opened a target.
-CREATE FUNCTION count_queued_ending() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  PERFORM count_change_of_access(NEW.org_id);
-  RETURN NULL;
-END $$;
 CREATE CONSTRAINT TRIGGER count_change AFTER INSERT ON access_endings
-  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION count_queued_ending();
+  DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION count_changed_row();
 
 CREATE FUNCTION count_changed_organization() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

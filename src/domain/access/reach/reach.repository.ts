@@ -25,8 +25,8 @@ export interface LockedRow {
 /** The condition that groups of SCIM decide (SVC_ACCESS_BY_GROUPS). */
 export const BY_GROUPS = fragment`(SELECT d.access_by_groups FROM deployment d)`;
 
-/** The columns of a target `t` that the decision reads. */
-export const RULE = fragment`t.id, t.org_id, t.version, t.access, t.touch_within_seconds, t.models, t.user_verification`;
+/** The columns of a target `t` that the decision and its answer read. */
+export const RULE = fragment`t.id, t.touch_within_seconds, t.models, t.user_verification`;
 
 const HAS_CONDITIONS = hasConditionsSql(fragment`t`);
 
@@ -39,45 +39,15 @@ const FITTING_TOUCH = fittingTouchSql(fragment`t`, fragment`s.touches`);
 export const TOUCHED = fragment`CASE WHEN ${HAS_CONDITIONS} THEN ${FITTING_TOUCH} END AS touched_at,
       CASE WHEN ${HAS_CONDITIONS} THEN ${isMetBy(fragment`t`, FITTING_TOUCH)} ELSE true END AS is_met`;
 
-interface ReachSql {
-  readonly selected: SqlFragment;
-  /** The targets `t` of a request `k` of the user `a`, to be joined. */
-  readonly targets: SqlFragment;
-  /** The condition that the target `t` admits the user `a`. */
-  readonly isAdmitted: SqlFragment;
-}
-
-const ADMITS_USER = admits(fragment`t`, fragment`a.id`, fragment`a.org_id`);
-
-/** A reach of one target, which a condition finds. */
-function oneTarget(selected: SqlFragment, isOf: SqlFragment): ReachSql {
-  return {
-    selected: fragment`${RULE}, ${selected}`,
-    targets: fragment`JOIN access_targets t ON ${isOf}`,
-    isAdmitted: ADMITS_USER,
-  };
-}
-
 /** The targets of a request that is about one. */
 export type OneTarget = Exclude<Reach, 'hosts'>;
 
-const REACHES: Readonly<Record<OneTarget, ReachSql>> = {
-  client: oneTarget(
-    fragment`t.client_id`,
-    fragment`t.client_id = k.client_id AND t.org_id = (SELECT c.org_id FROM client c WHERE c.id = k.client_id)`,
-  ),
-  cluster: oneTarget(
-    fragment`t.client_id`,
-    fragment`t.client_id = k.application_id AND t.org_id = a.org_id`,
-  ),
-  role: oneTarget(
-    fragment`t.role_arn`,
-    fragment`t.kind = 'aws_role' AND t.role_arn = k.role_arn AND t.org_id = a.org_id`,
-  ),
-  installation: oneTarget(
-    fragment`t.installation_id`,
-    fragment`t.installation_id = k.installation_id AND t.org_id = a.org_id`,
-  ),
+/** The conditions that a target `t` is the one of a request `k` of the user `a`. */
+const IS_OF: Readonly<Record<OneTarget, SqlFragment>> = {
+  client: fragment`t.client_id = k.client_id AND t.org_id = (SELECT c.org_id FROM client c WHERE c.id = k.client_id)`,
+  cluster: fragment`t.client_id = k.application_id AND t.org_id = a.org_id`,
+  role: fragment`t.kind = 'aws_role' AND t.role_arn = k.role_arn AND t.org_id = a.org_id`,
+  installation: fragment`t.installation_id = k.installation_id AND t.org_id = a.org_id`,
 };
 
 /**
@@ -99,11 +69,10 @@ export function rowOfReach(reach: Reach): LockedRow {
  * Writes the CTE `reached`: a row for each request and target, with the decision ({@link TOUCHED}).
  */
 export function reachedRows(reach: OneTarget): SqlFragment {
-  const { selected, targets, isAdmitted } = REACHES[reach];
   return fragment`reached AS MATERIALIZED (
-    SELECT k.n, ${selected}, ${isAdmitted} AS is_admitted,
+    SELECT k.n, ${RULE}, ${admits(fragment`t`, fragment`a.id`, fragment`a.org_id`)} AS is_admitted,
       ${TOUCHED}
-    FROM asked k JOIN account a ON a.id = k.of_user ${targets}
+    FROM asked k JOIN account a ON a.id = k.of_user JOIN access_targets t ON ${IS_OF[reach]}
     LEFT JOIN session s ON s.id = k.of_session AND s.user_id = a.id)`;
 }
 
