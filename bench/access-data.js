@@ -9,9 +9,14 @@ export const TARGETS = {
   host_group: 300,
   github_installation: 10,
 };
-/** The groups of hosts that admit the group of all people: what each certificate carries. */
-export const OWN_HOST_GROUPS = Number(process.env.BENCH_HOST_GROUPS ?? 20);
-export const DOMAIN = 'access.bench.example';
+/**
+ * The groups of hosts that admit the group of all people: what each certificate carries. The
+ * variable BENCH_HOST_GROUPS sets another number.
+ */
+const OWN_HOST_GROUPS = Number(process.env.BENCH_HOST_GROUPS ?? 20);
+const DOMAIN = 'access.bench.example';
+/** An application and a role of AWS that admit the group of all people. */
+export const APPLICATION = 'access-0';
 export const ROLE = 'arn:aws:iam::123456789012:role/role-0';
 
 const ORG = '01900000-0000-7000-b000-000000000000';
@@ -106,7 +111,8 @@ async function fillReach(client, org) {
   return hasTargets;
 }
 
-async function withClient(database, act) {
+/** Connects to the database of a server for an act, beside the server. @returns its result */
+export async function withClient(database, act) {
   const client = new Client(database);
   await client.connect();
   try {

@@ -1,11 +1,18 @@
 import { fork } from 'node:child_process';
-import { readFile, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { Client } from 'pg';
-import { fillOtherReach, PEOPLE, personId, TARGETS } from './access-data.js';
+import {
+  APPLICATION,
+  fillOtherReach,
+  PEOPLE,
+  personId,
+  TARGETS,
+  withClient,
+} from './access-data.js';
 import { table } from './measure.js';
+import { memoryOf, watchMemory } from './memory.js';
 import { measureNeighbours, measurePage } from './pages.bench.js';
 import { startBenchServer } from './server.js';
 
@@ -17,12 +24,12 @@ const PAGES = [
   ['targets', () => '/admin/access'],
   ['targets, a kind', () => '/admin/access?kind=host_group'],
   ['targets, by name', (n) => `/admin/access?q=role%20${n}`],
-  ['a target', (_, { application }) => `/admin/access/application/${application}`],
-  ['a group of hosts', (_, { hostGroup }) => `/admin/access/host_group/${hostGroup}`],
+  ['a target', () => `/admin/access/application/${APPLICATION}`],
+  ['a group of hosts', (_, hostGroup) => `/admin/access/host_group/${hostGroup}`],
   [
     // It counts 100,000 people who lose, and the first of them.
     'what if no person were assigned',
-    (_, { application }) => `/admin/access/application/${application}/change?access=assigned`,
+    () => `/admin/access/application/${APPLICATION}/change?access=assigned`,
     { milliseconds: 200 },
   ],
   ['the reach of a member', (n) => `/admin/members/${personId(n * 37)}`],
@@ -31,14 +38,10 @@ const PAGES = [
   ['the start page', () => '/'],
   ['GET /v1/setup', () => '/v1/setup'],
   ['GET /api/v1/org/access', () => '/api/v1/org/access'],
-  [
-    'GET the people of a target',
-    (_, { application }) => `/api/v1/org/access/application/${application}/people`,
-  ],
+  ['GET the people of a target', () => `/api/v1/org/access/application/${APPLICATION}/people`],
   [
     'GET check',
-    (n, { application }) =>
-      `/api/v1/org/access/check?user=${personId(n * 41)}&kind=application&id=${application}`,
+    (n) => `/api/v1/org/access/check?user=${personId(n * 41)}&kind=application&id=${APPLICATION}`,
   ],
 ];
 
@@ -59,16 +62,16 @@ export async function run(only = '') {
     const token = await fillOtherReach(server.database);
     const targets = Object.values(TARGETS).reduce((sum, n) => sum + n, 0);
     write(`${counted(PEOPLE)} people in one group, ${counted(targets)} targets\n\n`);
-    const ids = await idsOf(server.database);
+    const hostGroup = await hostGroupOf(server.database);
     const rows = [];
     for (const [what, pathOf, most] of PAGES.filter(([name]) => name.includes(only))) {
-      rows.push(await measurePage(server, token, [what, (n) => pathOf(n, ids), most]));
+      rows.push(await measurePage(server, token, [what, (n) => pathOf(n, hostGroup), most]));
     }
     write(`${table(rows.map(({ row }) => row))}\n\n`);
     missed.push(...rows.flatMap(({ misses }) => misses));
     if (only === '') {
       missed.push(...(await measureExport(server, token)));
-      missed.push(...(await measureNeighbours(server, worst, token, loadsOf(ids))));
+      missed.push(...(await measureNeighbours(server, worst, token, LOADS)));
     }
   } finally {
     worst.disconnect();
@@ -80,49 +83,42 @@ export async function run(only = '') {
 }
 
 /** What the large organization asks for, over and over, while the other one is measured. */
-function loadsOf({ application }) {
-  return [
-    { what: 'targets', paths: ['/admin/access', '/admin/access?q=role', '/api/v1/org/access'] },
-    {
-      what: 'people of a target',
-      paths: [
-        `/admin/access/application/${application}`,
-        `/api/v1/org/access/application/${application}/people`,
-      ],
-    },
-    // 72,000,000 lines: no client of this load reads one to its end.
-    { what: 'tables of who can reach what', paths: ['/api/v1/org/access/export'], leaves: true },
-  ];
-}
+const LOADS = [
+  { what: 'targets', paths: ['/admin/access', '/admin/access?q=role', '/api/v1/org/access'] },
+  {
+    what: 'people of a target',
+    paths: [
+      `/admin/access/application/${APPLICATION}`,
+      `/api/v1/org/access/application/${APPLICATION}/people`,
+    ],
+  },
+  // 72,000,000 lines: no client of this load reads one to its end.
+  { what: 'tables of who can reach what', paths: ['/api/v1/org/access/export'], leaves: true },
+];
+
+/** The longest reading of the table, in milliseconds. */
+const LONGEST_READING = 10_000;
 
 /**
  * Reads the table of who can reach what for ten seconds, or to its end, and compares the highest
  * memory of the server with that before.
  */
 async function measureExport(server, token) {
-  const before = await residentMiB(server.pid);
+  const before = memoryOf(server.pid);
   const started = performance.now();
   const response = await fetch(`${server.baseUrl}/api/v1/org/access/export`, {
     headers: { cookie: `svc_session=${token}`, 'x-forwarded-for': '10.98.0.1' },
   });
-  let bytes = 0;
-  let highest = before;
-  let last = started;
-  let isWhole = true;
-  for await (const chunk of response.body) {
-    bytes += chunk.length;
-    if (performance.now() - last > 200) {
-      last = performance.now();
-      highest = Math.max(highest, await residentMiB(server.pid));
+  const { acts: bytes, highest } = await watchMemory(server.pid, async () => {
+    let read = 0;
+    for await (const chunk of response.body) {
+      read += chunk.length;
+      if (performance.now() - started > LONGEST_READING) break;
     }
-    if (performance.now() - started > 10_000) {
-      isWhole = false;
-      break;
-    }
-  }
-  const seconds = (performance.now() - started) / 1000;
+    return read;
+  });
   write(
-    `export: status ${response.status}, ${counted(bytes)} bytes in ${seconds.toFixed(1)} s${isWhole ? '' : ', then left'}; ` +
+    `export: status ${response.status}, ${counted(bytes)} bytes in ${((performance.now() - started) / 1000).toFixed(1)} s; ` +
       `memory ${before.toFixed(0)} → ${highest.toFixed(0)} MiB\n\n`,
   );
   return highest - before > MOST_GROWTH_MIB
@@ -130,24 +126,12 @@ async function measureExport(server, token) {
     : [];
 }
 
-async function residentMiB(pid) {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)[1]) / 1024;
-}
-
-/** Finds an application and a group of hosts that admit the group of all people. */
-async function idsOf(database) {
-  const client = new Client(database);
-  await client.connect();
-  try {
-    const { rows } = await client.query(
-      `SELECT (SELECT client_id FROM access_targets WHERE client_id = 'access-0') AS application,
-              (SELECT id FROM access_targets WHERE name = 'hosts-0') AS "hostGroup"`,
-    );
-    return rows[0];
-  } finally {
-    await client.end();
-  }
+/** Finds the id of a group of hosts that admits the group of all people. */
+function hostGroupOf(database) {
+  return withClient(database, async (client) => {
+    const { rows } = await client.query(`SELECT id FROM access_targets WHERE name = 'hosts-0'`);
+    return rows[0].id;
+  });
 }
 
 function counted(n) {

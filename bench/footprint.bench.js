@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { get } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -15,6 +14,7 @@ import '../test/support/typescript-hooks.js';
 import { cpuSecondsOf, startCpuTime } from './cpu-time.js';
 import { enroll, publicKeyLine } from './enroll.js';
 import { load, percentile, table } from './measure.js';
+import { memoryOf, watchMemory } from './memory.js';
 import { OAUTH_SCENARIOS, prepareOAuth } from './oauth.bench.js';
 import { ScimClient } from './scim-client.js';
 import { ScimData } from './scim-data.js';
@@ -107,7 +107,7 @@ async function measureStarts(shared, starts) {
     cpu.push(cpuSecondsOf(server.pid).server * 1000);
     if (start === starts) {
       await delay(IDLE_SECONDS * 1000);
-      idle = memoryOf(server.pid).now;
+      idle = memoryOf(server.pid);
     }
     await server.stop();
   }
@@ -139,10 +139,10 @@ async function measureLoad(shared, seconds) {
       });
       const cpu = cpuTime().server;
       for (const client of clients) client.close();
-      rows.push({ what, acts, cpu, highest, after: memoryOf(server.pid).now });
+      rows.push({ what, acts, cpu, highest, after: memoryOf(server.pid) });
     }
     await delay(IDLE_SECONDS * 1000);
-    return { rows, later: memoryOf(server.pid).now };
+    return { rows, later: memoryOf(server.pid) };
   } finally {
     await server.stop();
   }
@@ -225,28 +225,6 @@ function isReady(baseUrl) {
       resolve(response.statusCode === 200);
     }).on('error', () => resolve(false));
   });
-}
-
-/** Reads the resident memory of a process (proc(5)) in MiB. */
-function memoryOf(pid) {
-  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-  return { now: Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1024 };
-}
-
-/** Runs an act, and reads the highest memory meanwhile, ten times a second. */
-async function watchMemory(pid, act) {
-  let highest = 0;
-  const read = () => {
-    highest = Math.max(highest, memoryOf(pid).now);
-  };
-  const timer = setInterval(read, 100);
-  try {
-    const acts = await act();
-    read();
-    return { acts, highest };
-  } finally {
-    clearInterval(timer);
-  }
 }
 
 function report({ milliseconds, cpu, idle }, { rows, later }, { starts, seconds }) {
