@@ -5,6 +5,7 @@ import {
 } from '../../src/domain/oauth/clients/clients.repository.js';
 import { mintOpaqueToken } from '../../src/platform/crypto/opaque-token.js';
 import type { TestApp } from './app.js';
+import { CALLBACK } from './oauth-flow.js';
 import { rows } from './rows.js';
 
 /** An OAuth client of a test. */
@@ -34,6 +35,18 @@ export async function addApplication(
   await clients.insert(manager, { id: clientId, kind, metadata, ownerId, orgId });
   await clients.addSecret(manager, clientId, hash);
   return { clientId, clientSecret };
+}
+
+/** Inserts a web application of a user, which authenticates by its secret in the body. */
+export function addWebApplication(app: TestApp, owner: string): Promise<Application> {
+  const metadata = {
+    client_name: 'Web',
+    redirect_uris: [CALLBACK],
+    response_types: ['code'],
+    grant_types: ['authorization_code'],
+    token_endpoint_auth_method: 'client_secret_post',
+  };
+  return addApplication(app, metadata, { owner });
 }
 
 /** Decodes the claims of a JWT without verifying its signature. */

@@ -1,8 +1,9 @@
 import { expect } from 'vitest';
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import type { TestApp } from './app.js';
+import type { Answer } from './client.js';
 import { fido2Answer } from './fido2-grant.js';
-import { newDpopKey, type DpopKey } from './oauth-flow.js';
+import { newDpopKey, postForm, type DpopKey } from './oauth-flow.js';
 
 /** An access token of `svc-cli`, with the key that it is bound to. */
 export interface CliToken {
@@ -21,4 +22,24 @@ export async function cliToken(
   const answer = await fido2Answer(app, key, request);
   expect([answer.status, answer.json]).toEqual([200, expect.any(Object)]);
   return { token: answer.json.access_token as string, dpop };
+}
+
+/** Exchanges a token of the command for one of a cluster. Returns the answer. */
+export async function clusterToken(
+  app: TestApp,
+  { token, dpop }: CliToken,
+  resource: string,
+): Promise<Answer> {
+  return postForm(
+    app,
+    '/oauth/token',
+    {
+      grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
+      client_id: 'svc-cli',
+      subject_token: token,
+      subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
+      resource,
+    },
+    { dpop: await dpop.proof('POST', `${app.baseUrl}/oauth/token`) },
+  );
 }

@@ -4,12 +4,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import { accessApi, addGroup, addHostGroup, addRole, putRule } from '../../support/access-api.js';
 import type { EnrolledUser, TestApp } from '../../support/app.js';
-import { addApplication, type Application } from '../../support/applications.js';
-import { cliToken } from '../../support/cli-token.js';
+import { addWebApplication, type Application } from '../../support/applications.js';
+import { cliToken, clusterToken } from '../../support/cli-token.js';
 import { newAddress, type Answer } from '../../support/client.js';
 import { assigned } from '../../support/domains.js';
 import { askToken, startGitHubApplication, type GitHubApplication } from '../../support/github.js';
-import { CALLBACK, newCodeFields, postForm } from '../../support/oauth-flow.js';
+import { newCodeFields, postForm } from '../../support/oauth-flow.js';
 import { rows } from '../../support/rows.js';
 import { PUBLIC_KEY } from '../../support/ssh-issuance.js';
 
@@ -49,17 +49,7 @@ describe('the membership of a group of SCIM', () => {
       await addGroup(organization, SECOND_GROUP, [member.id]),
     ];
     secrets = [...groups, GROUP, SECOND_GROUP];
-    web = await addApplication(
-      app,
-      {
-        client_name: 'Web',
-        redirect_uris: [CALLBACK],
-        response_types: ['code'],
-        grant_types: ['authorization_code'],
-        token_endpoint_auth_method: 'client_secret_post',
-      },
-      { owner: `admin@${DOMAIN}` },
-    );
+    web = await addWebApplication(app, `admin@${DOMAIN}`);
     await assigned(app, `admin@${DOMAIN}`, DOMAIN);
     const cluster = await admin.post('/api/v1/applications', {
       name: 'Production',
@@ -136,7 +126,6 @@ describe('the membership of a group of SCIM', () => {
     const fields = await newCodeFields(client, web.clientId, { scope: 'openid email profile' });
     const secret = { client_id: web.clientId, client_secret: web.clientSecret };
     const token = await postForm(app, '/oauth/token', { ...fields, ...secret });
-    const { token: cli, dpop } = await cliToken(app, key);
     const bearer = { authorization: `Bearer ${String(token.json.access_token)}` };
     const answers = {
       ssh: await ask('/v1/credentials/ssh', { public_key: PUBLIC_KEY }),
@@ -148,18 +137,7 @@ describe('the membership of a group of SCIM', () => {
         token: String(token.json.access_token),
         ...secret,
       }),
-      cluster: await postForm(
-        app,
-        '/oauth/token',
-        {
-          grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
-          client_id: 'svc-cli',
-          subject_token: cli,
-          subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
-          resource: CLUSTER,
-        },
-        { dpop: await dpop.proof('POST', `${app.baseUrl}/oauth/token`) },
-      ),
+      cluster: await clusterToken(app, await cliToken(app, key), CLUSTER),
       setup: await client.get('/v1/setup', { address: newAddress() }),
       // The person’s own audit events, which now tell of all these.
       activity: await client.get('/account/activity', { address: newAddress() }),

@@ -3,14 +3,14 @@ import type { DataSource } from 'typeorm';
 import { openMigrationConnection } from '#platform/database/connection.js';
 import { migrate } from '#platform/database/migrations.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
-import { addApplication, type Application } from '../../support/applications.js';
-import { cliToken } from '../../support/cli-token.js';
+import { addWebApplication, type Application } from '../../support/applications.js';
+import { cliToken, clusterToken } from '../../support/cli-token.js';
 import { newAddress } from '../../support/client.js';
 import { createEmptyDatabase, type TestDatabase } from '../../support/database.js';
 import { assigned } from '../../support/domains.js';
 import { earlierMigrations } from '../../support/earlier-migrations.js';
 import { askToken, startGitHubApplication, type GitHubApplication } from '../../support/github.js';
-import { CALLBACK, newCodeFields, postForm } from '../../support/oauth-flow.js';
+import { newCodeFields, postForm } from '../../support/oauth-flow.js';
 import { RecordingLog } from '../../support/recording-log.js';
 import { rows } from '../../support/rows.js';
 import { PUBLIC_KEY } from '../../support/ssh-issuance.js';
@@ -64,17 +64,7 @@ describe('a database of 0.12.0 with people, an application, a cluster and an ins
       environment: { SVC_JWT_SECRET, SVC_DATA_DIR: folder },
     });
     member = await earlier.member(MEMBER);
-    web = await addApplication(
-      earlier.app,
-      {
-        client_name: 'Web',
-        redirect_uris: [CALLBACK],
-        response_types: ['code'],
-        grant_types: ['authorization_code'],
-        token_endpoint_auth_method: 'client_secret_post',
-      },
-      { owner: `admin@${DOMAIN}` },
-    );
+    web = await addWebApplication(earlier.app, `admin@${DOMAIN}`);
     await assigned(earlier.app, `admin@${DOMAIN}`, DOMAIN);
     const cluster = await earlier.organization.admin.client.post('/api/v1/applications', {
       name: 'Production',
@@ -108,7 +98,7 @@ describe('a database of 0.12.0 with people, an application, a cluster and an ins
       (await client.post(path, body, { address: newAddress() })).status;
     const fields = await newCodeFields(client, web.clientId, { scope: 'openid email' });
     const secret = { client_id: web.clientId, client_secret: web.clientSecret };
-    const { token, dpop } = await cliToken(at, member.key);
+    const cli = await cliToken(at, member.key);
     return {
       'an SSH certificate': await ask('/v1/credentials/ssh', { public_key: PUBLIC_KEY }),
       'a token for AWS': await ask('/v1/credentials/aws/token', {}),
@@ -118,20 +108,7 @@ describe('a database of 0.12.0 with people, an application, a cluster and an ins
       'a GitHub token': (await askToken(client, { owner: 'octo-org' })).status,
       'a GitHub token of another owner': (await askToken(client, { owner: 'none' })).status,
       'the tokens of a code': (await postForm(at, '/oauth/token', { ...fields, ...secret })).status,
-      'a token for the cluster': (
-        await postForm(
-          at,
-          '/oauth/token',
-          {
-            grant_type: 'urn:ietf:params:oauth:grant-type:token-exchange',
-            client_id: 'svc-cli',
-            subject_token: token,
-            subject_token_type: 'urn:ietf:params:oauth:token-type:access_token',
-            resource: CLUSTER,
-          },
-          { dpop: await dpop.proof('POST', `${at.baseUrl}/oauth/token`) },
-        )
-      ).status,
+      'a token for the cluster': (await clusterToken(at, cli, CLUSTER)).status,
     };
   }
 

@@ -13,7 +13,7 @@ import {
 } from '../../support/access-targets.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { addApplication, type Application } from '../../support/applications.js';
-import { cliToken, type CliToken } from '../../support/cli-token.js';
+import { cliToken, clusterToken, type CliToken } from '../../support/cli-token.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
 import { assigned } from '../../support/domains.js';
 import { FIDO2, fido2Answer } from '../../support/fido2-grant.js';
@@ -210,19 +210,7 @@ describe('a token of a person who does not reach its application or cluster', ()
   });
 
   describe('for a cluster', () => {
-    const exchange = async ({ token, dpop }: CliToken, resource = CLUSTER) =>
-      postForm(
-        app,
-        '/oauth/token',
-        {
-          grant_type: EXCHANGE,
-          client_id: 'svc-cli',
-          subject_token: token,
-          subject_token_type: ACCESS_TOKEN,
-          resource,
-        },
-        { dpop: await dpop.proof('POST', `${app.baseUrl}/oauth/token`) },
-      );
+    const exchange = (login: CliToken, resource = CLUSTER) => clusterToken(app, login, resource);
     const childGrants = (name: string) =>
       count(app.dataSource, 'oauth_grants WHERE parent_id IS NOT NULL AND user_id = $1', [
         of(name).id,
