@@ -144,13 +144,13 @@ export class ReachWorld {
     await run(
       `WITH given AS (
          INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after, valid_before)
-         SELECT nextval('ssh_certificate_serial'), p.id, t.org_id, p."sessionId", 'k', ARRAY[p.email] || principals_of_group(t), 'SHA256:k', 'SHA256:ca', now(),
+         SELECT nextval('ssh_certificate_serial'), p.id, t.org_id, p."sessionId", 'k', ARRAY[p.email] || t.principals, 'SHA256:k', 'SHA256:ca', now(),
                 now() + interval '8 hours'
          FROM ${LISTED} CROSS JOIN access_targets t WHERE t.id = $2
          RETURNING serial, user_id, session_id, valid_before
        )
        INSERT INTO ssh_certificate_groups (target_id, serial, user_id, session_id, principals, valid_before)
-       SELECT t.id, g.serial, g.user_id, g.session_id, principals_of_group(t), g.valid_before FROM given g CROSS JOIN access_targets t
+       SELECT t.id, g.serial, g.user_id, g.session_id, t.principals, g.valid_before FROM given g CROSS JOIN access_targets t
        WHERE t.id = $2`,
       this.targets.hosts,
     );

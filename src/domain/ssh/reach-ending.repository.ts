@@ -27,7 +27,7 @@ export const CERTIFICATE_ENDING: ReachEnding = {
 
   async endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
     const refused = fragment`(${isRefusedNow(ending, fragment`c.user_id`, TOUCHES)}
-      OR NOT c.principals <@ coalesce((SELECT principals_of_group(t) FROM access_targets t WHERE t.id = c.target_id), '{}'))`;
+      OR NOT c.principals <@ coalesce((SELECT t.principals FROM access_targets t WHERE t.id = c.target_id), '{}'))`;
     const after = ending.place === '' ? '0' : ending.place;
     const rows = await sql<{ serial: string; user_id: string; is_refused: boolean }>(tx)`
       SELECT c.serial, c.user_id, ${refused} AS is_refused

@@ -6,7 +6,6 @@ import {
   type RequestOfUser,
 } from '#domain/access/issuance/audit-of-user.repository.js';
 import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
-import { CARRIED_NAMES, REACHED_HOST_GROUPS } from '#domain/access/reach/hosts.repository.js';
 import { IssuanceKind, type OutcomeRow } from '#domain/access/issuance/issuance.repository.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -145,11 +144,10 @@ const MOST = fragment`256`;
 interface HostsSql {
   readonly requires: { readonly reach?: 'hosts' };
   readonly denials: SqlFragment;
-  /** The principals of groups, the reached groups, and the end of the touch that a group counts. */
-  readonly ofGroups: SqlFragment;
-  readonly hostGroups: SqlFragment;
+  /** The columns `of_groups`, `host_groups`, `carried` and `carried_names`. */
+  readonly computed: SqlFragment;
+  /** The end of the touch that a group counts. */
   readonly ends: SqlFragment;
-  readonly carriedNames: SqlFragment;
   readonly alsoWritten?: SqlFragment;
 }
 
@@ -158,14 +156,12 @@ const withHosts = ({ given }: CertificateSql): HostsSql => ({
   denials: fragment`
     WHEN cardinality(r.principals) > ${MOST} - cardinality(k.principals)
       AND cardinality(r.principals) > ${MOST} - cardinality(${given}) THEN 'too_many_principals'`,
-  ofGroups: fragment`r.principals`,
-  hostGroups: REACHED_HOST_GROUPS,
+  computed: fragment`r.principals AS of_groups, r.listed AS host_groups, r.carried, r.carried_names`,
   ends: fragment`r.ends`,
-  carriedNames: CARRIED_NAMES,
   alsoWritten: fragment`
     INSERT INTO ssh_certificate_groups (target_id, serial, user_id, session_id, principals, valid_before)
-    SELECT c.id, i.serial, i.user_id, i.session_id, c.principals, i.valid_before
-    FROM decided i JOIN carried c ON c.n = i.n WHERE i.is_issued`,
+    SELECT c.target_id, i.serial, i.user_id, i.session_id, c.principals, i.valid_before
+    FROM decided i CROSS JOIN LATERAL unnest(i.carried) c WHERE i.is_issued`,
 });
 
 /** The parts for an organization without groups of hosts. Others are denied. */
@@ -173,10 +169,8 @@ const WITHOUT_HOSTS: HostsSql = {
   requires: {},
   denials: fragment`
     WHEN EXISTS (SELECT FROM access_targets h WHERE h.kind = 'host_group' AND h.org_id = a.org_id) THEN 'changed'`,
-  ofGroups: fragment`'{}'::text[]`,
-  hostGroups: fragment`NULL::jsonb`,
+  computed: fragment`'{}'::text[] AS of_groups, NULL::jsonb AS host_groups, NULL::text[] AS carried_names`,
   ends: fragment`NULL::timestamptz`,
-  carriedNames: fragment`NULL::jsonb`,
 };
 
 /**
@@ -197,8 +191,7 @@ const certificateKind = ({ attestation, given }: CertificateSql, hosts: HostsSql
       goneIf: fragment`a.email IS DISTINCT FROM k.email`,
       denials: hosts.denials,
       computed: fragment`
-      ${attestation} AS attestation, ${given} AS given, ${hosts.ofGroups} AS of_groups, ${hosts.hostGroups} AS host_groups,
-      ${hosts.carriedNames} AS carried_names,
+      ${attestation} AS attestation, ${given} AS given, ${hosts.computed},
       date_trunc('second', now()) - interval '60 seconds' AS valid_after,
       date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.ttl), ${hosts.ends})) AS valid_before`,
       issuedIf: () =>

@@ -12,6 +12,7 @@ import { admits } from '#domain/access/reach/reach.repository.js';
 import type { Denied, Outcome } from '#domain/access/issuance/issuance.repository.js';
 import { AWS_TOKEN } from '#domain/aws/aws-tokens.repository.js';
 import { GRANT } from '#domain/oauth/grants/grants.repository.js';
+import { certificateKindOf } from '#domain/ssh/ssh-certificates.repository.js';
 import { openPool } from '#platform/database/connection.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
@@ -89,6 +90,7 @@ const CASES: readonly Case[] = RULES.flatMap((_, rule) =>
 
 const clientOf = (rule: number) => `application-${rule}`;
 const roleOf = (rule: number) => `arn:aws:iam::123456789012:role/r${rule}`;
+const hostsOf = (rule: number) => `hosts-${rule}`;
 
 describe('the decision as SQL', () => {
   const [own, other, group] = [randomUUID(), randomUUID(), randomUUID()];
@@ -127,7 +129,10 @@ describe('the decision as SQL', () => {
     ]);
   }
 
-  /** Inserts an application and a role of AWS for each rule, each assigned to the group. */
+  /**
+   * Inserts an application, a role of AWS and a group of hosts for each rule, each assigned to the
+   * group.
+   */
   async function insertTargets(): Promise<void> {
     const owner = randomUUID();
     await run('INSERT INTO users (id, org_id) VALUES ($1, $2)', [owner, own]);
@@ -135,13 +140,14 @@ describe('the decision as SQL', () => {
       n,
       client_id: clientOf(n),
       role_arn: roleOf(n),
+      hosts: hostsOf(n),
       access: rule.access,
       touch: rule.touchWithinSeconds,
       models: rule.models,
       uv: rule.userVerification,
     }));
-    const listed = `jsonb_to_recordset($1::jsonb) AS r (n int, client_id text, role_arn text, access text,
-      touch int, models text, uv text)`;
+    const listed = `jsonb_to_recordset($1::jsonb) AS r (n int, client_id text, role_arn text, hosts text,
+      access text, touch int, models text, uv text)`;
     await run(
       `INSERT INTO oauth_clients (id, kind, metadata, org_id, owner_id) SELECT client_id, 'application', '{}', $2, $3 FROM ${listed}`,
       [JSON.stringify(values), own, owner],
@@ -151,8 +157,12 @@ describe('the decision as SQL', () => {
       [JSON.stringify(values), own],
     );
     await run(
+      `INSERT INTO access_targets (org_id, kind, name, hosts, logins) SELECT $2, 'host_group', hosts, '{*}', '{deploy}' FROM ${listed}`,
+      [JSON.stringify(values), own],
+    );
+    await run(
       `UPDATE access_targets t SET access = r.access, touch_within_seconds = r.touch, models = r.models, user_verification = r.uv
-       FROM ${listed} WHERE t.client_id = r.client_id OR t.role_arn = r.role_arn`,
+       FROM ${listed} WHERE t.client_id = r.client_id OR t.role_arn = r.role_arn OR t.name = r.hosts`,
       [JSON.stringify(values)],
     );
     await run(
@@ -175,10 +185,11 @@ describe('the decision as SQL', () => {
       key: randomUUID(),
       client_id: clientOf(each.rule),
       role_arn: roleOf(each.rule),
+      hosts: hostsOf(each.rule),
       touches: columnOf(each),
     }));
     const listed = `jsonb_to_recordset($1::jsonb) AS p (id uuid, session uuid, org uuid, domain text, active boolean,
-      assigned boolean, in_group boolean, key uuid, client_id text, role_arn text, touches jsonb)`;
+      assigned boolean, in_group boolean, key uuid, client_id text, role_arn text, hosts text, touches jsonb)`;
     const all = [JSON.stringify(values)];
     await run(
       `INSERT INTO users (id, org_id, email, active) SELECT id, org, id || '@' || domain, active FROM ${listed}`,
@@ -196,7 +207,7 @@ describe('the decision as SQL', () => {
     );
     await run(
       `INSERT INTO access_assignments (target_id, user_id)
-       SELECT t.id, p.id FROM ${listed} JOIN access_targets t ON t.client_id = p.client_id OR t.role_arn = p.role_arn
+       SELECT t.id, p.id FROM ${listed} JOIN access_targets t ON t.client_id = p.client_id OR t.role_arn = p.role_arn OR t.name = p.hosts
        WHERE p.assigned`,
       all,
     );
@@ -279,6 +290,38 @@ describe('the decision as SQL', () => {
         const facts = factsOf(each, byGroups);
         // The organization of the person lists no such role.
         return wordOf(decideReach(each.isMember ? facts : { ...facts, target: null }, now));
+      });
+      expect(outcomes.map(wordOfOutcome)).toEqual(expected);
+    });
+
+    it('decides a certificate for a group of hosts as the pure function does, in every combination', async () => {
+      const requests = CASES.map((each) => ({
+        userId: each.user,
+        sessionId: each.session,
+        email: `${each.user}@${each.isMember ? 'own.example' : 'other.example'}`,
+        keyId: 'key',
+        keyFingerprint: 'SHA256:key',
+        caFingerprint: 'SHA256:ca',
+        isSecurityKey: false,
+        attestationRequired: false,
+        attestation: undefined,
+        principalsDomain: undefined,
+        principals: [],
+        principalsElsewhere: [],
+        groupPrincipals: [`deploy@${hostsOf(each.rule)}:${own}`],
+        host: undefined,
+        ttlSeconds: undefined,
+        auditId: randomUUID(),
+        origin: { requestId: randomUUID(), ip: undefined, userAgent: undefined },
+      }));
+      const [first] = requests;
+      if (!first) throw new Error('there is no case');
+      const outcomes = await certificateKindOf(first).issueUnlocked(dataSource.manager, requests);
+      const expected = CASES.map((each) => {
+        const facts = factsOf(each, byGroups);
+        const word = wordOf(decideReach(each.isMember ? facts : { ...facts, target: null }, now));
+        // The principal is then one that the person does not hold.
+        return word === 'not_assigned' ? 'withheld' : word;
       });
       expect(outcomes.map(wordOfOutcome)).toEqual(expected);
     });

@@ -5,9 +5,7 @@ import {
   denialOfChange,
   DENIALS_OF_REACH,
   joinReached,
-  reachedRows,
 } from '../reach/reach.repository.js';
-import { ROWS_OF_HOSTS } from '../reach/hosts.repository.js';
 import {
   lockInOrder,
   rowsBehind,
@@ -78,7 +76,6 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
   const { requires, columns, computed, drawn, written, alsoWritten, audited, returned } = kind;
   const behind = rowsBehind(requires);
   const { reach } = requires;
-  const reached = reach === 'hosts' ? ROWS_OF_HOSTS : reach && reachedRows(reach);
   const condition = kind.issuedIf?.(locks);
   // If the condition is NULL, nothing is issued. The column must then be false, because the answer
   // states it.
@@ -92,7 +89,7 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
         n int, user_id uuid, client_id text, session_id uuid, grant_id bytea, ${columns})
       ${ownerJoin(requires)}
       WHERE ${CONFIRMED}
-    ), ${lockInOrder(behind, reach, locks)}${reached ? fragment`, ${reached}` : NOTHING}, decided AS MATERIALIZED (
+    ), ${lockInOrder(behind, reach, locks)}, decided AS MATERIALIZED (
       SELECT i.*, ${isIssued} AS is_issued
         ${drawn ? fragment`, CASE WHEN ${isIssued} THEN ${drawn.value} END AS ${drawn.column}` : NOTHING}
       FROM (

@@ -25,26 +25,12 @@ export interface LockedRow {
 /** The condition that groups of SCIM decide (SVC_ACCESS_BY_GROUPS). */
 export const BY_GROUPS = fragment`(SELECT d.access_by_groups FROM deployment d)`;
 
-/** The columns of a target `t` that the decision and its answer read. */
-export const RULE = fragment`t.id, t.touch_within_seconds, t.models, t.user_verification`;
-
-const HAS_CONDITIONS = hasConditionsSql(fragment`t`);
-
-const FITTING_TOUCH = fittingTouchSql(fragment`t`, fragment`s.touches`);
-
-/**
- * The columns `touched_at`, the newest touch of the session `s` that fits the conditions of the
- * target `t`, in seconds since 1970, and `is_met`.
- */
-export const TOUCHED = fragment`CASE WHEN ${HAS_CONDITIONS} THEN ${FITTING_TOUCH} END AS touched_at,
-      CASE WHEN ${HAS_CONDITIONS} THEN ${isMetBy(fragment`t`, FITTING_TOUCH)} ELSE true END AS is_met`;
-
 /** The targets of a request that is about one. */
 export type OneTarget = Exclude<Reach, 'hosts'>;
 
 /** The conditions that a target `t` is the one of a request `k` of the user `a`. */
 const IS_OF: Readonly<Record<OneTarget, SqlFragment>> = {
-  client: fragment`t.client_id = k.client_id AND t.org_id = (SELECT c.org_id FROM client c WHERE c.id = k.client_id)`,
+  client: fragment`t.client_id = k.client_id AND t.org_id = c.org_id`,
   cluster: fragment`t.client_id = k.application_id AND t.org_id = a.org_id`,
   role: fragment`t.kind = 'aws_role' AND t.role_arn = k.role_arn AND t.org_id = a.org_id`,
   installation: fragment`t.installation_id = k.installation_id AND t.org_id = a.org_id`,
@@ -66,27 +52,20 @@ export function rowOfReach(reach: Reach): LockedRow {
 }
 
 /**
- * Writes the CTE `reached`: a row for each request and target, with the decision ({@link TOUCHED}).
- */
-export function reachedRows(reach: OneTarget): SqlFragment {
-  return fragment`reached AS MATERIALIZED (
-    SELECT k.n, ${RULE}, ${admits(fragment`t`, fragment`a.id`, fragment`a.org_id`)} AS is_admitted,
-      ${TOUCHED}
-    FROM asked k JOIN account a ON a.id = k.of_user JOIN access_targets t ON ${IS_OF[reach]}
-    LEFT JOIN session s ON s.id = k.of_session AND s.user_id = a.id)`;
-}
-
-/**
  * Returns the join of a request `k` with its target `r`, and with the locked version `w`. For
- * groups of hosts, of which a request has many, `r` is their sum.
+ * groups of hosts, of which a request has many, `r` is their sum (`reached_hosts`). `OFFSET 0`
+ * makes PostgreSQL look each target up in an index.
  */
 export function joinReached(reach: Reach): SqlFragment {
-  const org = organizationOf(reach);
-  const version = fragment`LEFT JOIN access_version w ON w.org_id = ${org}`;
-  if (reach === 'hosts') return fragment`LEFT JOIN hosts r ON r.n = k.n ${version}`;
+  const version = fragment`LEFT JOIN access_version w ON w.org_id = ${organizationOf(reach)}`;
+  if (reach === 'hosts') {
+    return fragment`LEFT JOIN LATERAL reached_hosts(a.id, a.org_id, s.touches, k.names, k.host) r ON true ${version}`;
+  }
   const organization =
     reach === 'role' ? fragment`LEFT JOIN organizations o ON o.id = a.org_id` : fragment``;
-  return fragment`LEFT JOIN reached r ON r.n = k.n ${organization} ${version}`;
+  return fragment`LEFT JOIN LATERAL (
+    SELECT t.id, t.org_id, t.access, t.touch_within_seconds, t.models, t.user_verification
+    FROM access_targets t WHERE ${IS_OF[reach]} OFFSET 0) r ON true ${organization} ${version}`;
 }
 
 /** The organization whose targets a request is about: that of the client, otherwise of the user. */
@@ -105,8 +84,9 @@ export function denialOfChange(reach: Reach): SqlFragment {
 }
 
 const DENIAL_OF_TARGET = fragment`
-  WHEN NOT r.is_admitted THEN 'not_assigned'
-  WHEN NOT r.is_met THEN 'condition_unmet'`;
+  WHEN NOT (r.access = 'everyone' OR coalesce(r.org_id = a.org_id, false) AND is_assigned(r.id, a.id)) THEN 'not_assigned'
+  WHEN ${hasConditionsSql(fragment`r`)} AND NOT ${isMetBy(fragment`r`, fittingTouchSql(fragment`r`, fragment`s.touches`))}
+    THEN 'condition_unmet'`;
 
 /**
  * The denials by the only target `r` of a request, as the branches of a CASE. Nothing is issued for
@@ -124,9 +104,7 @@ export const DENIALS_OF_REACH: Readonly<Record<Reach, SqlFragment>> = {
   hosts: fragment`
     WHEN k.host IS NOT NULL AND r.is_admitted AND NOT r.is_met THEN 'condition_unmet'
     WHEN NOT k.names <@ r.principals AND r.has_unmet THEN 'condition_unmet'
-    WHEN k.host IS NOT NULL AND NOT r.is_admitted AND EXISTS (
-      SELECT FROM access_targets h WHERE h.kind = 'host_group' AND h.org_id = a.org_id AND ${matchesHost(fragment`h`, fragment`k.host`)})
-      THEN 'not_assigned'`,
+    WHEN r.is_closed THEN 'not_assigned'`,
 };
 
 /** The conditions of the target `r`, for the answer to a request that does not meet them. */
@@ -142,24 +120,13 @@ export function hasConditionsSql(target: SqlFragment): SqlFragment {
  * Returns the newest touch that fits the conditions of a target, in seconds since 1970, or NULL.
  */
 export function fittingTouchSql(target: SqlFragment, touches: SqlFragment): SqlFragment {
-  return fragment`(SELECT max((x.value ->> CASE WHEN ${target}.user_verification IS NULL THEN 'at' ELSE 'uv' END)::float8)
-    FROM jsonb_each(${touches}) x WHERE ${target}.models IS NULL OR (x.value -> 'fips')::boolean)`;
+  return fragment`fitting_touch(${touches}, ${target}.models, ${target}.user_verification)`;
 }
 
 /** Returns the condition that a touch meets the conditions of a target now. */
 export function isMetBy(target: SqlFragment, touch: SqlFragment): SqlFragment {
   return fragment`coalesce(${touch} >= CASE WHEN ${target}.touch_within_seconds IS NULL THEN '-infinity'::float8
     ELSE extract(epoch FROM now())::float8 - ${target}.touch_within_seconds END, false)`;
-}
-
-/**
- * Returns the condition that the patterns of a group match a host, as in ssh_config: one pattern
- * matches, and no pattern that begins with `!` does.
- */
-export function matchesHost(target: SqlFragment, host: SqlFragment): SqlFragment {
-  const like = fragment`translate(replace(replace(lower(ltrim(p, '!')), '%', '\\%'), '_', '\\_'), '*?', '%_')`;
-  return fragment`coalesce((SELECT bool_or(p NOT LIKE '!%') AND bool_and(p NOT LIKE '!%')
-    FROM unnest(${target}.hosts) p WHERE lower(${host}) LIKE ${like}), false)`;
 }
 
 /**
