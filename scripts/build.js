@@ -1,12 +1,12 @@
 /**
  * `npm run build`: compiles what changed, removes what has no source, copies the assets, and
- * bundles the command.
+ * bundles the command and the server.
  */
-import { bundleCommand, compile, prepareBuild } from './projects.js';
+import { bundleCommand, bundleServer, compile, prepareBuild } from './projects.js';
 
 prepareBuild();
 try {
-  await Promise.all([compile(), bundleCommand()]);
+  await Promise.all([compile(), bundleCommand(), bundleServer()]);
 } catch (error) {
   process.stderr.write(`${error.message}\n`);
   process.exitCode = 1;

@@ -96,7 +96,10 @@ function compilerOptions() {
 }
 
 function start() {
-  return spawn(process.execPath, ['dist/main.js'], { cwd: ROOT, stdio: 'inherit' });
+  return spawn(process.execPath, ['--conditions=unbundled', 'dist/main.js'], {
+    cwd: ROOT,
+    stdio: 'inherit',
+  });
 }
 
 function restart() {

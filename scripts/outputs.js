@@ -7,7 +7,7 @@ import {
   rmSync,
   statSync,
 } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { dirname, join, matchesGlob, relative } from 'node:path';
 
 /** Matches the endings of what the compiler makes of one source. */
 const OUTPUT = /\.(?:js|d\.ts)(?:\.map)?$/;
@@ -41,13 +41,15 @@ export function compareOutputs(sources, built) {
  * it removes that memory, because the compiler does not look for outputs.
  *
  * @param {{ sources: string, outputs: string, memory: string, kept: readonly string[] }} project
- *   the folder of the sources, that of the build, the file of the compiler's memory, and the files
- *   of the build that have another maker
+ *   the folder of the sources, that of the build, the file of the compiler's memory, and patterns
+ *   of the files of the build that have another maker
  */
 export function prepareOutputs({ sources, outputs, memory, kept }) {
   mkdirSync(outputs, { recursive: true });
-  const spared = new Set([relative(outputs, memory), ...kept]);
-  const built = filesIn(outputs).filter((path) => !spared.has(path));
+  const spared = [relative(outputs, memory), ...kept];
+  const built = filesIn(outputs).filter(
+    (path) => !spared.some((pattern) => matchesGlob(path, pattern)),
+  );
   const { stale, missing, assets } = compareOutputs(filesIn(sources), built);
   for (const path of stale) rmSync(join(outputs, path));
   for (const path of assets) copyIfChanged(join(sources, path), join(outputs, path));

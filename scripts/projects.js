@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
-import { copyFileSync, globSync, mkdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, globSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { setPriority } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { prepareOutputs } from './outputs.js';
 
@@ -30,7 +31,7 @@ const CONFIGURATIONS = [
 /** The folders of each compiled project: its sources, and its outputs. */
 export const PROJECTS = [
   ...PACKAGES.map((folder) => projectIn(folder, 'src', [])),
-  projectIn('.', NEST.sourceRoot, ['svc.mjs']),
+  projectIn('.', NEST.sourceRoot, ['svc.mjs', 'bundle/**']),
 ];
 
 function projectIn(folder, sources, kept) {
@@ -70,16 +71,31 @@ export async function bundleCommand() {
   copyFileSync(join(folder, 'dist/svc.mjs'), join(ROOT, 'dist/svc.mjs'));
 }
 
+/** The folder of the bundle of the server. */
+const SERVER_BUNDLE = join(ROOT, 'dist/bundle');
+
+/**
+ * Bundles the server with most of its packages. Nothing of an earlier bundle stays. @throws Error
+ * when the bundler failed
+ */
+export async function bundleServer() {
+  rmSync(SERVER_BUNDLE, { recursive: true, force: true });
+  const configuration = join(ROOT, 'scripts/server-bundle.js');
+  // The compiler takes longer, and gets the first of two processors.
+  await run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c', configuration], ROOT, 10);
+}
+
 /**
  * Runs a program of Node, with its output on standard error, so that a script can print a result on
  * standard output.
  */
-function run(program, args, cwd = ROOT) {
+function run(program, args, cwd = ROOT, niceness = 0) {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, [program, ...args], {
       cwd,
       stdio: ['ignore', 2, 2],
     });
+    child.once('spawn', () => setPriority(child.pid, niceness));
     child.once('error', fail);
     child.once('close', (status) => {
       if (status === 0) done();

@@ -2,5 +2,5 @@ import { refuseArguments, requireNode } from './node-version.js';
 
 requireNode();
 refuseArguments('migrate.js');
-const { migrateProduction } = await import('./migrate-production.js');
+const { migrateProduction } = await import('#entry/migrate-production.js');
 await migrateProduction();

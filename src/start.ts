@@ -1,3 +1,6 @@
+import { enableCompileCache } from 'node:module';
+import { fileURLToPath } from 'node:url';
+
 /**
  * Runs an entry point. A failed start prints its reason on stderr, one line for each problem, and
  * ends the process with status 1. The messages name variables and files, never a secret value.
@@ -9,4 +12,13 @@ export async function runOrExit(start: () => Promise<void>): Promise<void> {
     process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
     process.exit(1);
   }
+}
+
+/**
+ * Lets Node keep what V8 compiled of the bundle in `dist/bundle/cache`, so that the next start is
+ * faster. A process that may not write there, as in the image, starts without it. A folder that
+ * NODE_COMPILE_CACHE names is used in its place.
+ */
+export function keepCompiledCode(): void {
+  enableCompileCache(fileURLToPath(new URL('bundle/cache', import.meta.url)));
 }

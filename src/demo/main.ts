@@ -1,5 +1,5 @@
 import { requireNode } from '../node-version.js';
 
 requireNode();
-const { startDemo } = await import('./start-demo.js');
+const { startDemo } = await import('#entry/start-demo.js');
 await startDemo(process.argv.slice(2));

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { openOwnSession } from '#domain/sessions/own-session.repository.js';
 import { sqlStateOf, UNCONFIRMED } from '#platform/database/statements/faults.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
@@ -20,6 +20,11 @@ describe('an unconfirmed start of PostgreSQL', () => {
     person = await app.enrolled('ada@example.com');
   });
   afterAll(() => app.close());
+
+  // A new connection to an unconfirmed server makes the service confirm the server at once.
+  beforeEach(() =>
+    Promise.all(Array.from({ length: 5 }, () => app.dataSource.query('SELECT pg_sleep(0.02)'))),
+  );
 
   it('issues nothing and reads no session: 503 with retry-after, and nothing is lost', async () => {
     expect((await person.client.get('/v1/sessions')).status).toBe(200);

@@ -3,6 +3,11 @@ import { dirname, join, relative, resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
+/** What the entry points of the build load, by the names of `imports` in package.json. */
+const { imports: ENTRIES }: { imports: Readonly<Record<string, { source: string }>> } = JSON.parse(
+  readFileSync(join(ROOT, 'package.json'), 'utf8'),
+);
+
 /** A source file and its imports: paths from the project's root, and packages by name. */
 export interface SourceFile {
   readonly path: string;
@@ -51,6 +56,7 @@ function resolveImport(from: string, target: string): string {
   const source = target.replace(/\.js$/, '.ts');
   const alias = /^#(domain|platform)\/(.*)$/.exec(source);
   if (alias) return `src/${alias[1]}/${alias[2]}`;
+  if (target.startsWith('#')) return ENTRIES[target]?.source.slice('./'.length) ?? target;
   return target.startsWith('.') ? join(dirname(from), source) : (exportedSource(target) ?? target);
 }
 

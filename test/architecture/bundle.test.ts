@@ -1,0 +1,71 @@
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { importsOf, readSource } from './import-graph.js';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+/** The configuration of the bundler, as far as a test reads it. */
+interface Configuration {
+  readonly input: Readonly<Record<string, string>>;
+  readonly external: (id: string) => boolean;
+}
+
+const script = new URL('../../scripts/server-bundle.js', import.meta.url).href;
+const { default: bundle } = (await import(script)) as { default: Configuration };
+const { imports }: { imports: Readonly<Record<string, Readonly<Record<string, string>>>> } =
+  JSON.parse(readFileSync(resolve(ROOT, 'package.json'), 'utf8'));
+
+const ENTRY = /^#entry\/(.+)\.js$/;
+const entries = Object.entries(imports).flatMap(([name, paths]) => {
+  const entry = ENTRY.exec(name)?.[1];
+  return entry === undefined ? [] : [{ entry, paths }];
+});
+
+describe('the bundle of the server', () => {
+  it('has an entry for each import of package.json, from the same source', () => {
+    const named = entries.map(({ entry, paths }) => [entry, paths['source']?.slice('./'.length)]);
+    expect(Object.fromEntries(named)).toEqual(bundle.input);
+    expect(named.length).toBeGreaterThan(4);
+  });
+
+  it('is what every condition but those of the tests and of npm run dev finds', () => {
+    for (const { entry, paths } of entries) {
+      const compiled = paths['source']?.replace('./src/', './dist/').replace(/\.ts$/, '') ?? '';
+      expect(paths).toEqual({
+        source: paths['source'],
+        types: `${compiled}.d.ts`,
+        unbundled: `${compiled}.js`,
+        default: `./dist/bundle/${entry}.js`,
+      });
+    }
+  });
+
+  it('is loaded by every entry point, after the check of the version of Node', () => {
+    for (const path of ['src/main.ts', 'src/admin.ts', 'src/migrate.ts', 'src/demo/main.ts']) {
+      const { text } = readSource(path);
+      const loaded = importsOf(text).filter(
+        (target) => !/^\.\.?\/(?:node-version|start)\.js$/.test(target),
+      );
+      expect(loaded, path).not.toEqual([]);
+      expect(
+        loaded.filter((target) => !ENTRY.test(target)),
+        path,
+      ).toEqual([]);
+    }
+  });
+
+  it.each(['pg', 'pg-protocol/dist/messages.js', 'cbor-extract', '@aws-sdk/client-kms'])(
+    'leaves out a package that tracing, a binary or a setting needs as a module: %s',
+    (name) => {
+      expect(bundle.external(name)).toBe(true);
+    },
+  );
+
+  it.each(['oidc-provider', 'pgpass', '@nestjs/core', 'zod'])(
+    'holds other packages: %s',
+    (name) => {
+      expect(bundle.external(name)).toBe(false);
+    },
+  );
+});
