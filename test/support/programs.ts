@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { suite } from 'vitest';
 import { debianPostgres } from './debian-postgres.js';
 import { MOTO } from './moto.js';
@@ -62,12 +62,12 @@ function isMet(need: string): boolean {
   if (need === 'reachable') return nobodyReaches(import.meta.filename);
   if (need === 'mod_auth_openidc') return existsSync(MOD_AUTH_OPENIDC);
   if (need === 'the headers of OpenSSL') return existsSync('/usr/include/openssl/ec.h');
-  if (need === 'moto') return existsSync(MOTO);
+  if (need === 'moto') return isExecutable(join(dirname(MOTO), 'python'));
   if (need === 'postgresql') return debianPostgres() !== undefined;
-  if (need === 'authlib') return existsSync(AUTHLIB_PYTHON);
+  if (need === 'authlib') return isExecutable(AUTHLIB_PYTHON);
   if (need === 'the Go modules')
     return existsSync('/opt/svc-test/go/pkg/mod/github.com/coreos/go-oidc');
-  if (need === 'schemathesis') return existsSync(SCHEMATHESIS);
+  if (need === 'schemathesis') return isExecutable(join(dirname(SCHEMATHESIS), 'python'));
   if (need === 'simplesamlphp') return existsSync('/usr/share/simplesamlphp/www/index.php');
   const major = /^node@(\d+)$/.exec(need)?.[1];
   return (major === undefined ? findProgram(need) : findNode(Number(major))) !== undefined;
