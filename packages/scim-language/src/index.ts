@@ -28,7 +28,7 @@ export {
   ENTERPRISE_ATTRIBUTES,
   GROUP_ATTRIBUTES,
   USER_ATTRIBUTES,
-} from './schema/attributes/resource-attributes.js';
+} from './schema/attributes/user-and-group-attributes.js';
 export { isStorable, type Literal, type Operator } from './schema/literal.js';
 export type { RefusedKind, RefusedPart } from './schema/refused-part.js';
 export {
@@ -55,5 +55,5 @@ export {
   type StoredAttributes,
   type StoredUser,
   type UserAttributes,
-} from './schema/user-attributes.js';
+} from './schema/stored-user.js';
 export type { WrittenUser } from './schema/written-user.js';

@@ -18,7 +18,7 @@ export interface IssuerTenant {
   readonly tenant: string;
 }
 
-/** A provider by its issuer as configured, and by its tenants. */
+/** An identity provider: its configured issuer, and the tenants (customers) that it serves. */
 export interface TenantedProvider {
   readonly issuer: string;
   readonly tenancy: Tenancy;

@@ -22,7 +22,7 @@ import {
   type AttributeReference,
   type ResourceSchema,
 } from '../schema/schemas.js';
-import { checkLength } from '../schema/user-attributes.js';
+import { checkLength } from '../schema/stored-user.js';
 import { refusedPart } from '../schema/written-user.js';
 
 /** Refuses a write for a part that it cannot apply. @throws ScimError the error of the part */

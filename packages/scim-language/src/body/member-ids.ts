@@ -1,4 +1,4 @@
-import { GROUP_ATTRIBUTES } from '../schema/attributes/resource-attributes.js';
+import { GROUP_ATTRIBUTES } from '../schema/attributes/user-and-group-attributes.js';
 import { asciiLowerCase } from '../text/ascii.js';
 import { invalidValue, isEmpty, isObject, readParts } from '../schema/attribute-value.js';
 

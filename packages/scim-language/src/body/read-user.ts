@@ -1,12 +1,7 @@
 import { ScimError } from '../errors/scim-error.js';
 import { type RefusedPart, type Refuse } from '../schema/refused-part.js';
 import { USER_SCHEMA } from '../schema/schemas.js';
-import {
-  draftOf,
-  userOf,
-  type StoredUser,
-  type UserAttributes,
-} from '../schema/user-attributes.js';
+import { draftOf, userOf, type StoredUser, type UserAttributes } from '../schema/stored-user.js';
 import { finished, namesAddress, type WrittenUser } from '../schema/written-user.js';
 import { draftFrom, givenIn, missing, throwPart } from './given-attributes.js';
 

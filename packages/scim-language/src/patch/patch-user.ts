@@ -21,7 +21,7 @@ import type { Filter } from '../filter/filter.js';
 import type { RefusedPart, Refuse } from '../schema/refused-part.js';
 import { changesOf, type AttributeChange, type PatchOperation } from './patch-operations.js';
 import { subAttribute, USER_SCHEMA, type AttributeReference } from '../schema/schemas.js';
-import { checkColumn, draftOf, type StoredUser } from '../schema/user-attributes.js';
+import { checkColumn, draftOf, type StoredUser } from '../schema/stored-user.js';
 import { finished, namesAddress, refusedPart, type WrittenUser } from '../schema/written-user.js';
 
 /** The attributes that a PATCH cannot remove. */

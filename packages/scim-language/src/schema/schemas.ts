@@ -16,7 +16,7 @@ import {
   ENTERPRISE_ATTRIBUTES,
   GROUP_ATTRIBUTES,
   USER_ATTRIBUTES,
-} from './attributes/resource-attributes.js';
+} from './attributes/user-and-group-attributes.js';
 
 export const USER_URN = 'urn:ietf:params:scim:schemas:core:2.0:User';
 export const GROUP_URN = 'urn:ietf:params:scim:schemas:core:2.0:Group';

@@ -3,7 +3,7 @@ import { TooLarge } from './attribute-value.js';
 import type { Draft } from './draft.js';
 import { partsLeftOut, type RefusedPart, type Understood } from './refused-part.js';
 import type { AttributeReference } from './schemas.js';
-import { draftOf, userOf, type StoredUser, type UserAttributes } from './user-attributes.js';
+import { draftOf, userOf, type StoredUser, type UserAttributes } from './stored-user.js';
 
 /** A user after a write, with the parts of the write that were not applied. */
 export interface WrittenUser {

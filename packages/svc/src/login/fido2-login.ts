@@ -69,8 +69,10 @@ export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
 }
 
 /**
- * Refuses a name that is not the server's: a foreign server could pass on a challenge of the real
- * one.
+ * Checks that the relying party id is the host name of the server or a parent domain of it: a
+ * malicious server could send the challenge of the real one.
+ *
+ * @throws CliFailure for another name
  */
 function assertOwnName(rpId: unknown, server: string): void {
   const { hostname } = new URL(server);

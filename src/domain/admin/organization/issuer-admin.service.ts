@@ -152,8 +152,10 @@ export class IssuerAdmin {
   }
 
   /**
-   * Refuses a claim that cannot succeed, before a key is generated and again under the lock of the
-   * organization.
+   * Checks that the organization may take a label for an issuer of its own. It is called before a
+   * key is generated, and again under the lock of the organization.
+   *
+   * @throws DomainError `issuer_exists`, `label_taken` or `limit_reached`
    */
   async #checkClaim(tx: EntityManager, { orgId }: Admin, label: string): Promise<void> {
     if (await findIssuer(tx, orgId)) {

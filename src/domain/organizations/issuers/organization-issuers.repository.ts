@@ -1,6 +1,6 @@
 /**
- * The labels and keys of issuers. The row of the organization is locked before its labels and keys
- * are changed.
+ * Stores the token issuers of organizations: the label in the host name of each, and its signing
+ * keys. The caller locks the row of the organization before it changes them.
  */
 
 import type { JWK } from 'jose';

@@ -94,8 +94,8 @@ export class Devices {
   }
 
   /**
-   * Refuses a device whose user is not assigned to its application, so that the device hears of it
-   * at once. It only looks: the approval itself decides. Returns true for a refused device.
+   * Refuses and records a device whose user is not assigned to its application, so that the device
+   * hears of it at once. Returns true then; otherwise it changes nothing, and the approval decides.
    */
   async refuseUnassigned(
     { sessionId, userId }: ResourceOwner,

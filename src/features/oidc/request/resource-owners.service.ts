@@ -129,7 +129,10 @@ export class ResourceOwners {
     return expectedDenial(this.manager, sessionId, clientId);
   }
 
-  /** {@link recordRefusedReach} */
+  /**
+   * Records in the audit log that a user may not use the application of the request, or the cluster
+   * of its token.
+   */
   recordRefusedReach(ctx: RefusedRequest, userId: string, denied: Denied): Promise<void> {
     return recordRefusedReach(this.manager, ctx, userId, denied);
   }

@@ -12,7 +12,7 @@ export function clientAddressOf(request: Request): string | undefined {
   return resolve(request);
 }
 
-/** Gives a handler the origin of its request, as audit rows keep it. */
+/** Gives a handler the id, the client address and the user agent of its request, for audit rows. */
 export const ClientOrigin = createParamDecorator((_: unknown, context: ExecutionContext) =>
   originOf(context.switchToHttp().getRequest<Request>()),
 );

@@ -153,8 +153,8 @@ function takeOver(socket: Connection): void {
 }
 
 /**
- * Returns true for a connection without a byte. Browsers open connections ahead, and would show a
- * response to no request.
+ * Returns true if the client has sent no byte. Browsers open connections before they need them, and
+ * would show an error for a request that they never made.
  */
 function isSilent(socket: Socket): boolean {
   return socket.bytesRead === 0;

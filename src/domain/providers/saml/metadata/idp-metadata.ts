@@ -123,9 +123,9 @@ function endOf(element: XmlElement, now: number): number {
 }
 
 /**
- * Returns the milliseconds for which the document is kept: the shortest cacheDuration, and at most
- * half of the time that it is valid. The bounds hold because a document must neither make the
- * service ask all the time nor keep a key for years.
+ * Returns the milliseconds for which the document is kept: the least of half of `validFor` and each
+ * cacheDuration, but from SHORTEST_CACHE to LONGEST_CACHE, so that a document neither makes the
+ * service ask all the time nor keeps a key for years.
  */
 function cacheTime(elements: readonly XmlElement[], validFor: number): number {
   const stated = elements.map((element) => durationOf(attributeOf(element, 'cacheDuration')));
