@@ -66,7 +66,7 @@ export const COMMAND_SOURCES = join(ROOT, 'packages/svc/src');
  */
 export async function bundleCommand() {
   const folder = join(ROOT, 'packages/svc');
-  await run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c'], folder);
+  await run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c'], { cwd: folder });
   mkdirSync(join(ROOT, 'dist'), { recursive: true });
   copyFileSync(join(folder, 'dist/svc.mjs'), join(ROOT, 'dist/svc.mjs'));
 }
@@ -81,21 +81,25 @@ const SERVER_BUNDLE = join(ROOT, 'dist/bundle');
 export async function bundleServer() {
   rmSync(SERVER_BUNDLE, { recursive: true, force: true });
   const configuration = join(ROOT, 'scripts/server-bundle.js');
-  // The compiler takes longer, and gets the first of two processors.
-  await run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c', configuration], ROOT, 10);
+  await run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c', configuration], {
+    // The compiler runs beside it, takes longer, and gets the first of two processors.
+    niceness: 10,
+    env: { ...process.env, RAYON_NUM_THREADS: '1', ROLLDOWN_WORKER_THREADS: '1' },
+  });
 }
 
 /**
  * Runs a program of Node, with its output on standard error, so that a script can print a result on
  * standard output.
  */
-function run(program, args, cwd = ROOT, niceness = 0) {
+function run(program, args, { cwd = ROOT, niceness = 0, env = process.env } = {}) {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, [program, ...args], {
       cwd,
+      env,
       stdio: ['ignore', 2, 2],
     });
-    child.once('spawn', () => setPriority(child.pid, niceness));
+    if (niceness > 0) child.once('spawn', () => setPriority(child.pid, niceness));
     child.once('error', fail);
     child.once('close', (status) => {
       if (status === 0) done();
