@@ -1,5 +1,5 @@
 -- The principals of a group of hosts: one certificate authority serves all organizations, so that they carry the organization.
-CREATE FUNCTION principals_of_hosts(name text, logins text[], org uuid) RETURNS text[] LANGUAGE sql IMMUTABLE AS $$
+CREATE FUNCTION principals_of_hosts(name text, logins text[], org uuid) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
   SELECT array_agg(l || '@' || name || ':' || org::text ORDER BY l COLLATE "C") FROM unnest(logins) l
 $$;
 
@@ -332,18 +332,20 @@ CREATE CONSTRAINT TRIGGER count_change AFTER UPDATE OF aws_roles ON organization
 -- The decision about what a person reaches, as far as most requests do not need it. A statement that issues calls these functions,
 -- because PostgreSQL prepares every part of a statement for each run, and the part of a function only if it runs. They read the
 -- snapshot of the statement that calls them. Without statistics, PostgreSQL would read all assignments: enable_seqscan.
+-- Replicas of two versions share them during an upgrade: another meaning gets another name.
 
 -- True if an assignment of a target names a person, or a group of SCIM in which the person is.
 CREATE FUNCTION is_assigned(target uuid, person uuid) RETURNS boolean LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
 BEGIN
-  RETURN EXISTS (SELECT FROM access_assignments x WHERE x.target_id = target AND x.user_id = person)
-    OR (SELECT d.access_by_groups FROM deployment d) AND EXISTS (
+  RETURN coalesce(
+    EXISTS (SELECT FROM access_assignments x WHERE x.target_id = target AND x.user_id = person)
+    OR (SELECT d.access_by_groups FROM deployment d WHERE d.only_row) AND EXISTS (
       SELECT FROM access_assignments x JOIN group_members m ON m.group_id = x.group_id
-      WHERE x.target_id = target AND m.user_id = person);
+      WHERE x.target_id = target AND m.user_id = person), false);
 END $$;
 
 -- The newest touch of a session that fits the conditions of a target, in seconds since 1970, or NULL.
-CREATE FUNCTION fitting_touch(touches jsonb, models text, user_verification text) RETURNS float8 LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE FUNCTION fitting_touch(touches jsonb, models text, user_verification text) RETURNS float8 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
   RETURN (
     SELECT max((x.value ->> CASE WHEN user_verification IS NULL THEN 'at' ELSE 'uv' END)::float8)
@@ -351,7 +353,7 @@ BEGIN
 END $$;
 
 -- True if the patterns of a group match a host, as in ssh_config: one pattern matches, and no pattern that begins with ! does.
-CREATE FUNCTION matches_host(patterns text[], host text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
+CREATE FUNCTION matches_host(patterns text[], host text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
 BEGIN
   RETURN coalesce((
     SELECT bool_or(p NOT LIKE '!%') AND bool_and(p NOT LIKE '!%') FROM unnest(patterns) p
@@ -394,7 +396,7 @@ BEGIN
         SELECT y.target_id
         FROM group_members m CROSS JOIN LATERAL (
           SELECT x.target_id FROM access_assignments x WHERE x.of_hosts AND x.group_id = m.group_id OFFSET 0) y
-        WHERE m.user_id = person AND (SELECT d.access_by_groups FROM deployment d)))
+        WHERE m.user_id = person AND (SELECT d.access_by_groups FROM deployment d WHERE d.only_row)))
     ) g ORDER BY g.name COLLATE "C"
   LOOP
     CONTINUE WHEN host IS NOT NULL AND NOT matches_host(t.hosts, host);

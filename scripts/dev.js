@@ -14,6 +14,7 @@ import {
   COMPILER,
   prepareBuild,
   PROJECTS,
+  removeServerBundle,
   ROOT,
 } from './projects.js';
 
@@ -24,6 +25,7 @@ const SOURCES = join(ROOT, 'src');
 const OUTPUTS = join(ROOT, 'dist');
 
 prepareBuild();
+removeServerBundle(); // `npm start` runs none that is older than its modules
 // the watch below reports it again
 await Promise.all([compile(), bundleCommand()]).catch(() => undefined);
 

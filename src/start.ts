@@ -1,3 +1,4 @@
+import { mkdirSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
@@ -16,9 +17,16 @@ export async function runOrExit(start: () => Promise<void>): Promise<void> {
 
 /**
  * Lets Node keep what V8 compiled of the bundle in `dist/bundle/cache`, so that the next start is
- * faster. A process that may not write there, as in the image, starts without it. A folder that
- * NODE_COMPILE_CACHE names is used in its place.
+ * faster. Only the user of the process may write there, because the code is run. A process that may
+ * not make the folder, as in the image, starts without it. A folder that NODE_COMPILE_CACHE names
+ * is used in its place.
  */
 export function keepCompiledCode(): void {
-  enableCompileCache(fileURLToPath(new URL('bundle/cache', import.meta.url)));
+  const folder = fileURLToPath(new URL('bundle/cache', import.meta.url));
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch {
+    return;
+  }
+  enableCompileCache(folder);
 }

@@ -86,6 +86,21 @@ async function mebibytesOf(folder: string): Promise<number> {
   return Number.parseInt(stdout, 10);
 }
 
+/** What is in the build of a checkout and not in that of the image. */
+const LEFT_OUT = /^\/dist\/(?:demo|bundle)/;
+
+/** Bundles the server as the build of the image does: without the demo, its chunks are others. */
+async function bundleWithoutDemo(folder: string): Promise<void> {
+  const script = new URL('../../scripts/projects.js', import.meta.url).href;
+  const { bundleServer, removeServerBundle } = (await import(script)) as {
+    bundleServer: (options: { folder: string; without: string }) => Promise<void>;
+    removeServerBundle: (name: string) => void;
+  };
+  await bundleServer({ folder: 'bundle-of-image', without: 'src/demo' });
+  cpSync(join(ROOT, 'dist/bundle-of-image'), join(folder, 'dist/bundle'), { recursive: true });
+  removeServerBundle('bundle-of-image');
+}
+
 /** Installs by npm what the image installs, and measures it. */
 async function install(folder: string): Promise<void> {
   const inFolder = { cwd: folder, maxBuffer: 1e8 };
@@ -120,9 +135,10 @@ describe('the packages of the image', () => {
       cpSync(join(ROOT, name), join(folder, name), {
         recursive: true,
         // The image is built without the demo.
-        filter: (path) => !path.startsWith(join(ROOT, 'dist/demo')),
+        filter: (path) => !LEFT_OUT.test(path.slice(ROOT.length)),
       });
     }
+    await bundleWithoutDemo(folder);
     database = await createTestDatabase();
     collector = await startSpanCollector();
     const port = await freePort();

@@ -11,8 +11,14 @@ interface Configuration {
   readonly external: (id: string) => boolean;
 }
 
+interface Script {
+  readonly default: Configuration;
+  readonly compiledPath: (path: string) => string;
+  readonly escapeToAscii: (code: string) => string;
+}
+
 const script = new URL('../../scripts/server-bundle.js', import.meta.url).href;
-const { default: bundle } = (await import(script)) as { default: Configuration };
+const { default: bundle, compiledPath, escapeToAscii } = (await import(script)) as Script;
 const { imports }: { imports: Readonly<Record<string, Readonly<Record<string, string>>>> } =
   JSON.parse(readFileSync(resolve(ROOT, 'package.json'), 'utf8'));
 
@@ -61,6 +67,21 @@ describe('the bundle of the server', () => {
       expect(bundle.external(name)).toBe(true);
     },
   );
+
+  it.each([
+    ['src/features/pages/pages.module.ts', 'dist/features/pages/pages.module.js'],
+    ['packages/openssh/src/index.ts', 'packages/openssh/dist/index.js'],
+    ['node_modules/x/src/y.ts', 'node_modules/x/src/y.ts'],
+    ['src/a/src/b.ts', 'dist/a/src/b.js'],
+  ])('finds the files beside a module where it was compiled to: %s', (source, compiled) => {
+    expect(compiledPath(source)).toBe(compiled);
+  });
+
+  it('escapes what is not ASCII, and refuses what would then mean something else', () => {
+    expect(escapeToAscii("const a = '\u2026\\\\\u2026';")).toBe("const a = '\\u2026\\\\\\u2026';");
+    expect(() => escapeToAscii('/\\\u2026/')).toThrow('the bundle cannot be ASCII');
+    expect(() => escapeToAscii('String.raw`\u2026`')).toThrow('the bundle cannot be ASCII');
+  });
 
   it.each(['oidc-provider', 'pgpass', '@nestjs/core', 'zod'])(
     'holds other packages: %s',

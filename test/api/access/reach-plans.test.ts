@@ -11,6 +11,10 @@ import { GRANT } from '#domain/oauth/grants/grants.repository.js';
 import { GRANT_ENDING } from '#domain/oauth/grants/reach-ending.repository.js';
 import { USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
 import { CERTIFICATE_ENDING } from '#domain/ssh/reach-ending.repository.js';
+import {
+  certificateKindOf,
+  type SshCertificateRequest,
+} from '#domain/ssh/ssh-certificates.repository.js';
 import { openPool } from '#platform/database/connection.js';
 import { assign, makeGroupRow, makeRole, setRule } from '../../support/access-rows.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
@@ -27,6 +31,9 @@ const ORIGIN = { requestId: 'request-1', ip: undefined, userAgent: undefined };
 
 /** The tables that grow with people. The targets of one organization fit on a few pages. */
 const RULES = new Set(['access_assignments', 'group_members']);
+
+/** A key outside of security keys, without principals beside those of groups. */
+const PLAIN_KEY = { isSecurityKey: false, principals: [], principalsElsewhere: [] };
 
 /** More rows than the person has. */
 const MANY = 20;
@@ -125,19 +132,40 @@ describe('the plans of statements that decide a reach', () => {
     for (const { text, values } of sent) {
       const name = `p${randomUUID().replaceAll('-', '')}`;
       const args = values.length === 0 ? '' : `(${values.map(literal).join(', ')})`;
-      const plan = await rolledBack(async (tx) => {
+      const counts = await rolledBack(async (tx) => {
         await tx.query('SET LOCAL plan_cache_mode = force_generic_plan');
         await tx.query(`PREPARE ${name} AS ${text}`);
+        const before = await rowsCounted(tx);
         const [row] = (await tx.query(`EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE ${name}${args}`)) as {
           'QUERY PLAN': { Plan: Plan }[];
         }[];
-        return row?.['QUERY PLAN'][0]?.Plan as Plan;
+        const counted = Object.entries(await rowsCounted(tx)).map(
+          ([table, n]) => [table, n - (before[table] ?? 0)] as const,
+        );
+        return [
+          rowsRead(row?.['QUERY PLAN'][0]?.Plan as Plan),
+          Object.fromEntries<number>(counted),
+        ];
       });
-      for (const [table, n] of Object.entries(rowsRead(plan))) {
+      for (const [table, n] of counts.flatMap(Object.entries<number>)) {
         read[table] = Math.max(read[table] ?? 0, n);
       }
     }
     return read;
+  }
+
+  /**
+   * Returns the rows that the connection has read of the tables so far: a plan does not show what
+   * the functions of its statement read.
+   */
+  async function rowsCounted(tx: EntityManager): Promise<Record<string, number>> {
+    const counted = (await tx.query(
+      `SELECT t.relname, t.seq_tup_read + (
+         SELECT coalesce(sum(pg_stat_get_xact_tuples_returned(i.indexrelid)), 0) FROM pg_index i WHERE i.indrelid = t.relid)::bigint AS n
+       FROM pg_stat_xact_user_tables t WHERE t.relname = ANY ($1)`,
+      [[...RULES]],
+    )) as { relname: string; n: string }[];
+    return Object.fromEntries(counted.map(({ relname, n }) => [relname, Number(n)]));
   }
 
   async function statementsOf(act: (tx: EntityManager) => Promise<unknown>): Promise<Statement[]> {
@@ -178,6 +206,26 @@ describe('the plans of statements that decide a reach', () => {
       )
     )[0]?.id ?? null;
 
+  function certificate(): SshCertificateRequest {
+    return {
+      ...PLAIN_KEY,
+      userId: person.id,
+      sessionId: person.sessionId,
+      email: person.email,
+      keyId: 'key',
+      keyFingerprint: 'SHA256:key',
+      caFingerprint: 'SHA256:ca',
+      attestationRequired: false,
+      attestation: undefined,
+      principalsDomain: undefined,
+      groupPrincipals: undefined,
+      host: undefined,
+      ttlSeconds: undefined,
+      auditId: randomUUID(),
+      origin: ORIGIN,
+    };
+  }
+
   const KINDS: Readonly<Record<string, readonly [unknown, () => Promise<unknown>]>> = {
     'a grant': [
       GRANT,
@@ -205,6 +253,10 @@ describe('the plans of statements that decide a reach', () => {
         },
         audit: { auditId: randomUUID(), origin: ORIGIN, details: {} },
       }),
+    ],
+    'a certificate with groups of hosts': [
+      certificateKindOf(PLAIN_KEY as unknown as SshCertificateRequest),
+      () => Promise.resolve(certificate()),
     ],
     'a token for AWS': [
       AWS_TOKEN,

@@ -65,7 +65,7 @@ export function joinReached(reach: Reach): SqlFragment {
     reach === 'role' ? fragment`LEFT JOIN organizations o ON o.id = a.org_id` : fragment``;
   return fragment`LEFT JOIN LATERAL (
     SELECT t.id, t.org_id, t.access, t.touch_within_seconds, t.models, t.user_verification
-    FROM access_targets t WHERE ${IS_OF[reach]} OFFSET 0) r ON true ${organization} ${version}`;
+    FROM access_targets t WHERE a.id IS NOT NULL AND ${IS_OF[reach]} OFFSET 0) r ON true ${organization} ${version}`;
 }
 
 /** The organization whose targets a request is about: that of the client, otherwise of the user. */
