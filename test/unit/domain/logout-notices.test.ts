@@ -67,6 +67,8 @@ describe('the turns of the senders', () => {
     last: '',
     mostOf: () => 4,
     mostOfTenant: 8,
+    isFailing: (id: string) => id.startsWith('hang'),
+    freeForFailing: 3,
   };
 
   it('go around the organizations, however many clients one of them has', () => {
@@ -84,6 +86,16 @@ describe('the turns of the senders', () => {
     expect([...second.counts.keys()]).toEqual(['c']);
     const third = chooseTurns(due, { ...turns, free: 1, last: second.last });
     expect([...third.counts.keys()]).toEqual(['b']);
+  });
+
+  it('of failing clients come last, and are no more than what they share', () => {
+    const hanging = ['hang1', 'hang2', 'hang3', 'hang4', 'hang5'].map((id) => of(id, id));
+    const one = { ...turns, mostOf: () => 1 };
+    const alone = chooseTurns(hanging, one);
+    expect(alone.counts.size).toBe(3);
+    const { counts } = chooseTurns([of('hang1', 'a'), of('a', 'a')], { ...one, free: 1 });
+    expect([...counts.keys()]).toEqual(['a']);
+    expect(chooseTurns(hanging, { ...one, freeForFailing: 0 }).counts.size).toBe(0);
   });
 
   it('are no more than a client and an organization may have', () => {

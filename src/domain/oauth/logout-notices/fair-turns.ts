@@ -17,6 +17,10 @@ export interface Turns {
   /** The number of requests that one client, and that one tenant, may have under way. */
   mostOf(clientId: string): number;
   readonly mostOfTenant: number;
+  /** Returns true for a client whose last request failed. */
+  isFailing(clientId: string): boolean;
+  /** The number of requests to failing clients that may begin now. */
+  readonly freeForFailing: number;
 }
 
 /** The clients whose notices are sent now, each with a number of notices. */
@@ -27,7 +31,8 @@ export interface Chosen {
 
 /**
  * Chooses the clients whose notices are sent now. Each tenant has one turn after the other, and
- * gives it to the client with the fewest requests, so that a receiver that hangs delays itself.
+ * gives it to the client with the fewest requests. Failing clients come last and share a few
+ * requests, so that a receiver that hangs delays itself.
  */
 export function chooseTurns(due: readonly DueClient[], turns: Turns): Chosen {
   const counts = new Map<string, number>();
@@ -36,16 +41,21 @@ export function chooseTurns(due: readonly DueClient[], turns: Turns): Chosen {
   const names = [...tenants.keys()].toSorted();
   const first = names.findIndex((name) => name > turns.last);
   const order = first > 0 ? [...names.slice(first), ...names.slice(0, first)] : names;
-  let { free, last } = turns;
+  let { free, freeForFailing, last } = turns;
   const loadOf = (id: string) => (turns.ofClient.get(id) ?? 0) + (counts.get(id) ?? 0);
   const turnOf = (tenant: string): boolean => {
     const load = (turns.ofTenant.get(tenant) ?? 0) + (taken.get(tenant) ?? 0);
     if (load >= turns.mostOfTenant) return false;
     const open = (tenants.get(tenant) ?? []).filter(
-      ({ clientId }) => loadOf(clientId) < turns.mostOf(clientId),
+      ({ clientId }) =>
+        loadOf(clientId) < turns.mostOf(clientId) &&
+        (freeForFailing > 0 || !turns.isFailing(clientId)),
     );
-    const [next] = open.toSorted((a, b) => loadOf(a.clientId) - loadOf(b.clientId));
+    const rank = ({ clientId }: DueClient) =>
+      loadOf(clientId) + (turns.isFailing(clientId) ? 1e6 : 0);
+    const [next] = open.toSorted((a, b) => rank(a) - rank(b));
     if (!next) return false;
+    if (turns.isFailing(next.clientId)) freeForFailing -= 1;
     counts.set(next.clientId, (counts.get(next.clientId) ?? 0) + 1);
     taken.set(tenant, (taken.get(tenant) ?? 0) + 1);
     return true;

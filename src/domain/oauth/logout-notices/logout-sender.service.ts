@@ -43,16 +43,17 @@ const SEND_WITHIN = LEASE - 2 * ANSWER_WITHIN;
 
 /**
  * The requests under way in a replica: 20, of them 4 to clients that registered themselves. A
- * client that failed last gets one request at a time until it takes one.
+ * client gets one request at a time until it has taken a notice, so that one that hangs costs one.
+ * All clients whose last request failed share half of the requests.
  */
 const LANES = {
-  registered: { selfRegistered: false, most: 16, ofTenant: 8, ofClient: 4 },
+  registered: { selfRegistered: false, most: 16, ofTenant: 12, ofClient: 4 },
   self: { selfRegistered: true, most: 4, ofTenant: 4, ofClient: 1 },
 } as const;
 
 type Lane = (typeof LANES)[keyof typeof LANES];
 
-/** The number of failing clients that a sender remembers. */
+/** The number of clients whose last answer a sender remembers. */
 const MOST_REMEMBERED = 10_000;
 
 /** The outcome of a try: delivered, or the words about the failure. */
@@ -70,8 +71,11 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   readonly #security = new Logger('security');
   readonly #stopping = new AbortController();
   readonly #underWay = new Map<TakenNotice, Promise<void>>();
-  readonly #failing = new Set<string>();
+  /** For each client, whether it took the last notice. */
+  readonly #took = new Map<string, boolean>();
   readonly #last = new Map<Lane, string>();
+  /** The lanes that are read next; without one, a poll reads all. */
+  readonly #wanted = new Set<Lane>();
   #running: Promise<void> | undefined;
   #listening: Listening | undefined;
   #wake = Promise.withResolvers<void>();
@@ -103,6 +107,11 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
 
   /** Looks at the queue at once. */
   wake(): void {
+    this.#lookAt(Object.values(LANES));
+  }
+
+  #lookAt(lanes: readonly Lane[]): void {
+    for (const lane of lanes) this.#wanted.add(lane);
     this.#wake.resolve();
   }
 
@@ -122,7 +131,9 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
 
   /** Begins as many requests as may be under way. */
   async #begin(): Promise<void> {
-    for (const lane of Object.values(LANES)) {
+    const lanes = this.#wanted.size > 0 ? [...this.#wanted] : Object.values(LANES);
+    this.#wanted.clear();
+    for (const lane of lanes) {
       for (let taken = await this.#take(lane); taken.length > 0; taken = await this.#take(lane)) {
         for (const notice of taken) this.#underWay.set(notice, this.#settled(notice));
       }
@@ -134,6 +145,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     const busy = [...this.#underWay.keys()].filter((one) => one.selfRegistered === selfRegistered);
     if (busy.length >= most || this.#stopping.signal.aborted) return [];
     const { manager } = this.dataSource;
+    const failing = busy.filter(({ clientId }) => this.#isFailing(clientId)).length;
     const now = this.clock.now();
     const due = await listDueClients(manager, selfRegistered, now);
     const { counts, last } = chooseTurns(due, {
@@ -141,8 +153,10 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
       ofClient: tally(busy, ({ clientId }) => clientId),
       ofTenant: tally(busy, ({ tenantId }) => tenantId ?? ''),
       last: this.#last.get(lane) ?? '',
-      mostOf: (clientId) => (this.#failing.has(clientId) ? 1 : lane.ofClient),
+      mostOf: (clientId) => (this.#took.get(clientId) === true ? lane.ofClient : 1),
       mostOfTenant: lane.ofTenant,
+      isFailing: (clientId) => this.#isFailing(clientId),
+      freeForFailing: Math.max(0, most / 2 - failing),
     });
     if (counts.size === 0) return [];
     this.#last.set(lane, last);
@@ -161,7 +175,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
       this.#note(error);
     } finally {
       this.#underWay.delete(notice);
-      this.wake();
+      this.#lookAt([notice.selfRegistered ? LANES.self : LANES.registered]);
     }
   }
 
@@ -201,13 +215,12 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   async #settle(notice: TakenNotice, answer: Answer): Promise<void> {
     const { manager } = this.dataSource;
     const { clientId, id } = notice;
+    if (this.#took.size >= MOST_REMEMBERED) this.#took.clear();
+    this.#took.set(clientId, answer.isDelivered);
     if (answer.isDelivered) {
-      this.#failing.delete(clientId);
       await removeTaken(manager, notice);
       return;
     }
-    if (this.#failing.size >= MOST_REMEMBERED) this.#failing.clear();
-    this.#failing.add(clientId);
     const isRefusal = answer.status === 400;
     const refusals = notice.refusals + (isRefusal ? 1 : 0);
     const now = this.clock.milliseconds();
@@ -227,6 +240,10 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
         'An application did not take a logout notice, which is a dead letter now',
       );
     }
+  }
+
+  #isFailing(clientId: string): boolean {
+    return this.#took.get(clientId) === false;
   }
 
   #note(error: unknown): void {
