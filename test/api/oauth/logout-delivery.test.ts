@@ -353,6 +353,26 @@ describe('an application that does not take a notice', () => {
     expect((await call('POST', '/x/repeat')).status).toBe(404);
   });
 
+  it('names a person of another organization by the id alone in the log of its admins', async () => {
+    const { application, receiver } = await ground();
+    const stranger = await ground();
+    receiver.answer = () => 500;
+    await rows(
+      app.dataSource,
+      `INSERT INTO logout_notices (client_id, self_registered, user_id, give_up_at)
+       VALUES ($1, false, $2, now() - interval '1 minute')`,
+      [application.clientId, stranger.userId],
+    );
+    await expect.poll(async () => (await notices(stranger.userId))[0]?.dead).toBe(true);
+    const events = await rows<object>(
+      app.dataSource,
+      `SELECT subject_id, subject_email, details ->> 'sub' AS sub FROM audit_events
+       WHERE type = 'notice_dead_lettered' AND details ->> 'client_id' = $1`,
+      [application.clientId],
+    );
+    expect(events).toEqual([{ subject_id: null, subject_email: null, sub: stranger.userId }]);
+  });
+
   it('is not shown to a member who registered it and is no admin', async () => {
     const { email } = await ground();
     const { client: bob } = await app.enrolled(email.replace('ada', 'bob'));

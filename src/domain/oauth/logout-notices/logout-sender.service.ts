@@ -74,8 +74,9 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   /** For each client, whether it took the last notice. */
   readonly #took = new Map<string, boolean>();
   readonly #last = new Map<Lane, string>();
-  /** The lanes that are read next; without one, a poll reads all. */
+  /** The lanes that are read next; a poll reads all. */
   readonly #wanted = new Set<Lane>();
+  #polledAt = Number.NEGATIVE_INFINITY;
   #running: Promise<void> | undefined;
   #listening: Listening | undefined;
   #wake = Promise.withResolvers<void>();
@@ -131,13 +132,24 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
 
   /** Begins as many requests as may be under way. */
   async #begin(): Promise<void> {
-    const lanes = this.#wanted.size > 0 ? [...this.#wanted] : Object.values(LANES);
-    this.#wanted.clear();
-    for (const lane of lanes) {
-      for (let taken = await this.#take(lane); taken.length > 0; taken = await this.#take(lane)) {
-        for (const notice of taken) this.#underWay.set(notice, this.#settled(notice));
+    for (const lane of this.#lanesToRead()) {
+      for (let isEmpty = false; !isEmpty;) {
+        const takenAt = this.clock.monotonic();
+        const taken = await this.#take(lane);
+        for (const notice of taken) this.#underWay.set(notice, this.#settled(notice, takenAt));
+        isEmpty = taken.length === 0;
       }
     }
+  }
+
+  /** Returns the lanes with news; all of them once in {@link POLL}, because a retry has no news. */
+  #lanesToRead(): readonly Lane[] {
+    const now = this.clock.monotonic();
+    const isPoll = this.#wanted.size === 0 || now - this.#polledAt >= POLL;
+    if (isPoll) this.#polledAt = now;
+    const lanes = isPoll ? Object.values(LANES) : [...this.#wanted];
+    this.#wanted.clear();
+    return lanes;
   }
 
   async #take(lane: Lane): Promise<TakenNotice[]> {
@@ -164,9 +176,12 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     return takeNotices(manager, counts, { selfRegistered, now, leaseEnds });
   }
 
-  /** Sends a notice and settles it. A fault of the database leaves the notice to its lease. */
-  async #settled(notice: TakenNotice): Promise<void> {
-    const takenAt = this.clock.monotonic();
+  /**
+   * Sends a notice and settles it. A fault of the database leaves the notice to its lease.
+   *
+   * @param takenAt a time before the lease began
+   */
+  async #settled(notice: TakenNotice, takenAt: number): Promise<void> {
     try {
       const receiver = receiverOf(notice.metadata ?? {});
       if (receiver) await this.#settle(notice, await this.#send(notice, receiver, takenAt));

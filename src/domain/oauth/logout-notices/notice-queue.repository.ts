@@ -126,12 +126,13 @@ export async function postponeTaken(
 }
 
 /**
- * Makes a notice a dead letter, and records it in the same statement. Returns false if another try
- * has taken it.
+ * Makes a notice a dead letter, and records it in the same statement. The admins of an application
+ * see the id of a person of another organization, which the application knows, and nothing else.
+ * Returns false if another try has taken the notice.
  */
 export async function buryTaken(
   tx: EntityManager,
-  { id, lease, clientId }: TakenNotice,
+  { id, lease, clientId, userId }: TakenNotice,
   { result, refusals }: Failure,
   now: Date,
 ): Promise<boolean> {
@@ -143,12 +144,13 @@ export async function buryTaken(
       {
         id: fragment`${newUuid()}::uuid`,
         type: 'notice_dead_lettered',
-        subjectId: fragment`b.user_id`,
-        orgId: fragment`c.org_id`,
+        subjectId: fragment`CASE WHEN c.org_id IS NULL OR c.org_id = u.org_id THEN b.user_id END`,
+        orgId: fragment`coalesce(c.org_id, u.org_id)`,
         origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
-        details: { client_id: clientId, notice: 'backchannel_logout', result },
+        details: { client_id: clientId, sub: userId, notice: 'backchannel_logout', result },
       },
-      fragment`FROM buried b LEFT JOIN oauth_clients c ON c.id = b.client_id`,
+      fragment`
+        FROM buried b LEFT JOIN oauth_clients c ON c.id = b.client_id LEFT JOIN users u ON u.id = b.user_id`,
     )})
     SELECT id, (SELECT array_agg(recorded) FROM audited) AS recorded FROM buried`;
   return buried.length === 1;
