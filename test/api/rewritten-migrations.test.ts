@@ -93,8 +93,10 @@ describe('the migrations that were rewritten after 0.10.0', () => {
   });
 
   it('leave the same rows as their earlier texts', async () => {
-    for (const each of [from09, from010])
+    for (const each of [from09, from010]) {
       await each.query('UPDATE record_ties SET created_at = $1', [NEVER]);
+      await each.query('UPDATE sessions SET sid = NULL'); // random
+    }
     const [one, other] = [await databaseDigest(from09), await databaseDigest(from010)];
     for (const table of CHANGED) expect([table, other[table]]).toEqual([table, one[table]]);
     expect(CHANGED.map((table) => Number.parseInt(one[table] ?? '', 10))).toEqual([

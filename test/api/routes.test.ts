@@ -141,6 +141,9 @@ DELETE /api/v1/applications/:id                   general        none   256 api 
 GET    /api/v1/applications/:id/secrets           general        none   256 api        problem    verified    svc:applications
 POST   /api/v1/applications/:id/secrets           general        json   256 api        problem    verified    svc:applications touch:300
 DELETE /api/v1/applications/:id/secrets/:secretId general        none   256 api        problem    verified    svc:applications touch:300
+GET    /api/v1/applications/:id/logout-notices    general        none   256 api        problem    verified    svc:applications
+POST   /api/v1/applications/:id/logout-notices/:noticeId/repeat general        json   256 api        problem    verified    svc:applications touch:300
+DELETE /api/v1/applications/:id/logout-notices/:noticeId general        none   256 api        problem    verified    svc:applications touch:300
 POST   /api/v1/applications/:id/approve           general        json   256 api        problem    verified    svc:applications touch:300
 POST   /api/v1/applications/:id/revoke-tokens     general        json   256 api        problem    verified    svc:applications touch:300
 GET    /api/v1/org                                general        none   256 api        problem    verified    svc:admin

@@ -54,6 +54,7 @@ describe('access revocation', () => {
       'AuthenticatorsRepository',
       'CertificateRevocation',
       'ClientsRepository',
+      'EndedAccounts',
       'EnrollmentPassesRepository',
       'GitHubTokenRevocation',
       'RegisteredResources',

@@ -65,6 +65,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'directory/provisioning',
     'oauth/token-signing',
     'oauth/clients',
+    'oauth/logout-notices',
     'oauth/grants',
     'oauth/applications',
     'oauth',

@@ -21,9 +21,9 @@ const BATCH = 500;
  * Ends the access of users in the caller's transaction, so that either all of it ends or none. The
  * row of the user is locked first. Then each registered kind of access ends, in this order:
  *
- *     lock the user -> sessions with their grants, codes and tokens -> certificates
- *         -> attested SSH keys -> GitHub tokens -> applications with their tokens -> clusters
- *         -> passes -> keys
+ *     lock the user -> notices to applications -> sessions with their grants, codes and tokens
+ *         -> certificates -> attested SSH keys -> GitHub tokens -> applications with their tokens
+ *         -> clusters -> passes -> keys
  */
 @Injectable()
 export class AccessRevocation {

@@ -47,6 +47,7 @@ const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>>
   oauth_token_issued: (_, application) => `You signed in to ${application}`,
   oauth_token_revoked: (_, application) => `A token of ${application} was revoked`,
   oauth_access_ended: (_, application) => `You ended the access of ${application}`,
+  notice_dead_lettered: (_, application) => `${application} did not hear that your access ended`,
   oauth_client_registered: (_, application) => `You registered ${application}`,
   oauth_client_updated: (_, application) => `You changed ${application}`,
   oauth_client_deleted: (_, application) => `You removed ${application}`,

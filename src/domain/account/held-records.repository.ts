@@ -14,6 +14,7 @@ export interface HeldRecords {
   readonly registered_applications: readonly unknown[];
   readonly attested_ssh_keys: readonly unknown[];
   readonly github_tokens: readonly unknown[];
+  readonly application_sign_ins: readonly unknown[];
 }
 
 /** The most rows of each list: more than a user can have, or the newest. */
@@ -57,6 +58,9 @@ export async function readHeldRecords(
     github_tokens: await sql(tx)`
       SELECT id, owner, repositories, permissions, issued_at, expires_at
       FROM github_tokens WHERE user_id = ${userId} ORDER BY issued_at DESC, id LIMIT ${MOST}`,
+    application_sign_ins: await sql(tx)`
+      SELECT client_id, sid, session_key AS key_id, last_at
+      FROM client_sign_ins WHERE user_id = ${userId} ORDER BY last_at DESC, sid, client_id LIMIT ${MOST}`,
   };
 }
 

@@ -40,6 +40,7 @@ export const AUDIT_CLASS = {
   oauth_access_ended: 'oauth',
   scim_request_refused: 'oauth',
   access_refused: 'oauth',
+  notice_dead_lettered: 'oauth',
   oauth_client_registered: 'admin',
   oauth_client_updated: 'admin',
   oauth_client_deleted: 'admin',

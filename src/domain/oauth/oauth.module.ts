@@ -9,11 +9,15 @@ import { AuditLog } from '#domain/audit/audit.repository.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
+import { OutboundModule } from '#platform/outbound/outbound.module.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
+import { ApplicationNotices } from './applications/application-notices.service.js';
 import { ManagedApplications } from './applications/managed-applications.service.js';
 import { RegisteredResources } from './applications/registered-resources.js';
 import { ClientsRepository } from './clients/clients.repository.js';
 import { BatchedQueries } from './grants/batched-queries.service.js';
+import { EndedAccounts } from './logout-notices/ended-accounts.repository.js';
+import { LogoutSender } from './logout-notices/logout-sender.service.js';
 import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js';
 
 /**
@@ -25,10 +29,12 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
  *                        grant <- grant of a token exchange
  */
 @Module({
-  imports: [AccessModule, AccessRevocationModule, AuditModule, DirectoryModule],
+  imports: [AccessModule, AccessRevocationModule, AuditModule, DirectoryModule, OutboundModule],
   providers: [
+    ApplicationNotices,
     BatchedQueries,
     ClientsRepository,
+    LogoutSender,
     ManagedApplications,
     {
       provide: TokenSigningKeys,
@@ -37,7 +43,13 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
         TokenSigningKeys.open(config, dataSource, kmsKeys),
     },
   ],
-  exports: [BatchedQueries, ClientsRepository, ManagedApplications, TokenSigningKeys],
+  exports: [
+    ApplicationNotices,
+    BatchedQueries,
+    ClientsRepository,
+    ManagedApplications,
+    TokenSigningKeys,
+  ],
 })
 export class OAuthModule {
   constructor(
@@ -47,6 +59,7 @@ export class OAuthModule {
     auditLog: AuditLog,
   ) {
     endings.register(GRANT_ENDING);
+    revocation.register(new EndedAccounts());
     revocation.register(clients);
     revocation.register(new RegisteredResources(auditLog));
   }

@@ -23,6 +23,13 @@ export interface BrowserGrant {
   readonly sessionId: string;
 }
 
+/** The session that a client has for itself. */
+export interface OpenedOwnSession {
+  readonly id: string;
+  readonly expires_at: Date;
+  readonly sid: string | null;
+}
+
 /**
  * Opens a session for a client and moves the grant to it, by one statement that locks the user, the
  * browser's session and the grant, in this order. If the grant ends soon, because its code came
@@ -36,8 +43,8 @@ export async function openOwnSession(
   hours: number,
   { id: grantId, userId, sessionId }: BrowserGrant,
   { id, tokenHash, clientId, authTime, from }: NewOwnSession,
-): Promise<{ readonly id: string; readonly expires_at: Date } | undefined> {
-  const [own] = await sql<{ id: string; expires_at: Date }>(tx)`
+): Promise<OpenedOwnSession | undefined> {
+  const [own] = await sql<OpenedOwnSession>(tx)`
     WITH account AS MATERIALIZED (
       SELECT id FROM users WHERE id = ${userId} AND active FOR SHARE
     ), browser AS MATERIALIZED (
@@ -58,16 +65,19 @@ export async function openOwnSession(
                WHERE ${authTime ?? null}::float8 IS NULL OR (x.value ->> 'at')::float8 <= ${authTime ?? null}::float8 + 1), '{}'),
              ${from.ip ?? null}, ${from.userAgent ?? null}, g.ends
       FROM browser b CROSS JOIN granted g WHERE b.client_id IS NULL
-      RETURNING id, expires_at
+      RETURNING id, expires_at, sid, authenticator_id
+    ), signed_in AS (
+      INSERT INTO client_sign_ins (sid, client_id, user_id, session_key)
+      SELECT o.sid, ${clientId}, ${userId}, o.authenticator_id FROM opened o
     ), moved AS (
       UPDATE oauth_grants g
       SET session_id = o.id, expires_at = o.expires_at,
           payload = jsonb_set(g.payload, '{exp}', to_jsonb(floor(extract(epoch FROM o.expires_at))::bigint))
       FROM opened o WHERE g.id = ${grantId}
     )
-    SELECT id, expires_at FROM opened WHERE ${CONFIRMED}
+    SELECT id, expires_at, sid FROM opened WHERE ${CONFIRMED}
     UNION ALL
-    SELECT b.id, b.expires_at FROM browser b CROSS JOIN granted WHERE b.client_id IS NOT NULL`;
+    SELECT b.id, b.expires_at, b.sid FROM browser b CROSS JOIN granted WHERE b.client_id IS NOT NULL`;
   return own;
 }
 

@@ -34,6 +34,14 @@ export interface OpenedSession {
   readonly expiresAt: Date;
 }
 
+/** The session to which the grant of a redeemed code was moved. */
+export interface SessionOfGrant {
+  readonly sessionId: string;
+  readonly expiresAt: Date;
+  /** The id of the session for clients. */
+  readonly sid: string | null;
+}
+
 /** The effect of a browser's logout. */
 export interface LogoutPreview {
   /** The clients that have grants in the session. */
@@ -96,12 +104,12 @@ export class Sessions implements OnModuleInit {
     grantId: Buffer,
     { userId, sessionId }: { readonly userId: string; readonly sessionId: string },
     client: Pick<NewOwnSession, 'clientId' | 'authTime' | 'from'>,
-  ): Promise<{ readonly sessionId: string; readonly expiresAt: Date } | undefined> {
+  ): Promise<SessionOfGrant | undefined> {
     const own = { ...client, id: newUuid(), tokenHash: mintOpaqueToken().hash };
     const grant = { id: grantId, userId, sessionId };
     const { manager } = this.dataSource;
     const opened = await openOwnSession(manager, this.config.session.hours, grant, own);
-    return opened && { sessionId: opened.id, expiresAt: opened.expires_at };
+    return opened && { sessionId: opened.id, expiresAt: opened.expires_at, sid: opened.sid };
   }
 
   /**

@@ -12,6 +12,7 @@ import { HttpModule } from '#platform/http/http.module.js';
 import { Views } from '#platform/http/views/views.service.js';
 import { OutboundModule } from '#platform/outbound/outbound.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
+import { ApplicationNoticesController } from './applications/application-notices.controller.js';
 import { ApplicationSecretsController } from './applications/application-secrets.controller.js';
 import { ApplicationsController } from './applications/applications.controller.js';
 import { Applications } from './applications/applications.service.js';
@@ -72,6 +73,7 @@ const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } a
     SignInModule,
   ],
   controllers: [
+    ApplicationNoticesController,
     ApplicationSecretsController,
     ApplicationsController,
     AuthorizationController,

@@ -1,12 +1,17 @@
 import type { Signer } from './signer.js';
 
-/** Signs claims as a JWT in the compact form (RFC 7515 §7.1). */
+/**
+ * Signs claims as a JWT in the compact form (RFC 7515 §7.1).
+ *
+ * @param typ the type of the token (RFC 8725 §3.11)
+ */
 export async function compactJws(
   { alg, sign }: Pick<Signer, 'alg' | 'sign'>,
   kid: string,
   claims: object,
+  typ = 'JWT',
 ): Promise<string> {
-  const signed = `${encode({ alg, kid, typ: 'JWT' })}.${encode(claims)}`;
+  const signed = `${encode({ alg, kid, typ })}.${encode(claims)}`;
   const signature = await sign(Buffer.from(signed));
   return `${signed}.${signature.toString('base64url')}`;
 }

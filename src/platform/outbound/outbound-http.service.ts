@@ -6,12 +6,17 @@ import { isGlobalAddress, isLoopbackAddress } from './global-address.js';
 import { resolveAddresses } from './resolve-addresses.js';
 import { Agent, request } from './undici.js';
 
+/** The usual milliseconds for a whole fetch, from the first look-up to the last byte. */
+const DEADLINE = 2500;
+
 /** A request to an address that a client chose. */
 export interface OutboundRequest {
   readonly method?: string | undefined;
   readonly headers?: ConstructorParameters<typeof Headers>[0];
   readonly body?: ConstructorParameters<typeof Response>[0];
   readonly signal?: AbortSignal | null | undefined;
+  /** The milliseconds for the whole fetch; by default {@link DEADLINE}. */
+  readonly within?: number;
 }
 
 /** Options for tests. */
@@ -44,16 +49,13 @@ export class OutboundFailed extends Error {
   override readonly name = 'OutboundFailed';
 }
 
-/** The milliseconds for a whole fetch, from the first look-up to the last byte. */
-const DEADLINE = 2500;
-
 /** In bytes. Responses are not decompressed. */
 const MOST_BYTES = 64 * 1024;
 
 /**
- * Fetches addresses that clients choose (`jwks_uri`, `request_uri`): over https, to global
- * addresses, to exactly the addresses that were checked, without redirects, and with limits of time
- * and size.
+ * Fetches addresses that clients choose (`jwks_uri`, `request_uri`, `backchannel_logout_uri`): over
+ * https, to global addresses, to exactly the addresses that were checked, without redirects, and
+ * with limits of time and size.
  */
 @Injectable()
 export class OutboundHttp {
@@ -87,9 +89,9 @@ export class OutboundHttp {
    */
   async fetch(
     address: string,
-    { method, headers, body, signal }: OutboundRequest = {},
+    { method, headers, body, signal, within = DEADLINE }: OutboundRequest = {},
   ): Promise<Response> {
-    const deadline = AbortSignal.timeout(DEADLINE);
+    const deadline = AbortSignal.timeout(within);
     const isOver = signal ? AbortSignal.any([signal, deadline]) : deadline;
     const { url, checked } = await this.#check(address, isOver);
     const agent = this.#agentTo(checked, isOver);

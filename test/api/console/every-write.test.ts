@@ -104,7 +104,19 @@ describe('every write of the service', () => {
       'account/applications/:client_id': `account/applications/${clientId}`,
       'v1/applications/:id': `v1/applications/${clientId}`,
       ':secretId': secret?.id ?? '',
+      ':noticeId': await deadLetterOf(clientId),
     };
+  }
+
+  /** Inserts a logout notice that an application did not take. @returns its id */
+  async function deadLetterOf(clientId: string): Promise<string> {
+    const [letter] = await rows<{ id: string }>(
+      app.dataSource,
+      `INSERT INTO logout_notices (client_id, self_registered, user_id, dead_at)
+       VALUES ($1, false, $2, now()) RETURNING id`,
+      [clientId, randomUUID()],
+    );
+    return letter?.id ?? '';
   }
 
   async function thingsOfTheOrganization(grace: Client) {
@@ -281,7 +293,7 @@ describe('every write of the service', () => {
     const checked = verified().filter(({ template }) =>
       template.startsWith('/api/v1/applications/:id'),
     );
-    expect(checked.length).toBe(6);
+    expect(checked.length).toBe(8);
     places = { 'v1/applications/:id': `v1/applications/${places['colleague']}` };
     expect(await sendAll(checked, {})).toEqual(all(checked, '404 not_found'));
     expect(await database()).toEqual(before);

@@ -167,7 +167,7 @@ describe('the current state of a token decides each response', () => {
   it('the discovery document states only supported features', async () => {
     const { json } = await app.client().get('/.well-known/openid-configuration');
     expect(json.grant_types_supported).not.toContain('refresh_token');
-    expect(json.claims_supported).not.toContain('sid');
+    expect(json.claims_supported).toContain('sid');
     expect(json.response_modes_supported).toEqual(
       expect.not.arrayContaining([expect.stringMatching('form_post')]),
     );

@@ -156,7 +156,7 @@ const REPOSITORY_RULE: RowBehind = {
 function sessionBehind(where: SqlFragment, withTouches: boolean): RowBehind {
   return {
     name: fragment`session`,
-    selected: fragment`s.id, s.user_id, s.authenticator_id, s.expires_at ${withTouches ? fragment`, s.touches` : NOTHING}`,
+    selected: fragment`s.id, s.user_id, s.authenticator_id, s.expires_at, s.sid ${withTouches ? fragment`, s.touches` : NOTHING}`,
     from: fragment`sessions s`,
     where: fragment`s.id = ANY (ARRAY(SELECT of_session FROM asked)) AND ${where} AND s.expires_at > now()`,
     lock: fragment`FOR SHARE OF s`,

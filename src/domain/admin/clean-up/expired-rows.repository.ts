@@ -1,5 +1,7 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DYNAMIC_CLIENT_DAYS } from '#domain/oauth/clients/clients.repository.js';
+import { DEAD_LETTER_DAYS } from '#domain/oauth/logout-notices/dead-letters.repository.js';
+import { SIGN_IN_DAYS } from '#domain/oauth/logout-notices/sign-ins.repository.js';
 import { LOCK_MINUTES } from '#domain/oauth/grants/device-codes.repository.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { fixedSql, sql } from '#platform/database/statements/sql.js';
@@ -105,6 +107,20 @@ const EXPIRED = {
     key: ['token_id', 'resource_type', 'resource_id', 'reason'],
     where: "last_at < now() - interval '30 days'",
     by: 'last_at',
+  },
+  /** Sign-ins so long ago that no application keeps a session of its own from them. */
+  clientSignIns: {
+    table: 'client_sign_ins',
+    key: ['sid', 'client_id'],
+    where: `last_at < now() - make_interval(days => ${SIGN_IN_DAYS})`,
+    by: 'last_at',
+  },
+  /** Logout notices that could not be sent, and that no admin repeated. */
+  deadLetters: {
+    table: 'logout_notices',
+    key: ['id'],
+    where: `dead_at < now() - make_interval(days => ${DEAD_LETTER_DAYS})`,
+    by: 'dead_at',
   },
   authEvents: events('auth'),
   oauthEvents: events('oauth'),

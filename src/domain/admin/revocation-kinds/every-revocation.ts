@@ -6,6 +6,7 @@ import { AuthenticatorsRepository } from '#domain/keys/authenticators/authentica
 import { EnrollmentPassesRepository } from '#domain/keys/enrollment-passes/enrollment-passes.repository.js';
 import { GitHubTokenRevocation } from '#domain/github/tokens/github-token-revocation.repository.js';
 import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
+import { EndedAccounts } from '#domain/oauth/logout-notices/ended-accounts.repository.js';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { CertificateRevocation } from '#domain/ssh/certificate-revocation.repository.js';
 import { AttestedKeyRevocation } from '#domain/ssh/hardware-keys/attested-keys.repository.js';
@@ -18,6 +19,7 @@ const ASLEEP = { wakeAfter: () => undefined };
 
 /** Every kind of access. A test compares the list with the classes that implement `Revocable`. */
 const KINDS: readonly (() => Revocable)[] = [
+  () => new EndedAccounts(),
   () => new SessionsRepository(),
   () => new CertificateRevocation(),
   () => new AttestedKeyRevocation(),

@@ -31,6 +31,7 @@ export function metadataOf(registration: Registration): Record<string, unknown> 
     ...(profile ? { svc_profile: profile, require_pushed_authorization_requests: true } : {}),
     ...(scopes.length > 0 ? { svc_resource_scopes: scopes.join(' ') } : {}),
     ...(requests.length > 0 ? { request_uris: requests } : {}),
+    ...logoutMetadataOf(registration),
     ...(registration.jwks ? { jwks: registration.jwks } : {}),
     ...(registration.jwks_uri === null ? {} : { jwks_uri: registration.jwks_uri }),
     ...(registration.tls_client_auth_subject_dn === null
@@ -46,6 +47,20 @@ export function metadataOf(registration: Registration): Record<string, unknown> 
   };
 }
 
+/** Returns the metadata about logout tokens (OpenID Connect Back-Channel Logout §2.2). */
+function logoutMetadataOf(registration: Registration): Record<string, unknown> {
+  const { backchannel_logout_uri: uri } = registration;
+  return {
+    ...(uri === null ? {} : { backchannel_logout_uri: uri }),
+    ...(registration.backchannel_logout_session_required
+      ? { backchannel_logout_session_required: true }
+      : {}),
+    ...(registration.backchannel_logout_at_session_end
+      ? { backchannel_logout_at_session_end: true }
+      : {}),
+  };
+}
+
 /** The metadata that {@link metadataOf} returns. */
 interface Metadata {
   readonly client_name?: string;
@@ -58,6 +73,9 @@ interface Metadata {
   readonly svc_profile?: 'fapi2';
   readonly svc_resource_scopes?: string;
   readonly request_uris?: readonly string[];
+  readonly backchannel_logout_uri?: string;
+  readonly backchannel_logout_session_required?: boolean;
+  readonly backchannel_logout_at_session_end?: boolean;
   readonly jwks?: Registration['jwks'];
   readonly jwks_uri?: string;
   readonly tls_client_auth_subject_dn?: string;
@@ -83,6 +101,9 @@ export function registrationOf(kept: Readonly<Record<string, unknown>>): Registr
     post_logout_redirect_uris: metadata.post_logout_redirect_uris ?? [],
     initiate_login_uri: metadata.initiate_login_uri ?? null,
     request_uris: metadata.request_uris ?? [],
+    backchannel_logout_uri: metadata.backchannel_logout_uri ?? null,
+    backchannel_logout_session_required: metadata.backchannel_logout_session_required ?? false,
+    backchannel_logout_at_session_end: metadata.backchannel_logout_at_session_end ?? false,
     scopes: metadata.svc_resource_scopes?.split(' ') ?? [],
     jwks: metadata.jwks ?? null,
     jwks_uri: metadata.jwks_uri ?? null,

@@ -43,6 +43,12 @@ export interface Registration {
   /** The address at which a sign-in to the application starts (OpenID Connect Core §4). */
   readonly initiate_login_uri: string | null;
   readonly request_uris: readonly string[];
+  /** The address of logout tokens (OpenID Connect Back-Channel Logout §2.2). */
+  readonly backchannel_logout_uri: string | null;
+  /** Every logout token must name a session. */
+  readonly backchannel_logout_session_required: boolean;
+  /** The application hears of sessions that end by their own time, too. */
+  readonly backchannel_logout_at_session_end: boolean;
   /** The scopes of the application's own resource servers. */
   readonly scopes: readonly string[];
   readonly jwks: { readonly keys: readonly object[] } | null;
@@ -89,6 +95,9 @@ export function completed(wanted: WantedRegistration): Registration {
     post_logout_redirect_uris: wanted.post_logout_redirect_uris ?? [],
     initiate_login_uri: wanted.initiate_login_uri ?? null,
     request_uris: wanted.request_uris ?? [],
+    backchannel_logout_uri: wanted.backchannel_logout_uri ?? null,
+    backchannel_logout_session_required: wanted.backchannel_logout_session_required ?? false,
+    backchannel_logout_at_session_end: wanted.backchannel_logout_at_session_end ?? false,
     scopes: wanted.scopes ?? [],
     jwks: wanted.jwks ?? null,
     jwks_uri: wanted.jwks_uri ?? null,

@@ -41,7 +41,7 @@ export async function findArtifacts(
   const rows = await sql<Row>(tx)`
     SELECT k.n::int, a.payload AS artifact, extract(epoch FROM a.consumed_at)::float8 AS consumed,
            extract(epoch FROM clock_timestamp() - a.consumed_at)::float8 AS consumed_ago, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
-           h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
+           h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at, h.sid
     FROM unnest(${keys.map(({ model }) => model)}::text[], ${keys.map(({ id }) => id)}::bytea[])
       WITH ORDINALITY AS k (model, id, n)
     JOIN oauth_artifacts a ON a.model = k.model AND a.id = k.id

@@ -7,6 +7,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type Outcome } from '#domain/access/issuance/issuance.repository.js';
 import { byteaText, fragment, inOrder, sql } from '#platform/database/statements/sql.js';
+import { RECORDED_SIGN_IN } from '../logout-notices/sign-ins.repository.js';
 import type { ResourceOwner, UserProfile } from './resource-owner.js';
 import {
   resourceOwner,
@@ -54,7 +55,7 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
       reach: 'client',
     },
     columns: fragment`id bytea, payload jsonb, expires_in int`,
-    computed: fragment`least(g.expires_at, now() + make_interval(secs => k.expires_in)) AS ends`,
+    computed: fragment`least(g.expires_at, now() + make_interval(secs => k.expires_in)) AS ends, s.sid`,
     // A batch writes only new grants, because a change of a grant may have to wait for its lock.
     issuedIf: (locks) =>
       locks === 'wait'
@@ -68,6 +69,7 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
                           ELSE jsonb_build_object('exp', floor(extract(epoch FROM i.ends))::bigint) END, i.ends
       ${ISSUED} ORDER BY i.id
       ON CONFLICT (id) DO UPDATE SET payload = EXCLUDED.payload`,
+    alsoWritten: RECORDED_SIGN_IN,
     audited: undefined,
   },
   ({ id, clientId, userId, sessionId, payload, expiresIn, parentId }) => ({
@@ -97,7 +99,7 @@ export async function findGrants(
 ): Promise<(LiveGrant | undefined)[]> {
   const rows = await sql<OwnedGrantRow & { n: number }>(tx)`
     SELECT k.n::int, g.payload, g.expires_at <= now() AS is_over, h.user_id, h.org_id, h.email, h.name, h.is_org_admin,
-           h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
+           h.session_id, h.level, h.authenticator_id, h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at, h.sid
     FROM unnest(${ids}::bytea[]) WITH ORDINALITY AS k (id, n)
     JOIN oauth_grants g ON g.id = k.id JOIN oauth_holders h ON h.session_id = g.session_id`;
   return inOrder(ids.length, rows, liveGrant);
@@ -186,7 +188,7 @@ export async function resourceOwnerOfSession(
 ): Promise<ResourceOwner | undefined> {
   const [row] = await sql<ResourceOwnerRow>(tx)`
     SELECT h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id, h.aaguid,
-           h.auth_time, h.amr, h.acr, h.expires_at
+           h.auth_time, h.amr, h.acr, h.expires_at, h.sid
     FROM oauth_holders h WHERE h.session_id = ${sessionId}`;
   return row && resourceOwner(row);
 }
@@ -201,7 +203,7 @@ export async function resourceOwnersOfBrowsers(
 ): Promise<(ResourceOwner | undefined)[]> {
   const rows = await sql<ResourceOwnerRow & { n: number }>(tx)`
     SELECT k.n::int, h.user_id, h.org_id, h.email, h.name, h.is_org_admin, h.session_id, h.level, h.authenticator_id,
-           h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at
+           h.aaguid, h.auth_time, h.amr, h.acr, h.expires_at, h.sid
     FROM unnest(${tokenHashes}::bytea[]) WITH ORDINALITY AS k (token_hash, n)
     JOIN oauth_holders h ON h.token_hash = k.token_hash
     WHERE h.session_client IS NULL`;

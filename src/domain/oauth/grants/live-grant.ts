@@ -23,6 +23,7 @@ export interface ResourceOwnerRow {
   amr: string[];
   acr: string | null;
   expires_at: Date;
+  sid: string | null;
 }
 
 /** A row of `oauth_grants` joined with its resource owner. */
@@ -52,6 +53,7 @@ export function resourceOwner(row: ResourceOwnerRow): ResourceOwner {
     amr: row.amr,
     acr: row.acr,
     expiresAt: row.expires_at,
+    sid: row.sid,
   };
 }
 

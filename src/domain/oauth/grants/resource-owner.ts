@@ -22,6 +22,11 @@ export interface ResourceOwner {
   readonly acr: string | null;
   /** The end of the session, and of all that hangs on it. */
   readonly expiresAt: Date;
+  /**
+   * The id of the session for clients (OpenID Connect Back-Channel Logout §2.1). It is null for a
+   * session of before 0.14.0 until the migration reaches it.
+   */
+  readonly sid: string | null;
 }
 
 /** The names of a user, and the time when the account last changed. */

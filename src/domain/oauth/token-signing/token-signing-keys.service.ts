@@ -36,8 +36,8 @@ const KINDS = {
 const generate = promisify(generateKeyPair);
 const logger = new Logger('token-signing');
 
-/** The signer of RS256, with the id of its key. */
-interface Rs256Signer {
+/** A signer, with the id of its key. */
+interface KeyedSigner {
   readonly signer: Signer;
   readonly kid: string;
 }
@@ -56,11 +56,11 @@ interface KeySources {
  * key and stores it sealed, so that replicas and restarts use the same key.
  */
 export class TokenSigningKeys {
-  readonly #rs256: Rs256Signer;
+  readonly #signers: Readonly<Record<'ES256' | 'RS256', KeyedSigner>>;
 
   /** @param keys the signing key of each kind before the other keys of the kind */
   private constructor(readonly keys: readonly TokenKey[]) {
-    this.#rs256 = rs256Signer(keys);
+    this.#signers = { ES256: signerOf(keys, 'ES256'), RS256: signerOf(keys, 'RS256') };
   }
 
   /**
@@ -99,8 +99,18 @@ export class TokenSigningKeys {
    * @throws DomainError `kms_unavailable`
    */
   signRs256(claims: object): Promise<string> {
-    const { signer, kid } = this.#rs256;
-    return compactJws(signer, kid, claims);
+    return this.sign('RS256', claims);
+  }
+
+  /**
+   * Signs the claims of a JWT by the key that signs ID tokens of the algorithm.
+   *
+   * @param typ the type of the token in its header
+   * @throws DomainError `kms_unavailable`
+   */
+  sign(algorithm: 'ES256' | 'RS256', claims: object, typ?: string): Promise<string> {
+    const { signer, kid } = this.#signers[algorithm];
+    return compactJws(signer, kid, claims, typ);
   }
 
   /** Returns the public part of every key. */
@@ -188,9 +198,9 @@ async function newKey(kind: KeyKind): Promise<string> {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-/** Finds the RSA key that signs. */
-function rs256Signer(keys: readonly TokenKey[]): Rs256Signer {
-  const key = keys.find(({ jwk, signer }) => jwk.alg === 'RS256' && signer !== undefined);
-  if (key?.signer === undefined) throw new Error('there is no RSA key that signs');
+/** Finds the key of an algorithm that signs. */
+function signerOf(keys: readonly TokenKey[], algorithm: string): KeyedSigner {
+  const key = keys.find(({ jwk, signer }) => jwk.alg === algorithm && signer !== undefined);
+  if (key?.signer === undefined) throw new Error(`there is no key that signs ${algorithm}`);
   return { signer: key.signer, kid: key.jwk.kid };
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ClientApplication } from '#domain/oauth/applications/applications.repository.js';
+import type { NoticesOfClient } from '#domain/oauth/logout-notices/dead-letters.repository.js';
 import type { ClientSecret } from '#domain/oauth/clients/clients.repository.js';
 import { AUTH_METHODS } from '#domain/oauth/applications/registration.js';
 import { clusterNameOf } from './registration/cluster-registration.js';
@@ -35,6 +36,14 @@ const CLIENT_JSON = z
       .nullable()
       .meta({ description: 'The address at which a sign-in to the application starts.' }),
     request_uris: texts,
+    backchannel_logout_uri: z
+      .string()
+      .nullable()
+      .meta({ description: 'The address of logout tokens.' }),
+    backchannel_logout_session_required: z.boolean(),
+    backchannel_logout_at_session_end: z.boolean().meta({
+      description: 'True: also the end of a session by its own time is told.',
+    }),
     scopes: texts,
     jwks: z
       .object({ keys: z.array(z.custom<object>()).readonly() })
@@ -109,6 +118,47 @@ export function applicationJson(application: ClientApplication): ApplicationJson
 export function nameAndTypeOf(application: ClientApplication) {
   const { name, type } = applicationJson(application);
   return { name, type };
+}
+
+/** The logout notices of an application in the API. */
+export const NOTICES_JSON = z
+  .object({
+    waiting: z.int(),
+    oldest: z.iso
+      .datetime()
+      .nullable()
+      .meta({ description: 'The end that has waited longest; null if none waits.' }),
+    dead_letters: z
+      .array(
+        z.object({
+          id: z.string(),
+          sub: z.string(),
+          sid: z.string().nullable(),
+          created_at: z.iso.datetime(),
+          dead_at: z.iso.datetime(),
+          result: z.string().nullable(),
+        }),
+      )
+      .readonly(),
+  })
+  .meta({ id: 'LogoutNotices' });
+/** The JSON of {@link NOTICES_JSON}. */
+export type NoticesJson = z.output<typeof NOTICES_JSON>;
+
+/** Converts the logout notices of an application to JSON. */
+export function noticesJson({ waiting, oldest, deadLetters }: NoticesOfClient): NoticesJson {
+  return {
+    waiting,
+    oldest: oldest?.toISOString() ?? null,
+    dead_letters: deadLetters.map(({ id, subject, sid, createdAt, deadAt, result }) => ({
+      id,
+      sub: subject,
+      sid,
+      created_at: createdAt.toISOString(),
+      dead_at: deadAt.toISOString(),
+      result,
+    })),
+  };
 }
 
 /** A secret in the API, without its value. */

@@ -63,6 +63,9 @@ const settings = {
   post_logout_redirect_uris: addresses(20),
   initiate_login_uri: address.nullish(),
   request_uris: addresses(10),
+  backchannel_logout_uri: address.nullish(),
+  backchannel_logout_session_required: z.boolean().nullish(),
+  backchannel_logout_at_session_end: z.boolean().nullish(),
   scopes: z.array(scope).max(50).nullish(),
   /** The library checks the keys themselves. */
   jwks: z.object({ keys: z.array(z.looseObject({})).min(1).max(10) }).nullish(),
@@ -135,6 +138,9 @@ export type SecretRotation = z.output<typeof ROTATE>;
 
 /** The id of an application. An id in another format is a 404, not a 400. */
 export const APPLICATION_ID = z.object({ id: z.string() });
+
+/** The ids of an application and of one of its dead letters. */
+export const NOTICE_ID = z.object({ id: z.string(), noticeId: z.string() });
 
 /** The ids of an application and of one of its secrets. */
 export const SECRET_ID = z.object({ id: z.string(), secretId: z.string() });

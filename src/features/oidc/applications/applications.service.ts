@@ -23,7 +23,7 @@ import type { ApplicationUpdate, NewApplication } from './applications.schemas.j
 import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
 import { approvedAfter } from '#domain/oauth/applications/approval.js';
 import { changedCluster } from './registration/cluster-registration.js';
-import { checkedMetadata, checkKeysAddress } from './registration/registration-check.js';
+import { checkCalledAddresses, checkedMetadata } from './registration/registration-check.js';
 import { registrationOf } from '#domain/oauth/applications/registration-metadata.js';
 import { completed, usesSecret } from '#domain/oauth/applications/registration.js';
 
@@ -63,7 +63,7 @@ export class Applications {
     wanted: NewApplication,
     origin: AuditOrigin,
   ): Promise<RegisteredApplication> {
-    await checkKeysAddress(wanted.jwks_uri, this.outboundHttp);
+    await checkCalledAddresses(wanted, this.outboundHttp);
     const registration = completed(wanted);
     const { name, type: kindOf, auth_method: method } = registration;
     return this.managedApplications.register(async (tx) => {
@@ -100,7 +100,7 @@ export class Applications {
     origin: AuditOrigin,
     check?: (current: ClientApplication) => void,
   ): Promise<ClientApplication> {
-    await checkKeysAddress(update.jwks_uri, this.outboundHttp);
+    await checkCalledAddresses(update, this.outboundHttp);
     return this.managedApplications.change(manager, id, async (tx, application, current) => {
       check?.(application);
       assertNewName(update.name, nameAndTypeOf(application).name);

@@ -8,7 +8,6 @@ export interface ServerMetadata {
   response_modes_supported: string[];
   grant_types_supported: string[];
   scopes_supported: string[];
-  claims_supported: string[];
   [name: string]: unknown;
 }
 
@@ -37,7 +36,8 @@ export function correctDiscovery(document: ServerMetadata, http: Config['http'])
     (grant) => grant !== 'refresh_token',
   );
   document.scopes_supported = [...OIDC_SCOPES]; // the scopes of our own APIs are for svc-cli only
-  document.claims_supported = document.claims_supported.filter((claim) => claim !== 'sid');
+  document['backchannel_logout_supported'] = true;
+  document['backchannel_logout_session_supported'] = true;
   for (const endpoint of ['introspection', 'revocation']) {
     for (const subject of ['methods', 'signing_alg_values']) {
       document[`${endpoint}_endpoint_auth_${subject}_supported`] =

@@ -76,6 +76,7 @@ export function patchProvider(provider: Provider, endpointsOf: EndpointsOf, spen
   checkReplaysBy(provider, spend);
   compareSecretsByHash(provider);
   expectPublishedEndpoints(provider, endpointsOf);
+  nameSessionsOurselves(provider);
 }
 
 /**
@@ -102,6 +103,26 @@ function compareClientSecret(this: { readonly clientSecret?: string }, actual: s
   return secretHashesOf(this.clientSecret).some(
     (hash) => hash.length === presented.length && timingSafeEqual(hash, presented),
   );
+}
+
+/** A session of the library, with the part that {@link nameSessionsOurselves} replaces. */
+interface NamedSession {
+  sidFor(clientId: string, value?: string): string | undefined;
+  authorizationFor(clientId: string, value?: string): object;
+}
+
+/**
+ * Replaces `Session.prototype.sidFor`, so that the library names no session. Reason: its `sid` is
+ * of the cookie of a browser and of one client, and devices and programs have none; ours is of the
+ * session that ends, and the claims of the account contain it. Upstream: searched 2026-11-26, none
+ * found. Tests: test/api/oauth/logout-notices.test.ts.
+ */
+function nameSessionsOurselves({ Session }: Provider): void {
+  const session = Session.prototype as unknown as NamedSession;
+  session.sidFor = function (this: NamedSession, clientId, value) {
+    this.authorizationFor(clientId, value);
+    return undefined;
+  };
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Denied } from '#domain/access/issuance/issuance.repository.js';
 import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { CLI_CLIENT_ID } from '#domain/sessions/access-token.js';
-import { accountClaims, epochSeconds } from '../protocol/claims.js';
+import { accountClaims, epochSeconds, idTokenClaims } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import {
   coversRequest,
@@ -228,8 +228,11 @@ export function loginOf(resourceOwner: ResourceOwner) {
 function account(resourceOwner: ResourceOwner, resourceOwners: ResourceOwners): Account {
   return {
     accountId: resourceOwner.userId,
-    claims: async (_use, scope, claims) =>
-      accountClaims(resourceOwner, await resourceOwners.profileOf(resourceOwner, scope, claims)),
+    claims: async (use, scope, claims) => {
+      const profile = await resourceOwners.profileOf(resourceOwner, scope, claims);
+      const claimsOf = use === 'id_token' ? idTokenClaims : accountClaims;
+      return claimsOf(resourceOwner, profile);
+    },
   };
 }
 

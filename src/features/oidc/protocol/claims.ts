@@ -5,7 +5,7 @@ import { scopeWords } from './scopes.js';
 
 /** The claims of each scope (OpenID Connect Core §5.4). */
 export const CLAIMS_OF_SCOPES = {
-  openid: ['sub', 'hardware_verified', 'hardware_aaguid', 'acr', 'amr', 'auth_time'],
+  openid: ['sub', 'hardware_verified', 'hardware_aaguid', 'acr', 'amr', 'auth_time', 'sid'],
   email: ['email', 'email_verified'],
   profile: ['name', 'given_name', 'family_name', 'preferred_username', 'updated_at'],
 };
@@ -75,6 +75,18 @@ export function accountClaims(
     ...(profile && profileClaims(profile)),
     ...proofClaims(resourceOwner),
   };
+}
+
+/**
+ * Returns the claims of an ID token: all claims, and the id of the session by which the client is
+ * told of the session's end (OpenID Connect Back-Channel Logout §2.1).
+ */
+export function idTokenClaims(
+  resourceOwner: ResourceOwner,
+  profile: UserProfile | undefined,
+): AccountClaims {
+  const { sid } = resourceOwner;
+  return { ...accountClaims(resourceOwner, profile), ...(sid === null ? {} : { sid }) };
 }
 
 /**

@@ -35,11 +35,24 @@ export const OWN_METADATA = [
   'svc_resource_scopes',
 ] as const;
 
+/** The metadata of OpenID Connect Back-Channel Logout §2.2, and one name of our own. */
+export const LOGOUT_METADATA = [
+  'backchannel_logout_uri',
+  'backchannel_logout_session_required',
+  'backchannel_logout_at_session_end',
+] as const;
+
 /**
  * The metadata that the library does not know. `request_uris` is of OpenID Connect Registration,
- * and `require_pkce` lets a client demand PKCE of itself (RFC 9700 §2.1.1).
+ * and `require_pkce` lets a client demand PKCE of itself (RFC 9700 §2.1.1). The library
+ * knows those about a logout only if it sends the logout tokens itself.
  */
-export const EXTRA_METADATA = [...OWN_METADATA, 'request_uris', 'require_pkce'] as const;
+export const EXTRA_METADATA = [
+  ...OWN_METADATA,
+  ...LOGOUT_METADATA,
+  'request_uris',
+  'require_pkce',
+] as const;
 
 /** The metadata of a client that the library does not know. */
 export interface OwnMetadata {

@@ -80,6 +80,7 @@ export class ClientAdapter {
   /** @throws InvalidClientMetadata for an address that the server may not fetch */
   async #checkAddresses(payload: AdapterPayload): Promise<void> {
     const addresses = {
+      backchannel_logout_uri: payload['backchannel_logout_uri'],
       jwks_uri: payload['jwks_uri'],
       sector_identifier_uri: payload['sector_identifier_uri'],
     };

@@ -14,7 +14,7 @@ import {
   resolveRequestedResources,
   validateClientScope,
 } from '../engine/library-patches.js';
-import { accountClaims } from '../protocol/claims.js';
+import { idTokenClaims } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import {
   errors,
@@ -119,7 +119,7 @@ export class Fido2Grant {
     try {
       const scope = ctx.oidc.params['scope'] ?? '';
       const profile = await this.resourceOwners.profileOf(resourceOwner, scope);
-      const claims = accountClaims(resourceOwner, profile);
+      const claims = idTokenClaims(resourceOwner, profile);
       return await issueTokens(ctx, { resourceOwner, claims }, possession, server);
     } catch (error) {
       const isUnsigned = error instanceof DomainError && error.code === 'kms_unavailable';

@@ -56,6 +56,7 @@ const SENTENCES: Partial<Record<AuditType, string>> = {
   oauth_client_updated: '{actor} changed the application {client}[: {changed}]',
   oauth_client_deleted: '{actor} deleted the application {client}',
   application_approved: '{actor} approved the application {client}',
+  notice_dead_lettered: '{client} did not hear that the access of {subject} ended[: {result}]',
   access_refused: '{actor} was refused {target}[: {why}]',
   access_ended: '{subject} lost the reach of {target}[: {why}]',
   oauth_secret_added: '{actor} added a secret to the application {client}',

@@ -26,6 +26,7 @@ const READ: Readonly<Record<string, string>> = {
   'ReplayDetection.unique': '26f0872a55e335f1',
   'Client.compareClientSecret': '7a404f9c25995b01',
   'OIDCContext.clientJwtAuthExpectedAudience': '6ac77806898d6f94',
+  'Session.sidFor': 'ff019bd740359f8b',
   'consent.native_client_prompt': '0597dff889f1d02d',
 };
 
@@ -73,7 +74,7 @@ const provider = new Provider('https://issuer.example', {
 function installed(): Record<string, unknown> {
   const { DPoPNonces } = instanceOf(provider) as { DPoPNonces: object };
   const nonces = Object.getPrototypeOf(DPoPNonces) as { constructor: unknown };
-  const { ReplayDetection, Client, OIDCContext } = provider;
+  const { ReplayDetection, Client, OIDCContext, Session } = provider;
   const consent = interactionPolicy.base().get('consent');
   return {
     'grants.buildTokenResponse': patches.buildTokenResponse,
@@ -91,6 +92,7 @@ function installed(): Record<string, unknown> {
       OIDCContext.prototype,
       'clientJwtAuthExpectedAudience',
     ),
+    'Session.sidFor': Reflect.get(Session.prototype, 'sidFor'),
     'consent.native_client_prompt': consent?.checks.get('native_client_prompt')?.check,
   };
 }

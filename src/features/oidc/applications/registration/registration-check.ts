@@ -9,20 +9,27 @@ import { metadataOf } from '#domain/oauth/applications/registration-metadata.js'
 import { problemOf } from './registration-rules.js';
 import type { Registration } from '#domain/oauth/applications/registration.js';
 
+/** The addresses of an application that the server sends requests to. */
+type CalledAddresses = {
+  readonly [Name in 'jwks_uri' | 'backchannel_logout_uri']?: string | null | undefined;
+};
+
 /**
- * Checks the address of an application's keys. @throws DomainError invalid_request for one that may
- * not be fetched
+ * Checks the addresses of an application's keys and of its logout tokens. @throws DomainError
+ * invalid_request for one that may not be fetched
  */
-export async function checkKeysAddress(
-  jwksUri: string | null | undefined,
+export async function checkCalledAddresses(
+  { jwks_uri, backchannel_logout_uri }: CalledAddresses,
   outboundHttp: OutboundHttp,
 ): Promise<void> {
-  if (typeof jwksUri !== 'string') return;
-  try {
-    await outboundHttp.assertAllowed(jwksUri);
-  } catch (cause) {
-    const detail = 'jwks_uri: is not an address that may be fetched';
-    throw new DomainError('invalid_request', detail, { cause });
+  for (const [name, address] of Object.entries({ jwks_uri, backchannel_logout_uri })) {
+    if (typeof address !== 'string') continue;
+    try {
+      await outboundHttp.assertAllowed(address);
+    } catch (cause) {
+      const detail = `${name}: is not an address that may be fetched`;
+      throw new DomainError('invalid_request', detail, { cause });
+    }
   }
 }
 

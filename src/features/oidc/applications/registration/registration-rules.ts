@@ -45,7 +45,7 @@ function addressProblem(registration: Registration): string | undefined {
       if (problem !== undefined) return `${name}: ${problem}`;
     }
   }
-  return startProblem(registration);
+  return startProblem(registration) ?? logoutProblem(registration);
 }
 
 /** The start address is a link for members, so that it must be where codes are sent. */
@@ -56,6 +56,13 @@ function startProblem(registration: Registration): string | undefined {
   return isInOriginOf(start, redirects)
     ? undefined
     : 'initiate_login_uri: must be at the same scheme, host and port as one of the redirect_uris';
+}
+
+/** A service signs no person in, so that no session of a person ends there. */
+function logoutProblem({ type, backchannel_logout_uri: uri }: Registration): string | undefined {
+  return type === 'service' && uri !== null
+    ? 'backchannel_logout_uri: a service application signs no person in'
+    : undefined;
 }
 
 function certificateProblem(registration: Registration): string | undefined {

@@ -1,5 +1,6 @@
 import { isFapi, isFapiAlgorithm, type OwnMetadata } from '../client-metadata.js';
 import { errors, type Client, type ClientMetadata } from '../library.js';
+import { redirectUriProblem } from './redirect-uri-rule.js';
 
 /**
  * The longest lifetime in seconds of a client assertion, and of a request object (FAPI 2.0 Message
@@ -123,6 +124,27 @@ function isAhead({ iat, nbf }: Claims, milliseconds: number): boolean {
   return [iat, nbf].some((time) => time !== undefined && !(Number(time) <= latest));
 }
 
+/** The metadata that are flags. */
+const FLAGS: ReadonlySet<string> = new Set([
+  'require_pkce',
+  'backchannel_logout_session_required',
+  'backchannel_logout_at_session_end',
+]);
+
+/**
+ * Checks the address of logout tokens (OpenID Connect Back-Channel Logout §2.2).
+ *
+ * @throws InvalidClientMetadata
+ */
+function checkLogoutAddress(value: unknown): void {
+  const problem =
+    typeof value === 'string'
+      ? redirectUriProblem(value, { isNative: false, isFapi: false })
+      : 'must be an address';
+  if (problem === undefined) return;
+  throw new errors.InvalidClientMetadata(`backchannel_logout_uri: ${problem}`);
+}
+
 /** Checks one property of a client's metadata; the library calls this for each. */
 export function checkMetadata(
   _ctx: unknown,
@@ -130,9 +152,10 @@ export function checkMetadata(
   value: unknown,
   metadata: ClientMetadata & OwnMetadata,
 ): void {
-  if (key === 'require_pkce' && value !== undefined && typeof value !== 'boolean') {
-    throw new errors.InvalidClientMetadata('require_pkce must be a boolean');
+  if (FLAGS.has(key) && value !== undefined && typeof value !== 'boolean') {
+    throw new errors.InvalidClientMetadata(`${key} must be a boolean`);
   }
+  if (key === 'backchannel_logout_uri' && value !== undefined) checkLogoutAddress(value);
   if (key !== 'request_uris' || value === undefined) return;
   const addresses = metadata.request_uris;
   const isList = Array.isArray(addresses) && addresses.length <= 10;

@@ -1,6 +1,7 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { z } from 'zod';
+import { ApplicationNotices } from '#domain/oauth/applications/application-notices.service.js';
 import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
 import { registrationOf } from '#domain/oauth/applications/registration-metadata.js';
 import {
@@ -14,6 +15,7 @@ import {
   type ClientApplication,
 } from '#domain/oauth/applications/applications.repository.js';
 import type { ClientSecret } from '#domain/oauth/clients/clients.repository.js';
+import type { NoticesOfClient } from '#domain/oauth/logout-notices/dead-letters.repository.js';
 import { endsSoon, lastSecretEnd } from '#domain/oauth/clients/secret-expiry.js';
 import type { LiveSession, VerifiedSession } from '#domain/sessions/session.js';
 import { Clock } from '#platform/clock/clock.js';
@@ -44,6 +46,7 @@ const NEW = z.object({ type: z.string().max(32).default('') });
 export class ApplicationsPageController {
   constructor(
     private readonly applications: ManagedApplications,
+    private readonly notices: ApplicationNotices,
     private readonly clock: Clock,
     private readonly views: Views,
   ) {}
@@ -115,6 +118,8 @@ export class ApplicationsPageController {
       const isCluster = application.resource !== null;
       const registration = registrationOf(application.metadata);
       const end = lastSecretEnd(secrets);
+      const isTold = registration.backchannel_logout_uri !== null;
+      const notices = await this.notices.list(manager, id);
       return {
         application: shown(application),
         tag: entityTag(applicationVersion(application)),
@@ -126,6 +131,7 @@ export class ApplicationsPageController {
         secrets: secrets.map((secret) => shownSecret(secret, now)),
         secretsEnd: end && moment(end),
         endsSoon: endsSoon(end, now),
+        notices: isTold ? shownNotices(notices) : undefined,
         fields: isCluster
           ? clusterFields(registration.name, false)
           : fieldsOf(registration.type, registration),
@@ -168,6 +174,22 @@ function approvalOf(
 ) {
   const open = redirectUris.filter((uri) => !approvedUris?.includes(uri));
   return { at: approvedAt && moment(approvedAt), open };
+}
+
+/** The notices of an application for a template. */
+function shownNotices({ waiting, oldest, deadLetters }: NoticesOfClient) {
+  return {
+    waiting,
+    oldest: oldest && moment(oldest),
+    deadLetters: deadLetters.map(({ id, subject, sid, createdAt, deadAt, result }) => ({
+      id,
+      subject,
+      sid,
+      created: moment(createdAt),
+      dead: moment(deadAt),
+      result,
+    })),
+  };
 }
 
 function shownSecret({ id, createdAt, expiresAt }: ClientSecret, now: Date) {

@@ -89,7 +89,7 @@ export function fieldsOf(type: ApplicationType, current: Registration | undefine
     ),
     bindingField(current),
     ...(isPublic ? [] : keyFields(current)),
-    ...(type === 'service' ? [] : signInFields(type, current)),
+    ...(type === 'service' ? [] : [...signInFields(type, current), ...logoutFields(current)]),
   ];
 }
 
@@ -237,6 +237,29 @@ function signInFields(type: ApplicationType, current: Registration | undefined):
       value: seconds,
       isFurther: true,
     },
+  ];
+}
+
+function logoutFields(current: Registration | undefined): FormField[] {
+  return [
+    {
+      name: 'backchannel_logout_uri',
+      label: 'Address of logout tokens',
+      hint: 'The application ends its own session when a token says that the access ended.',
+      control: 'text',
+      value: current?.backchannel_logout_uri ?? '',
+      isFurther: true,
+    },
+    flag(
+      'backchannel_logout_session_required',
+      'Every logout token must name a session',
+      current?.backchannel_logout_session_required ?? false,
+    ),
+    flag(
+      'backchannel_logout_at_session_end',
+      'Also tell it when a session ends by its own time',
+      current?.backchannel_logout_at_session_end ?? false,
+    ),
   ];
 }
 

@@ -1,0 +1,84 @@
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** The most dead letters that a list shows: the newest. */
+const MOST_SHOWN = 100;
+
+/** The days for which a dead letter is kept. */
+export const DEAD_LETTER_DAYS = 30;
+
+/** A logout token that an application did not take within a day. */
+export interface DeadLetter {
+  readonly id: string;
+  readonly subject: string;
+  readonly sid: string | null;
+  readonly createdAt: Date;
+  readonly deadAt: Date;
+  readonly result: string | null;
+}
+
+/** The notices of an application. */
+export interface NoticesOfClient {
+  readonly waiting: number;
+  /** The time of the end that has waited longest; null if none waits. */
+  readonly oldest: Date | null;
+  readonly deadLetters: readonly DeadLetter[];
+}
+
+/** Lists the dead letters of a client, the newest first, and counts the notices that wait. */
+export async function noticesOfClient(
+  tx: EntityManager,
+  clientId: string,
+): Promise<NoticesOfClient> {
+  const [waiting] = await sql<{ n: number; oldest: Date | null }>(tx)`
+    SELECT count(*)::int AS n, min(created_at) AS oldest FROM logout_notices
+    WHERE client_id = ${clientId} AND dead_at IS NULL`;
+  const rows = await sql<{
+    id: string;
+    user_id: string;
+    sid: string | null;
+    created_at: Date;
+    dead_at: Date;
+    last_result: string | null;
+  }>(tx)`
+    SELECT id, user_id, sid, created_at, dead_at, last_result FROM logout_notices
+    WHERE client_id = ${clientId} AND dead_at IS NOT NULL ORDER BY id DESC LIMIT ${MOST_SHOWN}`;
+  const deadLetters = rows.map((row) => ({
+    id: row.id,
+    subject: row.user_id,
+    sid: row.sid,
+    createdAt: row.created_at,
+    deadAt: row.dead_at,
+    result: row.last_result,
+  }));
+  return { waiting: waiting?.n ?? 0, oldest: waiting?.oldest ?? null, deadLetters };
+}
+
+/** Sends a dead letter again, for another day. Returns false if there is no such dead letter. */
+export async function repeatDeadLetter(
+  tx: EntityManager,
+  clientId: string,
+  id: string,
+  giveUpAt: Date,
+): Promise<boolean> {
+  const repeated = await sql<{ told: string }>(tx)`
+    WITH repeated AS (
+      UPDATE logout_notices
+      SET dead_at = NULL, tries = 0, refusals = 0, next_attempt_at = '-infinity', give_up_at = ${giveUpAt}
+      WHERE id = ${id} AND client_id = ${clientId} AND dead_at IS NOT NULL RETURNING id
+    )
+    SELECT pg_notify('logout_notices', '')::text AS told FROM repeated`;
+  return repeated.length === 1;
+}
+
+/** Drops a dead letter. Returns false if there is no such dead letter. */
+export async function dropDeadLetter(
+  tx: EntityManager,
+  clientId: string,
+  id: string,
+): Promise<boolean> {
+  const dropped = await sql<{ id: string }>(tx)`
+    DELETE FROM logout_notices
+    WHERE id = ${id} AND client_id = ${clientId} AND dead_at IS NOT NULL RETURNING id`;
+  return dropped.length === 1;
+}

@@ -1,0 +1,80 @@
+import {
+  EVERY_SCOPE,
+  idsOf,
+  type LockedUser,
+  type Revocable,
+  type RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { SIGN_IN_DAYS } from './sign-ins.repository.js';
+
+/** The most sessions of a person at a client that are told: the newest. */
+const MOST_SIDS = 20;
+
+/** The people of one statement: each may have signed in to many applications. */
+const BATCH = 50;
+
+const NOTHING: RevokedCounts = {};
+
+/**
+ * Queues the notices of an end of an account or of a key. It comes before the sessions, whose end
+ * queues no notice a second time.
+ */
+export class EndedAccounts implements Revocable {
+  readonly revocationOrder = 5;
+  readonly revocationScopes = EVERY_SCOPE;
+  /** The end of each session on record queues its notices, by a trigger. */
+  readonly revokeOnRecord = null;
+
+  /**
+   * Queues one notice for each session in which a client got a grant of one of the users, and one
+   * that names the person alone, unless the client requires a session.
+   */
+  async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
+    const ids = idsOf(users);
+    const alone = fragment`
+      UNION ALL SELECT NULL::uuid
+      WHERE c.metadata -> 'backchannel_logout_session_required' IS DISTINCT FROM 'true'`;
+    for (let from = 0; from < ids.length; from += BATCH) {
+      const of = fragment`r.user_id = ANY (${ids.slice(from, from + BATCH)}::uuid[])`;
+      await queueNotices(tx, of, alone);
+    }
+    return NOTHING;
+  }
+
+  /** Counts nothing: a notice is no access. */
+  async count(): Promise<RevokedCounts> {
+    return NOTHING;
+  }
+
+  /**
+   * Queues one notice for each session that a key of a user opened, also for a session that has
+   * expired, because an application keeps its own for longer.
+   */
+  async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
+    await queueNotices(tx, fragment`r.user_id = ${id} AND r.session_key = ${keyId}`, fragment``);
+    return NOTHING;
+  }
+}
+
+/**
+ * Queues notices to the clients that registered an address for them.
+ *
+ * @param of a condition on the sign-in `r`
+ * @param alone the row of a notice without a session, or nothing
+ */
+async function queueNotices(tx: EntityManager, of: SqlFragment, alone: SqlFragment): Promise<void> {
+  await sql(tx)`
+    INSERT INTO logout_notices (client_id, self_registered, tenant_id, user_id, sid)
+    SELECT c.id, c.kind = 'dynamic', coalesce(c.org_id, c.owner_id), s.user_id, x.sid
+    FROM (
+      SELECT r.user_id, r.client_id, (array_agg(r.sid ORDER BY r.last_at DESC, r.sid))[1:${MOST_SIDS}::int] AS sids
+      FROM client_sign_ins r WHERE ${of} AND r.last_at > now() - make_interval(days => ${SIGN_IN_DAYS})
+      GROUP BY r.user_id, r.client_id
+    ) s
+    JOIN oauth_clients c ON c.id = s.client_id
+    CROSS JOIN LATERAL (SELECT unnest(s.sids) AS sid ${alone}) x
+    WHERE c.metadata ? 'backchannel_logout_uri'
+    ORDER BY s.user_id, c.id`;
+}

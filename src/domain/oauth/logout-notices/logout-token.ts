@@ -1,0 +1,34 @@
+/** The type of a logout token in its header (OpenID Connect Back-Channel Logout §2.4). */
+export const LOGOUT_TOKEN_TYPE = 'logout+jwt';
+
+/** The seconds for which a logout token is valid (Back-Channel Logout §4 advises two minutes). */
+const LIFETIME = 120;
+
+const EVENT = 'http://schemas.openid.net/event/backchannel-logout';
+
+/** The values of a logout token. */
+export interface LogoutFacts {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly subject: string;
+  /** Null: every session of the subject at the client. */
+  readonly sid: string | null;
+  readonly jti: string;
+  /** The time of the try, in seconds since 1970. */
+  readonly issuedAt: number;
+}
+
+/** Returns the claims of a logout token (Back-Channel Logout §2.4). It never has a nonce. */
+export function logoutClaims(facts: LogoutFacts): Record<string, unknown> {
+  const { issuer, clientId, subject, sid, jti, issuedAt } = facts;
+  return {
+    iss: issuer,
+    aud: clientId,
+    sub: subject,
+    ...(sid === null ? {} : { sid }),
+    iat: issuedAt,
+    exp: issuedAt + LIFETIME,
+    jti,
+    events: { [EVENT]: {} },
+  };
+}

@@ -1,0 +1,47 @@
+/** The pauses between two tries, in milliseconds: the first one, and the longest one. */
+const FIRST_PAUSE = 1_000;
+const LONGEST_PAUSE = 600_000;
+
+/** The share of a pause that is random, so that replicas do not try again at the same moment. */
+const JITTER = 0.25;
+
+/**
+ * The pauses after answers of 400, in milliseconds. A receiver answers 400 also if its own logout
+ * failed (OpenID Connect Back-Channel Logout §2.8).
+ */
+const AFTER_REFUSALS = [1_000, 10_000, 60_000, 600_000, 3_600_000];
+
+/** The facts about a notice after a try that failed. */
+export interface FailedTry {
+  /** The number of tries, one or more. */
+  readonly tries: number;
+  /** The number of answers 400, this one included; 0 if this try failed in another way. */
+  readonly refusals: number;
+  /** The time of the answer, and the time after which no try is made, in milliseconds. */
+  readonly now: number;
+  readonly giveUpAt: number;
+  /** The pause in seconds that the receiver asked for, if it did. */
+  readonly told: number | undefined;
+  /** A random number from 0 to 1. */
+  readonly chance: number;
+}
+
+/** Returns the time of the next try in milliseconds; undefined if the notice is a dead letter. */
+export function nextTry(failed: FailedTry): number | undefined {
+  const { tries, refusals, now, giveUpAt, told, chance } = failed;
+  const pause =
+    refusals > 0
+      ? AFTER_REFUSALS[refusals - 1]
+      : Math.min(FIRST_PAUSE * 2 ** Math.min(tries - 1, 16), LONGEST_PAUSE);
+  if (pause === undefined) return undefined;
+  const at = now + Math.max(pause * (1 + JITTER * chance), (told ?? 0) * 1000);
+  return at < giveUpAt ? at : undefined;
+}
+
+/** Reads the header Retry-After (RFC 9110 §10.2.3), in seconds; undefined for any other value. */
+export function retryAfterOf(value: string | null, now: number): number | undefined {
+  if (value === null) return undefined;
+  if (/^\d{1,9}$/.test(value)) return Number(value);
+  const at = value.endsWith(' GMT') ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - now) / 1000));
+}

@@ -1,0 +1,173 @@
+import { recordAudit } from '#domain/audit/audit.repository.js';
+import { newUuid } from '#platform/clock/random.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { DueClient } from './fair-turns.js';
+
+/** A notice that one sender has taken, with the present registration of its client. */
+export interface TakenNotice {
+  readonly id: string;
+  readonly clientId: string;
+  readonly tenantId: string | null;
+  readonly selfRegistered: boolean;
+  readonly userId: string;
+  readonly sid: string | null;
+  /** A try settles the notice only if no later try has taken it. */
+  readonly lease: number;
+  readonly tries: number;
+  readonly refusals: number;
+  readonly giveUpAt: Date;
+  /** Null for a client that is gone. */
+  readonly metadata: Readonly<Record<string, unknown>> | null;
+}
+
+interface Row {
+  id: string;
+  client_id: string;
+  tenant_id: string | null;
+  self_registered: boolean;
+  user_id: string;
+  sid: string | null;
+  lease: number;
+  tries: number;
+  refusals: number;
+  give_up_at: Date;
+  metadata: Record<string, unknown> | null;
+}
+
+/**
+ * Lists the clients with a notice that is due. It reads two entries of an index for each client
+ * with waiting notices, and not one for each notice.
+ */
+export async function listDueClients(
+  tx: EntityManager,
+  selfRegistered: boolean,
+  now: Date,
+): Promise<DueClient[]> {
+  const rows = await sql<{ client_id: string; tenant_id: string | null }>(tx)`
+    WITH RECURSIVE waiting AS (
+      (SELECT n.client_id FROM logout_notices n
+       WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL ORDER BY n.client_id LIMIT 1)
+      UNION ALL
+      SELECT (SELECT n.client_id FROM logout_notices n
+              WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND n.client_id > w.client_id
+              ORDER BY n.client_id LIMIT 1)
+      FROM waiting w WHERE w.client_id IS NOT NULL
+    )
+    SELECT w.client_id, d.tenant_id FROM waiting w CROSS JOIN LATERAL (
+      SELECT n.tenant_id, n.next_attempt_at FROM logout_notices n
+      WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND n.client_id = w.client_id
+      ORDER BY n.next_attempt_at, n.id LIMIT 1
+    ) d
+    WHERE d.next_attempt_at <= ${now}`;
+  return rows.map((row) => ({ clientId: row.client_id, tenantId: row.tenant_id }));
+}
+
+/**
+ * Takes notices that are due until the lease ends. No two senders take the same notice: a sender
+ * skips rows that another one has locked, and a taken row is not due before the end of its lease.
+ */
+export async function takeNotices(
+  tx: EntityManager,
+  counts: ReadonlyMap<string, number>,
+  {
+    selfRegistered,
+    now,
+    leaseEnds,
+  }: Readonly<Record<'now' | 'leaseEnds', Date>> & {
+    readonly selfRegistered: boolean;
+  },
+): Promise<TakenNotice[]> {
+  const rows = await sql<Row>(tx)`
+    WITH due AS MATERIALIZED (
+      SELECT x.id FROM unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::int[]) AS k (client_id, most)
+      CROSS JOIN LATERAL (
+        SELECT n.id FROM logout_notices n
+        WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND n.client_id = k.client_id
+          AND n.next_attempt_at <= ${now}
+        ORDER BY n.next_attempt_at, n.id LIMIT k.most FOR UPDATE SKIP LOCKED
+      ) x
+    ), taken AS (
+      UPDATE logout_notices n SET lease = n.lease + 1, tries = n.tries + 1, next_attempt_at = ${leaseEnds}
+      FROM due d WHERE n.id = d.id RETURNING n.*
+    )
+    SELECT t.id, t.client_id, t.tenant_id, t.self_registered, t.user_id, t.sid, t.lease, t.tries, t.refusals,
+           t.give_up_at, c.metadata
+    FROM taken t LEFT JOIN oauth_clients c ON c.id = t.client_id
+    ORDER BY t.id`;
+  return rows.map(takenNotice);
+}
+
+/** Removes a notice that was delivered, or whose client has no address any more. */
+export async function removeTaken(tx: EntityManager, { id, lease }: TakenNotice): Promise<void> {
+  await sql(
+    tx,
+  )`DELETE FROM logout_notices WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL`;
+}
+
+/** The outcome of a try that failed. */
+export interface Failure {
+  /** The words that an admin reads: the status of the answer, or that none came. */
+  readonly result: string;
+  /** The number of answers 400 so far. */
+  readonly refusals: number;
+}
+
+/** Puts a notice back until its next try. */
+export async function postponeTaken(
+  tx: EntityManager,
+  { id, lease }: TakenNotice,
+  { result, refusals }: Failure,
+  at: Date,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE logout_notices SET next_attempt_at = ${at}, refusals = ${refusals}, last_result = ${result}
+    WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL`;
+}
+
+/**
+ * Makes a notice a dead letter, and records it in the same statement. The admins of an application
+ * see the id of a person of another organization, which the application knows, and nothing else.
+ * Returns false if another try has taken the notice.
+ */
+export async function buryTaken(
+  tx: EntityManager,
+  { id, lease, clientId, userId }: TakenNotice,
+  { result, refusals }: Failure,
+  now: Date,
+): Promise<boolean> {
+  const buried = await sql<{ id: string }>(tx)`
+    WITH buried AS (
+      UPDATE logout_notices SET dead_at = ${now}, refusals = ${refusals}, last_result = ${result}
+      WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL RETURNING id, client_id, user_id
+    ), audited AS (${recordAudit(
+      {
+        id: fragment`${newUuid()}::uuid`,
+        type: 'notice_dead_lettered',
+        subjectId: fragment`CASE WHEN c.org_id IS NULL OR c.org_id = u.org_id THEN b.user_id END`,
+        orgId: fragment`coalesce(c.org_id, u.org_id)`,
+        origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
+        details: { client_id: clientId, sub: userId, notice: 'backchannel_logout', result },
+      },
+      fragment`
+        FROM buried b LEFT JOIN oauth_clients c ON c.id = b.client_id LEFT JOIN users u ON u.id = b.user_id`,
+    )})
+    SELECT id, (SELECT array_agg(recorded) FROM audited) AS recorded FROM buried`;
+  return buried.length === 1;
+}
+
+function takenNotice(row: Row): TakenNotice {
+  return {
+    id: row.id,
+    clientId: row.client_id,
+    tenantId: row.tenant_id,
+    selfRegistered: row.self_registered,
+    userId: row.user_id,
+    sid: row.sid,
+    lease: row.lease,
+    tries: row.tries,
+    refusals: row.refusals,
+    giveUpAt: row.give_up_at,
+    metadata: row.metadata,
+  };
+}

@@ -1,0 +1,148 @@
+import { describe, expect, it } from 'vitest';
+import { chooseTurns } from '../../../src/domain/oauth/logout-notices/fair-turns.js';
+import { logoutClaims } from '../../../src/domain/oauth/logout-notices/logout-token.js';
+import { nextTry, retryAfterOf } from '../../../src/domain/oauth/logout-notices/next-try.js';
+import { receiverOf } from '../../../src/domain/oauth/logout-notices/receiver.js';
+
+const DAY = 86_400_000;
+const FAILED = {
+  tries: 1,
+  refusals: 0,
+  now: 0,
+  giveUpAt: DAY,
+  told: undefined,
+  chance: 0,
+} as const;
+
+describe('the next try of a notice', () => {
+  it('comes after a second, then after twice as long, up to ten minutes', () => {
+    const pauses = Array.from({ length: 12 }, (_, n) => nextTry({ ...FAILED, tries: n + 1 }));
+    const seconds = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600];
+    expect(pauses).toEqual(seconds.map((one) => one * 1000));
+    expect(nextTry({ ...FAILED, tries: 5000 })).toBe(600_000);
+  });
+
+  it('is spread by a quarter', () => {
+    expect(nextTry({ ...FAILED, chance: 1 })).toBe(1250);
+  });
+
+  it('comes five times after an answer of 400, and then never', () => {
+    const pauses = Array.from({ length: 6 }, (_, n) => nextTry({ ...FAILED, refusals: n + 1 }));
+    expect(pauses).toEqual([1000, 10_000, 60_000, 600_000, 3_600_000, undefined]);
+  });
+
+  it('is no sooner than the receiver asked for', () => {
+    expect(nextTry({ ...FAILED, told: 90 })).toBe(90_000);
+    expect(nextTry({ ...FAILED, refusals: 1, told: 90 })).toBe(90_000);
+    expect(nextTry({ ...FAILED, tries: 11, told: 1 })).toBe(600_000);
+  });
+
+  it('is never after a day, however late the receiver wants it', () => {
+    expect(nextTry({ ...FAILED, now: DAY })).toBeUndefined();
+    expect(nextTry({ ...FAILED, told: 999_999 })).toBeUndefined();
+  });
+});
+
+describe('Retry-After', () => {
+  it.each<readonly [string | null, number | undefined]>([
+    [null, undefined],
+    ['120', 120],
+    ['0', 0],
+    ['Thu, 01 Jan 1970 00:01:00 GMT', 60],
+    ['Wed, 31 Dec 1969 00:00:00 GMT', 0],
+    ['soon', undefined],
+    ['-5', undefined],
+    ['99999999999999999999', undefined],
+  ])('%j is %j', (value, seconds) => {
+    expect(retryAfterOf(value, 0)).toBe(seconds);
+  });
+});
+
+describe('the turns of the senders', () => {
+  const of = (clientId: string, tenantId: string) => ({ clientId, tenantId });
+  const turns = {
+    free: 6,
+    ofClient: new Map<string, number>(),
+    ofTenant: new Map<string, number>(),
+    last: '',
+    mostOf: () => 4,
+    mostOfTenant: 8,
+    isFailing: (id: string) => id.startsWith('hang'),
+    freeForFailing: 3,
+  };
+
+  it('go around the organizations, however many clients one of them has', () => {
+    const due = [...['a', 'b', 'c', 'd', 'e'].map((id) => of(id, 'one')), of('z', 'two')];
+    const { counts } = chooseTurns(due, turns);
+    expect(counts.get('z')).toBe(3);
+    expect([...counts.values()].reduce((sum, n) => sum + n)).toBe(6);
+  });
+
+  it('begin behind the organization that was last', () => {
+    const due = [of('a', 'one'), of('b', 'two'), of('c', 'three')];
+    const first = chooseTurns(due, { ...turns, free: 1 });
+    expect([...first.counts.keys()]).toEqual(['a']);
+    const second = chooseTurns(due, { ...turns, free: 1, last: first.last });
+    expect([...second.counts.keys()]).toEqual(['c']);
+    const third = chooseTurns(due, { ...turns, free: 1, last: second.last });
+    expect([...third.counts.keys()]).toEqual(['b']);
+  });
+
+  it('of failing clients come last, and are no more than what they share', () => {
+    const hanging = ['hang1', 'hang2', 'hang3', 'hang4', 'hang5'].map((id) => of(id, id));
+    const one = { ...turns, mostOf: () => 1 };
+    const alone = chooseTurns(hanging, one);
+    expect(alone.counts.size).toBe(3);
+    const { counts } = chooseTurns([of('hang1', 'a'), of('a', 'a')], { ...one, free: 1 });
+    expect([...counts.keys()]).toEqual(['a']);
+    expect(chooseTurns(hanging, { ...one, freeForFailing: 0 }).counts.size).toBe(0);
+  });
+
+  it('are no more than a client and an organization may have', () => {
+    const busy = new Map([['a', 4]]);
+    expect(chooseTurns([of('a', 'one')], { ...turns, ofClient: busy }).counts.size).toBe(0);
+    const full = new Map([['one', 8]]);
+    expect(chooseTurns([of('a', 'one')], { ...turns, ofTenant: full }).counts.size).toBe(0);
+    const failing = { ...turns, mostOf: () => 1 };
+    expect(chooseTurns([of('a', 'one')], failing).counts.get('a')).toBe(1);
+    expect(chooseTurns([], turns).counts.size).toBe(0);
+  });
+});
+
+describe('a logout token', () => {
+  const facts = {
+    issuer: 'https://svc.example',
+    clientId: 'client',
+    subject: 'user',
+    sid: null,
+    jti: 'id',
+    issuedAt: 100,
+  };
+
+  it('without a session names the user alone, and never has a nonce', () => {
+    const claims = logoutClaims(facts);
+    expect('sid' in claims || 'nonce' in claims).toBe(false);
+    expect(claims).toMatchObject({ sub: 'user', iat: 100, exp: 220 });
+  });
+
+  it.each<readonly [object, string | undefined]>([
+    [{}, undefined],
+    [{ backchannel_logout_uri: '' }, undefined],
+    [{ backchannel_logout_uri: 'https://a.example' }, 'RS256'],
+    [{ backchannel_logout_uri: 'https://a.example', svc_profile: 'fapi2' }, 'ES256'],
+    [
+      { backchannel_logout_uri: 'https://a.example', id_token_signed_response_alg: 'ES256' },
+      'ES256',
+    ],
+    [
+      {
+        backchannel_logout_uri: 'https://a.example',
+        svc_profile: 'fapi2',
+        id_token_signed_response_alg: 'RS256',
+      },
+      'RS256',
+    ],
+  ])('of the client %j is signed with %s', (metadata, algorithm) => {
+    expect(receiverOf({ ...metadata })?.algorithm).toBe(algorithm);
+  });
+});
