@@ -27,6 +27,7 @@ CREATE INDEX client_sign_ins_last ON client_sign_ins (last_at);
 -- Keeps the newest 20 sessions of each person at each client. It waits for no other statement that does the same.
 CREATE FUNCTION keep_newest_sign_ins() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
+  IF NOT EXISTS (SELECT FROM made) THEN RETURN NULL; END IF;
   DELETE FROM client_sign_ins r USING (
     SELECT o.sid, o.client_id
     FROM (SELECT DISTINCT user_id, client_id FROM made) m

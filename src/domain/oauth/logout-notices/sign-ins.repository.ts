@@ -6,10 +6,14 @@ export const SIGN_IN_DAYS = 400;
 /**
  * Records, in the statement that writes grants, which client got a grant in which session. A
  * trigger keeps the newest 20 sessions of a person at a client. The time is renewed once an hour at
- * most, so that most grants of a session write no second row.
+ * most, so that most grants of a session neither write nor lock a row.
  */
 export const RECORDED_SIGN_IN = fragment`
   INSERT INTO client_sign_ins AS r (sid, client_id, user_id, session_key)
   SELECT DISTINCT i.sid, i.client_id, i.of_user, i.session_key
-  FROM decided i WHERE i.is_issued AND i.sid IS NOT NULL ORDER BY i.sid, i.client_id
+  FROM decided i
+  WHERE i.is_issued AND i.sid IS NOT NULL AND NOT EXISTS (
+    SELECT FROM client_sign_ins x
+    WHERE x.sid = i.sid AND x.client_id = i.client_id AND x.last_at >= now() - interval '1 hour' OFFSET 0)
+  ORDER BY i.sid, i.client_id
   ON CONFLICT (sid, client_id) DO UPDATE SET last_at = now() WHERE r.last_at < now() - interval '1 hour'`;
