@@ -17,6 +17,8 @@ export interface ApacheClient {
 /** A running Apache. */
 export interface Apache {
   readonly url: string;
+  /** Lists the requests that Apache answered, each with its status, the oldest first. */
+  answered(): readonly string[];
   stop(): Promise<void>;
 }
 
@@ -25,10 +27,13 @@ const MODULES = ['mpm_event', 'authn_core', 'authz_core', 'authz_user', 'dir'];
 /**
  * Starts Apache with mod_auth_openidc. `/app/` signs people in, `/app/callback?info=json` shows
  * their access token, and `/api/` accepts an access token that the service calls active.
+ *
+ * @param settings further lines of the configuration
  */
 export async function startApache(
   { issuer, clientId, clientSecret }: ApacheClient,
   port: number,
+  settings: readonly string[] = [],
 ): Promise<Apache> {
   const folder = await makeTemporaryDirectory();
   const url = `http://localhost:${port}`;
@@ -50,6 +55,8 @@ PidFile ${folder}/apache.pid
 DefaultRuntimeDir ${folder}
 Mutex posixsem
 ErrorLog ${folder}/error.log
+LogFormat "%m %U%q %>s" requests
+CustomLog ${folder}/requests.log requests
 LogLevel warn
 ${modules.join('\n')}
 LoadModule auth_openidc_module ${MOD_AUTH_OPENIDC}
@@ -76,6 +83,7 @@ OIDCOAuthClientID ${clientId}
 OIDCOAuthClientSecret ${clientSecret}
 OIDCOAuthTokenIntrospectionInterval -1
 OIDCOAuthRemoteUserClaim sub
+${settings.join('\n')}
 <Location /app/>
   OIDCUnAuthAction auth true
   AuthType openid-connect
@@ -100,6 +108,7 @@ OIDCOAuthRemoteUserClaim sub
   }
   return {
     url,
+    answered: () => readFileSync(join(folder, 'requests.log'), 'utf8').split('\n').slice(0, -1),
     stop: async () => {
       child.kill('SIGTERM');
       await ended;

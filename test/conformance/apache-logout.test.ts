@@ -1,0 +1,123 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { CleanUp } from '../../src/domain/admin/clean-up/clean-up.service.js';
+import { provision } from '../support/access-targets.js';
+import { startApache, type Apache } from '../support/apache.js';
+import { startTestApp, type TestApp } from '../support/app.js';
+import type { Client } from '../support/client.js';
+import { freePort } from '../support/free-port.js';
+import { requires } from '../support/programs.js';
+import { count, rows } from '../support/rows.js';
+import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
+import { noticesAbout, registerApplication } from '../support/signed-in-application.js';
+
+const DOMAIN = 'leaving-apache.example';
+const LOGOUT = '/app/callback?logout=backchannel';
+const HOURS = 9;
+const WEEK = 7 * 24 * 3600;
+
+/** An application whose session of its own lasts a week, and that takes logout tokens. */
+const SETTINGS = [
+  'OIDCProviderBackChannelLogoutSupported On',
+  'OIDCSessionType server-cache',
+  'OIDCCacheType shm',
+  `OIDCSessionMaxDuration ${WEEK}`,
+  `OIDCSessionInactivityTimeout ${WEEK}`,
+  'OIDCInfoHook exp timeout',
+];
+
+/** A person with a session at Apache. */
+interface Person {
+  readonly id: string;
+  readonly browser: Client;
+}
+
+requires('apache2', 'mod_auth_openidc').describe('Apache with mod_auth_openidc', () => {
+  let app: TestApp;
+  let apache: Apache;
+  let organization: ScimOrganization;
+  beforeAll(async () => {
+    app = await startTestApp({ environment: { SVC_CLEANUP_INTERVAL: '0' } });
+    organization = await foundOrganization(app, DOMAIN);
+    const port = await freePort();
+    const origin = `http://localhost:${port}`;
+    const application = await registerApplication(organization.admin.client, {
+      name: 'Intranet',
+      redirect_uris: [`${origin}/app/callback`],
+      auth_method: 'client_secret_basic',
+      backchannel_logout_uri: `${origin}${LOGOUT}`,
+    });
+    apache = await startApache({ issuer: app.baseUrl, ...application }, port, SETTINGS);
+  });
+  afterAll(async () => {
+    await apache.stop();
+    await app.close();
+  });
+
+  const open = (browser: Client) => browser.get(`${apache.url}/app/`);
+  /** Provisions a person, who enrolls a key and signs in to Apache through the service. */
+  async function signedIn(name: string): Promise<Person> {
+    const email = `${name}@${DOMAIN}`;
+    const id = await provision(organization, email);
+    const { client: browser } = await app.enrolled(email);
+    const { url, text } = await browser.follow(`${apache.url}/app/`);
+    expect([url.href, text]).toEqual([`${apache.url}/app/`, 'This is app.\n']);
+    return { id, browser };
+  }
+  /** Returns the seconds for which Apache keeps its session: in all, and without a request. */
+  async function secondsLeft({ browser }: Person): Promise<number[]> {
+    const { json } = await browser.get(`${apache.url}/app/callback?info=json`);
+    const { exp, timeout } = json as { exp: number; timeout: number };
+    return [exp, timeout].map((time) => time - Date.now() / 1000);
+  }
+  /**
+   * Makes the sign-ins that the service recorded nine hours older, and runs the clean-up. The clock
+   * of the service stays: Apache has that of the machine, and refuses a logout token whose `iat`
+   * differs from it by more than ten minutes. So the session at Apache gets no older; that it
+   * outlasts nine hours is what `secondsLeft` reads there.
+   */
+  async function passHours(): Promise<void> {
+    const older = `make_interval(hours => ${HOURS})`;
+    const columns = {
+      sessions: ['created_at', 'auth_time', 'expires_at'],
+      oauth_grants: ['created_at', 'expires_at'],
+      oauth_artifacts: ['created_at', 'consumed_at', 'expires_at'],
+      client_sign_ins: ['last_at'],
+    };
+    for (const [table, names] of Object.entries(columns)) {
+      const changes = names.map((name) => `${name} = ${name} - ${older}`).join(', ');
+      await rows(app.dataSource, `UPDATE ${table} SET ${changes}`);
+    }
+    await app.nest.get(CleanUp, { strict: false }).run();
+  }
+  const logouts = () => apache.answered().filter((line) => line.startsWith(`POST ${LOGOUT}`));
+
+  it('ends its session of a person whom SCIM removes nine hours after the sign-in', async () => {
+    const [leaver, colleague] = [await signedIn('bob'), await signedIn('eve')];
+    for (const person of [leaver, colleague]) {
+      for (const seconds of await secondsLeft(person)) expect(seconds).toBeGreaterThan(WEEK - 600);
+    }
+    await passHours();
+    for (const table of ['sessions', 'oauth_grants']) {
+      const left = await count(app.dataSource, `${table} WHERE user_id IN ($1, $2)`, [
+        leaver.id,
+        colleague.id,
+      ]);
+      expect([table, left]).toEqual([table, 0]);
+    }
+    for (const { browser } of [leaver, colleague]) {
+      expect((await open(browser)).text).toBe('This is app.\n');
+    }
+    expect([await noticesAbout(app, leaver.id), logouts()]).toEqual([[], []]);
+
+    expect((await organization.scim('DELETE', `/Users/${leaver.id}`)).status).toBe(204);
+    await expect.poll(() => noticesAbout(app, leaver.id), { timeout: 5_000 }).toEqual([]);
+    // One token names the session, and one the person alone. Apache took both at the first try, and
+    // knows its session by `sid` alone.
+    await expect.poll(logouts).toEqual([`POST ${LOGOUT} 200`, `POST ${LOGOUT} 200`]);
+    const refused = await open(leaver.browser);
+    expect(refused.status).toBe(302);
+    const login = await leaver.browser.follow(refused.headers.get('location') ?? '');
+    expect([login.url.origin, login.url.pathname]).toEqual([app.baseUrl, '/login']);
+    expect((await open(colleague.browser)).text).toBe('This is app.\n');
+  });
+});
