@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { copyFileSync, globSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { env as ownEnvironment } from 'node:process';
 import { prepareOutputs } from './outputs.js';
 
 /** The folder of the checkout. */
@@ -87,7 +88,7 @@ export async function bundleServer({ folder = 'bundle', without = '' } = {}) {
     // The compiler runs beside it, takes longer, and gets the first of two processors.
     niceness: 10,
     env: {
-      ...process.env,
+      ...ownEnvironment,
       RAYON_NUM_THREADS: '1',
       ROLLDOWN_WORKER_THREADS: '1',
       SVC_BUNDLE_FOLDER: `${folder}-new`,
@@ -107,7 +108,7 @@ export function removeServerBundle(folder = 'bundle') {
  * Runs a program of Node, with its output on standard error, so that a script can print a result on
  * standard output.
  */
-function run(program, args, { cwd = ROOT, niceness = 0, env = process.env } = {}) {
+function run(program, args, { cwd = ROOT, niceness = 0, env = ownEnvironment } = {}) {
   return new Promise((done, fail) => {
     const child = spawn(process.execPath, [program, ...args], {
       cwd,

@@ -1,10 +1,11 @@
 import { existsSync } from 'node:fs';
 import { join, relative, resolve, sep } from 'node:path';
+import { env } from 'node:process';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
 /** The folder of the bundle, two levels below the checkout. */
-const OUTPUTS = join(ROOT, 'dist', process.env.SVC_BUNDLE_FOLDER ?? 'bundle');
+const OUTPUTS = join(ROOT, 'dist', env.SVC_BUNDLE_FOLDER ?? 'bundle');
 
 /** What the entry points of `dist` load (`imports` of package.json). The image lacks the demo. */
 const ENTRIES = {
@@ -26,7 +27,7 @@ const EXTERNAL =
 
 /** Tells if an entry is bundled. SVC_BUNDLE_WITHOUT leaves out a folder, as the image does. */
 function isThere(path) {
-  const without = process.env.SVC_BUNDLE_WITHOUT;
+  const without = env.SVC_BUNDLE_WITHOUT;
   return existsSync(join(ROOT, path)) && !(without && path.startsWith(`${without}/`));
 }
 

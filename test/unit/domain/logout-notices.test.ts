@@ -39,7 +39,8 @@ describe('the next try of a notice', () => {
 
   it('is never after a day, however late the receiver wants it', () => {
     expect(nextTry({ ...FAILED, now: DAY })).toBeUndefined();
-    expect(nextTry({ ...FAILED, told: 999_999 })).toBeUndefined();
+    expect(nextTry({ ...FAILED, told: 999_999 })).toBe(3_600_000);
+    expect(nextTry({ ...FAILED, now: DAY - 1000, told: 90 })).toBe(DAY);
   });
 });
 
@@ -59,7 +60,7 @@ describe('Retry-After', () => {
 });
 
 describe('the turns of the senders', () => {
-  const of = (clientId: string, tenantId: string) => ({ clientId, tenantId });
+  const of = (clientId: string, tenantId: string, since = 0) => ({ clientId, tenantId, since });
   const turns = {
     free: 6,
     ofClient: new Map<string, number>(),
@@ -67,7 +68,7 @@ describe('the turns of the senders', () => {
     last: '',
     mostOf: () => 4,
     mostOfTenant: 8,
-    isFailing: (id: string) => id.startsWith('hang'),
+    tookLast: (id: string) => (id.startsWith('new') ? undefined : !id.startsWith('hang')),
     freeForFailing: 3,
   };
 
@@ -96,6 +97,18 @@ describe('the turns of the senders', () => {
     const { counts } = chooseTurns([of('hang1', 'a'), of('a', 'a')], { ...one, free: 1 });
     expect([...counts.keys()]).toEqual(['a']);
     expect(chooseTurns(hanging, { ...one, freeForFailing: 0 }).counts.size).toBe(0);
+  });
+
+  it('are first of clients that took their last notice, and of the one that waits longest', () => {
+    const one = { ...turns, free: 1 };
+    const order = ['new2', 'hang', 'new1', 'b', 'a'].map((id, n) => of(id, 'one', -n));
+    const chosen: string[] = [];
+    for (let due = order; due.length > 0;) {
+      const [id = ''] = [...chooseTurns(due, one).counts.keys()];
+      chosen.push(id);
+      due = due.filter(({ clientId }) => clientId !== id);
+    }
+    expect(chosen).toEqual(['a', 'b', 'new1', 'new2', 'hang']);
   });
 
   it('are no more than a client and an organization may have', () => {

@@ -1,8 +1,13 @@
 /** A client with a notice that is due. */
 export interface DueClient {
   readonly clientId: string;
-  /** The organization or the owner of the client; null for a client without either. */
-  readonly tenantId: string | null;
+  /**
+   * The organization or the owner of the client. A client that registered itself has neither: then
+   * the user of the notice.
+   */
+  readonly tenantId: string;
+  /** The time since when its oldest notice is due, in milliseconds. */
+  readonly since: number;
 }
 
 /** The state of a sender, which decides whose turn it is. */
@@ -17,11 +22,14 @@ export interface Turns {
   /** The number of requests that one client, and that one tenant, may have under way. */
   mostOf(clientId: string): number;
   readonly mostOfTenant: number;
-  /** Returns true for a client whose last request failed. */
-  isFailing(clientId: string): boolean;
-  /** The number of requests to failing clients that may begin now. */
+  /** Returns true if a client took its last notice, and false if not; undefined without any. */
+  tookLast(clientId: string): boolean | undefined;
+  /** The number of requests that may begin now to clients that did not take their last notice. */
   readonly freeForFailing: number;
 }
+
+/** The order of the clients of a tenant, by what became of their last notices. */
+const RANKS: readonly (boolean | undefined)[] = [true, undefined, false];
 
 /** The clients whose notices are sent now, each with a number of notices. */
 export interface Chosen {
@@ -31,13 +39,14 @@ export interface Chosen {
 
 /**
  * Chooses the clients whose notices are sent now. Each tenant has one turn after the other, and
- * gives it to the client with the fewest requests. Failing clients come last and share a few
- * requests, so that a receiver that hangs delays itself.
+ * gives it to a client that took its last notice, before one that was not tried, before one that
+ * failed; then to the one with the fewest requests, and to the one that waits longest. Clients that
+ * did not take their last notice share a few requests, so that a receiver that hangs delays itself.
  */
 export function chooseTurns(due: readonly DueClient[], turns: Turns): Chosen {
   const counts = new Map<string, number>();
   const taken = new Map<string, number>();
-  const tenants = Map.groupBy(due, ({ tenantId }) => tenantId ?? '');
+  const tenants = Map.groupBy(due, ({ tenantId }) => tenantId);
   const names = [...tenants.keys()].toSorted();
   const first = names.findIndex((name) => name > turns.last);
   const order = first > 0 ? [...names.slice(first), ...names.slice(0, first)] : names;
@@ -49,13 +58,15 @@ export function chooseTurns(due: readonly DueClient[], turns: Turns): Chosen {
     const open = (tenants.get(tenant) ?? []).filter(
       ({ clientId }) =>
         loadOf(clientId) < turns.mostOf(clientId) &&
-        (freeForFailing > 0 || !turns.isFailing(clientId)),
+        (freeForFailing > 0 || turns.tookLast(clientId) !== false),
     );
-    const rank = ({ clientId }: DueClient) =>
-      loadOf(clientId) + (turns.isFailing(clientId) ? 1e6 : 0);
-    const [next] = open.toSorted((a, b) => rank(a) - rank(b));
+    const rank = ({ clientId }: DueClient) => RANKS.indexOf(turns.tookLast(clientId));
+    const [next] = open.toSorted(
+      (a, b) =>
+        rank(a) - rank(b) || loadOf(a.clientId) - loadOf(b.clientId) || compare(a.since, b.since),
+    );
     if (!next) return false;
-    if (turns.isFailing(next.clientId)) freeForFailing -= 1;
+    if (turns.tookLast(next.clientId) === false) freeForFailing -= 1;
     counts.set(next.clientId, (counts.get(next.clientId) ?? 0) + 1);
     taken.set(tenant, (taken.get(tenant) ?? 0) + 1);
     return true;
@@ -70,4 +81,10 @@ export function chooseTurns(due: readonly DueClient[], turns: Turns): Chosen {
     }
   }
   return { counts, last };
+}
+
+/** Compares two times, of which one may be before all others (-Infinity). */
+function compare(a: number, b: number): number {
+  if (a === b) return 0;
+  return a < b ? -1 : 1;
 }

@@ -44,11 +44,11 @@ const SEND_WITHIN = LEASE - 2 * ANSWER_WITHIN;
 /**
  * The requests under way in a replica: 20, of them 4 to clients that registered themselves. A
  * client gets one request at a time until it has taken a notice, so that one that hangs costs one.
- * All clients whose last request failed share half of the requests.
+ * All clients that did not take their last notice share half of the requests.
  */
 const LANES = {
   registered: { selfRegistered: false, most: 16, ofTenant: 12, ofClient: 4 },
-  self: { selfRegistered: true, most: 4, ofTenant: 4, ofClient: 1 },
+  self: { selfRegistered: true, most: 4, ofTenant: 2, ofClient: 1 },
 } as const;
 
 type Lane = (typeof LANES)[keyof typeof LANES];
@@ -157,17 +157,17 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     const busy = [...this.#underWay.keys()].filter((one) => one.selfRegistered === selfRegistered);
     if (busy.length >= most || this.#stopping.signal.aborted) return [];
     const { manager } = this.dataSource;
-    const failing = busy.filter(({ clientId }) => this.#isFailing(clientId)).length;
+    const failing = busy.filter(({ clientId }) => this.#took.get(clientId) === false).length;
     const now = this.clock.now();
     const due = await listDueClients(manager, selfRegistered, now);
     const { counts, last } = chooseTurns(due, {
       free: most - busy.length,
       ofClient: tally(busy, ({ clientId }) => clientId),
-      ofTenant: tally(busy, ({ tenantId }) => tenantId ?? ''),
+      ofTenant: tally(busy, ({ tenantId }) => tenantId),
       last: this.#last.get(lane) ?? '',
       mostOf: (clientId) => (this.#took.get(clientId) === true ? lane.ofClient : 1),
       mostOfTenant: lane.ofTenant,
-      isFailing: (clientId) => this.#isFailing(clientId),
+      tookLast: (clientId) => this.#took.get(clientId),
       freeForFailing: Math.max(0, most / 2 - failing),
     });
     if (counts.size === 0) return [];
@@ -250,15 +250,13 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     const failure = { result: answer.result, refusals };
     if (at !== undefined) await postponeTaken(manager, notice, failure, new Date(at));
     else if (await buryTaken(manager, notice, failure, new Date(now))) {
-      this.#security.warn(
+      // A user can register many clients: they must not hide another warning.
+      const log = notice.selfRegistered ? this.#log : this.#security;
+      log.warn(
         { clientId, noticeId: id, result: answer.result },
         'An application did not take a logout notice, which is a dead letter now',
       );
     }
-  }
-
-  #isFailing(clientId: string): boolean {
-    return this.#took.get(clientId) === false;
   }
 
   #note(error: unknown): void {

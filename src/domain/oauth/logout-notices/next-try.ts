@@ -26,16 +26,22 @@ export interface FailedTry {
   readonly chance: number;
 }
 
-/** Returns the time of the next try in milliseconds; undefined if the notice is a dead letter. */
+/** The longest pause that a receiver may ask for, in seconds. */
+const LONGEST_TOLD = 3_600;
+
+/**
+ * Returns the time of the next try in milliseconds; undefined if the notice is a dead letter. What
+ * the receiver asks for only delays a try: the last one comes when the time is over.
+ */
 export function nextTry(failed: FailedTry): number | undefined {
   const { tries, refusals, now, giveUpAt, told, chance } = failed;
   const pause =
     refusals > 0
       ? AFTER_REFUSALS[refusals - 1]
       : Math.min(FIRST_PAUSE * 2 ** Math.min(tries - 1, 16), LONGEST_PAUSE);
-  if (pause === undefined) return undefined;
-  const at = now + Math.max(pause * (1 + JITTER * chance), (told ?? 0) * 1000);
-  return at < giveUpAt ? at : undefined;
+  if (pause === undefined || now >= giveUpAt) return undefined;
+  const asked = Math.min(told ?? 0, LONGEST_TOLD) * 1000;
+  return Math.min(giveUpAt, now + Math.max(pause * (1 + JITTER * chance), asked));
 }
 
 /** Reads the header Retry-After (RFC 9110 §10.2.3), in seconds; undefined for any other value. */

@@ -1,6 +1,6 @@
 import { recordAudit } from '#domain/audit/audit.repository.js';
 import { newUuid } from '#platform/clock/random.js';
-import { fragment, sql } from '#platform/database/statements/sql.js';
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { DueClient } from './fair-turns.js';
 
@@ -8,7 +8,7 @@ import type { DueClient } from './fair-turns.js';
 export interface TakenNotice {
   readonly id: string;
   readonly clientId: string;
-  readonly tenantId: string | null;
+  readonly tenantId: string;
   readonly selfRegistered: boolean;
   readonly userId: string;
   readonly sid: string | null;
@@ -24,7 +24,7 @@ export interface TakenNotice {
 interface Row {
   id: string;
   client_id: string;
-  tenant_id: string | null;
+  tenant_id: string;
   self_registered: boolean;
   user_id: string;
   sid: string | null;
@@ -35,6 +35,14 @@ interface Row {
   metadata: Record<string, unknown> | null;
 }
 
+/** Returns the tenant of a notice, for fair turns: see {@link DueClient.tenantId}. */
+function tenantOf(notice: SqlFragment): SqlFragment {
+  return fragment`CASE WHEN ${notice}.self_registered THEN ${notice}.user_id ELSE coalesce(${notice}.tenant_id, ${notice}.user_id) END`;
+}
+
+const TENANT = tenantOf(fragment`d`);
+const TENANT_OF_TAKEN = tenantOf(fragment`t`);
+
 /**
  * Lists the clients with a notice that is due. It reads two entries of an index for each client
  * with waiting notices, and not one for each notice.
@@ -44,7 +52,7 @@ export async function listDueClients(
   selfRegistered: boolean,
   now: Date,
 ): Promise<DueClient[]> {
-  const rows = await sql<{ client_id: string; tenant_id: string | null }>(tx)`
+  const rows = await sql<{ client_id: string; tenant_id: string; since: number }>(tx)`
     WITH RECURSIVE waiting AS (
       (SELECT n.client_id FROM logout_notices n
        WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL ORDER BY n.client_id LIMIT 1)
@@ -54,13 +62,18 @@ export async function listDueClients(
               ORDER BY n.client_id LIMIT 1)
       FROM waiting w WHERE w.client_id IS NOT NULL
     )
-    SELECT w.client_id, d.tenant_id FROM waiting w CROSS JOIN LATERAL (
-      SELECT n.tenant_id, n.next_attempt_at FROM logout_notices n
+    SELECT w.client_id, ${TENANT} AS tenant_id, extract(epoch FROM d.next_attempt_at)::float8 * 1000 AS since
+    FROM waiting w CROSS JOIN LATERAL (
+      SELECT n.tenant_id, n.user_id, n.self_registered, n.next_attempt_at FROM logout_notices n
       WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND n.client_id = w.client_id
       ORDER BY n.next_attempt_at, n.id LIMIT 1
     ) d
     WHERE d.next_attempt_at <= ${now}`;
-  return rows.map((row) => ({ clientId: row.client_id, tenantId: row.tenant_id }));
+  return rows.map(({ client_id, tenant_id, since }) => ({
+    clientId: client_id,
+    tenantId: tenant_id,
+    since,
+  }));
 }
 
 /**
@@ -91,7 +104,7 @@ export async function takeNotices(
       UPDATE logout_notices n SET lease = n.lease + 1, tries = n.tries + 1, next_attempt_at = ${leaseEnds}
       FROM due d WHERE n.id = d.id RETURNING n.*
     )
-    SELECT t.id, t.client_id, t.tenant_id, t.self_registered, t.user_id, t.sid, t.lease, t.tries, t.refusals,
+    SELECT t.id, t.client_id, ${TENANT_OF_TAKEN} AS tenant_id, t.self_registered, t.user_id, t.sid, t.lease, t.tries, t.refusals,
            t.give_up_at, c.metadata
     FROM taken t LEFT JOIN oauth_clients c ON c.id = t.client_id
     ORDER BY t.id`;
@@ -149,8 +162,12 @@ export async function buryTaken(
         origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
         details: { client_id: clientId, sub: userId, notice: 'backchannel_logout', result },
       },
+      // One event a day for each application and person: a logout may have many notices.
       fragment`
-        FROM buried b LEFT JOIN oauth_clients c ON c.id = b.client_id LEFT JOIN users u ON u.id = b.user_id`,
+        FROM buried b LEFT JOIN oauth_clients c ON c.id = b.client_id LEFT JOIN users u ON u.id = b.user_id
+        WHERE NOT EXISTS (
+          SELECT FROM logout_notices o
+          WHERE o.client_id = b.client_id AND o.user_id = b.user_id AND o.id <> b.id AND o.dead_at > ${now}::timestamptz - interval '1 day')`,
     )})
     SELECT id, (SELECT array_agg(recorded) FROM audited) AS recorded FROM buried`;
   return buried.length === 1;
