@@ -21,6 +21,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'config-sources',
     'outbound',
     'database/statements',
+    'database/queues',
     'database/hosts',
     'database/identity',
     'database/embedded-postgres',

@@ -6,8 +6,8 @@ import {
 } from '@nestjs/common';
 import { sumOf, type RevokedCounts } from '../revocable.js';
 import { Clock } from '#platform/clock/clock.js';
+import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import { afterCommit } from '#platform/database/statements/after-commit.js';
-import { reasonOf } from '#platform/database/statements/faults.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import type { TargetKind } from '#domain/access/reach/decision.js';
@@ -47,12 +47,8 @@ export interface QueuedEndings {
 @Injectable()
 export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationShutdown {
   readonly #log = new Logger('access');
-  readonly #stopping = new AbortController();
   #kinds: readonly ReachEnding[] = [];
-  #running: Promise<void> | undefined;
-  #wake = Promise.withResolvers<void>();
-  /** The last fault that was logged: a database that is away is one line, not one a second. */
-  #fault: string | undefined;
+  readonly #worker: QueueWorker;
   /**
    * The row that this process worked on last: the next batch is of another row, if there is one.
    */
@@ -61,7 +57,11 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   constructor(
     private readonly dataSource: DataSource,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    const drain = () => this.drain();
+    const name = 'The queue of ended reaches';
+    this.#worker = new QueueWorker(clock, { drain, poll: POLL, log: this.#log, name });
+  }
 
   /** Adds a kind of credential. The module of the kind calls it at start-up. */
   register(kind: ReachEnding): void {
@@ -69,14 +69,12 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   onApplicationBootstrap(): void {
-    this.#running = this.#work();
+    this.#worker.start();
   }
 
   /** Waits for the batch that is under way. The rest stays in the queue. */
   async beforeApplicationShutdown(): Promise<void> {
-    this.#stopping.abort();
-    this.#wake.resolve();
-    await this.#running;
+    await this.#worker.stop();
   }
 
   /**
@@ -87,7 +85,7 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   async label(tx: EntityManager, by: ChangedBy): Promise<QueuedEndings | undefined> {
     const ids = await labelEndings(tx, by);
     if (ids.length === 0) return undefined;
-    afterCommit(tx, () => this.#wake.resolve());
+    afterCommit(tx, () => this.#worker.wake());
     return { ids };
   }
 
@@ -106,7 +104,7 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
           batch = await this.#endBatch((tx) => takeEnding(tx, id));
         }
       } catch (error) {
-        this.#note(error);
+        this.#worker.note(error);
       }
     }
   }
@@ -116,7 +114,7 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
    * Returns when no row is free.
    */
   async drain(): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
+    while (!this.#worker.isStopping) {
       if ((await this.#endNext()) !== undefined) continue;
       if (this.#last === FIRST) return;
       this.#last = FIRST;
@@ -155,25 +153,5 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
       await putEnding(tx, ending, batch.next);
       return batch.seen;
     });
-  }
-
-  async #work(): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
-      this.#wake = Promise.withResolvers<void>();
-      try {
-        await this.drain();
-        this.#fault = undefined;
-      } catch (error) {
-        this.#note(error);
-      }
-      const pause = this.clock.sleep(POLL, { signal: this.#stopping.signal }).catch(() => {});
-      await Promise.race([this.#wake.promise, pause]);
-    }
-  }
-
-  #note(error: unknown): void {
-    const reason = reasonOf(error);
-    if (reason !== this.#fault) this.#log.warn(`The queue of ended reaches waits: ${reason}`);
-    this.#fault = reason;
   }
 }

@@ -8,8 +8,8 @@ import {
 import { Clock } from '#platform/clock/clock.js';
 import { newUuid, Random } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { reasonOf } from '#platform/database/statements/faults.js';
-import { listenTo, type Listening } from '#platform/database/listening.js';
+import { listenTo, type Listening } from '#platform/database/queues/listening.js';
+import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { TokenSigningKeys } from '../token-signing/token-signing-keys.service.js';
@@ -69,7 +69,6 @@ interface Answer {
 export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationShutdown {
   readonly #log = new Logger('notices');
   readonly #security = new Logger('security');
-  readonly #stopping = new AbortController();
   readonly #underWay = new Map<TakenNotice, Promise<void>>();
   /** For each client, whether it took the last notice. */
   readonly #took = new Map<string, boolean>();
@@ -77,11 +76,8 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   /** The lanes that are read next; a poll reads all. */
   readonly #wanted = new Set<Lane>();
   #polledAt = Number.NEGATIVE_INFINITY;
-  #running: Promise<void> | undefined;
   #listening: Listening | undefined;
-  #wake = Promise.withResolvers<void>();
-  /** The last fault that was logged: a database that is away is one line, not one a second. */
-  #fault: string | undefined;
+  readonly #worker: QueueWorker;
 
   constructor(
     @Inject(CONFIG) private readonly config: Pick<Config, 'http'>,
@@ -90,19 +86,22 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     private readonly outboundHttp: OutboundHttp,
     private readonly clock: Clock,
     private readonly random: Random,
-  ) {}
+  ) {
+    const drain = () => this.#begin();
+    const name = 'The queue of logout notices';
+    this.#worker = new QueueWorker(clock, { drain, poll: POLL, log: this.#log, name });
+  }
 
   onApplicationBootstrap(): void {
     this.#listening = listenTo(this.dataSource, 'logout_notices', () => this.wake());
-    this.#running = this.#work();
+    this.#worker.start();
   }
 
   /** Waits for the requests that are under way. */
   async beforeApplicationShutdown(): Promise<void> {
-    this.#stopping.abort();
-    this.wake();
+    const stopped = this.#worker.stop();
     await this.#listening?.stop();
-    await this.#running;
+    await stopped;
     await Promise.all(this.#underWay.values());
   }
 
@@ -113,21 +112,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
 
   #lookAt(lanes: readonly Lane[]): void {
     for (const lane of lanes) this.#wanted.add(lane);
-    this.#wake.resolve();
-  }
-
-  async #work(): Promise<void> {
-    while (!this.#stopping.signal.aborted) {
-      this.#wake = Promise.withResolvers<void>();
-      try {
-        await this.#begin();
-        this.#fault = undefined;
-      } catch (error) {
-        this.#note(error);
-      }
-      const pause = this.clock.sleep(POLL, { signal: this.#stopping.signal }).catch(() => {});
-      await Promise.race([this.#wake.promise, pause]);
-    }
+    this.#worker.wake();
   }
 
   /** Begins as many requests as may be under way. */
@@ -155,7 +140,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   async #take(lane: Lane): Promise<TakenNotice[]> {
     const { selfRegistered, most } = lane;
     const busy = [...this.#underWay.keys()].filter((one) => one.selfRegistered === selfRegistered);
-    if (busy.length >= most || this.#stopping.signal.aborted) return [];
+    if (busy.length >= most || this.#worker.isStopping) return [];
     const { manager } = this.dataSource;
     const failing = busy.filter(({ clientId }) => this.#took.get(clientId) === false).length;
     const now = this.clock.now();
@@ -187,7 +172,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
       if (receiver) await this.#settle(notice, await this.#send(notice, receiver, takenAt));
       else await removeTaken(this.dataSource.manager, notice);
     } catch (error) {
-      this.#note(error);
+      this.#worker.note(error);
     } finally {
       this.#underWay.delete(notice);
       this.#lookAt([notice.selfRegistered ? LANES.self : LANES.registered]);
@@ -257,12 +242,6 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
         'An application did not take a logout notice, which is a dead letter now',
       );
     }
-  }
-
-  #note(error: unknown): void {
-    const reason = reasonOf(error);
-    if (reason !== this.#fault) this.#log.warn(`The queue of logout notices waits: ${reason}`);
-    this.#fault = reason;
   }
 }
 
