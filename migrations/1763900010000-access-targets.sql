@@ -1,8 +1,3 @@
--- The principals of a group of hosts: one certificate authority serves all organizations, so that they carry the organization.
-CREATE FUNCTION principals_of_hosts(name text, logins text[], org uuid) RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-  SELECT array_agg(l || '@' || name || ':' || org::text ORDER BY l COLLATE "C") FROM unnest(logins) l
-$$;
-
 -- What an organization's people can reach: applications (clusters too), AWS roles, groups of hosts, GitHub installations.
 -- Every application and installation of an organization has a row, so that an issuing statement has a row to lock.
 CREATE TABLE access_targets (
@@ -16,7 +11,6 @@ CREATE TABLE access_targets (
   name                 text,
   hosts                text[]      NOT NULL DEFAULT '{}', -- patterns of ssh_config
   logins               text[]      NOT NULL DEFAULT '{}',
-  principals           text[]      NOT NULL GENERATED ALWAYS AS (coalesce(principals_of_hosts(name, logins, org_id), '{}')) STORED,
   access               text        NOT NULL DEFAULT 'everyone' CHECK (access IN ('everyone', 'assigned')),
   touch_within_seconds int         CHECK (touch_within_seconds > 0),
   models               text        CHECK (models = 'fips-only'),
@@ -174,6 +168,11 @@ END $$;
 CREATE TRIGGER keep_target AFTER INSERT OR UPDATE OF org_id ON github_installations
   FOR EACH ROW EXECUTE FUNCTION keep_target_of_installation();
 
+-- The principals of a group of hosts: one certificate authority serves all organizations, so that they carry the organization.
+CREATE FUNCTION principals_of_group(t access_targets) RETURNS text[] LANGUAGE sql STABLE AS $$
+  SELECT array_agg(l || '@' || t.name || ':' || t.org_id ORDER BY l) FROM unnest(t.logins) l
+$$;
+
 -- A name that an admin knows a target by.
 CREATE FUNCTION name_of_target(t access_targets) RETURNS text LANGUAGE sql STABLE AS $$
   SELECT coalesce(t.name,
@@ -328,106 +327,6 @@ END $$;
 CREATE CONSTRAINT TRIGGER count_change AFTER UPDATE OF aws_roles ON organizations
   DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (OLD.aws_roles IS DISTINCT FROM NEW.aws_roles)
   EXECUTE FUNCTION count_changed_organization();
-
--- The decision about what a person reaches, as far as most requests do not need it. A statement that issues calls these functions,
--- because PostgreSQL prepares every part of a statement for each run, and the part of a function only if it runs. They read the
--- snapshot of the statement that calls them. Without statistics, PostgreSQL would read all assignments: enable_seqscan.
--- Replicas of two versions share them during an upgrade: another meaning gets another name.
-
--- True if an assignment of a target names a person, or a group of SCIM in which the person is.
-CREATE FUNCTION is_assigned(target uuid, person uuid) RETURNS boolean LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
-BEGIN
-  RETURN coalesce(
-    EXISTS (SELECT FROM access_assignments x WHERE x.target_id = target AND x.user_id = person)
-    OR (SELECT d.access_by_groups FROM deployment d WHERE d.only_row) AND EXISTS (
-      SELECT FROM access_assignments x JOIN group_members m ON m.group_id = x.group_id
-      WHERE x.target_id = target AND m.user_id = person), false);
-END $$;
-
--- The newest touch of a session that fits the conditions of a target, in seconds since 1970, or NULL.
-CREATE FUNCTION fitting_touch(touches jsonb, models text, user_verification text) RETURNS float8 LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-BEGIN
-  RETURN (
-    SELECT max((x.value ->> CASE WHEN user_verification IS NULL THEN 'at' ELSE 'uv' END)::float8)
-    FROM jsonb_each(touches) x WHERE models IS NULL OR (x.value -> 'fips')::boolean);
-END $$;
-
--- True if the patterns of a group match a host, as in ssh_config: one pattern matches, and no pattern that begins with ! does.
-CREATE FUNCTION matches_host(patterns text[], host text) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-BEGIN
-  RETURN coalesce((
-    SELECT bool_or(p NOT LIKE '!%') AND bool_and(p NOT LIKE '!%') FROM unnest(patterns) p
-    WHERE lower(host) LIKE translate(replace(replace(lower(ltrim(p, '!')), '%', '\%'), '_', '\_'), '*?', '%_')), false);
-END $$;
-
--- A group of hosts whose principals a certificate carries.
-CREATE TYPE carried_hosts AS (target_id uuid, principals text[]);
-
--- The groups of hosts that a person reaches. A host leaves the groups that match it, names (NULL for all) leave these principals.
---   is_admitted, is_met: a group admits the person; the session meets the conditions of one
---   is_closed: no group that matches the host admits the person, but there is one
---   principals, carried, carried_names, ends: what a certificate carries, and the end of the oldest touch that it counts
---   listed: every group that admits the person; NULL if the organization has none
---   has_unmet and what follows: the first group whose conditions are not met
-CREATE FUNCTION reached_hosts(
-  person uuid, org uuid, touches jsonb, names text[], host text,
-  OUT is_admitted boolean, OUT is_met boolean, OUT is_closed boolean, OUT principals text[], OUT carried carried_hosts[],
-  OUT carried_names text[], OUT ends timestamptz, OUT listed jsonb, OUT has_unmet boolean, OUT touch_within_seconds int,
-  OUT models text, OUT user_verification text
-) LANGUAGE plpgsql STABLE SET enable_seqscan = off AS $$
-DECLARE
-  t     record;
-  own   text[];
-  touch float8;
-  met   boolean;
-  items jsonb[] := '{}';
-BEGIN
-  is_admitted := false; is_met := false; is_closed := false; has_unmet := false; principals := '{}';
-  FOR t IN
-    SELECT g.* FROM (
-      SELECT h.id, h.name, h.hosts, h.principals, h.touch_within_seconds, h.models, h.user_verification
-      FROM access_targets h WHERE h.org_id = org AND h.kind = 'host_group' AND h.access = 'everyone'
-      UNION ALL
-      SELECT h.id, h.name, h.hosts, h.principals, h.touch_within_seconds, h.models, h.user_verification
-      FROM access_targets h
-      WHERE h.org_id = org AND h.kind = 'host_group' AND h.access = 'assigned' AND h.id = ANY (ARRAY(
-        SELECT x.target_id FROM access_assignments x WHERE x.of_hosts AND x.user_id = person
-        UNION ALL
-        SELECT y.target_id
-        FROM group_members m CROSS JOIN LATERAL (
-          SELECT x.target_id FROM access_assignments x WHERE x.of_hosts AND x.group_id = m.group_id OFFSET 0) y
-        WHERE m.user_id = person AND (SELECT d.access_by_groups FROM deployment d WHERE d.only_row)))
-    ) g ORDER BY g.name COLLATE "C"
-  LOOP
-    CONTINUE WHEN host IS NOT NULL AND NOT matches_host(t.hosts, host);
-    own := t.principals;
-    IF names IS NOT NULL THEN
-      own := ARRAY(SELECT x FROM unnest(own) WITH ORDINALITY o (x, i) WHERE x = ANY (names) ORDER BY i);
-    END IF;
-    touch := NULL; met := true;
-    IF num_nonnulls(t.touch_within_seconds, t.models, t.user_verification) > 0 THEN
-      touch := fitting_touch(touches, t.models, t.user_verification);
-      met := coalesce(touch >= coalesce(extract(epoch FROM now())::float8 - t.touch_within_seconds, '-infinity'), false);
-    END IF;
-    is_admitted := true;
-    is_met := is_met OR met;
-    items := items || jsonb_build_object('name', t.name, 'hosts', t.hosts, 'carried', met AND own <> '{}');
-    IF met AND own <> '{}' THEN
-      principals := principals || own;
-      carried := carried || (t.id, own)::carried_hosts;
-      carried_names := carried_names || t.name;
-      ends := least(ends, to_timestamp(touch + t.touch_within_seconds));
-    ELSIF NOT met AND NOT has_unmet AND (own <> '{}' OR names = '{}') THEN
-      has_unmet := true;
-      touch_within_seconds := t.touch_within_seconds; models := t.models; user_verification := t.user_verification;
-    END IF;
-  END LOOP;
-  IF is_admitted OR EXISTS (SELECT FROM access_targets h WHERE h.org_id = org AND h.kind = 'host_group') THEN
-    listed := to_jsonb(items);
-    is_closed := host IS NOT NULL AND NOT is_admitted AND EXISTS (
-      SELECT FROM access_targets h WHERE h.org_id = org AND h.kind = 'host_group' AND matches_host(h.hosts, host));
-  END IF;
-END $$;
 
 -- The installations that are linked already. The triggers keep what changes from now on.
 INSERT INTO access_targets (org_id, kind, installation_id)

@@ -113,3 +113,41 @@ describe('the migrations that were rewritten after 0.10.0', () => {
     await expect(migrate(from010, log)).rejects.toThrow(/twins\.sql was changed/);
   });
 });
+
+describe('a database of a build after 0.13.0, which decided by other functions', () => {
+  let folder: string;
+  let database: TestDatabase;
+  let fresh: TestDatabase;
+
+  beforeAll(async () => {
+    folder = await makeTemporaryDirectory();
+    database = await createEmptyDatabase();
+    fresh = await createEmptyDatabase();
+  });
+  afterAll(async () => {
+    await database.drop();
+    await fresh.drop();
+    await removeDirectory(folder);
+  });
+
+  it('gets all that a new database has', async () => {
+    const log = new RecordingLog();
+    const after013 = await openMigrationConnection({ connectionString: database.url }, log);
+    const now = await openMigrationConnection({ connectionString: fresh.url }, log);
+    try {
+      await migrate(after013, log, await earlierMigrations('after 0.13', folder));
+      for (const each of [after013, now]) {
+        await migrate(each, log);
+        await migrateInBackground(each, log);
+      }
+      const withoutPlaces = async (of: DataSource) =>
+        (await schemaDump(of)).map((line) => line.replace(/^(column \w+\.)\d+/, '$1'));
+      const has = new Set(await withoutPlaces(after013));
+      const missing = (await withoutPlaces(now)).filter((line) => !has.has(line));
+      expect(missing.filter((line) => !line.includes('principals_of_group'))).toEqual([]);
+      expect(await compareMigrations(after013.manager)).toEqual({ missing: [], later: [] });
+    } finally {
+      for (const each of [after013, now]) await each.destroy();
+    }
+  });
+});

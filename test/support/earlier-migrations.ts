@@ -4,12 +4,15 @@ import { pathToFileURL } from 'node:url';
 
 const LAST_OF_0_9 = '1763788060000-issuances-of-subject.sql';
 const LAST_OF_0_12 = '1763800030000-reconciliation.sql';
+const LAST_OF_0_13 = '1764000010100-sids-of-before.sql';
 const LAST_OF_0_10 = '1763790070000-github-repositories.sql';
 
 /**
  * The texts of 0.10.0 that stopped issuance, and the files of today that 0.10.0 did not have yet.
  */
 const EARLIER_TEXTS = 'test/vectors/migrations-0.10.0';
+/** A text of a build after 0.13.0, with what a later file makes. */
+const TEXTS_AFTER_0_13 = 'test/vectors/migrations-0.13.0';
 const SPLIT_OFF: ReadonlySet<string> = new Set([
   '1763790010110-names-of-removals.sql',
   '1763790040100-device-sessions-of-before.sql',
@@ -17,26 +20,31 @@ const SPLIT_OFF: ReadonlySet<string> = new Set([
   '1763790040300-index-of-device-sessions.sql',
 ]);
 
+/** The versions that had them. */
+const AFTER_SPLIT: ReadonlySet<string> = new Set(['0.12', 'after 0.13']);
+
 /** The migration after which the first batches of an upgrade from 0.9.0 run. */
 const BEFORE_BATCHES = '1763790010000-people-of-records.sql';
 
 /** Makes a folder of the migrations of an earlier version, below another folder. */
 export async function earlierMigrations(
-  version: '0.9' | 'before batches' | '0.10' | '0.12',
+  version: '0.9' | 'before batches' | '0.10' | '0.12' | 'after 0.13',
   below: string,
 ): Promise<URL> {
-  const folder = join(below, version.replace(' ', '-'));
+  const folder = join(below, version.replaceAll(' ', '-'));
   await mkdir(folder);
   const last = {
     '0.9': LAST_OF_0_9,
     'before batches': BEFORE_BATCHES,
     '0.10': LAST_OF_0_10,
     '0.12': LAST_OF_0_12,
+    'after 0.13': LAST_OF_0_13,
   }[version];
   for (const name of await readdir('migrations')) {
-    if (name <= last && (version === '0.12' || !SPLIT_OFF.has(name)))
+    if (name <= last && (AFTER_SPLIT.has(version) || !SPLIT_OFF.has(name)))
       await cp(join('migrations', name), join(folder, name));
   }
   if (version === '0.10') await cp(EARLIER_TEXTS, folder, { recursive: true });
+  if (version === 'after 0.13') await cp(TEXTS_AFTER_0_13, folder, { recursive: true });
   return new URL(`${pathToFileURL(folder).href}/`);
 }

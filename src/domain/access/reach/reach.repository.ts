@@ -53,13 +53,15 @@ export function rowOfReach(reach: Reach): LockedRow {
 
 /**
  * Returns the join of a request `k` with its target `r`, and with the locked version `w`. For
- * groups of hosts, of which a request has many, `r` is their sum (`reached_hosts`). `OFFSET 0`
+ * groups of hosts, of which a request has many, `r` is their sum (`reach_of_hosts`). `OFFSET 0`
  * makes PostgreSQL look each target up in an index.
  */
 export function joinReached(reach: Reach): SqlFragment {
   const version = fragment`LEFT JOIN access_version w ON w.org_id = ${organizationOf(reach)}`;
   if (reach === 'hosts') {
-    return fragment`LEFT JOIN LATERAL reached_hosts(a.id, a.org_id, s.touches, k.names, k.host) r ON true ${version}`;
+    return fragment`LEFT JOIN reach_of_hosts(ARRAY(
+      SELECT (k.n, a.id, a.org_id, s.touches, k.names, k.host)::asked_hosts
+      FROM asked k JOIN account a ON a.id = k.of_user JOIN session s ON s.id = k.of_session AND s.user_id = a.id)) r ON r.n = k.n ${version}`;
   }
   const organization =
     reach === 'role' ? fragment`LEFT JOIN organizations o ON o.id = a.org_id` : fragment``;

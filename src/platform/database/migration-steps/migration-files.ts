@@ -28,11 +28,12 @@ export interface Migration {
 }
 
 /**
- * The SHA-256 of earlier texts of files that were rewritten, because the earlier text stopped
- * sign-ins and credentials on a large database. Both texts leave the same schema, which a test
- * compares. A database that has the earlier one keeps it.
+ * The SHA-256 of other texts that databases may have of a file. All texts of a file leave a schema on
+ * which the later files make the same one, which a test compares. A database keeps the text that it
+ * has.
  */
 const EARLIER_TEXTS: Readonly<Record<string, readonly string[]>> = {
+  // Earlier texts stopped sign-ins and credentials on a large database.
   // 0.10.0: one transaction kept the rows of all users from a de-provisioning, 3.3 s for 100,000
   // users.
   '1763790010100-addresses-of-records.sql': [
@@ -43,6 +44,10 @@ const EARLIER_TEXTS: Readonly<Record<string, readonly string[]>> = {
   // 0.10.0: nothing could read `sessions` for 3.5 s, with 100,000 sessions and 300,000 tokens.
   '1763790040000-device-sessions.sql': [
     'b5919454a92f495d97739ef9acc01eb2ff0cb827557082e9fb915736dc4099a1',
+  ],
+  // A build after 0.13.0 also made in this file what 1764000020000-reach-of-hosts.sql makes.
+  '1763900010000-access-targets.sql': [
+    '83e3ee16d08719221b0b5f76af3b5012f6d334c646f8379045c6ddba7c7088af',
   ],
 };
 
