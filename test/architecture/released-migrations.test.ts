@@ -15,7 +15,9 @@ describe('a released migration', () => {
   it('keeps its text, because an installation that ran it never runs it again', () => {
     const changed = RELEASED.filter(
       ([digest, name]) =>
-        createHash('sha256').update(readFileSync(`migrations/${name}`)).digest('hex') !== digest,
+        createHash('sha256')
+          .update(readFileSync(`migrations/${name}`))
+          .digest('hex') !== digest,
     );
     expect(changed).toEqual([]);
   });

@@ -28,9 +28,8 @@ export interface Migration {
 }
 
 /**
- * The SHA-256 of other texts that databases may have of a file. All texts of a file leave a schema on
- * which the later files make the same one, which a test compares. A database keeps the text that it
- * has.
+ * The SHA-256 of other texts of a file that a database may have run. The files after it make the
+ * same schema of each, which a test compares. A database keeps the text that it has run.
  */
 const EARLIER_TEXTS: Readonly<Record<string, readonly string[]>> = {
   // Earlier texts stopped sign-ins and credentials on a large database.
