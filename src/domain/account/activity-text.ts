@@ -14,7 +14,7 @@ type Facts = Pick<
 /** Reads a fact of the details as text. `otherwise` is the text for an event without the fact. */
 type Read = (name: string, otherwise?: string) => string;
 
-/** The texts of events in which a user acted on the own account, or had another user act on it. */
+/** The texts of further events, for a user who is the actor or the subject. */
 const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>> = {
   login_success: () => 'You logged in with a security key',
   login_failed: (of) =>

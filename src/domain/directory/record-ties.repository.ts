@@ -23,7 +23,10 @@ export interface RecordOfAddress {
   readonly id: string;
   readonly rank: number;
   readonly active: boolean;
-  /** True while another user holds an address of this linked record. */
+  /**
+   * True while another user signs in with an address of this linked record. A sign-in then ignores
+   * the record.
+   */
   readonly isPassedOver: boolean;
 }
 
@@ -116,7 +119,7 @@ export function tiesOf(tx: EntityManager, ids: readonly string[]): Promise<Recor
 
 /**
  * Makes a member a twin of a record, and removes the member from the index of userNames. Returns
- * false for a twin of the record.
+ * false if the member is a twin of the record already.
  */
 export async function addTwin(
   tx: EntityManager,
@@ -156,8 +159,8 @@ export async function rejoinUserNames(
 }
 
 /**
- * Links a record to the user who signs in with the userName of the record. The record is passed
- * over at sign-ins from then on.
+ * Links a record to the user who signs in with the userName of the record. Sign-ins ignore the
+ * record from then on.
  */
 export async function addLink(
   tx: EntityManager,
@@ -232,7 +235,10 @@ export async function unlink(tx: EntityManager, id: string): Promise<string[]> {
   return rows.map(({ other }) => other);
 }
 
-/** Makes some addresses plain data of some records. */
+/**
+ * Parts an address from some records. They keep it as plain data, and a sign-in with it does not
+ * find them any more.
+ */
 export async function partAddress(
   tx: EntityManager,
   recordIds: readonly string[],

@@ -30,7 +30,8 @@ export interface FoundRecord {
  *
  * The first match counts: the record with the address as its userName, the member who signed in
  * with it before, or the record with it as its primary or only `work` address. A linked record is
- * passed over. An address of several records signs in no one.
+ * ignored while another user signs in with its address. An address of several records signs in no
+ * one.
  */
 export async function findRecordOfSignIn(
   users: UsersRepository,

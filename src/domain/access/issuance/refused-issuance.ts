@@ -12,7 +12,10 @@ export interface DeniedSession {
   readonly challenge: Challenge;
 }
 
-/** Seconds. A condition without an age demands a touch as recent as this. */
+/**
+ * The greatest age in seconds of the touch that a challenge asks for, if the condition names no
+ * age.
+ */
 const SOON = 60;
 
 type Refusal = readonly [ErrorCode, string];

@@ -88,8 +88,8 @@ export function isTargetId({ kind, id }: TargetRef): boolean {
 }
 
 /**
- * Returns true if the list of people whom a rule admits can tell who is in a group: the other
- * people in it are named by the rule itself, and a second group may be empty.
+ * Returns true if the list of people whom a rule admits shows who is in a group. One assigned group
+ * is enough: the rule itself names the other people in the list, and a second group may be empty.
  */
 export function isOfGroups({
   access,

@@ -39,7 +39,7 @@ const TIMELINE = { sections: 24, most: 5_000 } as const;
 export interface AuditQuery {
   readonly search: AuditSearch;
   readonly after: AuditPlace | undefined;
-  /** Undefined for a page of the usual size, or for all lines. */
+  /** Undefined for a page of the usual size; in an export, for all events. */
   readonly limit: number | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface AuditPage {
   readonly searchedTo: Date | undefined;
 }
 
-/** An event with the other events of its request, and with its users if they are members today. */
+/** An event, the other events of its request, and the ids of its users who are members today. */
 export interface DescribedEvent {
   readonly event: AuditRow;
   readonly sameRequest: readonly AuditRow[];

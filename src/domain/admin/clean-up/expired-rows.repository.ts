@@ -30,7 +30,9 @@ interface ExpiredRows {
 
 const PAST = { where: 'expires_at < now()', by: 'expires_at' };
 
-/** The class is part of the text and never `admin`. */
+/**
+ * Returns the expired audit events of a class. The class is part of the SQL text and never `admin`.
+ */
 function events(kept: keyof Retention): ExpiredRows {
   return {
     table: 'audit_events',

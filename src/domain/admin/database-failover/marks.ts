@@ -3,7 +3,7 @@ import { systemClock, type Clock } from '#platform/clock/clock.js';
 /** The bytes of an id. */
 const ID_BYTES = 16;
 
-/** Marks become compact in parts of this many milliseconds. */
+/** The milliseconds of one part of the marks. A part that is over is packed into a buffer. */
 const PART = 1_000;
 
 /** The ids whose commits returned within about a second, the oldest first. */

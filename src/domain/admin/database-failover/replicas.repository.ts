@@ -33,7 +33,10 @@ export interface OperatorRow {
   readonly subject_id: string | null;
 }
 
-/** The seconds from the audit row of the operator to its commit, after which processes miss it. */
+/**
+ * The seconds from the audit row of the operator to its commit. If the commit takes longer, the
+ * heartbeats of the processes may miss the row.
+ */
 export const COMMIT_WITHIN = 5;
 
 const THIS_START = fragment`pg_postmaster_start_time()`;
@@ -287,7 +290,9 @@ export class AnotherServer extends Error {
 }
 
 /**
- * @throws AnotherServer if the transaction reaches another start of PostgreSQL than the given one
+ * Checks that a transaction reaches the start of PostgreSQL that began at a time.
+ *
+ * @throws AnotherServer if the transaction reaches another start
  */
 export async function assertStart(tx: EntityManager, startedAt: string): Promise<void> {
   const [row] = await sql<{ started_at: string }>(tx)`

@@ -2,7 +2,9 @@ import type { EventFacts } from '#domain/audit/audit-filter.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The number up to which members are counted. A greater number is reported as one more. */
+/**
+ * The number up to which members are counted. If there are more, the count is this number plus one.
+ */
 export const MOST_COUNTED_MEMBERS = 10_000;
 
 /** The days before the end of a SCIM token in which the overview reports it. */

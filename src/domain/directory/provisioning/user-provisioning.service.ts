@@ -60,7 +60,11 @@ export class UserProvisioning {
     });
   }
 
-  /** @throws DomainError not_found, also for a user of another organization */
+  /**
+   * Finds a user of an organization.
+   *
+   * @throws DomainError not_found, also for a user of another organization
+   */
   async find(orgId: string, id: string): Promise<DirectoryUser> {
     const user = await this.tenantWork.bounded(orgId, (tx) => findDirectoryUser(tx, orgId, id));
     if (!user) throw noUser();

@@ -24,10 +24,10 @@ export interface Redone {
 /**
  * Repeats the ends of the last hour that this process made and the server has lost, in their first
  * order. It also lists the secrets that an admin has to confirm. Each act is a transaction of its
- * own, and one process does it. If an act fails, a `security` line names it, and the others are
- * still done.
+ * own, and of several processes one repeats it. If an act fails, a `security` line names it, and
+ * the others are still done.
  *
- * @param dataSource of a server that may be unconfirmed, with a connection that is free
+ * @param dataSource of a server that may be unconfirmed, with a free connection in its pool
  * @throws the driver's error if the server goes away meanwhile
  */
 export async function redo(dataSource: DataSource, ends: readonly RecentEnd[]): Promise<Redone> {
