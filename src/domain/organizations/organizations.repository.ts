@@ -103,10 +103,7 @@ export class OrganizationsRepository {
     return id;
   }
 
-  /**
-   * Returns true when the organization owns the domain: its primary domain, or a domain proven by
-   * DNS.
-   */
+  /** Returns true if an organization owns a domain now, proven or only asserted by a sign-in. */
   async ownsDomain(tx: EntityManager, orgId: string, domain: string): Promise<boolean> {
     const found = await sql<{ domain: string }>(tx)`
       SELECT domain FROM organization_domains
@@ -136,8 +133,8 @@ export class OrganizationsRepository {
   /**
    * Returns true for a host that is, or lies below, a domain that the organization has proven; of
    * several proven domains the nearest one decides. It stays true until the transaction ends: the
-   * loss of the domain waits, and then finds what the transaction made. Rows of users are locked
-   * before.
+   * loss of the domain waits, and then finds what the transaction made. A transaction that also
+   * locks users does so before this call.
    *
    * @param host ASCII, lower case
    */
@@ -170,8 +167,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Reads the settings of an organization and locks its row until the transaction ends. Rows of
-   * users are locked before.
+   * Reads the settings of an organization and locks its row until the transaction ends. A
+   * transaction that also locks users does so before this call.
    */
   async lockSettings(tx: EntityManager, orgId: string): Promise<OrganizationSettings> {
     const [row] = await sql<OrganizationSettings>(tx)`

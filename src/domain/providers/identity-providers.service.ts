@@ -268,8 +268,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Reads the metadata of each SAML provider whose cacheDuration is over. A failure keeps what
-   * runs.
+   * Reads the metadata of each SAML provider whose cacheDuration is over. After a failure, the
+   * present metadata stays in use.
    */
   async refreshDue(): Promise<void> {
     const providers = [...this.providers.values()];

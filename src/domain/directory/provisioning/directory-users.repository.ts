@@ -97,8 +97,8 @@ export async function lockKnownUser(
 
 /**
  * Adds a user with the audit row in one statement that locks the directory itself, if no other user
- * is concerned. Another user is concerned if it signs in with an address that the new user names,
- * if it has the userName, or if it was removed and its tombstone would be lifted.
+ * is concerned. A user is concerned who signs in with an address that the new user names, or who
+ * has the userName. A removed user is concerned if a tombstone would be lifted.
  *
  * @param manager the data source's own, because the statement needs no transaction around it
  * @param named the addresses that the new user names

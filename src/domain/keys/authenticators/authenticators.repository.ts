@@ -62,10 +62,16 @@ interface Row {
 @Injectable()
 export class AuthenticatorsRepository implements Revocable {
   readonly revocationOrder = 40;
-  /** A deleted user is not in the list, because the foreign key deletes the keys with the row. */
+  /**
+   * The event `account-deleted` is not in the list, because a foreign key deletes the keys with the
+   * user.
+   */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
-  /** Keys are not ended, because the next login needs a key beside the identity provider. */
+  /**
+   * The loss of commits ends no keys, because the next login needs a key beside the identity
+   * provider.
+   */
   readonly revokeOnRecord = null;
 
   /**
@@ -104,7 +110,7 @@ export class AuthenticatorsRepository implements Revocable {
     return rows.map(authenticator);
   }
 
-  /** Finds a key of a user. */
+  /** Finds a key of a user by its id. */
   async find(tx: EntityManager, userId: string, id: string): Promise<Authenticator | undefined> {
     const keys = await this.list(tx, userId);
     return keys.find((key) => key.id === id);

@@ -74,7 +74,7 @@ interface Row {
   approved_uris: string[] | null;
 }
 
-/** The tokens `a` that were issued to a client `c` itself, without a user. */
+/** The condition that a token `a` was issued to a client `c` itself, without a user. */
 const OF_ITSELF = fragment`a.client_id = c.id AND a.model = 'ClientCredentials'`;
 
 const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
@@ -84,8 +84,8 @@ const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
 export class ClientsRepository implements Revocable {
   readonly revocationOrder = 30;
   /**
-   * A deleted user is not in the list, because the foreign key deletes the applications with the
-   * row.
+   * The event `account-deleted` is not in the list, because a foreign key deletes the applications
+   * with the user.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deactivated',

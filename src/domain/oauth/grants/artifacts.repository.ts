@@ -55,9 +55,9 @@ export async function findArtifacts(
  * another transaction has locked, or that depends on a locked row. If a row is in the batch twice,
  * the first one is written.
  *
- * @returns whether each row was written; the statement that waits may still write the others
- * @throws QueryFailedError 23503 from the statement that waits, if a row refers to a row that is
- *   gone
+ * @returns for each row, true if it was written; after `skip`, a call with `wait` may still write
+ * the others
+ * @throws QueryFailedError 23503 with `wait`, if a row refers to a row that does not exist any more
  */
 export async function upsertArtifacts(
   tx: EntityManager,

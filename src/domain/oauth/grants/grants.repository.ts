@@ -38,7 +38,10 @@ export interface GrantRequest extends GrantRow {
   readonly parentId?: Buffer;
 }
 
-/** Seconds, longer than the issuance of a token takes. */
+/**
+ * The seconds after which {@link endGrantSoon} ends a grant. The issuance of a token takes less
+ * time.
+ */
 const ENDS_SOON = 5;
 
 /**

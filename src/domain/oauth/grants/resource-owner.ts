@@ -10,11 +10,11 @@ export interface ResourceOwner {
   readonly isOrgAdmin: boolean;
   readonly sessionId: string;
   /**
-   * True when a security key asserted. Only the synthetic session of certification test mode has
-   * none.
+   * True when a security key made an assertion in the session. Only the synthetic session of
+   * certification test mode has none.
    */
   readonly hardwareVerified: boolean;
-  /** The security key that asserted, or null for a synthetic session. */
+  /** The security key that made the last assertion; null for a synthetic session. */
   readonly authenticatorId: string | null;
   readonly hardwareAaguid: string | null;
   readonly authTime: Date;

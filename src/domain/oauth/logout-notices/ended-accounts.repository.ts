@@ -9,10 +9,10 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { SIGN_IN_DAYS } from './sign-ins.repository.js';
 
-/** The most sessions of a person at a client that are told: the newest. */
+/** The most sessions of a person at a client for which notices are queued: the newest. */
 const MOST_SIDS = 20;
 
-/** The people of one statement: each may have signed in to many applications. */
+/** The number of people of one statement, because each may have signed in to many applications. */
 const BATCH = 50;
 
 const NOTHING: RevokedCounts = {};
@@ -24,7 +24,10 @@ const NOTHING: RevokedCounts = {};
 export class EndedAccounts implements Revocable {
   readonly revocationOrder = 5;
   readonly revocationScopes = EVERY_SCOPE;
-  /** The end of each session on record queues its notices, by a trigger. */
+  /**
+   * This class does nothing after a loss of commits, because a trigger queues the notices of each
+   * session that ends.
+   */
   readonly revokeOnRecord = null;
 
   /**

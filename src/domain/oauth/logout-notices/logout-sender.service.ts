@@ -127,7 +127,10 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     }
   }
 
-  /** Returns the lanes with news; all of them once in {@link POLL}, because a retry has no news. */
+  /**
+   * Returns the lanes that have changed since the last read. Once in {@link POLL} it returns all
+   * lanes, because no event announces that a retry is due.
+   */
   #lanesToRead(): readonly Lane[] {
     const now = this.clock.monotonic();
     const isPoll = this.#wanted.size === 0 || now - this.#polledAt >= POLL;
@@ -162,7 +165,8 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   }
 
   /**
-   * Sends a notice and settles it. A fault of the database leaves the notice to its lease.
+   * Sends a notice, and removes or postpones it by the answer. If the database fails, a sender
+   * takes the notice again after its lease.
    *
    * @param takenAt a time before the lease began
    */

@@ -78,7 +78,8 @@ export async function countOtherLabels(
 
 /**
  * Claims a label that no organization ever had, or that this organization released. If several
- * organizations claim one label at once, the first one to commit has it for ever.
+ * organizations claim one label at once, the first one to commit has it for ever. Returns false if
+ * the label cannot be claimed.
  */
 export async function claimLabel(
   tx: EntityManager,
@@ -163,7 +164,7 @@ export async function insertNextIssuerKey(tx: EntityManager, key: NewIssuerKey):
 
 /**
  * Withdraws every key of a label at once: a withdrawn key is not published, signs nothing, and has
- * no private part any more.
+ * no private part any more. Returns the ids of the withdrawn keys.
  */
 export async function withdrawIssuerKeys(
   tx: EntityManager,
