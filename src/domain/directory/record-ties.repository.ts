@@ -143,7 +143,10 @@ export async function leaveUserNames(tx: EntityManager, userId: string): Promise
     WHERE id = ${userId} AND NOT scim_managed AND user_name IS DISTINCT FROM id::text`;
 }
 
-/** Puts a member who is no longer a twin back into the index of userNames, if the name is free. */
+/**
+ * Puts a member who is no longer a twin back into the index of userNames, if no other user has the
+ * name.
+ */
 export async function rejoinUserNames(
   tx: EntityManager,
   orgId: string,

@@ -112,8 +112,8 @@ export async function forbidsAddress(
 }
 
 /**
- * Returns true when a sign-in must not create a member, because the user of the address or of the
- * identity was removed, or because a record has the address or ever had it.
+ * Returns true when a sign-in must not create a member. That is so if the user of the address or of
+ * the identity was removed, or if a record has the address or ever had it.
  */
 export async function forbidsNewMember(
   tx: EntityManager,
@@ -168,7 +168,7 @@ export async function forgetIdentity(
 /**
  * Deletes the tombstone of an address, and those of the identities of the user who was removed with
  * it. If several removed users had the address, such as a shared mailbox, only the identities of
- * the user whose name it was can sign in again.
+ * the user who had it as userName can sign in again.
  *
  * @returns the numbers of both
  */

@@ -418,7 +418,7 @@ function liveSession(row: Row): LiveSession {
   };
 }
 
-/** Asserts a CHECK constraint of the table. */
+/** Returns a value that a CHECK constraint of the table guarantees. */
 function present<T>(value: T | null): T {
   if (value === null) throw new Error('a session row breaks its own constraint');
   return value;

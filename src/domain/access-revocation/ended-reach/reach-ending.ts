@@ -7,7 +7,7 @@ import type { Conditions, TargetKind } from '#domain/access/reach/decision.js';
  */
 export type EndedRule = 'membership' | 'assignment' | 'rule' | 'condition' | 'target';
 
-/** A row of the queue: people whose reach of a target may have ended. The target may be gone. */
+/** A row of the queue: people whose reach of a target may have ended. The target may be deleted. */
 export interface Ending {
   readonly id: string;
   readonly orgId: string;

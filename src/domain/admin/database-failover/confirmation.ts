@@ -71,8 +71,8 @@ export class Confirmation {
    * Returns once the server is confirmed and lacks nothing that this process remembers, or all
    * access has ended.
    *
-   * @throws the driver's error if the database goes away, and an Error if another server answers;
-   *   the caller then starts again
+   * @throws the driver's error if the database cannot be reached, and an Error if another server
+   * answers; the caller then starts again
    */
   async run(): Promise<void> {
     const { database, limits } = this.parts;

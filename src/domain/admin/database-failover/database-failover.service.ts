@@ -31,7 +31,7 @@ export const LIMITS = Symbol('failover limits');
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
 
-/** The interval of the warnings that the database is away, in milliseconds. */
+/** The interval of the warnings that the database cannot be reached, in milliseconds. */
 const WARN_EVERY = 10_000;
 
 /**
@@ -183,8 +183,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * Tells why the loop has to try again. While the database is away, it tries four times a second,
-   * so that the reason is told every 10 s.
+   * Logs why the loop has to try again. While the database cannot be reached, the loop tries four
+   * times a second, so that the reason is logged only every 10 s.
    */
   #warn(error: unknown): void {
     if (this.#stop.signal.aborted) return;

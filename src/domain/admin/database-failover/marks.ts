@@ -73,9 +73,10 @@ export class Marks {
   }
 
   /**
-   * Forgets the parts that are older than the span, except for the newest id of them. The span ends
-   * with the newest id and not now, because PostgreSQL may be away for longer. Two commits at one
-   * time may be noted in another order than they were written.
+   * Forgets the parts that are older than the span, except for their newest id. The span is counted
+   * back from the newest id and not from now, because PostgreSQL may be unreachable for longer. All
+   * ids of the span are kept, because two commits at one time may be noted in another order than
+   * they were written.
    */
   #forget(newestAt: number): void {
     const kept = this.#parts.findIndex(({ until }) => newestAt - until < this.span);

@@ -182,7 +182,7 @@ export async function insertDirectoryUser(
  * take-over.
  *
  * @param audited more details of the audit row; false if the caller writes the row
- * @returns undefined when the user is of another version, or gone
+ * @returns undefined if the user has another version now, or was removed
  * @throws DomainError uniqueness for the userName
  */
 export async function updateDirectoryUser(

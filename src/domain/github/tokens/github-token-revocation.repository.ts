@@ -17,7 +17,7 @@ import type { TokenRevoker } from './token-revoker.service.js';
 
 /**
  * Queues the GitHub tokens of users whose access ends, in the transaction that ends it.
- * {@link TokenRevoker} then tells GitHub.
+ * {@link TokenRevoker} then revokes them at GitHub.
  */
 export class GitHubTokenRevocation implements Revocable {
   readonly revocationOrder = 25;

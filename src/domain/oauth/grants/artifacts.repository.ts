@@ -105,7 +105,7 @@ export async function consumeArtifacts(
 
 /**
  * Makes a consumed row usable again, if the response to the caller that consumed it contains no
- * token. A row that ended with its grant stays gone.
+ * token. It does nothing if the row was deleted with its grant.
  */
 export async function releaseArtifact(
   tx: EntityManager,
@@ -159,7 +159,7 @@ export async function destroyArtifactsOfGrant(
 
 /**
  * The rows of a batch that may be written: no other transaction has locked them or a row that they
- * depend on, and no such row is gone.
+ * depend on, and no such row is missing.
  */
 const UNLOCKED = fragment`
   account AS MATERIALIZED (

@@ -17,7 +17,7 @@ export interface TakenNotice {
   readonly tries: number;
   readonly refusals: number;
   readonly giveUpAt: Date;
-  /** Null for a client that is gone. */
+  /** Null if the client does not exist any more. */
   readonly metadata: Readonly<Record<string, unknown>> | null;
 }
 

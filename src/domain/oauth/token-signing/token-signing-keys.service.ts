@@ -58,7 +58,7 @@ interface KeySources {
 export class TokenSigningKeys {
   readonly #signers: Readonly<Record<'ES256' | 'RS256', KeyedSigner>>;
 
-  /** @param keys the signing key of each kind before the other keys of the kind */
+  /** @param keys all keys; of each kind, the key that signs comes first */
   private constructor(readonly keys: readonly TokenKey[]) {
     this.#signers = { ES256: signerOf(keys, 'ES256'), RS256: signerOf(keys, 'RS256') };
   }

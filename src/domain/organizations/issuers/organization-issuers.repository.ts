@@ -99,8 +99,8 @@ export async function claimLabel(
 }
 
 /**
- * Releases a label: its host is gone with the commit, and its keys with it. The row stays, and
- * reserves the label.
+ * Releases a label: its host and its keys end with the commit. The row stays, and reserves the
+ * label.
  */
 export async function releaseLabel(tx: EntityManager, orgId: string, label: string): Promise<void> {
   await sql(tx)`

@@ -50,7 +50,11 @@ export function assertPlainMarkup(text: string, limits: MarkupLimits): void {
   checkTags(body, limits);
 }
 
-/** @throws DomainError sign_in_failed */
+/**
+ * Checks that a document has one root, that its tags match, and that it is within the limits.
+ *
+ * @throws DomainError sign_in_failed
+ */
 function checkTags(body: string, { depth, elements, comments }: MarkupLimits): void {
   const open: string[] = [];
   let roots = 0;
@@ -82,9 +86,7 @@ function checkTags(body: string, { depth, elements, comments }: MarkupLimits): v
   if (open.length > 0 || roots !== 1) throw notPlain('is not well-formed');
 }
 
-/**
- * Matches the tag at a place; `TAG` stands behind it afterwards. @throws DomainError sign_in_failed
- */
+/** Returns the tag at a place, and moves `TAG` behind it. @throws DomainError sign_in_failed */
 function tagAt(body: string, at: number): [tag: string, groups: Record<string, string>] {
   TAG.lastIndex = at;
   const match = TAG.exec(body);
@@ -96,7 +98,11 @@ function endOfMatch(pattern: RegExp, text: string, at: number): number | undefin
   return pattern.test(text) ? pattern.lastIndex : undefined;
 }
 
-/** @throws DomainError sign_in_failed with the kind of the markup */
+/**
+ * Throws the error for a `<` that begins no tag.
+ *
+ * @throws DomainError sign_in_failed with the kind of the markup
+ */
 function refuseMarkup(body: string, at: number): never {
   const start = body.slice(at, at + 9).toUpperCase();
   if (start === '<!DOCTYPE') throw notPlain('has a document type declaration (DTD)');

@@ -28,7 +28,7 @@ export interface Redone {
  * the others are still done.
  *
  * @param dataSource of a server that may be unconfirmed, with a free connection in its pool
- * @throws the driver's error if the server goes away meanwhile
+ * @throws the driver's error if the server becomes unreachable
  */
 export async function redo(dataSource: DataSource, ends: readonly RecentEnd[]): Promise<Redone> {
   const security = new Logger('security');
