@@ -77,8 +77,8 @@ export interface Revocable {
   ): Promise<RevokedCounts>;
   /**
    * Ends the items of all users in batches, because the database has lost commits. Each batch first
-   * locks the rows of its users. A kind whose items stay has null. The member is not optional, so
-   * that each new kind must decide.
+   * locks the rows of its users. A kind whose items do not end has null here. The property is not
+   * optional, so that each new kind must decide.
    *
    * @param from the place after the previous batch; empty for the first batch
    */

@@ -150,8 +150,8 @@ export class Members {
   }
 
   /**
-   * Does the same as `holdAdmin`, but returns false instead of an error. Acts that are open to
-   * other users, too, call it.
+   * Does the same as `holdAdmin`, but returns false instead of an error. An act calls it if users
+   * who are not admins may do the act, too.
    */
   isAdminHeld(tx: EntityManager, admin: Admin): Promise<boolean> {
     return this.users.lockAdmin(tx, admin);

@@ -18,7 +18,7 @@ export interface OrganizationSettings {
   readonly membership: Membership;
   /** True if its people may approve device codes. */
   readonly device_grant: boolean;
-  /** `listed`: tokens for AWS are given for roles that are targets of the organization alone. */
+  /** `listed`: tokens for AWS are given only for roles that are targets of the organization. */
   readonly aws_roles: 'any' | 'listed';
 }
 
@@ -74,8 +74,8 @@ export class OrganizationsRepository {
   /**
    * Locks the directory of an organization until the transaction ends. Acts that found, enroll,
    * part or readmit a member, or change an address or `active` of one, follow each other. The lock
-   * comes before those on rows of users, and after those on a domain and a provider. What decides
-   * is read in later statements.
+   * comes before those on rows of users, and after those on a domain and a provider. The facts that
+   * decide are read by later statements, which see what earlier acts did.
    */
   async lockDirectory(tx: EntityManager, orgId: string): Promise<void> {
     await sql(tx)`SELECT org_id FROM directory_locks WHERE org_id = ${orgId} FOR UPDATE`;

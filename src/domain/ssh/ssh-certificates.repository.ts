@@ -47,8 +47,8 @@ export interface SshCertificateRequest extends RequestOfUser {
   /** Leaves only the groups whose patterns match this host. */
   readonly host: string | undefined;
   /**
-   * The validity in seconds from now; undefined for the rest of the session. The session always
-   * ends it.
+   * The validity in seconds from now; undefined for as long as the session lasts. The certificate
+   * never outlives the session.
    */
   readonly ttlSeconds: number | undefined;
 }
@@ -58,7 +58,10 @@ export interface ReachedHostGroup {
   readonly name: string;
   /** Patterns of ssh_config. */
   readonly hosts: readonly string[];
-  /** False if the session does not meet the conditions of the group now. */
+  /**
+   * True if the certificate carries the principals of the group; false if the session does not meet
+   * the conditions of the group now.
+   */
   readonly carried: boolean;
 }
 

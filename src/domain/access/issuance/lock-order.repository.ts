@@ -35,8 +35,8 @@ export interface Requirements {
    */
   readonly grant?: 'required' | 'parent';
   /**
-   * True if the request names an installation of the GitHub App, and repositories or null for all
-   * of them, which the organization must allow.
+   * True if the request names an installation of the GitHub App with its repositories, or with null
+   * for all of them. The organization must allow tokens for all.
    */
   readonly installation?: boolean;
   /** The targets that the credential opens. The version of their rules is locked last. */

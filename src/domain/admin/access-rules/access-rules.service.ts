@@ -81,7 +81,9 @@ export interface TargetDetails {
 
 /** A page of the people whom a target admits. */
 export interface AdmittedPage {
-  /** The number of all of them; one more than `MOST_COUNTED` if there are more. */
+  /**
+   * The number of people that the target admits; one more than `MOST_COUNTED` if there are more.
+   */
   readonly count: number;
   /** Null if the list would show who is in a group, and the admin needs a newer touch for that. */
   readonly people: readonly ListedPerson[] | null;
@@ -129,7 +131,8 @@ export class AccessRules {
   }
 
   /**
-   * Explains if a target admits a member. Conditions are judged when a credential is issued.
+   * Explains if a target admits a member. It does not check the conditions of the target, which are
+   * checked when a credential is issued.
    *
    * @throws DomainError admin_required, not_found
    */
@@ -215,8 +218,8 @@ export class AccessRules {
   }
 
   /**
-   * Reads who reaches what, in batches of lines. The first batch is read already, so that its error
-   * still gets a status code.
+   * Reads which people reach which targets, in batches of lines. The first batch is read before the
+   * function returns, so that an error can still become the status code of the response.
    *
    * @throws DomainError admin_required
    */
@@ -335,7 +338,8 @@ export class AccessRules {
 
   /**
    * Locks what a change needs, in the order of all locks: people, groups, organization, target. A
-   * change of a role counts on the row of the organization, so that the row is locked before.
+   * change of a role of AWS also updates the row of the organization by a trigger, so that this row
+   * is locked before the target.
    */
   async #locked(
     tx: EntityManager,

@@ -92,7 +92,10 @@ export function listReach(
   );
 }
 
-/** Explains if a target admits a person. Conditions are judged when a credential is issued. */
+/**
+ * Explains if a target admits a person. It does not check the conditions of the target, which are
+ * checked when a credential is issued.
+ */
 export function decisionOf(orgId: string, target: Target, facts: PersonFacts): ReachDecision {
   const { access, conditions } = target;
   return decideReach(

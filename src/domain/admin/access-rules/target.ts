@@ -60,9 +60,9 @@ export interface Target extends Rule {
   /** Rises with each change by an admin. */
   readonly version: string;
   readonly updatedAt: Date;
-  /** The number of people whom an assignment names. */
+  /** The number of assigned people. */
   readonly assignedUsers: number;
-  /** The number of groups that an assignment names. */
+  /** The number of assigned groups. */
   readonly assignedGroups: number;
 }
 

@@ -121,7 +121,8 @@ export class AuditEvents {
    * Reads all matching events in batches. A batch is read after the client has taken the previous
    * batch, so that one batch at most is in memory.
    *
-   * @returns the batches; the first is read already, so that its error still gets a status code
+   * @returns the batches; the first one is read before the function returns, so that an error can
+   * still become the status code of the response
    */
   async batches(
     admin: Admin,

@@ -66,8 +66,8 @@ const EXPIRED = {
     by: 'last_used_at',
   },
   /**
-   * Tokens that have expired. A queued token ends with an audit event, which the worker writes.
-   * After a day without a worker, the token is deleted without one.
+   * Tokens that have expired. A queued token ends with an audit event, which the worker writes. If
+   * no worker runs for a day, the token is deleted without an event.
    */
   githubTokens: {
     table: 'github_tokens',

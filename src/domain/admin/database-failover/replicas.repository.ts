@@ -43,8 +43,9 @@ const THIS_START = fragment`pg_postmaster_start_time()`;
 
 /**
  * Writes the heartbeat of a process, if the server is confirmed and is the one that the process
- * knows. It also deletes the rows of processes that have written none for a day. Its time is from
- * before its snapshot, so that it reads each audit row that was committed before this time.
+ * knows. It also deletes the rows of processes that have written none for a day. The time of the
+ * heartbeat is older than the snapshot of the statement. So the statement reads each audit row that
+ * was committed before that time.
  *
  * @param known undefined for the first heartbeat of a process
  * @param last the time of the heartbeat before, for the rows of the operator; undefined without one

@@ -91,8 +91,8 @@ const ORDERS = {
 const LAST = '\u{10FFFF}';
 
 /**
- * Lists the members of an organization that match a query, in its order, from its place on: one
- * statement.
+ * Lists, by one statement, the members of an organization that match a query, in the order of the
+ * query and after its place.
  */
 export async function searchMembers(
   tx: EntityManager,

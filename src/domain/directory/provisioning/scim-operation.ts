@@ -9,7 +9,8 @@ export interface ScimActor {
 }
 
 /**
- * A part that was left out of a write because it cannot be applied. The write itself ended access.
+ * A part of a write that was left out because it cannot be applied. The rest of the write was
+ * applied, because it ends access.
  */
 export interface LeftOut {
   /** The path or the key, as the client wrote it. */

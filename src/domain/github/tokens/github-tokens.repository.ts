@@ -40,7 +40,7 @@ interface TokenRow extends OutcomeRow {
 /**
  * A GitHub token. It needs a hardware-verified session of a user, and an installation that the
  * user's organization has linked. Both are locked. If the session ends before the token, the token
- * is queued for revocation at that time from the start.
+ * is queued at once for a revocation at the end of the session.
  */
 export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, TokenRow>(
   {

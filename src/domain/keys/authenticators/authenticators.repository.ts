@@ -80,7 +80,7 @@ export class AuthenticatorsRepository implements Revocable {
    *
    * @param fewerThan the number of keys that the user must not have reached: 1 for a first key
    * @param isUsed true if the ceremony counts as the first use of the key
-   * @returns undefined when the user has so many keys
+   * @returns undefined if the user has reached that number
    * @throws QueryFailedError 23505 when a user has registered the credential already
    */
   async add(

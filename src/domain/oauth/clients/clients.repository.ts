@@ -280,8 +280,8 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Ends the tokens that were issued to the applications of some users, who lose their access,
-   * without a user.
+   * Ends the tokens that the applications of some users got for themselves, without a user, because
+   * these users lose their access.
    */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ended = await sql<{ is_valid: boolean }>(tx)`
@@ -290,7 +290,7 @@ export class ClientsRepository implements Revocable {
     return withoutZeros({ tokens: ended.filter((token) => token.is_valid).length });
   }
 
-  /** Counts the tokens that were issued to the applications of a user, without a user. */
+  /** Counts the tokens that the applications of a user got for themselves, without a user. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ tokens: number }>(tx)`
       SELECT count(*)::int AS tokens FROM oauth_artifacts a JOIN oauth_clients c ON ${OF_ITSELF}

@@ -1,6 +1,6 @@
 /**
- * Clients that registered themselves (RFC 7591): the limits over those that no user has consented
- * to, and the consents.
+ * Clients that registered themselves (RFC 7591): the limits on the number of those that no user has
+ * consented to, and the consents.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';

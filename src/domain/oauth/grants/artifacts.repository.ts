@@ -1,6 +1,6 @@
 /**
  * The objects of the OAuth library: codes, tokens, interactions and others. The end of a grant
- * deletes those that hang on it.
+ * deletes those that depend on it.
  */
 
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
@@ -148,7 +148,7 @@ export async function revokeArtifact(
     )}`;
 }
 
-/** Deletes every artifact of a model that hangs on a grant. */
+/** Deletes every artifact of a model that depends on a grant. */
 export async function destroyArtifactsOfGrant(
   tx: EntityManager,
   model: string,

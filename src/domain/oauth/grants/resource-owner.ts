@@ -20,7 +20,7 @@ export interface ResourceOwner {
   readonly authTime: Date;
   readonly amr: readonly string[];
   readonly acr: string | null;
-  /** The end of the session, and of all that hangs on it. */
+  /** The end of the session, and of all that depends on it. */
   readonly expiresAt: Date;
   /**
    * The id of the session for clients (OpenID Connect Back-Channel Logout §2.1). It is null for a

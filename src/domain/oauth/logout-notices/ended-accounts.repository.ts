@@ -18,8 +18,8 @@ const BATCH = 50;
 const NOTHING: RevokedCounts = {};
 
 /**
- * Queues the notices of an end of an account or of a key. It comes before the sessions, whose end
- * queues no notice a second time.
+ * Queues the notices of an end of an account or of a key. This runs before the sessions end, so
+ * that the end of the sessions does not queue a notice a second time.
  */
 export class EndedAccounts implements Revocable {
   readonly revocationOrder = 5;
@@ -52,8 +52,8 @@ export class EndedAccounts implements Revocable {
   }
 
   /**
-   * Queues one notice for each session that a key of a user opened, also for a session that has
-   * expired, because an application keeps its own for longer.
+   * Queues one notice for each session that a key of a user opened. This includes expired sessions,
+   * because an application keeps a session of its own for longer.
    */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     await queueNotices(tx, fragment`r.user_id = ${id} AND r.session_key = ${keyId}`, fragment``);

@@ -43,8 +43,9 @@ const SEND_WITHIN = LEASE - 2 * ANSWER_WITHIN;
 
 /**
  * The requests under way in a replica: 20, of them 4 to clients that registered themselves. A
- * client gets one request at a time until it has taken a notice, so that one that hangs costs one.
- * All clients that did not take their last notice share half of the requests.
+ * client gets one request at a time until it has taken a notice, so that a client that does not
+ * respond occupies one request only. All clients that did not take their last notice share half of
+ * the requests.
  */
 const LANES = {
   registered: { selfRegistered: false, most: 16, ofTenant: 12, ofClient: 4 },

@@ -158,8 +158,9 @@ async function storedKey(kind: KeyKind, sources: KeySources): Promise<string> {
 }
 
 /**
- * Returns the public part of the stored key in whose place a configured key signs, for a day. A key
- * that does not open is left out: it signs nothing, so the start need not fail.
+ * Returns the public part of the stored key that a configured key has replaced, for a day after the
+ * replacement. If the root secret does not open the stored key, it is left out: it signs nothing,
+ * so the start need not fail.
  */
 async function supersededKey(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
   const { manager } = sources.dataSource;

@@ -166,8 +166,8 @@ export class IdentityLinks {
   }
 
   /**
-   * Warns the admins that the directory names this person by another address, because they may want
-   * to know that both are one person.
+   * Warns the admins that an identity was bound to a record by an address that is not its userName.
+   * They may want to know that both addresses belong to one person.
    */
   #warnOfMail({ id }: User, orgId: string, { provider, email }: UpstreamIdentity): void {
     this.#security.warn(

@@ -42,7 +42,7 @@ interface PublicationRow {
 }
 
 /**
- * The bytes of serials in one row. In one large value they would cost more than reading them,
+ * The bytes of serials in one row of the result. One large row would take longer to receive,
  * because the driver copies its growing buffer. Memory outside of the heap also makes the collector
  * run over the whole heap.
  */

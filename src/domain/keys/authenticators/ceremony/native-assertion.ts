@@ -36,8 +36,8 @@ export function nativeOrigin(clientId: string): string {
 
 /**
  * Verifies an assertion that a native client brings (WebAuthn §7.2), since `fido2-lib` takes https
- * origins only. The bytes have passed the checks that both verifiers share: client data is JSON
- * outside of frames, authenticator data is whole.
+ * origins only. The caller has made the checks that both verifiers share: the client data is JSON
+ * and not of a frame in another site, and the authenticator data is complete.
  *
  * @returns the signature counter, which the caller compares, and whether the key verified its user
  * @throws Refusal with the first reason found; Error for a stored key that is not on P-256

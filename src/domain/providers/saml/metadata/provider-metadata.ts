@@ -6,8 +6,8 @@ import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.
 import { unavailable } from '../../openid/sign-in-failure.js';
 
 /**
- * The least milliseconds from a fetch to one because of an unknown key: anyone can post a response
- * with such a key.
+ * The least milliseconds between two fetches because of an unknown key. Without this limit, any
+ * client could cause fetches by responses with such a key.
  */
 const RENEWAL_INTERVAL = 60_000;
 /** The milliseconds after which a failed refresh is repeated. */
