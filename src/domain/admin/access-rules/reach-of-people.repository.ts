@@ -158,7 +158,7 @@ export type PeopleOfRule =
 
 /** People whom one of two rules admits and the other does not. */
 export interface DifferentPeople {
-  /** One more than {@link MOST_COUNTED} if there are more. */
+  /** The number of these people; {@link MOST_COUNTED} plus one if there are more. */
   readonly count: number;
   /** The first ids of these people. */
   readonly ids: readonly string[];

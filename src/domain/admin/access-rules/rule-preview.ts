@@ -21,7 +21,7 @@ const MOST_LOSERS = 1000;
 
 /** People on one side of a preview. */
 export interface PreviewedPeople {
-  /** One more than `MOST_COUNTED` if there are more. */
+  /** The number of these people; `MOST_COUNTED` plus one if there are more. */
   readonly count: number;
   /**
    * The first people. Null if the list would show who is in a group, and the admin needs a newer

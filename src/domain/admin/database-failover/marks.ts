@@ -32,7 +32,7 @@ export class Marks {
     private readonly clock: Clock = systemClock,
   ) {}
 
-  /** Remembers ids. */
+  /** Remembers the ids of audit rows whose commit has returned. */
   note(ids: readonly string[]): void {
     const now = this.clock.monotonic();
     const last = this.#parts.at(-1);

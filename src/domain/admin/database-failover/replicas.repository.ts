@@ -144,9 +144,9 @@ export async function lastConfirmation(
 
 /** The end of all access by the last confirmation. */
 export interface LastReconciliation {
-  /** Microseconds of the epoch. */
+  /** The time of that confirmation, in microseconds of the epoch. */
   readonly confirmedAt: bigint;
-  /** The milliseconds since then. */
+  /** The milliseconds since that confirmation. */
   readonly age: number;
   /** The certificates of all serials up to this one are revoked. */
   readonly revokedTo: bigint;

@@ -12,9 +12,9 @@ const NOTICE_DAYS = 30;
 
 /** The figures of the overview. */
 export interface MemberFigures {
-  /** One more than {@link MOST_COUNTED_MEMBERS} if there are more. */
+  /** The number of members; {@link MOST_COUNTED_MEMBERS} plus one if there are more. */
   readonly members: number;
-  /** The members without a key, counted in the same way. */
+  /** The number of members without a key, counted up to the same number. */
   readonly withoutKey: number;
   readonly withOneKey: number;
   /** The valid SCIM tokens that expire within 30 days. */

@@ -27,7 +27,7 @@ export interface SealedToken {
 /** A sealed token with the origin of its request. */
 export interface GitHubTokenRequest extends SealedToken, RequestOfUser {}
 
-/** A token that is on record. After that the user may get it. */
+/** A token that is on record, so that the user may get it. */
 export interface RecordedToken {
   readonly expiresAt: Date;
 }

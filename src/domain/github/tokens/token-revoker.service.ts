@@ -39,7 +39,7 @@ const LEASE = 30_000;
  * previous configuration may seal tokens until it stops.
  */
 const RESEAL_INTERVAL = 300_000;
-/** The tokens that a replica revokes at the same time. */
+/** The number of tokens that a replica revokes at the same time. */
 const AT_ONCE = 8;
 
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000';

@@ -14,7 +14,7 @@ export interface ConsentedAccess {
   readonly claims: readonly string[];
 }
 
-/** A consent, as the page that asked for it showed it. */
+/** A consent, with the facts that the page that asked for it showed. */
 export interface Consent extends ConsentedAccess {
   readonly redirectUri: string;
   /** The time of the request that the page was for, in seconds since 1970. */

@@ -28,7 +28,7 @@ export interface Turns {
   readonly freeForFailing: number;
 }
 
-/** The order of the clients of a tenant, by what became of their last notices. */
+/** The order of the clients of a tenant, by their last notices: taken, not tried, not taken. */
 const RANKS: readonly (boolean | undefined)[] = [true, undefined, false];
 
 /** The clients whose notices are sent now, each with a number of notices. */

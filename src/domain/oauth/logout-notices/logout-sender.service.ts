@@ -71,7 +71,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   readonly #log = new Logger('notices');
   readonly #security = new Logger('security');
   readonly #underWay = new Map<TakenNotice, Promise<void>>();
-  /** For each client, whether it took the last notice. */
+  /** For each client, true if it took the last notice, and false if it did not. */
   readonly #took = new Map<string, boolean>();
   readonly #last = new Map<Lane, string>();
   /** The lanes that are read next; a poll reads all. */

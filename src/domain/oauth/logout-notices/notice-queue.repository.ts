@@ -127,7 +127,7 @@ export interface Failure {
   readonly refusals: number;
 }
 
-/** Puts a notice back until its next try. */
+/** Stores the time of the next try of a notice that was not delivered. */
 export async function postponeTaken(
   tx: EntityManager,
   { id, lease }: TakenNotice,

@@ -1,6 +1,6 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The limits of a document, which hold before a parser sees it. */
+/** The limits of a document, which are checked before the document is parsed. */
 export interface MarkupLimits {
   /** The deepest nesting of elements. */
   readonly depth: number;

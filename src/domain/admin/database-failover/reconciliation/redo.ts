@@ -8,7 +8,7 @@ import type { RecentEnd } from './recent-ends.js';
 import { redoAct } from './redo-act.js';
 import { redoParts } from './redo-parts.js';
 
-/** The audit rows that one statement looks for. */
+/** The most audit rows that one statement looks for. */
 const BATCH = 5000;
 
 /** The effect of {@link redo}. */
