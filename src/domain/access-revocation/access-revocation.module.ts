@@ -16,7 +16,10 @@ export class AccessRevocationModule implements OnModuleInit {
     private readonly dataSource: DataSource,
   ) {}
 
-  /** Stores SVC_ACCESS_BY_GROUPS before the first request, because statements read it there. */
+  /**
+   * Stores the setting SVC_ACCESS_BY_GROUPS in the database before the first request, because SQL
+   * statements read the setting from there.
+   */
   async onModuleInit(): Promise<void> {
     const { byGroups } = this.config.access;
     await withTransactionRetry(this.dataSource, (tx) => storeGroupSetting(tx, byGroups));

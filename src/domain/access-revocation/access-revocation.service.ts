@@ -14,7 +14,7 @@ import {
 
 const NOTHING_LEFT: EndedBatch = { counts: {}, next: undefined };
 
-/** The users whose access ends together. */
+/** The number of users whose access one batch ends. */
 const BATCH = 500;
 
 /**
@@ -45,7 +45,8 @@ export class AccessRevocation {
    * statement exceeds its time limit.
    *
    * @param tx a transaction that has locked the rows of the users
-   * @returns the sums for the audit event
+   * @param scope the event
+   * @returns the numbers of revoked items, for the audit event
    */
   async end(
     tx: EntityManager,
@@ -66,8 +67,9 @@ export class AccessRevocation {
   }
 
   /**
-   * Counts the items of a user that each of some events would end now, also by foreign keys. If the
-   * transaction has locked the row of the user, the event then ends exactly these numbers.
+   * Counts, for each event in `scopes`, the items of a user that the event would end now, also by
+   * foreign keys. If the transaction has locked the row of the user, the event then ends exactly
+   * these numbers.
    */
   async count<Scope extends RevocationScope>(
     tx: EntityManager,
@@ -141,8 +143,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends the items that need the proof of a domain, beside the access of the domain's users. The
-   * caller has already changed the row of the domain.
+   * Ends the items of an organization that need the proof of a domain and belong to no user;
+   * {@link end} ends the access of the users. The caller has already changed the row of the domain.
    */
   endOfDomain(
     tx: EntityManager,
@@ -165,10 +167,11 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends all access on record of all users, one kind after another, in batches. If the run is
-   * killed, the next run continues.
+   * Ends the access of all users after the database has lost commits, one kind after another, in
+   * batches. If the process is killed, another call ends the rest.
    *
    * @param transact runs each batch in a transaction of its own
+   * @returns the numbers of ended items
    */
   async endOnRecord(
     transact: (work: (tx: EntityManager) => Promise<EndedBatch>) => Promise<EndedBatch>,
@@ -199,8 +202,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Revokes what users without an organization hold under a domain, once an organization owns the
-   * domain.
+   * Revokes the items of users without an organization whose e-mail address is in a domain. The
+   * caller calls it when an organization has come to own the domain.
    */
   async endOfOutsiders(tx: EntityManager, domain: string, cause: RevocationCause): Promise<void> {
     for (const revocable of this.#revocables) {

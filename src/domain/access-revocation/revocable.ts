@@ -59,7 +59,10 @@ export interface Revocable {
    * kinds share a number.
    */
   readonly revocationOrder: number;
-  /** The events that end the kind. A kind that ends by a foreign key does not list the event. */
+  /**
+   * The events at which {@link revoke} ends the kind. An event that ends the kind by a foreign key
+   * is not among them.
+   */
   readonly revocationScopes: ReadonlySet<RevocationScope>;
   /**
    * The events that end the kind by a foreign key: `revoke` is not called, and {@link count} says
@@ -74,8 +77,8 @@ export interface Revocable {
   ): Promise<RevokedCounts>;
   /**
    * Ends the items of all users in batches, because the database has lost commits. Each batch first
-   * locks the rows of its users. A kind whose items stay has null. The member is not optional, so
-   * that each new kind must decide.
+   * locks the rows of its users. A kind whose items do not end has null here. The property is not
+   * optional, so that each new kind must decide.
    *
    * @param from the place after the previous batch; empty for the first batch
    */
@@ -143,8 +146,8 @@ export function withoutZeros(counts: RevokedCounts): RevokedCounts {
 }
 
 /**
- * The event of a deleted account. Foreign keys end the items that depend on the row of the user
- * alone.
+ * The event of a deleted account, for a kind whose rows a foreign key deletes with the row of the
+ * user and by no other event.
  */
 export const BY_DELETED_ROW: ReadonlySet<RevocationScope> = new Set(['account-deleted']);
 

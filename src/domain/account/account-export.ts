@@ -4,7 +4,7 @@ import { listHeldCertificates, type HeldRecords } from './held-records.repositor
 import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The rows that one statement of an export reads. */
+/** The most rows that one statement of an export reads. */
 const BATCH = 500;
 
 /**

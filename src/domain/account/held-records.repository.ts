@@ -3,9 +3,8 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The records of a user whose number is small: the profile, and the rows that belong to it. No
- * member holds a secret. The groups of SCIM are left out, because a membership is not available
- * outside of SCIM.
+ * The profile of a user, and the rows that belong to the user and are few. No field holds a secret.
+ * The groups of SCIM are left out, because a membership is not available outside of SCIM.
  */
 export interface HeldRecords {
   readonly profile: Readonly<Record<string, unknown>>;
@@ -17,7 +16,10 @@ export interface HeldRecords {
   readonly application_sign_ins: readonly unknown[];
 }
 
-/** The most rows of each list: more than a user can have, or the newest. */
+/**
+ * The most rows of each list. A list has them all, because a user cannot have more; otherwise it
+ * has the newest.
+ */
 const MOST = 1000;
 
 /** Reads the records of a user for an export. Undefined after the removal of the user. */

@@ -63,7 +63,8 @@ export class OwnAccount {
   }
 
   /**
-   * Lists the targets that admit a user, with the time at which a reading first found this list.
+   * Lists the targets that admit a user, with the time at which the service first found exactly
+   * these targets.
    */
   async setup(userId: string): Promise<{ readonly reach: OwnReach; readonly changedAt: Date }> {
     const { manager } = this.dataSource;

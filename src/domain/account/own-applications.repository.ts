@@ -73,8 +73,8 @@ export async function countOwnAccess(
 
 /**
  * Ends the grants of a user to a client with everything that depends on them, and the consent. The
- * caller holds the lock on the row of the user, so that nothing is issued meanwhile. The caller
- * also holds the sessions of the user, because the end of a session locks the session before the
+ * caller holds the lock on the row of the user, so that nothing is issued meanwhile. The caller has
+ * also locked the sessions of the user, because the end of a session locks the session before the
  * grants.
  *
  * @returns false if there was no consent

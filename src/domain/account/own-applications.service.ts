@@ -91,8 +91,8 @@ function ownApplication(row: OwnApplicationRow): OwnApplication {
 }
 
 /**
- * Returns the scopes of a grant, as the OAuth library keeps them: of OpenID Connect, and by
- * resource (RFC 8707).
+ * Returns the scopes of a grant from the payload of the OAuth library, which has one text for
+ * OpenID Connect and one for each resource (RFC 8707).
  */
 function scopesOf({ openid, resources }: Readonly<Record<string, unknown>>): string[] {
   const scope = (openid as { scope?: unknown } | undefined)?.scope;

@@ -11,7 +11,10 @@ export interface OwnCredential {
   readonly id: string;
   readonly kind: CredentialKind;
   readonly issuedAt: Date;
-  /** Null if the log has no end: a token for an application ends with its grant. */
+  /**
+   * Null if the event of the issuance has no expiry: a token for an application ends with its
+   * grant.
+   */
   readonly validUntil: Date | null;
   /** The time at which the user's SSH certificate was revoked. */
   readonly revokedAt: Date | null;

@@ -50,7 +50,7 @@ function afterPlace(after: AuditPlace | undefined): SqlFragment {
 
 /**
  * Lists the events of which a user is the subject or the actor, the newest first. Each of the two
- * searches has an index with the order, and reads at most one page.
+ * searches uses an index in the order of the list, and reads at most one page.
  */
 export async function listOwnEvents(
   tx: EntityManager,
@@ -71,8 +71,8 @@ export async function listOwnEvents(
 
 /**
  * Lists the events in which credentials were issued in the name of a user, the newest first. A
- * token exchange has two events, of which the one about the exchange is listed. An index has
- * exactly these events in the order of the list.
+ * token exchange has two events; only the event of the type `token_exchange` is listed. A partial
+ * index serves the conditions and the order of this list.
  */
 export async function listOwnIssuances(
   tx: EntityManager,

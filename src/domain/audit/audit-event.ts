@@ -5,8 +5,8 @@ import type { NotedAct } from './noted-act.js';
 export type AuditClass = 'auth' | 'oauth' | 'admin';
 
 /**
- * Every type of audit event and its class, which decides how long it is kept. Extend it; never
- * rename.
+ * Every type of audit event and its class, which decides how long it is kept. New types may be
+ * added. No type is renamed, because stored events have its name.
  */
 export const AUDIT_CLASS = {
   login_success: 'auth',

@@ -25,20 +25,23 @@ interface Row {
   at: string;
 }
 
-/** A row of a search: `is_end` marks the last event that the search checked in a place. */
+/**
+ * A row of a search. `matches` is false for an event that does not match the other fields of the
+ * filter. `is_end` marks the last event that the search checked in a place.
+ */
 interface SearchedRow extends Row {
   matches: boolean;
   is_end: boolean;
 }
 
-/** The number of events of a type in one section of a time. */
+/** The number of events of a type in one section of a timeline. */
 export interface TimelineCount {
   readonly type: string;
   readonly class: string;
   /** The number of the section, from 1. */
   readonly section: number;
   readonly events: number;
-  /** The time of all sections. */
+  /** The begin of the first section and the end of the last one. */
   readonly lo: Date;
   readonly hi: Date;
   /** True if the log has more events before the first section. */

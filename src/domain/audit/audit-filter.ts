@@ -34,7 +34,7 @@ export interface AuditFilter {
   readonly network?: AuditNetwork | undefined;
   readonly requestId?: string | undefined;
   readonly from?: Date | undefined;
-  /** Exclusive. */
+  /** The end of the time: the filter matches only events before it. */
   readonly to?: Date | undefined;
 }
 

@@ -108,6 +108,8 @@ export class AuditLog {
   }
 
   /**
+   * Records an event in the transaction of the change.
+   *
    * @param atMostEvery seconds in which one event of this type about one subject is enough; by
    * default every event is recorded
    */

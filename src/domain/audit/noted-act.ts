@@ -33,7 +33,7 @@ export type NotedAct =
     }
   | { readonly kind: 'admin_demoted'; readonly userId: string; readonly orgId: string }
   | {
-      /** The application is gone with its secrets, grants and tokens. */
+      /** The application was deleted with its secrets, grants and tokens. */
       readonly kind: 'application_removed';
       readonly clientId: string;
       readonly orgId: string | null;

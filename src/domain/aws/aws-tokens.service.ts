@@ -28,7 +28,7 @@ export interface IssuedAwsToken {
   readonly expiresIn: number;
 }
 
-/** The error if the condition of the kind does not hold. */
+/** The error for a user without an organization. */
 const WITHHELD = ['issuance_refused', 'AWS tokens are for members of an organization.'] as const;
 
 /** Issues tokens for AWS: it records a token by one shared statement, and then has it signed. */

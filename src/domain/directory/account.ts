@@ -17,8 +17,8 @@ export interface AccountAudit extends Pick<AuditEvent, 'actorId' | 'origin' | 'd
 export interface Deprovisioning extends RevocationCause {
   readonly audit: AccountAudit;
   /**
-   * The items that a foreign key ends with the account. They are counted before, because no
-   * statement counts them then.
+   * The items that a foreign key ends with the account. They are counted before the account is
+   * deleted, because they do not exist afterwards.
    */
   readonly endedByForeignKey?: RevokedCounts;
 }

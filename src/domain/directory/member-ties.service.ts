@@ -41,7 +41,7 @@ export interface Readmitted {
 
 /** A person after a parting. */
 export interface PartedMember extends MemberAfterEnd {
-  /** The records that the person is apart from now. */
+  /** The records from which the act parted the person. */
   readonly partedFrom: readonly string[];
 }
 

@@ -31,7 +31,7 @@ export interface MemberAfterEnd {
   readonly ended: RevokedCounts;
 }
 
-/** The events that an act of an admin causes, by the name of the act. */
+/** The revocation event of each act of an admin that ends access, by the name of the act. */
 export const SCOPE_OF_ACT = {
   deactivate: 'account-deactivated',
   revoke_credentials: 'credentials-revoked',
@@ -150,14 +150,20 @@ export class Members {
   }
 
   /**
-   * Does the same as `holdAdmin`, but returns false instead of an error. Acts that are open to
-   * other users, too, call it.
+   * Does the same as `holdAdmin`, but returns false instead of an error. An act calls it if users
+   * who are not admins may do the act, too.
    */
   isAdminHeld(tx: EntityManager, admin: Admin): Promise<boolean> {
     return this.users.lockAdmin(tx, admin);
   }
 
-  /** Checks an admin who continues to read, without a lock. @throws DomainError admin_required */
+  /**
+   * Checks that a user is still an acting admin, and that the session of the request is still
+   * alive. Reads call it; a read in several batches calls it before each batch. It locks nothing,
+   * so an act that changes something calls {@link holdAdmin} instead.
+   *
+   * @throws DomainError admin_required
+   */
   async checkAdmin(tx: EntityManager, admin: Admin): Promise<void> {
     if (!(await this.users.isActingAdmin(tx, admin))) throw adminRequired();
   }
@@ -225,6 +231,8 @@ export class Members {
   }
 
   /**
+   * Locks the admin, the member and further users in the order of their ids, and checks the act.
+   *
    * @param takesAdmin true when the act would take an admin from the organization
    * @param others further users that the act changes
    */

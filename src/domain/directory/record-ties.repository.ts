@@ -23,7 +23,10 @@ export interface RecordOfAddress {
   readonly id: string;
   readonly rank: number;
   readonly active: boolean;
-  /** True while another user holds an address of this linked record. */
+  /**
+   * True while another user signs in with an address of this linked record. A sign-in then ignores
+   * the record.
+   */
   readonly isPassedOver: boolean;
 }
 
@@ -116,7 +119,7 @@ export function tiesOf(tx: EntityManager, ids: readonly string[]): Promise<Recor
 
 /**
  * Makes a member a twin of a record, and removes the member from the index of userNames. Returns
- * false for a twin of the record.
+ * false if the member is a twin of the record already.
  */
 export async function addTwin(
   tx: EntityManager,
@@ -140,7 +143,10 @@ export async function leaveUserNames(tx: EntityManager, userId: string): Promise
     WHERE id = ${userId} AND NOT scim_managed AND user_name IS DISTINCT FROM id::text`;
 }
 
-/** Puts a member who is no longer a twin back into the index of userNames, if the name is free. */
+/**
+ * Puts a member who is no longer a twin back into the index of userNames, if no other user has the
+ * name.
+ */
 export async function rejoinUserNames(
   tx: EntityManager,
   orgId: string,
@@ -156,8 +162,8 @@ export async function rejoinUserNames(
 }
 
 /**
- * Links a record to the user who signs in with the userName of the record. The record is passed
- * over at sign-ins from then on.
+ * Links a record to the user who signs in with the userName of the record. Sign-ins ignore the
+ * record from then on.
  */
 export async function addLink(
   tx: EntityManager,
@@ -232,7 +238,10 @@ export async function unlink(tx: EntityManager, id: string): Promise<string[]> {
   return rows.map(({ other }) => other);
 }
 
-/** Makes some addresses plain data of some records. */
+/**
+ * Parts an address from some records. They keep it as plain data, and a sign-in with it does not
+ * find them any more.
+ */
 export async function partAddress(
   tx: EntityManager,
   recordIds: readonly string[],

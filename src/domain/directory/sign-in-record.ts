@@ -28,9 +28,10 @@ export interface FoundRecord {
  * Finds the user of an identity that is bound to no user, by the address that the provider claims.
  * The caller has locked the directory of the organization, which owns the domain of the address.
  *
- * The first match counts: the record with the address as its userName, the member who signed in
- * with it before, or the record with it as its primary or only `work` address. A linked record is
- * passed over. An address of several records signs in no one.
+ * The first match counts. First comes the record with the address as its userName. Then comes the
+ * member who signed in with it before, and then the record with it as its primary or only `work`
+ * address. A linked record is ignored while another user signs in with its address. An address of
+ * several records signs in no one.
  */
 export async function findRecordOfSignIn(
   users: UsersRepository,

@@ -304,9 +304,9 @@ export class UserDirectory {
   }
 
   /**
-   * Makes a member of SVC_BOOTSTRAP_ADMINS the admin of an organization without an active admin.
-   * The organization must own the domain of the address: an identity provider can give a user any
-   * address.
+   * Makes a user that SVC_BOOTSTRAP_ADMINS lists the admin of an organization without an active
+   * admin. The organization must own the domain of the address: an identity provider can give a
+   * user any address.
    */
   async appointListed(
     tx: EntityManager,
@@ -330,7 +330,10 @@ export class UserDirectory {
     await this.#recordOwn(tx, 'admin_promote', candidate, origin, { reason });
   }
 
-  /** Uses a savepoint: another transaction may take the same address at this moment. */
+  /**
+   * Changes the address in a savepoint, because another transaction may take the same address at
+   * this moment. Returns false if the address is taken.
+   */
   async #changeEmail(tx: EntityManager, userId: string, email: string): Promise<boolean> {
     try {
       return await tx.transaction((inner) => this.users.changeEmail(inner, userId, email));
@@ -341,8 +344,8 @@ export class UserDirectory {
   }
 
   /**
-   * SCIM may leave an organization without an admin. The next user who signs in does not become
-   * one.
+   * Logs a warning if the end of a user leaves an organization without an active admin. Such an end
+   * is not refused, because SCIM decides it. The next user who signs in does not become an admin.
    */
   async #warnOfLastAdmin(tx: EntityManager, user: LockedAccount): Promise<void> {
     const { id: userId, orgId } = user;

@@ -21,9 +21,9 @@ import { LogoutSender } from './logout-notices/logout-sender.service.js';
 import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js';
 
 /**
- * OAuth clients, the grants of users to them, and the tokens that hang on them. The rows hang on
- * one another, so that the end of a session, a grant, a client or an account ends everything below
- * it, in one statement and on every replica.
+ * OAuth clients, the grants of users to them, and the tokens that depend on them. The rows depend
+ * on one another, so that the end of a session, a grant, a client or an account ends everything
+ * below it, in one statement and on every replica.
  *
  *     user <- session <- grant <- code, token, device code        client <- grant, token, secret
  *                        grant <- grant of a token exchange

@@ -18,7 +18,7 @@ export interface OrganizationSettings {
   readonly membership: Membership;
   /** True if its people may approve device codes. */
   readonly device_grant: boolean;
-  /** `listed`: tokens for AWS are given for roles that are targets of the organization alone. */
+  /** `listed`: tokens for AWS are given only for roles that are targets of the organization. */
   readonly aws_roles: 'any' | 'listed';
 }
 
@@ -74,8 +74,8 @@ export class OrganizationsRepository {
   /**
    * Locks the directory of an organization until the transaction ends. Acts that found, enroll,
    * part or readmit a member, or change an address or `active` of one, follow each other. The lock
-   * comes before those on rows of users, and after those on a domain and a provider. What decides
-   * is read in later statements.
+   * comes before those on rows of users, and after those on a domain and a provider. The facts that
+   * decide are read by later statements, which see what earlier acts did.
    */
   async lockDirectory(tx: EntityManager, orgId: string): Promise<void> {
     await sql(tx)`SELECT org_id FROM directory_locks WHERE org_id = ${orgId} FOR UPDATE`;
@@ -103,10 +103,7 @@ export class OrganizationsRepository {
     return id;
   }
 
-  /**
-   * Returns true when the organization owns the domain: its primary domain, or a domain proven by
-   * DNS.
-   */
+  /** Returns true if an organization owns a domain now, proven or only asserted by a sign-in. */
   async ownsDomain(tx: EntityManager, orgId: string, domain: string): Promise<boolean> {
     const found = await sql<{ domain: string }>(tx)`
       SELECT domain FROM organization_domains
@@ -136,8 +133,8 @@ export class OrganizationsRepository {
   /**
    * Returns true for a host that is, or lies below, a domain that the organization has proven; of
    * several proven domains the nearest one decides. It stays true until the transaction ends: the
-   * loss of the domain waits, and then finds what the transaction made. Rows of users are locked
-   * before.
+   * loss of the domain waits, and then finds what the transaction made. A transaction that also
+   * locks users does so before this call.
    *
    * @param host ASCII, lower case
    */
@@ -170,8 +167,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Reads the settings of an organization and locks its row until the transaction ends. Rows of
-   * users are locked before.
+   * Reads the settings of an organization and locks its row until the transaction ends. A
+   * transaction that also locks users does so before this call.
    */
   async lockSettings(tx: EntityManager, orgId: string): Promise<OrganizationSettings> {
     const [row] = await sql<OrganizationSettings>(tx)`

@@ -112,8 +112,8 @@ export async function forbidsAddress(
 }
 
 /**
- * Returns true when a sign-in must not create a member. The user of the address or of the identity
- * was removed then, or a record has the address or ever had it.
+ * Returns true when a sign-in must not create a member. That is so if the user of the address or of
+ * the identity was removed, or if a record has the address or ever had it.
  */
 export async function forbidsNewMember(
   tx: EntityManager,
@@ -130,7 +130,8 @@ export async function forbidsNewMember(
 
 /**
  * Returns true when a sign-in must not bind an identity to a record, because the address or the
- * identity is barred for it. The userName of an active record is only barred by an admin.
+ * identity is barred for it. If the address is the userName of an active record, only the tombstone
+ * of an admin bars it.
  */
 export async function forbidsBinding(
   tx: EntityManager,
@@ -166,8 +167,8 @@ export async function forgetIdentity(
 
 /**
  * Deletes the tombstone of an address, and those of the identities of the user who was removed with
- * it. An address that several removed users had, such as a shared mailbox, gives back the
- * identities of the user alone whose name it was.
+ * it. If several removed users had the address, such as a shared mailbox, only the identities of
+ * the user who had it as userName can sign in again.
  *
  * @returns the numbers of both
  */

@@ -85,8 +85,8 @@ function problemsOf(reason: unknown): readonly string[] {
 }
 
 /**
- * Loads the code of SAML and makes the parts of its providers, if there is one. Without any, no XML
- * library is loaded and no key of the service provider is made.
+ * Loads the code of SAML and makes the parts of its providers; undefined if no SAML provider is
+ * configured. Then no XML library is loaded and no key of the service provider is made.
  */
 async function openSaml(
   config: ProvidersConfig,

@@ -27,13 +27,13 @@ const PURPOSE = 'upstream-sign-in';
  */
 const STATE_TTL = 600;
 /**
- * The path and lifetime of the cookie with a kept state: the browser sends it to the end of a SAML
- * sign-in alone.
+ * The path and lifetime of the cookie with a kept state. The browser sends the cookie only at the
+ * end of a SAML sign-in.
  */
 export const KEPT_STATE_COOKIE = { path: '/saml/complete', maxAgeSeconds: STATE_TTL } as const;
 /**
- * The name of the state of a sign-in that another site began: one, so that a site cannot fill the
- * browser with cookies.
+ * The one name for the states of all sign-ins that other sites began, so that a site cannot fill
+ * the browser with cookies.
  */
 export const OTHER_SITES_SIGN_IN = 'of_other_site';
 /** The longest state that a browser keeps in a cookie, in characters. */
@@ -241,8 +241,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Warns of a provider without limits, and reads in time what SAML providers publish: they replace
-   * keys without notice.
+   * Warns of providers that may vouch for every domain. Starts the timers that read again what SAML
+   * providers publish, because they replace keys without notice.
    */
   onApplicationBootstrap(): void {
     for (const warning of vouchingWarnings([...this.providers.values()])) {
@@ -268,8 +268,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Reads the metadata of each SAML provider whose cacheDuration is over. A failure keeps what
-   * runs.
+   * Reads the metadata of each SAML provider whose cacheDuration is over. After a failure, the
+   * present metadata stays in use.
    */
   async refreshDue(): Promise<void> {
     const providers = [...this.providers.values()];

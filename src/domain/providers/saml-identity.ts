@@ -70,7 +70,11 @@ function checkDomain(
   );
 }
 
-/** @throws DomainError sign_in_refused naming the attribute */
+/**
+ * Returns the one value of an attribute.
+ *
+ * @throws DomainError sign_in_refused naming the attribute
+ */
 function onlyValue({ attributes }: AssertedSubject, name: string): string {
   const [value, ...others] = attributes.get(name) ?? [];
   if (value !== undefined && value !== '' && others.length === 0) return value;

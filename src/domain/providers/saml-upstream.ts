@@ -120,8 +120,8 @@ export class SamlUpstream implements UpstreamProvider {
   }
 
   /**
-   * Verifies a response, spends its assertion, and keeps the identity for the browser that began
-   * the sign-in. A response that no key of the provider signed leaves no trace.
+   * Verifies a response, spends its assertion, and stores the identity for the browser that began
+   * the sign-in. Nothing is stored of a response that no key of the provider signed.
    *
    * @throws DomainError sign_in_failed, or upstream_unavailable if the metadata has ended
    */
@@ -212,6 +212,8 @@ export class SamlUpstream implements UpstreamProvider {
 }
 
 /**
+ * Returns the assertion of a response, parsed from the bytes that its signature covers.
+ *
  * @throws DomainError sign_in_failed if the response or its assertion is signed by none of the keys
  */
 function verifiedAssertion(
@@ -223,7 +225,10 @@ function verifiedAssertion(
   return parseAssertion(verifiedBytes(document, assertion, keys));
 }
 
-/** Returns the error of an assertion in place of its identity: both are spent. */
+/**
+ * Returns the result of `read`, or the DomainError that it throws, because a refused assertion is
+ * spent as well.
+ */
 function attempt<T>(read: () => T): T | DomainError {
   try {
     return read();

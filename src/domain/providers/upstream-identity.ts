@@ -99,7 +99,7 @@ function verifiedEmail(issuer: string, claims: Claims): string {
   return address;
 }
 
-/** `email_verified` as JSON and, as OneLogin and JumpCloud send an attribute, as text. */
+/** Returns true for `email_verified` as JSON, or as the text that OneLogin and JumpCloud send. */
 function isVerified(claim: unknown): boolean {
   return claim === true || claim === 'true';
 }
@@ -114,7 +114,7 @@ function unverified(claims: Claims): DomainError {
   );
 }
 
-/** `xms_edov` in the four spellings that Entra has used. */
+/** Returns true for `xms_edov` in one of the four spellings that Entra has used. */
 function isTrue(claim: unknown): boolean {
   return claim === true || claim === 1 || claim === '1' || claim === 'true';
 }

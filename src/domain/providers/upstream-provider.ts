@@ -41,7 +41,9 @@ export interface UpstreamProvider {
    * goes to the provider and comes back with the browser.
    */
   keptUnder?(remembered: Remembered): string;
-  /** Reads again what the provider publishes. A failure keeps what is known. */
+  /**
+   * Reads again what the provider publishes. After a failure, what was read before stays in use.
+   */
   refresh?(): Promise<void>;
   /** Reads again what the provider publishes, if its time has come. */
   refreshIfDue?(): Promise<void>;

@@ -15,7 +15,7 @@ export const USER_ACCESS = {
   scope: 'svc:credentials',
 } as const;
 
-/** The same rule if a recent assertion is demanded (RFC 9470). */
+/** The rule of {@link USER_ACCESS} with a demand for a recent assertion (RFC 9470). */
 export const USER_ACCESS_BY_TOUCH = {
   ...USER_ACCESS,
   touchedWithinSeconds: RECENT_TOUCH.own,

@@ -69,10 +69,11 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
   }
 
   /**
-   * Records the denial of a user on a route for admins.
+   * Checks that a session satisfies the rule of a route. A denial of a user on a route for admins
+   * is recorded in the audit log.
    *
    * @throws DomainError stale_page, hardware_required, admin_required,
-   *   insufficient_user_authentication
+   * insufficient_user_authentication
    */
   override async verify(
     session: LiveSession | Provisioner,
@@ -94,8 +95,10 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
   }
 
   /**
-   * @throws DomainError hardware_required, admin_required, insufficient_user_authentication, in
-   * this order
+   * Checks the level of a session, the role of its user, and the age of the last touch, in this
+   * order.
+   *
+   * @throws DomainError hardware_required, admin_required, insufficient_user_authentication
    */
   #assertMay(
     session: LiveSession,
@@ -145,6 +148,8 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
   }
 
   /**
+   * Finds the identity provider of a SCIM token.
+   *
    * @throws DomainError unauthenticated for a cookie, or an access token of a user: neither may
    * provision users
    */
@@ -157,8 +162,10 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
   }
 
   /**
-   * @throws DomainError unauthenticated, insufficient_scope or invalid_dpop_proof for a token in
-   * the Authorization header
+   * Finds the session of a token in the Authorization header, and checks that the token opens the
+   * route.
+   *
+   * @throws DomainError unauthenticated, insufficient_scope or invalid_dpop_proof
    */
   async #ofHeader(
     scheme: 'Bearer' | 'DPoP',
@@ -179,7 +186,11 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
   }
 }
 
-/** @throws DomainError unauthenticated unless the session is optional */
+/**
+ * Refuses a request without a session, unless the session is optional.
+ *
+ * @throws DomainError unauthenticated
+ */
 function withoutSession({ session }: AuthRule, detail: string): undefined {
   if (session !== 'optional') throw new DomainError('unauthenticated', detail);
 }

@@ -317,8 +317,8 @@ export class SessionsRepository implements Revocable {
 
   /**
    * Renews the time of the last assertion and the touch of its key, and nothing else. A touch
-   * without user verification keeps the earlier one with it. Returns false when the session has
-   * ended.
+   * without user verification keeps the time of the last touch with it. Returns false when the
+   * session has ended.
    */
   async renewAuthTime(
     tx: EntityManager,
@@ -418,7 +418,7 @@ function liveSession(row: Row): LiveSession {
   };
 }
 
-/** Asserts a CHECK constraint of the table. */
+/** Returns a value that a CHECK constraint of the table guarantees. */
 function present<T>(value: T | null): T {
   if (value === null) throw new Error('a session row breaks its own constraint');
   return value;

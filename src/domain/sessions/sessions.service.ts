@@ -151,8 +151,9 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * @throws DomainError insufficient_user_authentication when the touch is older than so many
-   * seconds (RFC 9470 §3)
+   * Checks that the touch of a session is no older than so many seconds (RFC 9470 §3).
+   *
+   * @throws DomainError insufficient_user_authentication
    */
   assertTouchedWithin(seconds: number, touch: Touch, challenge: Challenge): void {
     assertTouchedWithin(seconds, touch, challenge, this.clock.milliseconds());

@@ -71,10 +71,10 @@ export interface IssuedCertificate {
 
 const LONGEST_TTL = 366 * 86_400; // beyond every session; keeps PostgreSQL's intervals in range
 
-/** The error if the condition of the kind does not hold. */
+/** The error if the certificate would have no principal. */
 const WITHHELD = ['principal_not_allowed', 'This account has no SSH principal.'] as const;
 
-/** The people of organizations with groups of hosts that a process remembers. */
+/** The most users of organizations with groups of hosts that a process remembers. */
 const MOST_REMEMBERED = 10_000;
 
 /** The error if the certificate would carry a principal that the user does not hold. */
@@ -171,7 +171,7 @@ export class CertificateIssuance implements OnApplicationBootstrap {
 
   /**
    * Signs a certificate that is on record. If the signature fails, no client gets the certificate,
-   * and its record says so.
+   * and the certificate is revoked on record.
    */
   async #sign(certificate: UnsignedCertificate, origin: AuditOrigin): Promise<string> {
     try {
@@ -209,8 +209,9 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Issues a certificate. In an organization without groups of hosts a shorter statement decides;
-   * it denies every other request. The memory of these only saves the vain try.
+   * Issues a certificate. In an organization without groups of hosts a shorter statement is enough,
+   * and it denies the request in every other one. The process remembers users of other
+   * organizations, only so that it does not try the shorter statement in vain.
    */
   async #issue(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
     const { userId } = request;

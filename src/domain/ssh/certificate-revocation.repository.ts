@@ -129,8 +129,8 @@ export class CertificateRevocation implements Revocable {
 
   /**
    * Revokes the valid certificates of all users, one window of serials after another. It waits for
-   * rows that another transaction revokes meanwhile. Nothing is issued on a certificate, so its
-   * user need not be locked.
+   * rows that another transaction is revoking. It does not lock the users, because no credential is
+   * issued by means of a certificate.
    */
   async revokeOnRecord(
     tx: EntityManager,

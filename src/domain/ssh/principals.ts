@@ -27,10 +27,11 @@ const SYSTEM_ACCOUNTS = new Set(
 
 /**
  * Lists the principals that a user may hold.
+ *
  * @param email the verified address, lower-cased
- * @param kinds what the deployment gives
- * @param ownsUsernames whether a local part names one user: the user belongs to the organization
- *   that has the user names
+ * @param kinds the kinds of principals that the deployment gives
+ * @param ownsUsernames true if the user belongs to the organization that has the user names, so
+ * that a local part names one user
  * @returns the address, the account name, both or none, in this order
  */
 export function principalsOf(

@@ -47,8 +47,8 @@ export interface SshCertificateRequest extends RequestOfUser {
   /** Leaves only the groups whose patterns match this host. */
   readonly host: string | undefined;
   /**
-   * The validity in seconds from now; undefined for the rest of the session. The session always
-   * ends it.
+   * The validity in seconds from now; undefined for as long as the session lasts. The certificate
+   * never outlives the session.
    */
   readonly ttlSeconds: number | undefined;
 }
@@ -58,7 +58,10 @@ export interface ReachedHostGroup {
   readonly name: string;
   /** Patterns of ssh_config. */
   readonly hosts: readonly string[];
-  /** False if the session does not meet the conditions of the group now. */
+  /**
+   * True if the certificate carries the principals of the group; false if the session does not meet
+   * the conditions of the group now.
+   */
   readonly carried: boolean;
 }
 
@@ -97,8 +100,8 @@ interface AttestationColumns {
 }
 
 /**
- * The parts of the statement that most requests do not need. PostgreSQL would still plan them for
- * each request.
+ * The parts of the statement that most requests do not need. Those requests have a statement
+ * without them, because PostgreSQL would plan them for each request.
  */
 interface CertificateSql {
   /** The attestation of the key, as jsonb. */
@@ -146,7 +149,10 @@ interface HostsSql {
   readonly denials: SqlFragment;
   /** The columns `of_groups`, `host_groups`, `carried` and `carried_names`. */
   readonly computed: SqlFragment;
-  /** The end of the touch that a group counts. */
+  /**
+   * The time at which the oldest touch that the reached groups need becomes too old for them. The
+   * certificate ends then at the latest.
+   */
   readonly ends: SqlFragment;
   readonly alsoWritten?: SqlFragment;
 }
@@ -164,7 +170,10 @@ const withHosts = ({ given }: CertificateSql): HostsSql => ({
     FROM decided i CROSS JOIN LATERAL unnest(i.carried) c WHERE i.is_issued`,
 });
 
-/** The parts for an organization without groups of hosts. Others are denied. */
+/**
+ * The parts for an organization without groups of hosts. A request in any other organization is
+ * denied with `changed`.
+ */
 const WITHOUT_HOSTS: HostsSql = {
   requires: {},
   denials: fragment`
@@ -228,8 +237,8 @@ const WITHOUT_GROUPS_FOR_PLAIN_KEY = certificateKind(FOR_PLAIN_KEY, WITHOUT_HOST
 type CertificateKind = typeof SSH_CERTIFICATE;
 
 /**
- * Returns the kind that decides about a request. For a request of the second kind, the first kind
- * would decide the same.
+ * Returns the kind that decides about a request. For the certificate of a plain key, the kind for
+ * every key would decide the same at a higher cost.
  */
 export function certificateKindOf(request: SshCertificateRequest): CertificateKind {
   return isOfPlainKey(request) ? SSH_CERTIFICATE_FOR_PLAIN_KEY : SSH_CERTIFICATE;

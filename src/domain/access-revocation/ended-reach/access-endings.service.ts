@@ -26,24 +26,29 @@ import { NOTHING_HELD, type Ending, type Losers, type ReachEnding } from './reac
  */
 const POLL = 1_000;
 
-/** The items of one batch: few enough for its transaction to end long before its time limit. */
+/**
+ * The most items of one batch: few enough for its transaction to end long before its time limit.
+ */
 const BATCH = 500;
 
-/** The items that end before the answer to the request that made the change. */
+/** The number of items after which {@link AccessEndings.settle} leaves the rest to the worker. */
 const BEFORE_ANSWER = 1_000;
 
-/** Milliseconds. A change with many targets leaves the rest of its rows to the worker. */
+/** Milliseconds after which {@link AccessEndings.settle} leaves the rest to the worker. */
 const LONGEST_SETTLE = 3_000;
 
 /** An id before every other id of the queue. */
 const FIRST = '0';
 
-/** The rows of the queue that a change has written. */
+/** The ids of the rows of the queue that a change has written. */
 export interface QueuedEndings {
   readonly ids: readonly string[];
 }
 
-/** Ends what people hold by a reach that has ended, from a queue in the database. */
+/**
+ * Ends the credentials of users who no longer reach the target. It takes them from a queue in the
+ * database.
+ */
 @Injectable()
 export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationShutdown {
   readonly #log = new Logger('access');
@@ -79,8 +84,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
 
   /**
    * Notes in the queue who made the change of this transaction, and wakes the worker after the
-   * commit. Returns the rows of the queue if the change may end a reach: the caller then calls
-   * {@link settle} after the commit.
+   * commit. Returns the rows that the change has queued; the caller then calls {@link settle} after
+   * the commit. Returns undefined if the change has queued nothing.
    */
   async label(tx: EntityManager, by: ChangedBy): Promise<QueuedEndings | undefined> {
     const ids = await labelEndings(tx, by);
@@ -90,9 +95,10 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Ends the first items of a change before its answer. If another process works on a row, it waits
-   * for each of its batches. A fault in one row is logged and holds no other one, because the
-   * change has been committed and the worker goes on.
+   * Ends the first items of a change before the response to the request that made it. If another
+   * process works on a row of the queue, the call waits for the batch of that process. A fault in
+   * one row is logged and does not delay the other rows. It does not fail the request, because the
+   * change has been committed and the worker tries the row again.
    */
   async settle({ ids }: QueuedEndings): Promise<void> {
     const until = this.clock.milliseconds() + LONGEST_SETTLE;
@@ -111,7 +117,7 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
 
   /**
    * Ends all that is queued, a batch of each row in turn, so that a large row delays no other one.
-   * Returns when no row is free.
+   * Returns when the queue is empty or other processes have locked all of its rows.
    */
   async drain(): Promise<void> {
     while (!this.#worker.isStopping) {
@@ -121,7 +127,7 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
     }
   }
 
-  /** Counts what people hold by a target, for a page that warns of a change. */
+  /** Counts what people hold by a target and would lose, for a page that warns of a change. */
   async countHeld(
     tx: EntityManager,
     target: { readonly id: string; readonly kind: TargetKind },
@@ -142,7 +148,10 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
     });
   }
 
-  /** Ends one batch. Returns the number of its items; undefined if there is no row. */
+  /**
+   * Ends one batch of the row that `take` returns. Returns the number of items that the batch
+   * looked at; undefined if `take` returned no row.
+   */
   #endBatch(take: (tx: EntityManager) => Promise<Ending | undefined>): Promise<number | undefined> {
     return withTransactionRetry(this.dataSource, async (tx) => {
       const ending = await take(tx);

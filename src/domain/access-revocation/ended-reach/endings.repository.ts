@@ -39,8 +39,8 @@ const COLUMNS = fragment`id, org_id, target_id, kind, client_id, installation_id
   scim_token_id, request_id`;
 
 /**
- * Writes into the rows that this transaction has queued who made the change. Returns the ids of
- * these rows, the oldest first.
+ * Notes who made the change of this transaction, in the rows that triggers have queued because of
+ * the change. Returns the ids of these rows, the oldest first.
  */
 export async function labelEndings(
   tx: EntityManager,
@@ -56,7 +56,10 @@ export async function labelEndings(
   return rows.map(({ id }) => id);
 }
 
-/** Takes the first row of the queue behind an id that no other process works on. */
+/**
+ * Locks and returns the next row of the queue after an id, without the rows that other processes
+ * work on. Returns undefined if there is none.
+ */
 export async function takeNextEnding(
   tx: EntityManager,
   afterId: string,
@@ -66,14 +69,17 @@ export async function takeNextEnding(
   return row && ending(row);
 }
 
-/** Takes a row of the queue, and waits for the batch of another process that works on it. */
+/**
+ * Locks and returns a row of the queue. If another process works on the row, it first waits for the
+ * end of that batch. Returns undefined if the row is done.
+ */
 export async function takeEnding(tx: EntityManager, id: string): Promise<Ending | undefined> {
   const [row] = await sql<Row>(tx)`
     SELECT ${COLUMNS} FROM access_endings WHERE id = ${id} FOR UPDATE`;
   return row && ending(row);
 }
 
-/** Stores the place of the next batch, or removes a row that is done. */
+/** Stores the place of the next batch in a row; without a next batch, it removes the row. */
 export async function putEnding(
   tx: EntityManager,
   { id }: Ending,
@@ -83,7 +89,9 @@ export async function putEnding(
   else await sql(tx)`UPDATE access_endings SET place = ${next} WHERE id = ${id}`;
 }
 
-/** Records what ended, one event for each person, naming the target and the rule. */
+/**
+ * Records what ended: one event for each person, with the target and the kind of the changed rule.
+ */
 export async function recordEnded(
   tx: EntityManager,
   by: Ending,
@@ -109,13 +117,13 @@ export async function recordEnded(
 }
 
 /**
- * Returns the condition that the decision now refuses what a person holds by the target of an
- * ending. A change of a condition is judged by the touches of the session in which it was given;
- * without that session it is refused.
+ * Returns the SQL condition that the target of an ending does not admit a person any more. If a
+ * condition of the target changed, the touches of the session that got the credential must also
+ * meet the conditions; without that session they are not met.
  *
  * @param touches the touches of the session, or NULL
  * @param present the condition that a target `t` is the present one; by default the target of the
- *   ending, which may be gone
+ * ending, which may be deleted
  */
 export function isRefusedNow(
   { targetId, rule }: Pick<Ending, 'targetId' | 'rule'>,
@@ -132,13 +140,17 @@ export function isRefusedNow(
     SELECT FROM access_targets t WHERE ${present} AND ${admits(t, userId)} ${isMet})`;
 }
 
-/** Returns the condition that a person is among those of an ending. */
+/**
+ * Returns the SQL condition that an ending is about a person. An ending without a list of ids is
+ * about every person.
+ */
 export function isAmong({ userIds }: Pick<Ending, 'userIds'>, userId: SqlFragment): SqlFragment {
   return userIds === null ? fragment`true` : fragment`${userId} = ANY (${userIds}::uuid[])`;
 }
 
 /**
- * Returns the condition that a person would lose what a session with these touches got.
+ * Returns the SQL condition that a person would lose a credential from a session with these
+ * touches.
  *
  * @param touches the touches of the session, or NULL
  */

@@ -3,11 +3,11 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
  * Stores the setting SVC_ACCESS_BY_GROUPS. A change to false queues an ending for each target that
- * an assigned group opens. It runs in a transaction, which may be a victim of a deadlock.
+ * an assigned group opens. The caller retries the transaction, because it may end by a deadlock.
  *
- * The queued rows count as a change of who reaches what, so that an issuing statement either has
- * read the setting, or what it issued ends. The lock on the assignments keeps a group from being
- * assigned meanwhile.
+ * A trigger counts each queued row as a change of the rules of the organization. So an issuing
+ * statement either has read the new setting, or the queue ends what it issued. The lock on the
+ * assignments keeps groups from being assigned until the commit.
  *
  * @returns true if the setting changed
  */

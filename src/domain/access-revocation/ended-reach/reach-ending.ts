@@ -7,7 +7,7 @@ import type { Conditions, TargetKind } from '#domain/access/reach/decision.js';
  */
 export type EndedRule = 'membership' | 'assignment' | 'rule' | 'condition' | 'target';
 
-/** A row of the queue: people whose reach of a target may have ended. The target may be gone. */
+/** A row of the queue: people whose reach of a target may have ended. The target may be deleted. */
 export interface Ending {
   readonly id: string;
   readonly orgId: string;
@@ -17,9 +17,14 @@ export interface Ending {
   readonly installationId: string | null;
   readonly targetName: string;
   readonly rule: EndedRule;
-  /** Null: every person who holds something. */
+  /**
+   * The people who may have lost their reach. Null: every person who holds a credential by the
+   * target.
+   */
   readonly userIds: readonly string[] | null;
-  /** The place after the previous batch; empty for the first one. */
+  /**
+   * The place in the order of the items after which the next batch begins; empty for the first one.
+   */
   readonly place: string;
   readonly actorId: string | null;
   readonly scimTokenId: string | null;
@@ -45,27 +50,28 @@ export interface EndedReaches {
 export interface ReachEnding {
   readonly kinds: readonly TargetKind[];
   /**
-   * Ends what the decision now refuses, of the next items behind `ending.place`. It locks the rows
-   * of the users first, and decides again after that.
+   * Looks at the next items after `ending.place`, at most `most`, and ends those that the decision
+   * now refuses. It first locks the rows of the users, and decides again after that.
    */
   endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches>;
   /** Counts what people hold by a target now and would lose, for a page that warns of a change. */
   countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts>;
 }
 
-/** The people who would lose what they hold by a target. */
+/** The people who would lose what they hold by a target, if an admin changed it. */
 export type Losers =
   /** These people, or every person. */
   | { readonly userIds: readonly string[] | null }
   /**
-   * The people whose touches do not meet new conditions. `except`: people who are counted already.
+   * The people whose touches do not meet new conditions, without those of `except`, who are counted
+   * already.
    */
   | { readonly unmet: Conditions; readonly except: readonly string[] };
 
 /** The result of a batch without an item. */
 export const NOTHING_HELD: EndedReaches = { ended: [], seen: 0, next: undefined };
 
-/** Sums what ended for each person. */
+/** Counts the ended items of each person, under the name of their kind. */
 export function byPerson(
   ended: readonly { readonly userId: string }[],
   name: string,

@@ -13,9 +13,9 @@ import type { Denied } from './issuance.repository.js';
 const TARGET = fragment`r`;
 
 /**
- * Returns the denial that the user of a session would get for an application, so that a page can
- * show it before it asks for consent or for a touch. It locks nothing: only the statement that
- * issues decides.
+ * Returns the denial that the user of a session would get for an application now; undefined if
+ * there is none. A page shows the denial before it asks for consent or for a touch. This locks
+ * nothing: only the statement that issues decides.
  */
 export async function expectedDenial(
   tx: EntityManager,

@@ -59,7 +59,7 @@ export interface IssuanceSql {
   readonly written: SqlFragment;
   /** Writes further rows about the issued ones, in another table. */
   readonly alsoWritten?: SqlFragment;
-  /** Writes the audit rows in the same way. */
+  /** Writes the audit rows of the issued rows; undefined for a kind that has none. */
   readonly audited: SqlFragment | undefined;
   /** The columns of `i` that the caller reads. */
   readonly returned?: SqlFragment;

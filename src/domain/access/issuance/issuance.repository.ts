@@ -107,7 +107,7 @@ function isOutdated(outcome: Outcome<unknown>): boolean {
   return 'denial' in outcome && outcome.denial === 'changed';
 }
 
-/** Runs a work in the transaction of a manager, or in one of its own. */
+/** Runs `work` in the open transaction of a manager. If none is open, it opens one for `work`. */
 function inTransaction<Result>(
   tx: EntityManager,
   work: (within: EntityManager) => Promise<Result>,

@@ -35,8 +35,8 @@ export interface Requirements {
    */
   readonly grant?: 'required' | 'parent';
   /**
-   * True if the request names an installation of the GitHub App, and repositories or null for all
-   * of them, which the organization must allow.
+   * True if the request names an installation of the GitHub App with its repositories, or with null
+   * for all of them. The organization must allow tokens for all.
    */
   readonly installation?: boolean;
   /** The targets that the credential opens. The version of their rules is locked last. */
@@ -57,9 +57,9 @@ export interface RowBehind extends LockedRow {
 /**
  * Returns the rows behind a request in the order of locks of the whole service: the user, the
  * client, the cluster, the session, the grant, the keys of the owner, the installation with the
- * rule of its organization; then {@link rowOfReach}. The
- * end of an account takes the same order (`domain/access-revocation`), so that no two transactions
- * wait for one another.
+ * rule of its organization. The row of {@link rowOfReach} comes after them. The end of an account
+ * takes the same order (`domain/access-revocation`), so that no two transactions wait for one
+ * another.
  */
 export function rowsBehind(requires: Requirements): RowBehind[] {
   const { user, client, cluster, session, grant, installation } = requires;
@@ -115,7 +115,8 @@ const CLUSTER: RowBehind = {
 
 /**
  * A client with an owner gets nothing while the owner has no key, because no credential is issued
- * without hardware. The locks notice the removal of a key that began earlier.
+ * without hardware. The lock waits for a removal of a key that is under way, so that the statement
+ * sees it.
  */
 const KEY_OF_OWNER: RowBehind = {
   name: fragment`owner_key`,
@@ -152,7 +153,11 @@ const REPOSITORY_RULE: RowBehind = {
   isGone: fragment`false`,
 };
 
-/** @param withTouches reads the touches too, by which conditions of targets are judged */
+/**
+ * Returns the row of the session.
+ *
+ * @param withTouches reads the touches too, because the conditions of targets are checked by them
+ */
 function sessionBehind(where: SqlFragment, withTouches: boolean): RowBehind {
   return {
     name: fragment`session`,
@@ -167,8 +172,8 @@ function sessionBehind(where: SqlFragment, withTouches: boolean): RowBehind {
 }
 
 /**
- * Returns the row of the grant. The lock on a parent also blocks a change of its end, so that the
- * later transaction sees the earlier one.
+ * Returns the row of the grant. The lock on a parent also blocks a change of its expiry, so that of
+ * two transactions the later one sees what the earlier one did.
  */
 function grantBehind(isParent: boolean): RowBehind {
   return {

@@ -19,8 +19,8 @@ export function isAboutReach({ denial }: Denied): boolean {
 }
 
 /**
- * Records that a person did not reach a target, with the rule that refused. Other denials record
- * nothing.
+ * Records that a person did not reach a target, and if an assignment or a condition was missing. It
+ * records no other denial.
  */
 export async function recordRefusedAccess(
   tx: EntityManager,

@@ -12,7 +12,10 @@ export interface DeniedSession {
   readonly challenge: Challenge;
 }
 
-/** Seconds. A condition without an age demands a touch as recent as this. */
+/**
+ * The greatest age in seconds of the touch that a challenge asks for, if the condition names no
+ * age.
+ */
 const SOON = 60;
 
 type Refusal = readonly [ErrorCode, string];
@@ -43,7 +46,7 @@ const REFUSALS: Readonly<Record<Exclude<Denial, 'withheld' | 'condition_unmet'>,
  * Returns the error for a user whose credential was not issued. A condition that is not met is a
  * challenge (RFC 9470 §3), because a touch meets it.
  *
- * @param withheld the error if the condition of the kind of credential does not hold
+ * @param withheld the error for the denial `withheld`, which each kind of credential words itself
  */
 export function refusedIssuance(
   { denial, conditions = NO_CONDITIONS }: Denied,

@@ -9,7 +9,7 @@ export const TARGET_KINDS = [
 /** A kind of target. Clusters are applications. */
 export type TargetKind = (typeof TARGET_KINDS)[number];
 
-/** The demands of a target on the touch in a session. All of it is judged on one touch. */
+/** The demands of a target on the touch in a session. One touch must meet all of them. */
 export interface Conditions {
   /** The greatest age of the touch in seconds; null for any age. */
   readonly touchWithinSeconds: number | null;
@@ -44,7 +44,8 @@ export interface ReachFacts {
   /** True for an assignment of a group in which the person is a member. */
   readonly isInGroup: boolean;
   /**
-   * The touches of a session, one for each key; null without a session: conditions are not judged.
+   * The touches of a session, one for each key; null if there is no session: then the conditions of
+   * the target are not checked.
    */
   readonly touches: readonly KeyTouch[] | null;
 }
@@ -82,7 +83,10 @@ export function decideReach(facts: ReachFacts, now: number): ReachDecision {
   return unmet ? refused(unmet) : { allowed: true, because };
 }
 
-/** Returns the kind of rule that admits a person, the widest one first; undefined without one. */
+/**
+ * Returns the kind of rule that admits a person; if there are several, the one that admits the most
+ * people. Returns undefined if none does.
+ */
 function admittedBy(target: TargetRule, facts: ReachFacts): AdmittedBy | undefined {
   if (target.access === 'everyone') return 'everyone';
   if (facts.person.orgId !== target.orgId) return undefined;
@@ -111,7 +115,10 @@ export function fittingTouch(
   return fitting.length === 0 ? null : Math.max(...fitting);
 }
 
-/** Returns the condition that no touch meets; undefined if one touch meets all of them. */
+/**
+ * Returns the condition because of which no touch is enough; undefined if one touch meets all of
+ * them.
+ */
 function unmetCondition(
   conditions: Conditions,
   touches: readonly KeyTouch[],

@@ -1,8 +1,9 @@
 /**
- * The decision of {@link decideReach} as SQL. At READ COMMITTED a statement that waited reads only
- * the rows again that it locks. So it locks one row that every change of a target, an assignment or
- * a membership updates as its last act (`access_versions`), and compares it with its snapshot: if
- * they differ, it decides nothing, and the next statement does.
+ * The decision of {@link decideReach} as SQL. At READ COMMITTED, a statement that waited for a lock
+ * reads only the locked rows again. So it locks one row that every change of a target, an
+ * assignment or a membership updates as its last act (`access_versions`). If the version in that
+ * row differs from the one in the snapshot of the statement, the statement decides nothing, and a
+ * second statement decides.
  */
 
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
@@ -22,13 +23,13 @@ export interface LockedRow {
   readonly lock: SqlFragment;
 }
 
-/** The condition that groups of SCIM decide (SVC_ACCESS_BY_GROUPS). */
+/** The SQL condition that memberships of SCIM groups open targets (SVC_ACCESS_BY_GROUPS). */
 export const BY_GROUPS = fragment`(SELECT d.access_by_groups FROM deployment d)`;
 
-/** The targets of a request that is about one. */
+/** The kinds of reach that consist of one target. */
 export type OneTarget = Exclude<Reach, 'hosts'>;
 
-/** The conditions that a target `t` is the one of a request `k` of the user `a`. */
+/** The SQL conditions that a target `t` is the one that a request `k` of the user `a` is about. */
 const IS_OF: Readonly<Record<OneTarget, SqlFragment>> = {
   client: fragment`t.client_id = k.client_id AND t.org_id = c.org_id`,
   cluster: fragment`t.client_id = k.application_id AND t.org_id = a.org_id`,
@@ -37,8 +38,8 @@ const IS_OF: Readonly<Record<OneTarget, SqlFragment>> = {
 };
 
 /**
- * Returns the row that decides if the statement has seen every change: that of the organization of
- * the target. It is locked last.
+ * Returns the row with the version of the rules of the organization of the target. The version
+ * shows if the statement has seen every change of the rules. The row is locked last.
  */
 export function rowOfReach(reach: Reach): LockedRow {
   const organizations = reach === 'client' ? fragment`client` : fragment`account`;
@@ -70,14 +71,18 @@ export function joinReached(reach: Reach): SqlFragment {
     FROM access_targets t WHERE a.id IS NOT NULL AND ${IS_OF[reach]} OFFSET 0) r ON true ${organization} ${version}`;
 }
 
-/** The organization whose targets a request is about: that of the client, otherwise of the user. */
+/**
+ * Returns the SQL id of the organization whose targets a request is about: for `client` the
+ * organization of the client, otherwise that of the user.
+ */
 function organizationOf(reach: Reach): SqlFragment {
   return reach === 'client' ? fragment`c.org_id` : fragment`a.org_id`;
 }
 
 /**
- * The branch of a CASE for a statement whose snapshot is older than the locked version, or that did
- * not get the lock. The next statement reads all anew.
+ * Returns the branch of a CASE that denies with `changed`. It applies if the rules of the
+ * organization changed after the snapshot of the statement, or the lock on their version was
+ * skipped. A second statement then reads everything again.
  */
 export function denialOfChange(reach: Reach): SqlFragment {
   const org = organizationOf(reach);
@@ -92,8 +97,8 @@ const DENIAL_OF_TARGET = fragment`
 
 /**
  * The denials by the only target `r` of a request, as the branches of a CASE. Nothing is issued for
- * a target that is unknown, because every application and installation has a row. Without a row, a
- * role of AWS is free if the organization lists no roles.
+ * an unknown application or installation, because each of them has a row. A role of AWS without a
+ * row is denied only if the organization lists its roles.
  */
 export const DENIALS_OF_REACH: Readonly<Record<Reach, SqlFragment>> = {
   client: fragment`WHEN r.id IS NULL AND c.kind IN ('application', 'kubernetes') AND c.org_id IS NOT NULL
@@ -113,7 +118,7 @@ export const DENIALS_OF_REACH: Readonly<Record<Reach, SqlFragment>> = {
 export const CONDITIONS_OF_REACHED = fragment`jsonb_build_object(
   'touchWithinSeconds', r.touch_within_seconds, 'models', r.models, 'userVerification', r.user_verification)`;
 
-/** Returns the condition that a target has conditions. */
+/** Returns the SQL condition that a target has conditions. */
 export function hasConditionsSql(target: SqlFragment): SqlFragment {
   return fragment`num_nonnulls(${target}.touch_within_seconds, ${target}.models, ${target}.user_verification) > 0`;
 }
@@ -125,16 +130,17 @@ export function fittingTouchSql(target: SqlFragment, touches: SqlFragment): SqlF
   return fragment`fitting_touch(${touches}, ${target}.models, ${target}.user_verification)`;
 }
 
-/** Returns the condition that a touch meets the conditions of a target now. */
+/** Returns the SQL condition that a touch meets the conditions of a target now. */
 export function isMetBy(target: SqlFragment, touch: SqlFragment): SqlFragment {
   return fragment`coalesce(${touch} >= CASE WHEN ${target}.touch_within_seconds IS NULL THEN '-infinity'::float8
     ELSE extract(epoch FROM now())::float8 - ${target}.touch_within_seconds END, false)`;
 }
 
 /**
- * Returns the condition that a target admits a user, without its conditions. It locks nothing: an
- * issuing statement compares the version of the rules, and lists, previews and endings read what
- * was committed. `OFFSET 0` keeps PostgreSQL from hashing all assignments for one row.
+ * Returns the SQL condition that the rule of a target admits a user; the conditions of the target
+ * are not part of it. It locks nothing: an issuing statement compares the version of the rules, and
+ * lists, previews and endings read what was committed. `OFFSET 0` keeps PostgreSQL from hashing all
+ * assignments for one row.
  *
  * @param orgId the organization of the user, if the statement has it
  */

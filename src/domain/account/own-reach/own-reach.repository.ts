@@ -58,9 +58,10 @@ export function listOwnReach(tx: EntityManager, userId: string): Promise<OwnReac
 }
 
 /**
- * Returns the time at which a reading first found this list of a person. Only a changed list is
- * written, so that a reading of an unchanged one locks nothing.
+ * Returns the time at which the service first found exactly these targets of a person. It writes
+ * only if the targets have changed, so that a read of unchanged targets locks nothing.
  *
+ * @param digest the digest of the targets
  * @returns undefined for a person who was removed meanwhile
  */
 export async function timeOfOwnReach(

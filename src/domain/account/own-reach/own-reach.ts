@@ -74,7 +74,9 @@ export function ownReach(rows: readonly OwnReachRow[]): OwnReach {
   };
 }
 
-/** Returns a digest of the targets. The rules and conditions are no part of it. */
+/**
+ * Returns a digest of the targets, without the rules and conditions by which they admit the person.
+ */
 export function digestOf(reach: OwnReach): Buffer {
   const { because, conditions }: Record<keyof Admission, undefined> = {
     because: undefined,

@@ -81,9 +81,11 @@ export interface TargetDetails {
 
 /** A page of the people whom a target admits. */
 export interface AdmittedPage {
-  /** The number of all of them; one more than `MOST_COUNTED` if there are more. */
+  /**
+   * The number of people that the target admits; one more than `MOST_COUNTED` if there are more.
+   */
   readonly count: number;
-  /** Null while a touch is missing for a list that tells who is in one group. */
+  /** Null if the list would show who is in a group, and the admin needs a newer touch for that. */
   readonly people: readonly ListedPerson[] | null;
   readonly next: string | null;
 }
@@ -94,7 +96,7 @@ export interface ReachPage {
   readonly next: string | null;
 }
 
-/** The sight of an admin of a list whose names need a touch. */
+/** The right of an admin to see the names in a list that shows who is in a group. */
 export interface Seen {
   /** True after a touch of the last 5 minutes. */
   readonly mayName: boolean;
@@ -129,7 +131,8 @@ export class AccessRules {
   }
 
   /**
-   * Explains if a target admits a member. Conditions are judged when a credential is issued.
+   * Explains if a target admits a member. It does not check the conditions of the target, which are
+   * checked when a credential is issued.
    *
    * @throws DomainError admin_required, not_found
    */
@@ -143,7 +146,8 @@ export class AccessRules {
   }
 
   /**
-   * Lists the active members whom a target admits, by their ids.
+   * Lists the active members whom a target admits, by their ids. If `mayName` is false and the list
+   * would show who is in a group, it only counts them.
    *
    * @throws DomainError admin_required, not_found
    */
@@ -214,8 +218,8 @@ export class AccessRules {
   }
 
   /**
-   * Reads who reaches what, in batches of lines. The first batch is read already, so that its error
-   * still gets a status code.
+   * Reads which people reach which targets, in batches of lines. The first batch is read before the
+   * function returns, so that an error can still become the status code of the response.
    *
    * @throws DomainError admin_required
    */
@@ -260,8 +264,8 @@ export class AccessRules {
   }
 
   /**
-   * Changes a role or a group of hosts. Certificates with principals that the group has no longer
-   * end.
+   * Changes a role or a group of hosts. If the group loses a principal, the certificates with that
+   * principal end.
    *
    * @throws DomainError admin_required, not_found, uniqueness, and the errors of `act.check`
    */
@@ -315,7 +319,10 @@ export class AccessRules {
     });
   }
 
-  /** Runs a change in a transaction, and ends what it ends before the answer. */
+  /**
+   * Runs a change in a transaction. The credentials that the change ends then end before the
+   * response; if they are many, the worker of {@link AccessEndings} ends the rest.
+   */
   async #change<Done>(
     { admin, origin }: RuleAct,
     change: (tx: EntityManager) => Promise<Done>,
@@ -331,7 +338,8 @@ export class AccessRules {
 
   /**
    * Locks what a change needs, in the order of all locks: people, groups, organization, target. A
-   * change of a role counts on the row of the organization, so that the row is locked before.
+   * change of a role of AWS also updates the row of the organization by a trigger, so that this row
+   * is locked before the target.
    */
   async #locked(
     tx: EntityManager,
@@ -349,7 +357,11 @@ export class AccessRules {
     return locked;
   }
 
-  /** @throws DomainError not_found for a person or a group that the organization does not have */
+  /**
+   * Locks people and groups, so that they stay in the organization until the transaction ends.
+   *
+   * @throws DomainError not_found for a person or a group that the organization does not have
+   */
   async #holdNamed(
     tx: EntityManager,
     { id, orgId }: Admin,
@@ -369,7 +381,11 @@ export class AccessRules {
     for (const event of eventsOf(act, change)) await this.audit.record(tx, event);
   }
 
-  /** Every read checks again that the reader is an admin. @throws DomainError admin_required */
+  /**
+   * Runs a read in the share of the organization, after a check that the reader still is an admin.
+   *
+   * @throws DomainError admin_required
+   */
   #read<Found>(
     admin: Admin,
     work: (tx: EntityManager) => Promise<Found>,
@@ -394,7 +410,11 @@ function sameValues(one: Target, other: Target): boolean {
   return names.every((name) => JSON.stringify(one[name]) === JSON.stringify(other[name]));
 }
 
-/** @throws DomainError not_found for a target that ends with its application or installation */
+/**
+ * Refuses the deletion of an application or an installation as a target.
+ *
+ * @throws DomainError not_found for a target that ends with its application or installation
+ */
 function assertMade({ kind }: Target): void {
   if (kind !== 'aws_role' && kind !== 'host_group') throw noTarget();
 }

@@ -22,8 +22,9 @@ interface Row {
 }
 
 /**
- * Keeps people of an organization in it until the transaction ends, in the order of their ids.
- * Sign-ins and issuance go on. Returns false if one of the ids is of no such person.
+ * Locks people in the order of their ids, so that they stay in an organization until the
+ * transaction ends. The lock does not block sign-ins and issuance. Returns false if one of the ids
+ * is not that of a person of the organization.
  */
 export async function holdPeople(
   tx: EntityManager,
@@ -35,7 +36,10 @@ export async function holdPeople(
   return held.length === new Set(ids).size;
 }
 
-/** Keeps groups of an organization until the transaction ends, as {@link holdPeople} does. */
+/**
+ * Locks groups, so that they stay until the transaction ends. Returns false if one of the ids is
+ * not that of a group of the organization.
+ */
 export async function holdGroups(
   tx: EntityManager,
   orgId: string,
@@ -63,8 +67,8 @@ export async function listAssignments(tx: EntityManager, { id }: Target): Promis
 
 /**
  * Replaces the assignments of a locked target. Assignments that stay keep their rows, so that an
- * issuance by one of them does not wait. The rule of the target is set before, because it decides
- * what ends.
+ * issuance by one of them does not wait. The caller sets the new rule of the target before, because
+ * the rule decides which reach the removal of an assignment ends.
  */
 export async function replaceAssignments(
   tx: EntityManager,
@@ -86,7 +90,10 @@ export async function replaceAssignments(
   return { assigned: assigned.map(named), removed: removed.map(named) };
 }
 
-/** Names what an assignment names: a group by its id alone. */
+/**
+ * Returns the person or group of an assignment for the audit log, which gets only the id of a
+ * group.
+ */
 function named({ user_id: user, group_id: group, email }: Row): Assigned {
   return user === null ? { ...(group !== null && { group }) } : { user, email };
 }

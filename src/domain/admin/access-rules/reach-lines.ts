@@ -6,7 +6,10 @@ import { listTargets, placeOf, target, type TargetRow } from './targets.reposito
 /** The number of targets, and of people, that one statement reads. */
 const BATCH = { targets: 100, people: 500 } as const;
 
-/** A target with a person whom it admits. For a target that admits everyone, one line is enough. */
+/**
+ * A target with a person whom it admits. A target that admits everyone, or no one, has one line
+ * without a person.
+ */
 export interface ReachLine {
   readonly target: Target;
   readonly person: ListedPerson | null;

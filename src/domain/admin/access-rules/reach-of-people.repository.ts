@@ -5,7 +5,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Target } from './target.js';
 import { listTargets, type TargetRange, type TargetRow } from './targets.repository.js';
 
-/** The number up to which people are counted. A greater number is reported as one more. */
+/**
+ * The number up to which people are counted. If there are more, the count is this number plus one.
+ */
 export const MOST_COUNTED = 10_000;
 
 /** A person in a list. */
@@ -90,7 +92,10 @@ export function listReach(
   );
 }
 
-/** Explains if a target admits a person. Conditions are judged when a credential is issued. */
+/**
+ * Explains if a target admits a person. It does not check the conditions of the target, which are
+ * checked when a credential is issued.
+ */
 export function decisionOf(orgId: string, target: Target, facts: PersonFacts): ReachDecision {
   const { access, conditions } = target;
   return decideReach(
@@ -106,8 +111,8 @@ export function decisionOf(orgId: string, target: Target, facts: PersonFacts): R
 }
 
 /**
- * Lists the active people whom a target admits, by their ids. Each assignment is read from the
- * place on, so that a small group beside a large one costs little.
+ * Lists the active people whom a target admits, by their ids. Each assignment is read only after
+ * the last id of the previous page, so that a small group beside a large one costs little.
  */
 export async function listAdmitted(
   tx: EntityManager,
@@ -153,9 +158,9 @@ export type PeopleOfRule =
 
 /** People whom one of two rules admits and the other does not. */
 export interface DifferentPeople {
-  /** One more than {@link MOST_COUNTED} if there are more. */
+  /** The number of these people; {@link MOST_COUNTED} plus one if there are more. */
   readonly count: number;
-  /** The first of their ids. */
+  /** The first ids of these people. */
   readonly ids: readonly string[];
 }
 
@@ -191,7 +196,10 @@ export async function countOf(
   return (await onlyAdmittedBy(tx, orgId, rule, 'no one', 0)).count;
 }
 
-/** The condition on a user `u`, if the people of the rule are found by the rule. */
+/**
+ * Returns the condition that a rule admits a user `u`, for a statement that finds the users by this
+ * condition.
+ */
 function isCandidate(rule: PeopleOfRule): SqlFragment {
   if (typeof rule === 'string') return fragment`${rule === 'everyone'}`;
   return fragment`u.id IN (
@@ -199,7 +207,10 @@ function isCandidate(rule: PeopleOfRule): SqlFragment {
     UNION SELECT m.user_id FROM group_members m WHERE m.group_id = ANY (${rule.groups}::uuid[]) AND ${BY_GROUPS})`;
 }
 
-/** The same condition, if the user is found by other means. */
+/**
+ * Returns the condition that a rule admits a user `u`, for a statement that finds the users by
+ * another condition.
+ */
 function isOf(rule: PeopleOfRule): SqlFragment {
   if (typeof rule === 'string') return fragment`${rule === 'everyone'}`;
   return fragment`(u.id = ANY (${rule.users}::uuid[]) OR (${BY_GROUPS} AND EXISTS (

@@ -21,9 +21,12 @@ const MOST_LOSERS = 1000;
 
 /** People on one side of a preview. */
 export interface PreviewedPeople {
-  /** One more than `MOST_COUNTED` if there are more. */
+  /** The number of these people; `MOST_COUNTED` plus one if there are more. */
   readonly count: number;
-  /** The first people; null while a touch is missing for a list that tells who is in a group. */
+  /**
+   * The first people. Null if the list would show who is in a group, and the admin needs a newer
+   * touch for that.
+   */
   readonly people: readonly ListedPerson[] | null;
 }
 
@@ -45,7 +48,7 @@ export type AskedChange = WantedRule | 'deleted';
 /**
  * Compares the people whom a target admits now with those after a change.
  *
- * @param mayName true after a recent touch
+ * @param mayName true if the admin may see who is in a group, after a recent touch
  */
 export async function previewChange(
   tx: EntityManager,
@@ -73,7 +76,7 @@ export async function previewChange(
   };
 }
 
-/** Returns the people of a target as it is. */
+/** Returns the people whom a target admits now. */
 export async function peopleOf(tx: EntityManager, target: Target): Promise<PeopleOfRule> {
   if (target.access === 'everyone') return 'everyone';
   const assignments = await listAssignments(tx, target);
@@ -87,7 +90,10 @@ function peopleOfRule({ access, users, groups }: WantedRule): PeopleOfRule {
   return access === 'everyone' ? 'everyone' : { users, groups };
 }
 
-/** Without its row, a role of AWS is free for everyone if the organization lists no roles. */
+/**
+ * Returns the people whom a target admits after its deletion. A role of AWS without a row is open
+ * to everyone, unless the organization lists its roles.
+ */
 async function afterDeletion(
   tx: EntityManager,
   orgId: string,
@@ -112,7 +118,10 @@ async function countEnds(
   return sumOf([held, await endings.countHeld(tx, target, { unmet, except: loses.ids })]);
 }
 
-/** Returns the new conditions if they are others than before, and there are any. */
+/**
+ * Returns the new conditions if there are any and they differ from those before; otherwise
+ * undefined.
+ */
 function narrower(before: Conditions, after: Conditions): Conditions | undefined {
   return hasConditions(after) && !isSame(before, after) ? after : undefined;
 }

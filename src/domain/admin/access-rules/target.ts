@@ -60,9 +60,9 @@ export interface Target extends Rule {
   /** Rises with each change by an admin. */
   readonly version: string;
   readonly updatedAt: Date;
-  /** The number of people whom an assignment names. */
+  /** The number of assigned people. */
   readonly assignedUsers: number;
-  /** The number of groups that an assignment names. */
+  /** The number of assigned groups. */
   readonly assignedGroups: number;
 }
 
@@ -88,8 +88,8 @@ export function isTargetId({ kind, id }: TargetRef): boolean {
 }
 
 /**
- * Returns true if the list of people whom a rule admits can tell who is in a group: the other
- * people in it are named by the rule itself, and a second group may be empty.
+ * Returns true if the list of people whom a rule admits shows who is in a group. One assigned group
+ * is enough: the rule itself names the other people in the list, and a second group may be empty.
  */
 export function isOfGroups({
   access,

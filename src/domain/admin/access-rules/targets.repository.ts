@@ -171,7 +171,7 @@ export async function deleteTarget(tx: EntityManager, { id }: Target): Promise<v
   await sql(tx)`DELETE FROM access_targets WHERE id = ${id}`;
 }
 
-/** Sets the rule of a locked target, and counts the change. */
+/** Sets the rule of a locked target, and raises the version of the target. */
 export async function changeRule(
   tx: EntityManager,
   { id }: Target,

@@ -39,7 +39,7 @@ const TIMELINE = { sections: 24, most: 5_000 } as const;
 export interface AuditQuery {
   readonly search: AuditSearch;
   readonly after: AuditPlace | undefined;
-  /** Undefined for a page of the usual size, or for all lines. */
+  /** Undefined for a page of the usual size; in an export, for all events. */
   readonly limit: number | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface AuditPage {
   readonly searchedTo: Date | undefined;
 }
 
-/** An event with the other events of its request, and with its users if they are members today. */
+/** An event, the other events of its request, and the ids of its users who are members today. */
 export interface DescribedEvent {
   readonly event: AuditRow;
   readonly sameRequest: readonly AuditRow[];
@@ -121,7 +121,8 @@ export class AuditEvents {
    * Reads all matching events in batches. A batch is read after the client has taken the previous
    * batch, so that one batch at most is in memory.
    *
-   * @returns the batches; the first is read already, so that its error still gets a status code
+   * @returns the batches; the first one is read before the function returns, so that an error can
+   * still become the status code of the response
    */
   async batches(
     admin: Admin,

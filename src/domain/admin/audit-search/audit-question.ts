@@ -73,7 +73,7 @@ export interface AuditSearch extends Omit<AuditFilter, 'people'> {
   readonly people: readonly string[];
 }
 
-/** Returns the filter of a question. Its fields have no problems ({@link problemOf}). */
+/** Returns the filter of a question. The caller has checked each field with {@link problemOf}. */
 export function searchOf(question: AuditQuestion): AuditSearch {
   const { type, person, client, target, key, ip, request: requestId, from, to } = question;
   const lastDay = to === undefined ? undefined : parseDay(to);

@@ -27,7 +27,8 @@ export function listQuestions(tx: EntityManager, orgId: string): Promise<SavedQu
 }
 
 /**
- * Locks the questions of an organization, so that of concurrent additions each counts the others.
+ * Locks the questions of an organization until the transaction ends, so that concurrent additions
+ * count one another. Returns the number of the questions.
  */
 export async function lockQuestions(tx: EntityManager, orgId: string): Promise<number> {
   await sql(tx)`SELECT FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;

@@ -5,7 +5,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 /** The most users whose names begin with the text of a search. */
 export const MOST_PEOPLE = 10;
 
-/** Adds the users of an organization who have the addresses today. */
+/** Adds the ids of the users of an organization who have one of the addresses today. */
 export async function withPresentUsers(
   tx: EntityManager,
   orgId: string,

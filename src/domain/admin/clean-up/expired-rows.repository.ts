@@ -30,7 +30,9 @@ interface ExpiredRows {
 
 const PAST = { where: 'expires_at < now()', by: 'expires_at' };
 
-/** The class is part of the text and never `admin`. */
+/**
+ * Returns the expired audit events of a class. The class is part of the SQL text and never `admin`.
+ */
 function events(kept: keyof Retention): ExpiredRows {
   return {
     table: 'audit_events',
@@ -64,8 +66,8 @@ const EXPIRED = {
     by: 'last_used_at',
   },
   /**
-   * Tokens that have expired. A queued token ends with an audit event, which the worker writes.
-   * After a day without a worker, the token is deleted without one.
+   * Tokens that have expired. A queued token ends with an audit event, which the worker writes. If
+   * no worker runs for a day, the token is deleted without an event.
    */
   githubTokens: {
     table: 'github_tokens',

@@ -12,7 +12,10 @@ import { listKeptSecrets } from './reconciliation/lost-acts.repository.js';
 import { ReplicaMemory } from './replica-memory.js';
 import { AnotherServer, forgetReplicas } from './replicas.repository.js';
 
-/** The longest time for which a start tries again after the database went away, in milliseconds. */
+/**
+ * The longest time in milliseconds for which a start tries again while the database cannot be
+ * reached.
+ */
 const PATIENCE = 150_000;
 
 /**
@@ -49,7 +52,10 @@ export function confirmAtStart(
   };
 }
 
-/** Runs the confirmation, and runs it again if the database goes away or another server answers. */
+/**
+ * Runs the confirmation, and runs it again if the database cannot be reached or another server
+ * answers.
+ */
 async function patiently(
   confirmation: Confirmation,
   log: Logger,
@@ -70,8 +76,8 @@ async function patiently(
 }
 
 /**
- * Returns true for the error of a database that is away, or of another server that answers
- * meanwhile.
+ * Returns true for the error of a database that cannot be reached, or of another server that
+ * answers now.
  */
 function isPassing(error: unknown): boolean {
   return isDatabaseAway(error) || error instanceof AnotherServer;

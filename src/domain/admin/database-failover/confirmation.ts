@@ -71,8 +71,8 @@ export class Confirmation {
    * Returns once the server is confirmed and lacks nothing that this process remembers, or all
    * access has ended.
    *
-   * @throws the driver's error if the database goes away, and an Error if another server answers;
-   *   the caller then starts again
+   * @throws the driver's error if the database cannot be reached, and an Error if another server
+   * answers; the caller then starts again
    */
   async run(): Promise<void> {
     const { database, limits } = this.parts;
@@ -147,8 +147,8 @@ export class Confirmation {
   }
 
   /**
-   * Repeats the remembered ends. An error of one of them must not stop the proof, which ends all
-   * access in any case.
+   * Repeats the ends of access that this process remembers. An error of one of them must not stop
+   * the report of the loss, because the report ends all access in any case.
    */
   async #redo(identity: DatabaseIdentity): Promise<void> {
     try {
@@ -184,7 +184,10 @@ export class Confirmation {
     }
   }
 
-  /** Decides and confirms, if no other process does so now and no report is awaited. */
+  /**
+   * Decides and confirms. Returns undefined if another process does so now, or a report is still
+   * awaited.
+   */
   async #conclude(tx: EntityManager, identity: DatabaseIdentity): Promise<Outcome | undefined> {
     if (!(await tryConfirmationLock(tx))) return undefined;
     await liftTimeLimits(tx);

@@ -25,13 +25,13 @@ import { redo } from './reconciliation/redo.js';
 import { ReplicaMemory } from './replica-memory.js';
 import { forgetReplica, recordHeartbeat, type OperatorRow } from './replicas.repository.js';
 
-/** The token of the times of a failover. */
+/** The injection token of the {@link FailoverLimits}. */
 export const LIMITS = Symbol('failover limits');
 
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
 
-/** The interval of the warnings that the database is away, in milliseconds. */
+/** The interval of the warnings that the database cannot be reached, in milliseconds. */
 const WARN_EVERY = 10_000;
 
 /**
@@ -45,7 +45,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   readonly #memory: ReplicaMemory;
   readonly #confirmation: Confirmation;
   readonly #stop = new AbortController();
-  /** Ends the rest between two turns. */
+  /** Ends the pause between two turns of the loop. */
   #wake = new AbortController();
   /**
    * True if a connection was refused since the last turn of the loop. An older connection may still
@@ -127,7 +127,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
 
   /**
    * Pauses the loop. A refused connection ends the pause after a heartbeat. It does not end the
-   * pause after a fault, because then there would be none.
+   * pause after a fault, because the loop would then try again without any pause.
    */
   async #rest(milliseconds: number): Promise<void> {
     this.#wake = new AbortController();
@@ -183,8 +183,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * Tells why the loop has to try again. While the database is away, it tries four times a second,
-   * so that the reason is told every 10 s.
+   * Logs why the loop has to try again. While the database cannot be reached, the loop tries four
+   * times a second, so that the reason is logged only every 10 s.
    */
   #warn(error: unknown): void {
     if (this.#stop.signal.aborted) return;
@@ -199,8 +199,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * Remembers what the command of the operator committed, because the command has ended. Heartbeats
-   * read each row several times.
+   * Remembers what the command of the operator committed, because the command has ended and cannot
+   * prove a loss itself. Heartbeats read each row several times, so only new rows are noted.
    */
   #noteOperator(rows: readonly OperatorRow[]): void {
     const added = rows.filter(({ id }) => !this.#byOperator.has(id));

@@ -26,8 +26,8 @@ export interface FailoverDecision {
   /** True if a process proved that commits were lost. */
   readonly isProved: boolean;
   /**
-   * True if each process that ran before the change compared the server with its memory, as far as
-   * commits may be missing.
+   * True if a process that ran before the change compared the server with its memory. It is false
+   * if the newest commits are missing and a process that may have made them does not report.
    */
   readonly hasWitness: boolean;
   /** True if all access on record ends. */

@@ -3,8 +3,8 @@ export interface FailoverLimits {
   /** The interval at which each process writes that it runs. */
   readonly heartbeat: number;
   /**
-   * The time before the newest heartbeat of any process. A process counts as running if its own
-   * heartbeat is in this time.
+   * The milliseconds before the newest heartbeat of any process. A process counts as running if its
+   * own newest heartbeat is not older.
    */
   readonly recent: number;
   /** The longest wait for the reports of running processes, from the first report on. */

@@ -7,7 +7,7 @@ import {
   lastReconciliation,
 } from './replicas.repository.js';
 
-/** The ids of one statement. */
+/** The most ids that one statement compares. */
 const BATCH = 10_000;
 
 /** The result of comparing a server with the audit rows and heartbeats that a process remembers. */

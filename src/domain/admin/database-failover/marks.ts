@@ -3,7 +3,7 @@ import { systemClock, type Clock } from '#platform/clock/clock.js';
 /** The bytes of an id. */
 const ID_BYTES = 16;
 
-/** Marks become compact in parts of this many milliseconds. */
+/** The milliseconds of one part of the marks. A part that is over is packed into a buffer. */
 const PART = 1_000;
 
 /** The ids whose commits returned within about a second, the oldest first. */
@@ -32,7 +32,7 @@ export class Marks {
     private readonly clock: Clock = systemClock,
   ) {}
 
-  /** Remembers ids. */
+  /** Remembers the ids of audit rows whose commit has returned. */
   note(ids: readonly string[]): void {
     const now = this.clock.monotonic();
     const last = this.#parts.at(-1);
@@ -73,9 +73,10 @@ export class Marks {
   }
 
   /**
-   * Forgets the parts that are older than the span, except for the newest id of them. The span ends
-   * with the newest id and not now, because PostgreSQL may be away for longer. Two commits at one
-   * time may be noted in another order than they were written.
+   * Forgets the parts that are older than the span, except for their newest id. The span is counted
+   * back from the newest id and not from now, because PostgreSQL may be unreachable for longer. All
+   * ids of the span are kept, because two commits at one time may be noted in another order than
+   * they were written.
    */
   #forget(newestAt: number): void {
     const kept = this.#parts.findIndex(({ until }) => newestAt - until < this.span);

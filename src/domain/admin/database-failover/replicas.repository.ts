@@ -33,15 +33,19 @@ export interface OperatorRow {
   readonly subject_id: string | null;
 }
 
-/** The seconds from the audit row of the operator to its commit, after which processes miss it. */
+/**
+ * The seconds from the audit row of the operator to its commit. If the commit takes longer, the
+ * heartbeats of the processes may miss the row.
+ */
 export const COMMIT_WITHIN = 5;
 
 const THIS_START = fragment`pg_postmaster_start_time()`;
 
 /**
  * Writes the heartbeat of a process, if the server is confirmed and is the one that the process
- * knows. It also deletes the rows of processes that have written none for a day. Its time is from
- * before its snapshot, so that it reads each audit row that was committed before this time.
+ * knows. It also deletes the rows of processes that have written none for a day. The time of the
+ * heartbeat is older than the snapshot of the statement. So the statement reads each audit row that
+ * was committed before that time.
  *
  * @param known undefined for the first heartbeat of a process
  * @param last the time of the heartbeat before, for the rows of the operator; undefined without one
@@ -140,9 +144,9 @@ export async function lastConfirmation(
 
 /** The end of all access by the last confirmation. */
 export interface LastReconciliation {
-  /** Microseconds of the epoch. */
+  /** The time of that confirmation, in microseconds of the epoch. */
   readonly confirmedAt: bigint;
-  /** The milliseconds since then. */
+  /** The milliseconds since that confirmation. */
   readonly age: number;
   /** The certificates of all serials up to this one are revoked. */
   readonly revokedTo: bigint;
@@ -287,7 +291,9 @@ export class AnotherServer extends Error {
 }
 
 /**
- * @throws AnotherServer if the transaction reaches another start of PostgreSQL than the given one
+ * Checks that a transaction reaches the start of PostgreSQL that began at a time.
+ *
+ * @throws AnotherServer if the transaction reaches another start
  */
 export async function assertStart(tx: EntityManager, startedAt: string): Promise<void> {
   const [row] = await sql<{ started_at: string }>(tx)`

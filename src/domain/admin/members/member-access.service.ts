@@ -56,10 +56,10 @@ export class MemberAccess {
   }
 
   /**
-   * Removes one key of a member with everything that it opened.
+   * Removes one key of a member with everything that the key opened.
    *
    * @throws DomainError admin_required, own_account; not_found for no such member or key; last_key
-   *   for the only key
+   * for the only key
    */
   async removeKey(act: MemberAct, keyId: string): Promise<RevokedCounts> {
     return this.work.transact(act.admin.orgId, async (tx) => {

@@ -2,7 +2,9 @@ import type { EventFacts } from '#domain/audit/audit-filter.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The number up to which members are counted. A greater number is reported as one more. */
+/**
+ * The number up to which members are counted. If there are more, the count is this number plus one.
+ */
 export const MOST_COUNTED_MEMBERS = 10_000;
 
 /** The days before the end of a SCIM token in which the overview reports it. */
@@ -10,9 +12,9 @@ const NOTICE_DAYS = 30;
 
 /** The figures of the overview. */
 export interface MemberFigures {
-  /** One more than {@link MOST_COUNTED_MEMBERS} if there are more. */
+  /** The number of members; {@link MOST_COUNTED_MEMBERS} plus one if there are more. */
   readonly members: number;
-  /** The members without a key, counted in the same way. */
+  /** The number of members without a key, counted up to the same number. */
   readonly withoutKey: number;
   readonly withOneKey: number;
   /** The valid SCIM tokens that expire within 30 days. */

@@ -91,8 +91,8 @@ const ORDERS = {
 const LAST = '\u{10FFFF}';
 
 /**
- * Lists the members of an organization that match a query, in its order, from its place on: one
- * statement.
+ * Lists, by one statement, the members of an organization that match a query, in the order of the
+ * query and after its place.
  */
 export async function searchMembers(
   tx: EntityManager,
@@ -189,8 +189,9 @@ const TIED = {
 
 const isOf = (models: string) => `k.aaguid = ANY (${models}::uuid[])`;
 /**
- * The condition is not written as `<> ALL`. For that, the planner would multiply the shares of the
- * values, as if a key had many models. For equal values it adds them up.
+ * Writes the condition that a key is of none of some models. It is not written as `<> ALL`, because
+ * the planner would then multiply the frequencies of the models, as if a key had several. For
+ * `= ANY` it adds them up.
  */
 const isNotOf = (models: string) => `(k.aaguid = ANY (${models}::uuid[])) IS NOT TRUE`;
 

@@ -57,9 +57,9 @@ export class OperatorAccess {
   /**
    * Performs an act.
    *
-   * @throws DomainError not_found for a user who is gone, account_inactive, admin_required for a
-   *   user without an organization, domain_not_proven for an address that the organization does not
-   *   own
+   * @throws DomainError not_found for a user who was removed, account_inactive, admin_required for
+   * a user without an organization, domain_not_proven for an address that the organization does not
+   * own
    */
   perform(act: OperatorAct): Promise<ActOutcome> {
     return this.parts.dataSource.transaction((tx) => this.#perform(tx, act));
@@ -95,8 +95,8 @@ export class OperatorAccess {
   }
 
   /**
-   * An admin needs an organization, an active account, and an address that the organization owns:
-   * the service checks the same.
+   * Makes a user an admin. The user needs an organization, an active account, and an address that
+   * the organization owns, because the service accepts no other admin.
    */
   async #makeAdmin(tx: EntityManager, user: User, act: OperatorAct): Promise<ActOutcome> {
     const { id, orgId, email, active } = user;

@@ -60,8 +60,8 @@ export class OperatorDomains {
    * Performs an act.
    *
    * @throws DomainError not_found for a domain that no organization owns, or an organization that
-   *   is gone; invalid_request for a domain that strangers share; domain_taken for one that another
-   *   organization has proven
+   * does not exist any more; invalid_request for a domain that strangers share, such as one of a
+   * mail service; domain_taken for one that another organization has proven
    */
   perform(act: OperatorDomainAct): Promise<DomainOutcome> {
     return this.parts.dataSource.transaction((tx) => this.#perform(tx, act));

@@ -16,8 +16,8 @@ export interface EndPreview {
 }
 
 /**
- * Counts the sessions and credentials of some users. It counts by the conditions by which the end
- * of their access counts, so that expired items are left out.
+ * Counts the sessions and credentials of some users. The conditions are those by which the end of
+ * their access counts, so that expired items are left out.
  */
 export async function previewEnd(
   tx: EntityManager,

@@ -79,7 +79,7 @@ export class OrganizationAdmin {
   /**
    * Changes settings. The audit event has the old and the new value of each changed setting;
    * without a change there is no event. If the device grant is switched off, the sessions of
-   * devices end, and so do the codes that wait.
+   * devices end, and so do the device codes that are still unused.
    *
    * @param check refuses the change by an error if the locked settings are not as expected
    * @throws DomainError admin_required
@@ -205,7 +205,12 @@ export class OrganizationAdmin {
   }
 }
 
-/** @throws DomainError limit_reached, not_found, rotation_pending */
+/**
+ * Checks that an organization may get another SCIM token, and that the token to replace is valid
+ * and has no replacement yet.
+ *
+ * @throws DomainError limit_reached, not_found, rotation_pending
+ */
 function assertMayCreate(valid: readonly ScimToken[], replaces: string | null): void {
   if (valid.length >= MOST_TOKENS) {
     throw new DomainError(

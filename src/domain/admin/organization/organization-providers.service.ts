@@ -45,7 +45,7 @@ export interface OrganizationProvider extends AcceptedProvider {
   readonly users: number;
 }
 
-/** An act of an admin on a provider: its slug, or the id from the request. */
+/** The admin who allows or withdraws a provider, and the origin of the request. */
 export interface ProviderAct {
   readonly admin: Admin;
   readonly origin: AuditOrigin;
@@ -60,7 +60,7 @@ export interface Withdrawal {
 /** A provider, and what its withdrawal would end. */
 export interface ProviderPreview {
   readonly provider: Omit<OrganizationProvider, 'users'>;
-  /** The reason why the admin cannot withdraw the provider. */
+  /** The reason why the admin cannot withdraw the provider; null if there is none. */
   readonly obstacle: string | null;
   readonly ends: EndPreview;
 }

@@ -1,6 +1,6 @@
 /**
- * The users of an organization as its identity provider sees them, also those that other paths
- * created.
+ * The users of an organization as its identity provider sees them, also users that SCIM did not
+ * create.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -96,9 +96,9 @@ export async function lockKnownUser(
 }
 
 /**
- * Adds a user with the audit row, if no other user is concerned. One statement does so, and locks
- * the directory itself. No other user is concerned if no user signs in with an address that the new
- * user names, the userName is free, and nothing of a removed user is lifted.
+ * Adds a user with the audit row in one statement that locks the directory itself, if no other user
+ * is concerned. A user is concerned who signs in with an address that the new user names, or who
+ * has the userName. A removed user is concerned if a tombstone would be lifted.
  *
  * @param manager the data source's own, because the statement needs no transaction around it
  * @param named the addresses that the new user names
@@ -182,7 +182,7 @@ export async function insertDirectoryUser(
  * take-over.
  *
  * @param audited more details of the audit row; false if the caller writes the row
- * @returns undefined when the user is of another version, or gone
+ * @returns undefined if the user has another version now, or was removed
  * @throws DomainError uniqueness for the userName
  */
 export async function updateDirectoryUser(

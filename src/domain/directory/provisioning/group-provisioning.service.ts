@@ -54,6 +54,8 @@ export class GroupProvisioning {
   ) {}
 
   /**
+   * Creates a group with its members.
+   *
    * @throws DomainError uniqueness; invalid_value if no member is a user of the organization, or
    * one is a group
    */
@@ -65,7 +67,11 @@ export class GroupProvisioning {
     });
   }
 
-  /** @throws DomainError not_found, also for a group of another organization */
+  /**
+   * Finds a group of an organization.
+   *
+   * @throws DomainError not_found, also for a group of another organization
+   */
   async find(orgId: string, id: string): Promise<DirectoryGroup> {
     const group = await this.tenantWork.bounded(orgId, (tx) => findGroup(tx, orgId, id));
     if (!group) throw noGroup();
@@ -117,8 +123,8 @@ export class GroupProvisioning {
   }
 
   /**
-   * Runs a change of a group in one transaction. If it ends a reach of members, what they hold by
-   * it ends before the answer, for the first of them.
+   * Runs a change of a group in one transaction. If members lose the reach of a target, the first
+   * of their credentials end before the response, and a worker ends the rest.
    */
   async #ending<Result>(
     actor: ScimActor,

@@ -345,7 +345,7 @@ export class RecordWrites {
 
   /**
    * Lifts the tombstones of the addresses that the user newly has. If an inactive user loses an
-   * address, it bars all addresses of the user.
+   * address, all addresses of the user get tombstones.
    *
    * @returns details of the audit row
    */
@@ -377,7 +377,10 @@ export class RecordWrites {
     };
   }
 
-  /** Ends or restores access, also that of twins. @returns false if nothing changed */
+  /**
+   * Ends or restores the access of a user and its twins, if the write changes `active`. @returns
+   * false if nothing changed
+   */
   async #applyActive(
     tx: EntityManager,
     actor: ScimActor,

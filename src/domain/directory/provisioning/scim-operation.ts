@@ -3,18 +3,19 @@ import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 /** The identity provider of an organization, as the actor of a change. */
 export interface ScimActor {
   readonly orgId: string;
-  /** The id of its SCIM token. */
+  /** The id of the SCIM token of the identity provider. */
   readonly tokenId: string;
   readonly origin: AuditOrigin;
 }
 
 /**
- * A part that was left out of a write because it cannot be applied. The write itself ended access.
+ * A part of a write that was left out because it cannot be applied. The rest of the write was
+ * applied, because it ends access.
  */
 export interface LeftOut {
   /** The path or the key, as the client wrote it. */
   readonly name: string;
-  /** The code of its error. */
+  /** The code of the error because of which the part was left out. */
   readonly reason: string;
 }
 

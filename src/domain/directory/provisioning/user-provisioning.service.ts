@@ -44,7 +44,7 @@ export class UserProvisioning {
 
   /**
    * Creates a user, or takes over the member who signs in with an address of the user. In nearly
-   * every case no other user is concerned, and one statement does it.
+   * every case no other user is concerned, and one statement creates the user.
    *
    * @param id the id of the new user, if a bulk request has promised it to another operation
    * @throws DomainError uniqueness
@@ -60,7 +60,11 @@ export class UserProvisioning {
     });
   }
 
-  /** @throws DomainError not_found, also for a user of another organization */
+  /**
+   * Finds a user of an organization.
+   *
+   * @throws DomainError not_found, also for a user of another organization
+   */
   async find(orgId: string, id: string): Promise<DirectoryUser> {
     const user = await this.tenantWork.bounded(orgId, (tx) => findDirectoryUser(tx, orgId, id));
     if (!user) throw noUser();
@@ -151,8 +155,9 @@ export class UserProvisioning {
   }
 
   /**
-   * Reads a user that the write did not change again, under the lock of the row. Another request
-   * may be undoing the same change now.
+   * Reads a user again under the lock of the row if a write would change nothing, because another
+   * request may be undoing the same change now. Returns undefined if the write would change the
+   * user after all.
    */
   #unchanged(
     manager: EntityManager,

@@ -77,8 +77,8 @@ async function ownedOrganizations(ask: AskAsUser): Promise<ReadonlySet<number>> 
 }
 
 /**
- * Returns undefined if a server of the API does not have a path at all. A 404 of GitHub itself
- * proves nothing.
+ * Runs a read. Returns undefined if the server of the API is not GitHub itself and does not have
+ * the path. A 404 of GitHub itself is thrown, because GitHub has every path.
  */
 async function whereOffered<T>(read: () => Promise<T>, isGitHub: boolean): Promise<T | undefined> {
   try {

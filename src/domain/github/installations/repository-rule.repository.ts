@@ -12,8 +12,8 @@ export async function allowsAllRepositories(tx: EntityManager, orgId: string): P
 }
 
 /**
- * Changes whether tokens may open every repository. Returns false if nothing changes. Rows of users
- * are locked before.
+ * Changes whether tokens may open every repository. Returns false if nothing changes. A transaction
+ * that also locks users does so before this call.
  */
 export async function setAllRepositories(
   tx: EntityManager,

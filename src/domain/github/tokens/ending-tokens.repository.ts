@@ -7,8 +7,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 const MAY_BE_VALID = fragment`expires_at > now()`;
 
 /**
- * Queues the tokens of a user or an installation that may still be valid, and returns their number.
- * If the worker has tried to revoke a token before, the token keeps the time of its next try.
+ * Queues the tokens of a user or an installation that may still be valid, so that `TokenRevoker`
+ * revokes them at GitHub. Returns their number, with those that were in the queue before. If the
+ * worker has tried to revoke a token before, the token keeps the time of its next try.
  *
  * @param of a condition on the tokens
  */
@@ -26,7 +27,9 @@ export async function queueTokens(
   return queued.length;
 }
 
-/** Queues every token of the users whose access ends. Returns their number. */
+/**
+ * Queues the tokens of users whose access ends, as {@link queueTokens} does. Returns their number.
+ */
 export function queueUsers(
   tx: EntityManager,
   userIds: readonly string[],

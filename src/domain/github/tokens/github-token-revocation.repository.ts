@@ -17,7 +17,7 @@ import type { TokenRevoker } from './token-revoker.service.js';
 
 /**
  * Queues the GitHub tokens of users whose access ends, in the transaction that ends it.
- * {@link TokenRevoker} then tells GitHub.
+ * {@link TokenRevoker} then revokes them at GitHub.
  */
 export class GitHubTokenRevocation implements Revocable {
   readonly revocationOrder = 25;
@@ -26,8 +26,11 @@ export class GitHubTokenRevocation implements Revocable {
   constructor(private readonly revoker: Pick<TokenRevoker, 'wakeAfter'>) {}
 
   /**
-   * Queues every token of some users. The end of the sessions has queued most of them already: this
-   * statement adds the cause.
+   * Queues all tokens of some users that may still be valid, so that {@link TokenRevoker} revokes
+   * them at GitHub. The database queued most of them when their sessions ended, with the reason
+   * `session ended`. This method replaces that reason by the cause of the event.
+   *
+   * @returns the number of these tokens, with those that were in the queue before
    */
   async revoke(
     tx: EntityManager,
@@ -40,7 +43,7 @@ export class GitHubTokenRevocation implements Revocable {
     return { github_tokens: queued };
   }
 
-  /** Queues the tokens of all users that the end of their sessions has not queued. */
+  /** Queues the tokens of all users that were not queued when their sessions ended. */
   async revokeOnRecord(tx: EntityManager, cause: RevocationCause): Promise<EndedBatch> {
     const queued = await queueUnqueued(tx, ON_RECORD_BATCH, cause);
     this.revoker.wakeAfter(tx);
@@ -65,7 +68,8 @@ export class GitHubTokenRevocation implements Revocable {
   }
 
   /**
-   * Counts the tokens of a user that are not in the queue, by the key that opened their session.
+   * Counts the tokens of a user that are not being revoked yet, by the key that opened their
+   * session.
    */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; tokens: number }>(tx)`

@@ -27,7 +27,7 @@ export interface SealedToken {
 /** A sealed token with the origin of its request. */
 export interface GitHubTokenRequest extends SealedToken, RequestOfUser {}
 
-/** A token that is on record. After that the user may get it. */
+/** A token that is on record, so that the user may get it. */
 export interface RecordedToken {
   readonly expiresAt: Date;
 }
@@ -40,7 +40,7 @@ interface TokenRow extends OutcomeRow {
 /**
  * A GitHub token. It needs a hardware-verified session of a user, and an installation that the
  * user's organization has linked. Both are locked. If the session ends before the token, the token
- * is queued for revocation at that time from the start.
+ * is queued at once for a revocation at the end of the session.
  */
 export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, TokenRow>(
   {

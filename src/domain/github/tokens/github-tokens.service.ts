@@ -51,7 +51,7 @@ export interface IssuedGitHubToken {
   readonly repositories: readonly string[] | null;
 }
 
-/** The error if the condition of the kind does not hold. */
+/** The error if the organization does not have the installation any more. */
 const WITHHELD = [
   'not_found',
   'Your organization has no longer linked this GitHub installation.',
@@ -140,8 +140,9 @@ export class GitHubTokens {
   }
 
   /**
-   * @throws DomainError invalid_request for a token of every repository, unless an admin allows
-   * such tokens
+   * Checks that a request names its repositories, if no admin allows tokens of every repository.
+   *
+   * @throws DomainError invalid_request
    */
   async #assertNamed(orgId: string, { repositories }: AskedToken): Promise<void> {
     if (repositories !== undefined) return;
@@ -152,8 +153,8 @@ export class GitHubTokens {
   }
 
   /**
-   * Checks the known conditions before the request to GitHub, so that a refused user does not make
-   * GitHub mint tokens.
+   * Returns the installation that a request is about. It checks the known conditions before the
+   * request to GitHub, so that a refused user does not make GitHub mint tokens.
    */
   async #installationFor(
     holder: TokenHolder,
@@ -183,7 +184,7 @@ export class GitHubTokens {
     return installation;
   }
 
-  /** Records that a user does not reach an owner, and throws the error of it. */
+  /** Records that a user does not reach an owner, and throws the error of the denial. */
   async #refuse(
     holder: TokenHolder,
     outcome: Denied,
@@ -213,7 +214,8 @@ export class GitHubTokens {
   }
 
   /**
-   * Ends a token that no user gets. If the database is away, GitHub is asked directly to revoke it.
+   * Ends a token that no user gets. If the database cannot be reached, GitHub is asked directly to
+   * revoke the token.
    */
   async #discard(token: SealedToken, secret: string): Promise<void> {
     try {

@@ -24,8 +24,8 @@ const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
 
 /**
- * The condition that a token `c` is not being revoked already, so that no event tells of it twice.
- * A token that is due only at the end of its session counts as valid.
+ * The condition that a token `c` is not being revoked already, so that no two events record its
+ * end. A token that is due only at the end of its session counts as valid.
  */
 const IS_HELD = fragment`c.expires_at > now() AND c.attempts = 0 AND c.next_attempt_at IS DISTINCT FROM '-infinity'`;
 

@@ -24,7 +24,7 @@ interface Row {
 /**
  * Takes some tokens that are due, and hides them from other replicas until the lease ends. The
  * statement commits by itself, so that no lock is held during the request to GitHub. If the process
- * is killed, the tokens are free again after the lease.
+ * is killed, another replica takes the tokens after the lease.
  */
 export async function takeQueued(
   tx: EntityManager,
@@ -43,7 +43,10 @@ export async function takeQueued(
   }));
 }
 
-/** The end of a token in the queue. */
+/**
+ * The reason why a token leaves the queue. `gone`: GitHub did not know the token any more.
+ * `unreadable`: no root secret of the service opens the sealed token.
+ */
 export type TokenEnd = 'revoked' | 'gone' | 'expired' | 'unreadable';
 
 /**

@@ -3,7 +3,7 @@ import type { LinkedInstallation } from '../installations/github-installations.r
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The permissions that a user asks for: all that a token may have, or less. */
+/** The token that a user asks for. Without `permissions`, it gets all that a token may have. */
 export interface AskedToken {
   readonly owner?: string | undefined;
   /** Names, or `owner/name`. */
@@ -51,7 +51,8 @@ export function isWithin(
 }
 
 /**
- * Returns true if an owner that a user named has one of the installations; if none is named, any.
+ * Returns true if one of the installations belongs to the owner that a user named. If the user
+ * named none, any installation is enough.
  */
 export function isNamedAmong(
   installations: readonly LinkedInstallation[],

@@ -39,15 +39,15 @@ const LEASE = 30_000;
  * previous configuration may seal tokens until it stops.
  */
 const RESEAL_INTERVAL = 300_000;
-/** The tokens that a replica revokes at the same time. */
+/** The number of tokens that a replica revokes at the same time. */
 const AT_ONCE = 8;
 
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 
 /**
  * Revokes the queued tokens at GitHub. The queue is a table, so that nothing is lost when the
- * process is killed or GitHub is away; a token stays in it until GitHub has revoked it, or until it
- * has expired.
+ * process is killed or GitHub cannot be reached. A token stays in the queue until GitHub has
+ * revoked it, or until it has expired.
  */
 @Injectable()
 export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -131,7 +131,9 @@ export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationSh
     }
   }
 
-  /** Logs the errors of a step, so that the worker continues even if the database is away. */
+  /**
+   * Logs the errors of a step, so that the worker continues even if the database cannot be reached.
+   */
   async #logged(work: () => Promise<unknown>): Promise<void> {
     try {
       await work();

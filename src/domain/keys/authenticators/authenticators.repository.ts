@@ -62,10 +62,16 @@ interface Row {
 @Injectable()
 export class AuthenticatorsRepository implements Revocable {
   readonly revocationOrder = 40;
-  /** A deleted user is not in the list, because the foreign key deletes the keys with the row. */
+  /**
+   * The event `account-deleted` is not in the list, because a foreign key deletes the keys with the
+   * user.
+   */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
-  /** Keys are not ended, because the next login needs a key beside the identity provider. */
+  /**
+   * The loss of commits ends no keys, because the next login needs a key beside the identity
+   * provider.
+   */
   readonly revokeOnRecord = null;
 
   /**
@@ -74,7 +80,7 @@ export class AuthenticatorsRepository implements Revocable {
    *
    * @param fewerThan the number of keys that the user must not have reached: 1 for a first key
    * @param isUsed true if the ceremony counts as the first use of the key
-   * @returns undefined when the user has so many keys
+   * @returns undefined if the user has reached that number
    * @throws QueryFailedError 23505 when a user has registered the credential already
    */
   async add(
@@ -104,7 +110,7 @@ export class AuthenticatorsRepository implements Revocable {
     return rows.map(authenticator);
   }
 
-  /** Finds a key of a user. */
+  /** Finds a key of a user by its id. */
   async find(tx: EntityManager, userId: string, id: string): Promise<Authenticator | undefined> {
     const keys = await this.list(tx, userId);
     return keys.find((key) => key.id === id);

@@ -57,7 +57,7 @@ export interface VerifiedAssertion {
 
 /** An assertion to verify, with the stored facts of its key. */
 export interface AssertionCeremony {
-  /** An `AuthenticationResponseJSON` that nothing has looked at. */
+  /** An `AuthenticationResponseJSON` that is not parsed yet. */
   readonly credential: unknown;
   readonly challenge: Buffer;
   /** SPKI, PEM. */

@@ -42,7 +42,10 @@ const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
  */
 export class EnrollmentPassesRepository implements Revocable {
   readonly revocationOrder = 35;
-  /** A deleted user is not in the list, because the foreign key deletes the pass with the row. */
+  /**
+   * The event `account-deleted` is not in the list, because a foreign key deletes the pass with the
+   * user.
+   */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deactivated',
     'credentials-revoked',

@@ -75,8 +75,8 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Lifts the demand for a pass, and ends a pass that is still valid: the member enrolls a key
-   * after the next sign-in alone.
+   * Lifts the demand for a pass, and ends a pass that is still valid. The member can then enroll a
+   * key after a sign-in, without a pass.
    *
    * @throws DomainError admin_required, not_found (also if no pass is demanded), own_account
    */
@@ -107,14 +107,14 @@ export class EnrollmentPasses {
     return found.pass;
   }
 
-  /** Returns true when a user enrolls a key with a pass alone. */
+  /** Returns true if a user can enroll a key only with a pass. */
   async isDemanded(userId: string): Promise<boolean> {
     return (await this.passes.find(this.manager, userId)) !== undefined;
   }
 
   /**
-   * Checks a pass before the ceremony, without consuming it. A sign-in without an account has no
-   * pass.
+   * Checks a pass before the ceremony, without consuming it. A user who has no account yet has no
+   * pass, so that every presented pass is refused.
    *
    * @returns the hash, for the check that consumes the pass; undefined without a pass
    * @throws DomainError enrollment_pass_required, enrollment_pass_invalid

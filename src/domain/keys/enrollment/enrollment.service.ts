@@ -248,8 +248,9 @@ export class Enrollment {
   }
 
   /**
-   * @throws DomainError enrollment_refused when the organization of a user does not own the domain
-   * of the e-mail
+   * Checks that the organization of a user owns the domain of the e-mail address.
+   *
+   * @throws DomainError enrollment_refused
    */
   async #assertOwnDomain(tx: EntityManager, orgId: string, email: string | null): Promise<void> {
     if (email !== null && (await this.organizations.ownsDomain(tx, orgId, domainOfEmail(email)))) {
@@ -267,8 +268,8 @@ export class Enrollment {
   /**
    * Locks the user and the organization, and checks that the user may enroll.
    *
-   * @param bringsPass true for a user with a pass, which the caller verifies: the pass replaces the
-   *   membership that SCIM would give
+   * @param bringsPass true for a user with a pass, which the caller verifies: then the user may
+   * enroll even if only SCIM creates members
    */
   async #lock(tx: EntityManager, userId: string, bringsPass: boolean): Promise<EnrollingUser> {
     const { id, orgId, email, scimManaged } = await this.directory.lockActive(tx, userId);
@@ -344,7 +345,8 @@ export class Enrollment {
   }
 
   /**
-   * Enrollment with user verification counts as the first login. Without it, the user logs in next.
+   * Opens the session that follows. If the key verified its user, the enrollment counts as the
+   * first login, and the session is verified. Otherwise the user logs in with the key next.
    */
   async #openNext(
     tx: EntityManager,

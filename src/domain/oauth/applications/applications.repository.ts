@@ -21,7 +21,7 @@ export interface ClientApplication {
   readonly resource: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
-  /** To the day. */
+  /** The time of the last use, accurate to the day. */
   readonly lastUsedAt: Date;
   /**
    * When an admin approved the application; null without an approval, and for a cluster, which only
@@ -248,8 +248,8 @@ export async function isProvenResource(tx: EntityManager, id: string): Promise<b
  * Ends the clusters in a domain that have no proof of their organization. A host belongs to the
  * organization that has proven the nearest domain above it.
  *
- * @param whose the clusters of the organization that lost the domain, or those of the others, once
- *   it was proven
+ * @param whose `own` for the clusters of the organization, which lost the domain; `others` for
+ * those of all other organizations, because the organization has proven the domain
  */
 export async function endUnprovenClusters(
   tx: EntityManager,

@@ -11,7 +11,7 @@ import { endUnprovenClusters, type ClientApplication } from './applications.repo
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { registrationOf } from './registration-metadata.js';
 
-/** The end of a proof has no request. */
+/** The origin of the audit events, because the end of a proof has no request. */
 const NO_REQUEST = { requestId: 'domain-change', ip: undefined, userAgent: undefined };
 
 /**
@@ -21,9 +21,15 @@ const NO_REQUEST = { requestId: 'domain-change', ip: undefined, userAgent: undef
  */
 export class RegisteredResources implements Revocable {
   readonly revocationOrder = 31;
-  /** A cluster belongs to its organization, and to no user. */
+  /**
+   * No event of a user ends a cluster, because a cluster belongs to its organization and to no
+   * user.
+   */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set();
-  /** A cluster is a registration and stays. The tokens for it end with the sessions. */
+  /**
+   * A loss of commits ends no cluster, because a cluster is a registration. The tokens for it end
+   * with the sessions.
+   */
   readonly revokeOnRecord = null;
 
   constructor(private readonly auditLog: AuditLog) {}

@@ -45,9 +45,9 @@ export interface Registration {
   readonly request_uris: readonly string[];
   /** The address of logout tokens (OpenID Connect Back-Channel Logout §2.2). */
   readonly backchannel_logout_uri: string | null;
-  /** Every logout token must name a session. */
+  /** True if every logout token must name a session. */
   readonly backchannel_logout_session_required: boolean;
-  /** The application hears of sessions that end by their own time, too. */
+  /** True if the application also gets logout tokens about sessions that have expired. */
   readonly backchannel_logout_at_session_end: boolean;
   /** The scopes of the application's own resource servers. */
   readonly scopes: readonly string[];
@@ -57,7 +57,7 @@ export interface Registration {
   /** The way in which access tokens are bound to the application. */
   readonly sender_constraint: 'dpop' | 'mtls' | null;
   readonly require_signed_request_object: boolean;
-  /** PKCE is required; public applications and the FAPI profile always require it. */
+  /** True if PKCE is required; public applications and the FAPI profile always require it. */
   readonly require_pkce: boolean;
   /** The lifetime of ID tokens in seconds. */
   readonly id_token_lifetime_seconds: number;

@@ -74,7 +74,7 @@ interface Row {
   approved_uris: string[] | null;
 }
 
-/** The tokens `a` that were issued to a client `c` itself, without a user. */
+/** The condition that a token `a` was issued to a client `c` itself, without a user. */
 const OF_ITSELF = fragment`a.client_id = c.id AND a.model = 'ClientCredentials'`;
 
 const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
@@ -84,8 +84,8 @@ const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
 export class ClientsRepository implements Revocable {
   readonly revocationOrder = 30;
   /**
-   * A deleted user is not in the list, because the foreign key deletes the applications with the
-   * row.
+   * The event `account-deleted` is not in the list, because a foreign key deletes the applications
+   * with the user.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deactivated',
@@ -94,7 +94,10 @@ export class ClientsRepository implements Revocable {
     'provider-withdrawn',
   ]);
   readonly endedByForeignKey = BY_DELETED_ROW;
-  /** The tokens of clients end with the sessions, as one list of records of the OAuth library. */
+  /**
+   * A loss of commits ends the tokens of clients together with the sessions, as records of the
+   * OAuth library.
+   */
   readonly revokeOnRecord = null;
 
   /**
@@ -136,7 +139,7 @@ export class ClientsRepository implements Revocable {
         AND ${client.kind}::text = 'application'`;
   }
 
-  /** Replaces the metadata of a client. False when the client is gone. */
+  /** Replaces the metadata of a client. Returns false if there is no such client. */
   async update(tx: EntityManager, id: string, metadata: object): Promise<boolean> {
     const updated = await sql<{ id: string }>(tx)`
       UPDATE oauth_clients SET metadata = ${JSON.stringify(metadata)}, updated_at = now()
@@ -144,7 +147,9 @@ export class ClientsRepository implements Revocable {
     return updated.length === 1;
   }
 
-  /** Deletes a client with its grants, codes and tokens. False when the client is gone. */
+  /**
+   * Deletes a client with its grants, codes and tokens. Returns false if there is no such client.
+   */
   async remove(tx: EntityManager, id: string): Promise<boolean> {
     const removed = await sql<{ id: string }>(tx)`
       DELETE FROM oauth_clients WHERE id = ${id} RETURNING id`;
@@ -199,8 +204,8 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Gives a secret the end that it had before the database lost it. Returns false when the secret
-   * is gone or ends earlier.
+   * Gives a secret the end that it had before the database lost it. Returns false if there is no
+   * such secret, or if it ends earlier.
    */
   async endSecretAt(tx: EntityManager, clientId: string, id: string, at: Date): Promise<boolean> {
     const ended = await sql<{ id: string }>(tx)`
@@ -209,7 +214,7 @@ export class ClientsRepository implements Revocable {
     return ended.length === 1;
   }
 
-  /** Deletes a secret. False when there is no such valid secret. */
+  /** Deletes a secret. Returns false if there is no such valid secret. */
   async removeSecret(tx: EntityManager, clientId: string, id: string): Promise<boolean> {
     const revoked = await sql<{ id: string }>(tx)`
       DELETE FROM oauth_client_secrets
@@ -275,8 +280,8 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Ends the tokens that were issued to the applications of some users, who lose their access,
-   * without a user.
+   * Ends the tokens that the applications of some users got for themselves, without a user, because
+   * these users lose their access.
    */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ended = await sql<{ is_valid: boolean }>(tx)`
@@ -285,7 +290,7 @@ export class ClientsRepository implements Revocable {
     return withoutZeros({ tokens: ended.filter((token) => token.is_valid).length });
   }
 
-  /** Counts the tokens that were issued to the applications of a user, without a user. */
+  /** Counts the tokens that the applications of a user got for themselves, without a user. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ tokens: number }>(tx)`
       SELECT count(*)::int AS tokens FROM oauth_artifacts a JOIN oauth_clients c ON ${OF_ITSELF}

@@ -1,6 +1,6 @@
 /**
- * Clients that registered themselves (RFC 7591): the limits over those that no user has consented
- * to, and the consents.
+ * Clients that registered themselves (RFC 7591): the limits on the number of those that no user has
+ * consented to, and the consents.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -14,7 +14,7 @@ export interface ConsentedAccess {
   readonly claims: readonly string[];
 }
 
-/** A consent, as the page that asked for it showed it. */
+/** A consent, with the facts that the page that asked for it showed. */
 export interface Consent extends ConsentedAccess {
   readonly redirectUri: string;
   /** The time of the request that the page was for, in seconds since 1970. */

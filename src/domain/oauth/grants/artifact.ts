@@ -8,7 +8,10 @@ import type { LiveGrant } from './live-grant.js';
 export interface Artifact {
   /** The library's name of the model: `AccessToken`, `AuthorizationCode`, … */
   readonly model: string;
-  /** {@link artifactId} of the library's id, which for codes and tokens is the secret itself. */
+  /**
+   * The hash ({@link artifactId}) of the library's id, because that id of a code or a token is the
+   * secret itself.
+   */
   readonly id: Buffer;
   readonly payload: object;
   readonly grantId: Buffer | null;

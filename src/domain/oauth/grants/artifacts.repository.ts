@@ -1,6 +1,6 @@
 /**
  * The objects of the OAuth library: codes, tokens, interactions and others. The end of a grant
- * deletes those that hang on it.
+ * deletes those that depend on it.
  */
 
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
@@ -55,9 +55,9 @@ export async function findArtifacts(
  * another transaction has locked, or that depends on a locked row. If a row is in the batch twice,
  * the first one is written.
  *
- * @returns whether each row was written; the statement that waits may still write the others
- * @throws QueryFailedError 23503 from the statement that waits, if a row refers to a row that is
- *   gone
+ * @returns for each row, true if it was written; after `skip`, a call with `wait` may still write
+ * the others
+ * @throws QueryFailedError 23503 with `wait`, if a row refers to a row that does not exist any more
  */
 export async function upsertArtifacts(
   tx: EntityManager,
@@ -105,7 +105,7 @@ export async function consumeArtifacts(
 
 /**
  * Makes a consumed row usable again, if the response to the caller that consumed it contains no
- * token. A row that ended with its grant stays gone.
+ * token. It does nothing if the row was deleted with its grant.
  */
 export async function releaseArtifact(
   tx: EntityManager,
@@ -148,7 +148,7 @@ export async function revokeArtifact(
     )}`;
 }
 
-/** Deletes every artifact of a model that hangs on a grant. */
+/** Deletes every artifact of a model that depends on a grant. */
 export async function destroyArtifactsOfGrant(
   tx: EntityManager,
   model: string,
@@ -159,7 +159,7 @@ export async function destroyArtifactsOfGrant(
 
 /**
  * The rows of a batch that may be written: no other transaction has locked them or a row that they
- * depend on, and no such row is gone.
+ * depend on, and no such row is missing.
  */
 const UNLOCKED = fragment`
   account AS MATERIALIZED (

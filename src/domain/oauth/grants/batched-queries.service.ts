@@ -52,27 +52,30 @@ export class BatchedQueries {
     this.#spends = new QueryBatcher((spends) => spendIds(manager, spends));
   }
 
-  /** {@link findArtifacts} */
+  /** Finds an artifact with its grant and the resource owner, by {@link findArtifacts}. */
   findArtifact(key: ArtifactKey): Promise<StoredArtifact | undefined> {
     return this.#artifacts.load(key);
   }
 
-  /** {@link ClientsRepository.findLive} */
+  /** Finds a client that may act, by {@link ClientsRepository.findLive}. */
   findClient(id: string): Promise<LiveClient | undefined> {
     return this.#clients.load(id);
   }
 
-  /** {@link findGrants} */
+  /** Finds a grant whose resource owner may still be issued tokens, by {@link findGrants}. */
   findGrant(id: Buffer): Promise<LiveGrant | undefined> {
     return this.#grants.load(id);
   }
 
-  /** {@link resourceOwnersOfBrowsers} */
+  /**
+   * Finds the resource owner of a browser session by the hash of the session token, by
+   * {@link resourceOwnersOfBrowsers}.
+   */
   findResourceOwnerOfBrowser(tokenHash: Buffer): Promise<ResourceOwner | undefined> {
     return this.#resourceOwners.load(tokenHash);
   }
 
-  /** {@link profilesOf} */
+  /** Finds the names of a user, by {@link profilesOf}. */
   findProfile(userId: string): Promise<UserProfile | undefined> {
     return this.#profiles.load(userId);
   }
@@ -104,20 +107,25 @@ export class BatchedQueries {
     return this.issuance.issue(GRANT, grant);
   }
 
-  /** {@link upsertArtifacts} */
+  /** Writes a new or an existing artifact, by {@link upsertArtifacts}. */
   async writeArtifact(artifact: Artifact): Promise<void> {
     const isWritten = await this.#writes.load(artifact);
     if (!isWritten) await upsertArtifacts(this.manager, [artifact], 'wait');
   }
 
-  /** {@link consumeArtifacts} */
+  /**
+   * Consumes an artifact, by {@link consumeArtifacts}: the result is true for exactly one caller.
+   */
   async consume(key: ArtifactKey): Promise<boolean> {
     if (await this.#uses.load(key)) return true;
     const [isConsumed = false] = await consumeArtifacts(this.manager, [key], 'wait');
     return isConsumed;
   }
 
-  /** {@link spendIds} */
+  /**
+   * Spends the id of an assertion or a proof, by {@link spendIds}: the result is true for exactly
+   * one caller.
+   */
   spend(issuer: string, jti: string, expiresAt: Date): Promise<boolean> {
     return this.#spends.load({ issuer, jti, expiresAt });
   }

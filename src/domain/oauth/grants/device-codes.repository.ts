@@ -42,7 +42,7 @@ export const DEVICE_GRANT_IS_OFF =
   'Your organization has switched off the login by device codes. Log in in a browser instead.';
 
 /**
- * Counts a poll of a device, and says whether it came too soon. It forgives one second, since
+ * Counts a poll of a device, and returns true if it came too soon. It forgives one second, since
  * clients count whole seconds and networks vary.
  *
  * @param interval the seconds between two polls that the client was told

@@ -38,12 +38,15 @@ export interface GrantRequest extends GrantRow {
   readonly parentId?: Buffer;
 }
 
-/** Seconds, longer than the issuance of a token takes. */
+/**
+ * The seconds after which {@link endGrantSoon} ends a grant. The issuance of a token takes less
+ * time.
+ */
 const ENDS_SOON = 5;
 
 /**
- * A grant of a user to a client. It hangs on a session of the user, hardware-verified or synthetic,
- * and on its parent.
+ * A grant of a user to a client. It ends with a session of the user, hardware-verified or
+ * synthetic, and with its parent.
  */
 export const GRANT = new IssuanceKind<GrantRequest, true>(
   {
@@ -121,14 +124,14 @@ export async function listGrantsOfSession(
   return rows.map(({ payload }) => payload);
 }
 
-/** Ends a grant with every code and token that hangs on it or on its children. */
+/** Ends a grant with every code and token that depends on it or on its children. */
 export async function destroyGrant(tx: EntityManager, id: Buffer): Promise<void> {
   await sql(tx)`DELETE FROM oauth_grants WHERE id = ${id}`;
 }
 
 /**
- * Ends the session that a client opened for a grant, with all that hangs on it. A browser's session
- * stays.
+ * Ends the session that a client opened for a grant, with all that depends on it. If the grant is
+ * on the session of a browser, nothing ends.
  */
 export async function endOwnSession(tx: EntityManager, id: Buffer): Promise<void> {
   await sql(tx)`
@@ -195,7 +198,7 @@ export async function resourceOwnerOfSession(
 
 /**
  * Finds the resource owners of browser sessions, in the order of the hashes of the session tokens.
- * It finds neither a session of svc-cli nor one that has signed in upstream alone.
+ * It finds neither a session of svc-cli nor a session that an upstream login alone opened.
  */
 export async function resourceOwnersOfBrowsers(
   tx: EntityManager,
@@ -228,8 +231,8 @@ export async function profilesOf(
 
 /**
  * Locks the row of the user FOR SHARE, and then finds the resource owner of a browser session. A
- * de-provisioning takes the row first: it ends what this transaction issues, or this transaction
- * finds no resource owner.
+ * de-provisioning also locks that row first. So it either ends what this transaction issues, or
+ * this transaction finds no resource owner.
  */
 export async function lockResourceOwnerOfBrowser(
   tx: EntityManager,

@@ -22,7 +22,10 @@ interface Row {
   is_refused: boolean;
 }
 
-/** The place of the first token, behind the place of every grant, which is hexadecimal. */
+/**
+ * The beginning of the place of a token. It is behind the place of every grant, which is
+ * hexadecimal, so that the grants end first.
+ */
 const TOKENS = 'tokens:';
 
 /** The touches of the session of a grant `g`. */

@@ -10,17 +10,17 @@ export interface ResourceOwner {
   readonly isOrgAdmin: boolean;
   readonly sessionId: string;
   /**
-   * True when a security key asserted. Only the synthetic session of certification test mode has
-   * none.
+   * True when a security key made an assertion in the session. Only the synthetic session of
+   * certification test mode has none.
    */
   readonly hardwareVerified: boolean;
-  /** The security key that asserted, or null for a synthetic session. */
+  /** The security key that made the last assertion; null for a synthetic session. */
   readonly authenticatorId: string | null;
   readonly hardwareAaguid: string | null;
   readonly authTime: Date;
   readonly amr: readonly string[];
   readonly acr: string | null;
-  /** The end of the session, and of all that hangs on it. */
+  /** The end of the session, and of all that depends on it. */
   readonly expiresAt: Date;
   /**
    * The id of the session for clients (OpenID Connect Back-Channel Logout §2.1). It is null for a

@@ -23,7 +23,7 @@ export interface TokenRequest {
   readonly audit: TokenAudit;
 }
 
-/** A token for a cluster: it hangs on the application of kind `kubernetes` too. */
+/** A token for a cluster: it also ends with the application of kind `kubernetes`. */
 export interface ClusterTokenRequest extends TokenRequest {
   readonly applicationId: string;
 }
@@ -61,7 +61,7 @@ const IS_FREE_AUDIENCE = fragment`NOT EXISTS (
   SELECT FROM oauth_clients r
   WHERE r.kind = 'kubernetes' AND resource_key(r.resource) IN (i.audience_key, resource_key(i.payload ->> 'aud')))`;
 
-/** The rows that each token of a user hangs on. */
+/** The rows that each token of a user depends on. */
 const OF_USER = { user: 'of the request', client: true, grant: 'required' } as const;
 const ORIGIN = fragment`i.request_id, i.ip, i.user_agent`;
 const CLIENT_NAME = fragment`CASE WHEN i.details ->> 'client_id' = i.client_id THEN i.client_name END`;
@@ -86,7 +86,7 @@ const AUDITED_OF_USER = recordAudit(
     WHERE i.is_issued AND e.id IS NOT NULL`,
 );
 
-/** An access token of a user. It hangs on a grant, and the grant on a session of the user. */
+/** An access token of a user. It depends on a grant, and the grant on a session of the user. */
 export const USER_TOKEN = new IssuanceKind<TokenRequest, true>(
   {
     requires: {
@@ -131,8 +131,8 @@ export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
 );
 
 /**
- * A token that is issued to a client itself. If the client has an owner, the owner must have a key
- * and may be issued credentials.
+ * A token that is issued to a client itself. If the client has an owner, the owner must have a key,
+ * and must be a user to whom credentials can be issued.
  */
 export const CLIENT_TOKEN = new IssuanceKind<TokenRequest, true>(
   {

@@ -20,7 +20,7 @@ export interface DeadLetter {
 /** The notices of an application. */
 export interface NoticesOfClient {
   readonly waiting: number;
-  /** The time of the end that has waited longest; null if none waits. */
+  /** The time since when the oldest notice waits; null if none waits. */
   readonly oldest: Date | null;
   readonly deadLetters: readonly DeadLetter[];
 }
@@ -54,7 +54,10 @@ export async function noticesOfClient(
   return { waiting: waiting?.n ?? 0, oldest: waiting?.oldest ?? null, deadLetters };
 }
 
-/** Sends a dead letter again, for another day. Returns false if there is no such dead letter. */
+/**
+ * Puts a dead letter back into the queue, so that it is tried until `giveUpAt`. Returns false if
+ * there is no such dead letter.
+ */
 export async function repeatDeadLetter(
   tx: EntityManager,
   clientId: string,

@@ -9,22 +9,25 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { SIGN_IN_DAYS } from './sign-ins.repository.js';
 
-/** The most sessions of a person at a client that are told: the newest. */
+/** The most sessions of a person at a client for which notices are queued: the newest. */
 const MOST_SIDS = 20;
 
-/** The people of one statement: each may have signed in to many applications. */
+/** The number of people of one statement, because each may have signed in to many applications. */
 const BATCH = 50;
 
 const NOTHING: RevokedCounts = {};
 
 /**
- * Queues the notices of an end of an account or of a key. It comes before the sessions, whose end
- * queues no notice a second time.
+ * Queues the notices of an end of an account or of a key. This runs before the sessions end, so
+ * that the end of the sessions does not queue a notice a second time.
  */
 export class EndedAccounts implements Revocable {
   readonly revocationOrder = 5;
   readonly revocationScopes = EVERY_SCOPE;
-  /** The end of each session on record queues its notices, by a trigger. */
+  /**
+   * This class does nothing after a loss of commits, because a trigger queues the notices of each
+   * session that ends.
+   */
   readonly revokeOnRecord = null;
 
   /**
@@ -49,8 +52,8 @@ export class EndedAccounts implements Revocable {
   }
 
   /**
-   * Queues one notice for each session that a key of a user opened, also for a session that has
-   * expired, because an application keeps its own for longer.
+   * Queues one notice for each session that a key of a user opened. This includes expired sessions,
+   * because an application keeps a session of its own for longer.
    */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     await queueNotices(tx, fragment`r.user_id = ${id} AND r.session_key = ${keyId}`, fragment``);

@@ -2,8 +2,8 @@
 export interface DueClient {
   readonly clientId: string;
   /**
-   * The organization or the owner of the client. A client that registered itself has neither: then
-   * the user of the notice.
+   * The organization or the owner of the client. For a client that registered itself, which has
+   * neither, it is the user of the notice.
    */
   readonly tenantId: string;
   /** The time since when its oldest notice is due, in milliseconds. */
@@ -28,7 +28,7 @@ export interface Turns {
   readonly freeForFailing: number;
 }
 
-/** The order of the clients of a tenant, by what became of their last notices. */
+/** The order of the clients of a tenant, by their last notices: taken, not tried, not taken. */
 const RANKS: readonly (boolean | undefined)[] = [true, undefined, false];
 
 /** The clients whose notices are sent now, each with a number of notices. */
@@ -38,10 +38,11 @@ export interface Chosen {
 }
 
 /**
- * Chooses the clients whose notices are sent now. Each tenant has one turn after the other, and
- * gives it to a client that took its last notice, before one that was not tried, before one that
- * failed; then to the one with the fewest requests, and to the one that waits longest. Clients that
- * did not take their last notice share a few requests, so that a receiver that hangs delays itself.
+ * Chooses the clients whose notices are sent now. The tenants take turns, and each turn goes to one
+ * client of the tenant. A client that took its last notice comes first, then one that was not
+ * tried, then one that did not take it. Of equal clients, the one with the fewest requests comes
+ * first, then the one that has waited longest. Clients that did not take their last notice share a
+ * few requests, so that receivers that hang do not delay the others.
  */
 export function chooseTurns(due: readonly DueClient[], turns: Turns): Chosen {
   const counts = new Map<string, number>();

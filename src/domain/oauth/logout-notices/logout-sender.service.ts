@@ -43,8 +43,9 @@ const SEND_WITHIN = LEASE - 2 * ANSWER_WITHIN;
 
 /**
  * The requests under way in a replica: 20, of them 4 to clients that registered themselves. A
- * client gets one request at a time until it has taken a notice, so that one that hangs costs one.
- * All clients that did not take their last notice share half of the requests.
+ * client gets one request at a time until it has taken a notice, so that a client that does not
+ * respond occupies one request only. All clients that did not take their last notice share half of
+ * the requests.
  */
 const LANES = {
   registered: { selfRegistered: false, most: 16, ofTenant: 12, ofClient: 4 },
@@ -70,7 +71,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   readonly #log = new Logger('notices');
   readonly #security = new Logger('security');
   readonly #underWay = new Map<TakenNotice, Promise<void>>();
-  /** For each client, whether it took the last notice. */
+  /** For each client, true if it took the last notice, and false if it did not. */
   readonly #took = new Map<string, boolean>();
   readonly #last = new Map<Lane, string>();
   /** The lanes that are read next; a poll reads all. */
@@ -127,7 +128,10 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     }
   }
 
-  /** Returns the lanes with news; all of them once in {@link POLL}, because a retry has no news. */
+  /**
+   * Returns the lanes that have changed since the last read. Once in {@link POLL} it returns all
+   * lanes, because no event announces that a retry is due.
+   */
   #lanesToRead(): readonly Lane[] {
     const now = this.clock.monotonic();
     const isPoll = this.#wanted.size === 0 || now - this.#polledAt >= POLL;
@@ -162,7 +166,8 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   }
 
   /**
-   * Sends a notice and settles it. A fault of the database leaves the notice to its lease.
+   * Sends a notice, and removes or postpones it by the answer. If the database fails, a sender
+   * takes the notice again after its lease.
    *
    * @param takenAt a time before the lease began
    */

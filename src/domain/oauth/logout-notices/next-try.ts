@@ -30,8 +30,8 @@ export interface FailedTry {
 const LONGEST_TOLD = 3_600;
 
 /**
- * Returns the time of the next try in milliseconds; undefined if the notice is a dead letter. What
- * the receiver asks for only delays a try: the last one comes when the time is over.
+ * Returns the time of the next try in milliseconds; undefined if the notice becomes a dead letter.
+ * A pause that the receiver asks for only delays a try: the last try is made at `giveUpAt`.
  */
 export function nextTry(failed: FailedTry): number | undefined {
   const { tries, refusals, now, giveUpAt, told, chance } = failed;

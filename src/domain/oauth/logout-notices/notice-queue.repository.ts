@@ -12,12 +12,12 @@ export interface TakenNotice {
   readonly selfRegistered: boolean;
   readonly userId: string;
   readonly sid: string | null;
-  /** A try settles the notice only if no later try has taken it. */
+  /** The number of this lease. A try settles the notice only if no later try has taken it. */
   readonly lease: number;
   readonly tries: number;
   readonly refusals: number;
   readonly giveUpAt: Date;
-  /** Null for a client that is gone. */
+  /** Null if the client does not exist any more. */
   readonly metadata: Readonly<Record<string, unknown>> | null;
 }
 
@@ -77,8 +77,9 @@ export async function listDueClients(
 }
 
 /**
- * Takes notices that are due until the lease ends. No two senders take the same notice: a sender
- * skips rows that another one has locked, and a taken row is not due before the end of its lease.
+ * Takes due notices for one sender until the lease ends. No two senders take the same notice: a
+ * sender skips rows that another one has locked, and a taken row is not due before the end of its
+ * lease.
  */
 export async function takeNotices(
   tx: EntityManager,
@@ -126,7 +127,7 @@ export interface Failure {
   readonly refusals: number;
 }
 
-/** Puts a notice back until its next try. */
+/** Stores the time of the next try of a notice that was not delivered. */
 export async function postponeTaken(
   tx: EntityManager,
   { id, lease }: TakenNotice,

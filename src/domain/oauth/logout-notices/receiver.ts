@@ -1,7 +1,7 @@
 /** The algorithms of ID tokens, and so of logout tokens. */
 export type TokenAlgorithm = 'ES256' | 'RS256';
 
-/** The place and the form in which a client hears of a logout. */
+/** The address to which a client gets logout tokens, and the algorithm that signs them. */
 export interface Receiver {
   readonly uri: string;
   readonly algorithm: TokenAlgorithm;

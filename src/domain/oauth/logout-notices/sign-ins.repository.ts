@@ -1,6 +1,6 @@
 import { fragment } from '#platform/database/statements/sql.js';
 
-/** The days for which it is kept that a client got a grant of a person. */
+/** The days for which the service remembers that a client got a grant of a person. */
 export const SIGN_IN_DAYS = 400;
 
 /**

@@ -5,7 +5,7 @@ import { localSigner, type Signer } from '#platform/crypto/signer.js';
 /** A key as a JWK (RFC 7517); `kid` is the thumbprint of RFC 7638. */
 export type SigningJwk = JWK & { readonly kid: string; readonly alg: string };
 
-/** A key of tokens. */
+/** A key that signs tokens, or that is only published, so that verifiers accept earlier tokens. */
 export interface TokenKey {
   /** The public part, as it is published. */
   readonly jwk: SigningJwk;

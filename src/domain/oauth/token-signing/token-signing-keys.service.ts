@@ -58,7 +58,7 @@ interface KeySources {
 export class TokenSigningKeys {
   readonly #signers: Readonly<Record<'ES256' | 'RS256', KeyedSigner>>;
 
-  /** @param keys the signing key of each kind before the other keys of the kind */
+  /** @param keys all keys; of each kind, the key that signs comes first */
   private constructor(readonly keys: readonly TokenKey[]) {
     this.#signers = { ES256: signerOf(keys, 'ES256'), RS256: signerOf(keys, 'RS256') };
   }
@@ -158,8 +158,9 @@ async function storedKey(kind: KeyKind, sources: KeySources): Promise<string> {
 }
 
 /**
- * Returns the public part of the stored key in whose place a configured key signs, for a day. A key
- * that does not open is left out: it signs nothing, so the start need not fail.
+ * Returns the public part of the stored key that a configured key has replaced, for a day after the
+ * replacement. If the root secret does not open the stored key, it is left out: it signs nothing,
+ * so the start need not fail.
  */
 async function supersededKey(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
   const { manager } = sources.dataSource;

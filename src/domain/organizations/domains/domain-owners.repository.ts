@@ -132,7 +132,7 @@ export async function lockUsersOfDomain(
 
 /**
  * Unbinds locked users from the identities by which they signed in, with an audit event for each.
- * Their next sign-in leads to the organization that owns the domain now.
+ * At their next sign-in they join the organization that owns the domain now.
  */
 export async function unbindUsersOfDomain(
   tx: EntityManager,

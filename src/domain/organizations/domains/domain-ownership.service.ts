@@ -262,11 +262,12 @@ export class DomainOwnership {
   }
 
   /**
-   * Prepares the transaction for a new proof of a domain. It locks the users whose access ends. It
-   * takes the domain from another organization if a sign-in only asserted it there.
+   * Prepares the transaction for a new proof of a domain. It locks the users whose access ends. If
+   * a sign-in only asserted the domain for another organization, it takes the domain from that
+   * organization.
    *
-   * @returns a function for the time after the proof is noted: it ends what is not allowed any
-   *   more, and counts what ended for the losing organization and for all others
+   * @returns a function that the caller runs after the proof is noted: it ends what is not allowed
+   * any more, and counts what ended for the losing organization and for all others
    * @throws DomainError domain_taken when another organization has proven the domain
    */
   async #claim(

@@ -25,7 +25,7 @@ import {
 /** Milliseconds between two looks for due domains. */
 const INTERVAL = 600_000;
 
-/** The domains that are looked up at the same time. */
+/** The number of domains that are looked up at the same time. */
 const AT_ONCE = 32;
 
 /**

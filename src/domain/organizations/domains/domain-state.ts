@@ -42,7 +42,7 @@ export interface Checked {
 /**
  * Returns the facts after a daily check. A missing record is a failure. A fault of the DNS is
  * checked again after an hour. It counts as a failure only if the record was not seen for seven
- * days, so that an outage takes no domain at once and a dead zone keeps none.
+ * days. So a short outage takes no domain, and a zone that never responds again keeps none.
  *
  * @param spread a number from 0 to 1 that distributes the checks of many domains over an hour
  */

@@ -126,7 +126,10 @@ export async function deleteDomain(
   return deleted.length === 1;
 }
 
-/** Makes sure that a domain of an organization has a token. Returns the token of the domain. */
+/**
+ * Makes sure that a domain of an organization has a token. Returns the token of the domain;
+ * undefined if the organization does not have the domain.
+ */
 export async function ensureToken(
   tx: EntityManager,
   { orgId, domain }: DomainOfOrganization,

@@ -16,8 +16,8 @@ export interface PublishedIssuer {
 
 /**
  * Finds the issuers of hosts. Nothing is cached: each request reads by a statement that began after
- * the request, and simultaneous requests share that statement. So a released label and a withdrawn
- * key are gone with the commit, on every replica.
+ * the request, and simultaneous requests share that statement. So the release of a label and the
+ * withdrawal of a key take effect with their commit, on every replica.
  */
 @Injectable()
 export class IssuerHosts {

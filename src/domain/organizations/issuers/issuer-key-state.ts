@@ -15,8 +15,8 @@ export type IssuerKeyState = 'next' | 'signing' | 'retired';
 export const PUBLISHED_BEFORE_HOURS = 24;
 
 /**
- * The minutes for which a key stays published after it signed: a token lives 5, and clocks and
- * caches differ.
+ * The minutes for which a key stays published after it signed: a token is valid for 5 minutes, and
+ * clocks and caches differ.
  */
 export const PUBLISHED_AFTER_MINUTES = 60;
 

@@ -1,8 +1,8 @@
 import { RESERVED_LABELS } from './reserved-labels.js';
 
 /**
- * Matches a label of a host name (RFC 1035 §2.3.1) of 3 to 63 characters. `--` at 3 and 4 is for
- * A-labels (RFC 5890 §2.3.1).
+ * Matches a label of a host name (RFC 1035 §2.3.1) of 3 to 63 characters. `--` as the third and
+ * fourth character is reserved for A-labels (RFC 5890 §2.3.1).
  */
 const LABEL = /^(?!..--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/;
 

@@ -78,7 +78,8 @@ export async function countOtherLabels(
 
 /**
  * Claims a label that no organization ever had, or that this organization released. If several
- * organizations claim one label at once, the first one to commit has it for ever.
+ * organizations claim one label at once, the first one to commit has it for ever. Returns false if
+ * the label cannot be claimed.
  */
 export async function claimLabel(
   tx: EntityManager,
@@ -98,8 +99,8 @@ export async function claimLabel(
 }
 
 /**
- * Releases a label: its host is gone with the commit, and its keys with it. The row stays, and
- * reserves the label.
+ * Releases a label: its host and its keys end with the commit. The row stays, and reserves the
+ * label.
  */
 export async function releaseLabel(tx: EntityManager, orgId: string, label: string): Promise<void> {
   await sql(tx)`
@@ -163,7 +164,7 @@ export async function insertNextIssuerKey(tx: EntityManager, key: NewIssuerKey):
 
 /**
  * Withdraws every key of a label at once: a withdrawn key is not published, signs nothing, and has
- * no private part any more.
+ * no private part any more. Returns the ids of the withdrawn keys.
  */
 export async function withdrawIssuerKeys(
   tx: EntityManager,

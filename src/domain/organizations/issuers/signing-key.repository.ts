@@ -18,8 +18,8 @@ export interface TokenIssuer {
  * the statement decide, so that no replica signs by a withdrawn key. An issuer without a key gives
  * an object without `kid`, and then nothing may be issued.
  *
- * Of the keys whose time has come, the latest signs. A key that was made in this moment may be a
- * microsecond ahead of the statement.
+ * Of the keys whose time has come, the latest signs. If there is none, the next key signs: its time
+ * may be a microsecond ahead of the statement if it was made in this moment.
  *
  * @param orgId the organization, as an SQL expression
  */

@@ -12,9 +12,9 @@ import {
 } from '#domain/organizations/domains/domain-owners.repository.js';
 
 /**
- * Notes at each start which primary domains are proven by the settings: the list of domains of the
- * provider through which the organization was founded names them. The database holds it, so that
- * the operator's commands and every statement agree.
+ * Notes at each start which primary domains the settings prove. They prove a domain if they list it
+ * for the provider through which the organization was founded. The database stores the result, so
+ * that the operator's commands and every statement agree.
  */
 @Injectable()
 export class VouchedDomains implements OnApplicationBootstrap {
@@ -49,8 +49,8 @@ export class VouchedDomains implements OnApplicationBootstrap {
   }
 
   /**
-   * Ends what stood on the proof of a primary domain, unless DNS or the operator proves it too.
-   * Sessions stay.
+   * Ends the items that needed the proof of a primary domain, unless DNS or the operator proves it
+   * too. Sessions stay.
    */
   async #endUnproven(tx: EntityManager, own: DomainOfOrganization): Promise<void> {
     if ((await findOwner(tx, own.domain))?.isProven) return;

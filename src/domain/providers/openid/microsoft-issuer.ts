@@ -12,7 +12,7 @@ const MICROSOFT_HOSTS = new Set([
 
 const COMMON = /\/common\/v2\.0\/?$/i;
 const ORGANIZATIONS = /\/organizations(?=\/v2\.0$)/;
-/** The tenant of all personal accounts. No organization vouches for its members. */
+/** The tenant of all personal accounts. No organization vouches for the users of this tenant. */
 const PERSONAL_ACCOUNTS = '9188040d-6c67-4c5b-b112-36a304b66dad';
 /** The names that stand for many tenants. */
 const NO_TENANT = /^(?:common|organizations|consumers)$/i;

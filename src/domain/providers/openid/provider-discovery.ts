@@ -111,8 +111,8 @@ function insecureEndpoint(document: ProviderMetadata): string | undefined {
 }
 
 /**
- * Fetches the document. Its address drops the last slash of the issuer (§4.1); its `issuer` keeps
- * the slash.
+ * Fetches the discovery document. The address of the document has the issuer without its last slash
+ * (§4.1); the `issuer` in the document keeps the slash.
  */
 async function fetchDocument(issuer: string, http: Pick<UpstreamHttp, 'fetch'>): Promise<unknown> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;

@@ -15,7 +15,7 @@ import {
 export interface AssertionExpectations {
   /** The entity id of the provider. */
   readonly issuer: string;
-  /** The entity id of this service there. */
+  /** The entity id of this service at the provider. */
   readonly audience: string;
   readonly acsUrl: string;
   readonly requestId: string;
@@ -199,7 +199,12 @@ function attributesOf(assertion: XmlElement): AssertedSubject['attributes'] {
   return values;
 }
 
-/** Returns the error of an assertion that the administrator of the provider must change. */
+/**
+ * Returns the error for a signed assertion whose content this service does not accept. Another try
+ * does not help, because what the provider sends must change first.
+ *
+ * @param detail says what is wrong
+ */
 export function refused(detail: string): DomainError {
   return new DomainError('sign_in_refused', detail);
 }

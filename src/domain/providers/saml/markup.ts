@@ -1,6 +1,6 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The limits of a document, which hold before a parser sees it. */
+/** The limits of a document, which are checked before the document is parsed. */
 export interface MarkupLimits {
   /** The deepest nesting of elements. */
   readonly depth: number;
@@ -18,7 +18,8 @@ const TAG =
   /<(?<close>\/?)(?<name>[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?)(?:\s+[A-Za-z_][\w:.-]*\s*=\s*(?:"[^"<]*"|'[^'<]*'))*\s*(?<empty>\/?)>/y;
 const COMMENT = /<!--(?:(?!--)[^])*-->/y;
 /**
- * The declaration of XML 1.0 in UTF-8, as which every document is read. Any other one is refused.
+ * Matches the declaration of XML 1.0 in UTF-8. Every document is read as such, and a document with
+ * any other declaration is refused.
  */
 const DECLARATION =
   /^\s*<\?xml\s+version\s*=\s*(?:"1\.0"|'1\.0')(?:\s+encoding\s*=\s*(?:"utf-8"|'utf-8'))?(?:\s+standalone\s*=\s*(?:"(?:yes|no)"|'(?:yes|no)'))?\s*\?>/i;
@@ -50,7 +51,11 @@ export function assertPlainMarkup(text: string, limits: MarkupLimits): void {
   checkTags(body, limits);
 }
 
-/** @throws DomainError sign_in_failed */
+/**
+ * Checks that a document has one root, that its tags match, and that it is within the limits.
+ *
+ * @throws DomainError sign_in_failed
+ */
 function checkTags(body: string, { depth, elements, comments }: MarkupLimits): void {
   const open: string[] = [];
   let roots = 0;
@@ -82,9 +87,7 @@ function checkTags(body: string, { depth, elements, comments }: MarkupLimits): v
   if (open.length > 0 || roots !== 1) throw notPlain('is not well-formed');
 }
 
-/**
- * Matches the tag at a place; `TAG` stands behind it afterwards. @throws DomainError sign_in_failed
- */
+/** Returns the tag at a place, and moves `TAG` behind it. @throws DomainError sign_in_failed */
 function tagAt(body: string, at: number): [tag: string, groups: Record<string, string>] {
   TAG.lastIndex = at;
   const match = TAG.exec(body);
@@ -96,7 +99,11 @@ function endOfMatch(pattern: RegExp, text: string, at: number): number | undefin
   return pattern.test(text) ? pattern.lastIndex : undefined;
 }
 
-/** @throws DomainError sign_in_failed with the kind of the markup */
+/**
+ * Throws the error for a `<` that begins no tag.
+ *
+ * @throws DomainError sign_in_failed with the kind of the markup
+ */
 function refuseMarkup(body: string, at: number): never {
   const start = body.slice(at, at + 9).toUpperCase();
   if (start === '<!DOCTYPE') throw notPlain('has a document type declaration (DTD)');

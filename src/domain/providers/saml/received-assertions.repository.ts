@@ -61,7 +61,7 @@ export async function collectIdentity(
   return row?.identity;
 }
 
-/** Takes back the identities that no browser has collected yet. The assertions stay spent. */
+/** Deletes the identities that no browser has collected yet. The assertions stay spent. */
 export async function forgetUncollected(tx: EntityManager): Promise<void> {
   await sql(tx)`
     UPDATE saml_assertions SET collected_at = now(), identity = NULL

@@ -38,9 +38,9 @@ const DIGESTS: Readonly<Record<string, string>> = {
  *
  * @param document the text that the element was parsed from
  * @param keys the signing keys of the metadata
- * @throws UnknownSigningKey when the signature is right in itself, and of no key of the metadata
- * @throws DomainError sign_in_failed when it is absent, of another shape, or when the element was
- *   changed under it
+ * @throws UnknownSigningKey if the element is as it was signed, but by no key of the metadata
+ * @throws DomainError sign_in_failed if the signature is absent or of another shape, or if the
+ * element was changed after it was signed
  */
 export function verifiedBytes(
   document: string,
@@ -60,8 +60,8 @@ export function isSigned(element: XmlElement): boolean {
 }
 
 /**
- * Checks everything that a signature may choose, before any of it is used. @throws DomainError
- * sign_in_failed
+ * Checks the shape of a signature and every algorithm that it names, before any of them is used.
+ * @throws DomainError sign_in_failed
  */
 function checkShape(signature: XmlElement, id: string | undefined): void {
   const [signedInfo, value, keyInfo, ...more] = childrenOf(signature);
@@ -87,7 +87,11 @@ function checkShape(signature: XmlElement, id: string | undefined): void {
   checkReference(reference, id);
 }
 
-/** @throws DomainError sign_in_failed */
+/**
+ * Checks that a reference is to the signed element, and that it names the expected algorithms.
+ *
+ * @throws DomainError sign_in_failed
+ */
 function checkReference(reference: XmlElement, id: string | undefined): void {
   const [transforms, method, value, ...others] = childrenOf(reference);
   const isWhole =

@@ -28,7 +28,11 @@ export function parseXml(text: string, limits: MarkupLimits): XmlElement {
   return root ?? fail();
 }
 
-/** @throws DomainError without the parser's message, which quotes the document */
+/**
+ * Refuses a document that the parser does not accept.
+ *
+ * @throws DomainError without the parser's message, which quotes the document
+ */
 function fail(): never {
   throw new DomainError('sign_in_failed', 'The XML of the identity provider is malformed.');
 }

@@ -27,7 +27,7 @@ import { assertKeyMayLogIn, rejected, type PresentedAssertion } from './presente
  */
 const SYNTHETIC_USER = { email: 'certification@svc.invalid', name: 'Certification Test' } as const;
 
-/** A session of certification test mode: no security key asserted in it. */
+/** A session of certification test mode, which no security key opened. */
 export interface SyntheticSession extends OpenedSession {
   readonly userId: string;
 }
@@ -146,7 +146,10 @@ export class KeyAuthentication {
     }
   }
 
-  /** Records a login with a key alone that needed the identity provider, after its transaction. */
+  /**
+   * Records a login with a key alone that was refused because the user must sign in at the identity
+   * provider first. The event is written after the transaction of the login has rolled back.
+   */
   async #recordingSignInFirst<Result>(
     login: Promise<Result>,
     key: AssertingKey,

@@ -29,8 +29,8 @@ export interface RefusedIdentity {
 }
 
 /**
- * The result of linking an upstream identity: the user it belongs to, or no user yet if enrollment
- * creates one, or a refusal.
+ * The result of linking an upstream identity. `known`: the identity belongs to a user. `new`: there
+ * is no such user, and an enrollment may create one. `refused`: the sign-in is not allowed.
  */
 export type LinkedIdentity =
   | { readonly kind: 'known'; readonly user: User }
@@ -55,12 +55,16 @@ export class IdentityLinks {
   ) {}
 
   /**
-   * Links an identity to its user. That is the user it is bound to, or else the unbound user that
-   * {@link findRecordOfSignIn} finds. The second one is in the organization that owns the domain,
-   * and is bound now. If there is neither, there is no user yet. A member may also bind an identity
-   * of a further provider.
+   * Finds the user of an upstream identity. A bound identity has its user already. The name of that
+   * user now follows the identity, and so does the e-mail address unless SCIM manages the user.
+   *
+   * An identity that is not bound belongs to the member that {@link findRecordOfSignIn} finds in
+   * the organization that owns the domain of its address. This call then binds it. A member who
+   * already has an identity of another provider gets a further one only with `proven`.
    *
    * @param proven the user who has just proven the own key in this browser
+   * @returns `new` if there is no such user and the identity may enroll as one; `refused` for a
+   * sign-in that is not allowed, without an error
    */
   async link(
     tx: EntityManager,
@@ -143,8 +147,8 @@ export class IdentityLinks {
   }
 
   /**
-   * Returns the reason for which a sign-in opens nothing in a domain of no organization; undefined
-   * without one.
+   * Returns the reason why a sign-in is refused if no organization owns the domain of the address;
+   * undefined if it is not refused.
    */
   async #refusalToFound(
     tx: EntityManager,
@@ -162,8 +166,8 @@ export class IdentityLinks {
   }
 
   /**
-   * Warns the admins that the directory names this person by another address, because they may want
-   * to know that both are one person.
+   * Warns the admins that an identity was bound to a record by an address that is not its userName.
+   * They may want to know that both addresses belong to one person.
    */
   #warnOfMail({ id }: User, orgId: string, { provider, email }: UpstreamIdentity): void {
     this.#security.warn(

@@ -2,7 +2,7 @@ import { link, mkdir, open, readFile, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { newUuid } from '#platform/clock/random.js';
 
-/** @returns the text of the file, or undefined when there is none */
+/** Reads the text of a key file; undefined if there is no file. */
 export async function readKeyFile(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, 'utf8');

@@ -13,7 +13,7 @@ export interface AuthorityKey {
 /** A key of the authority that signs certificates. */
 export type SigningKey = AuthorityKey & SigningAuthority;
 
-/** Names a public key by its fingerprint. */
+/** Returns a public key together with its fingerprint. */
 export function authorityKey(publicBlob: Buffer): AuthorityKey {
   return { publicBlob, fingerprint: sshFingerprint(publicBlob) };
 }

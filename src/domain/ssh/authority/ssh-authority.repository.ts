@@ -27,7 +27,10 @@ export interface LastCertificate {
  */
 const NEWEST = 200_000;
 
-/** Lets one process at a time start, until its transaction ends. */
+/**
+ * Takes the lock of a start until the transaction ends, so that one process at a time checks and
+ * records the keys.
+ */
 export async function lockAuthorities(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.sshAuthority})`;
 }

@@ -1,7 +1,7 @@
 import { readCanonicalCbor, Refusal } from '@svc/webauthn-policy';
 import { SshFormatError, SshReader } from '@svc/openssh';
 
-/** The contents of an attestation file, not yet believed. */
+/** The contents of an attestation file. They are not verified yet. */
 export interface AttestationFile {
   /** The attestation certificate, DER: the file has no place for more than one. */
   readonly certificate: Buffer;

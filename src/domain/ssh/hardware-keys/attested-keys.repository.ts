@@ -55,7 +55,7 @@ export class AttestedKeyRevocation implements Revocable {
   readonly revocationOrder = 21;
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
-  /** A proof opens nothing without a session. */
+  /** A loss of commits ends no proof, because a proof opens nothing without a session. */
   readonly revokeOnRecord = null;
 
   /** Deletes every proof of some users. The audit event counts them if there were some. */

@@ -42,7 +42,7 @@ interface PublicationRow {
 }
 
 /**
- * The bytes of serials in one row. In one large value they would cost more than reading them,
+ * The bytes of serials in one row of the result. One large row would take longer to receive,
  * because the driver copies its growing buffer. Memory outside of the heap also makes the collector
  * run over the whole heap.
  */
@@ -215,7 +215,10 @@ function readRanges(bytes: Buffer): SerialRuns {
   return joinRuns({ low, high }, NO_RUNS);
 }
 
-/** Serials stay below 2^53, the end of their sequence. */
+/**
+ * Reads serials of eight bytes each. A number holds each of them exactly, because serials stay
+ * below 2^53, the end of their sequence.
+ */
 function readSerials(bytes: Buffer): Float64Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const serials = new Float64Array(bytes.length / 8);

@@ -24,7 +24,10 @@ export type SerialMove =
   | {
       readonly kind: 'same';
       readonly clock: number;
-      /** As for another server, because a crash may lose the newest serials. */
+      /**
+       * The highest serial that a process of this service saw, because a crash may lose the newest
+       * serials.
+       */
       readonly highestSeen?: bigint | undefined;
     }
   | {

@@ -3,9 +3,11 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { COMMIT_WITHIN } from '../replicas.repository.js';
 
 /**
- * Tells whether a process of the service has read audit rows of the operator by its heartbeat.
+ * Checks the heartbeats of the service after a commit of the operator. `isSeen`: a process wrote
+ * one after the commit, so that it has read the audit rows. `isRunning`: a process wrote one at
+ * most 30 seconds before the commit, or later.
  *
- * @param committedAt of {@link commitTime}
+ * @param committedAt the time that {@link commitTime} returned
  */
 export async function findWitness(
   tx: EntityManager,
@@ -19,8 +21,8 @@ export async function findWitness(
 }
 
 /**
- * Returns a time after the commit of audit rows; undefined if the commit took so long that the
- * heartbeats may not read the rows.
+ * Returns a time after the commit of audit rows. Returns undefined if the commit took so long that
+ * the heartbeats may not read the rows.
  */
 export async function commitTime(
   tx: EntityManager,

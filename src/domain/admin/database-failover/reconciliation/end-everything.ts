@@ -18,10 +18,10 @@ const WARN_EVERY = 10_000;
 /**
  * Ends everything on record that gives access: sessions, grants, tokens, codes, interactions and
  * passes. It marks every valid certificate revoked, and queues GitHub tokens. Keys and accounts
- * stay. Each batch is a transaction of its own, in the order of locks of the service. So a run that
- * was killed continues with the next run.
+ * stay. Each batch is a transaction of its own, in the order of locks of the service. If a run is
+ * killed, the next run ends the rest.
  *
- * @param dataSource of a server that may be unconfirmed, with a connection that is free
+ * @param dataSource of a server that may be unconfirmed, with a free connection in its pool
  * @returns the numbers of the items that were live
  */
 export async function endEverything(dataSource: DataSource, log: Logger): Promise<RevokedCounts> {
@@ -35,7 +35,8 @@ export async function endEverything(dataSource: DataSource, log: Logger): Promis
 }
 
 /**
- * Waits for the writers of a table, and tells the operator, because nothing is issued meanwhile.
+ * Waits until the open transactions that write to a table have ended. It logs a warning again and
+ * again, because nothing is issued during the wait.
  */
 async function waitTelling(
   dataSource: DataSource,

@@ -3,7 +3,7 @@ import { newUuid } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** Finds the audit rows that the server does not have. */
+/** Returns those of some audit ids whose rows the server does not have. */
 export async function findLost(
   tx: EntityManager,
   auditIds: readonly string[],

@@ -2,8 +2,8 @@ import type { NotedAct } from '#domain/audit/noted-act.js';
 import { REASONS, REVOKED_BY } from '../../revocation-kinds/operator-ends.js';
 
 /**
- * Returns the acts of an audit row of `dist/admin.js` that are done again if the database loses the
- * row. The command has ended by then, so that the processes of the service remember them.
+ * Returns the acts of an audit row of `dist/admin.js` that are repeated if the database loses the
+ * row. The processes of the service remember these acts, because the command has ended by then.
  */
 export function operatorActs({
   type,

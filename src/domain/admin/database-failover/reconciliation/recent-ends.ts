@@ -29,7 +29,7 @@ interface Remembered extends RecentEnd {
 @Injectable()
 export class RecentEnds implements OnModuleInit {
   readonly #security = new Logger('security');
-  /** By insertion, the oldest first. */
+  /** The remembered acts, the oldest first. */
   readonly #remembered = new Map<number, Remembered>();
   #next = 0;
   #warnedAt = Number.NEGATIVE_INFINITY;

@@ -8,7 +8,7 @@ import type { RecentEnd } from './recent-ends.js';
 import { redoAct } from './redo-act.js';
 import { redoParts } from './redo-parts.js';
 
-/** The audit rows that one statement looks for. */
+/** The most audit rows that one statement looks for. */
 const BATCH = 5000;
 
 /** The effect of {@link redo}. */
@@ -24,11 +24,11 @@ export interface Redone {
 /**
  * Repeats the ends of the last hour that this process made and the server has lost, in their first
  * order. It also lists the secrets that an admin has to confirm. Each act is a transaction of its
- * own, and one process does it. If an act fails, a `security` line names it, and the others are
- * still done.
+ * own, and of several processes one repeats it. If an act fails, a `security` line names it, and
+ * the others are still done.
  *
- * @param dataSource of a server that may be unconfirmed, with a connection that is free
- * @throws the driver's error if the server goes away meanwhile
+ * @param dataSource of a server that may be unconfirmed, with a free connection in its pool
+ * @throws the driver's error if the server becomes unreachable
  */
 export async function redo(dataSource: DataSource, ends: readonly RecentEnd[]): Promise<Redone> {
   const security = new Logger('security');

@@ -19,7 +19,10 @@ const MODELS = new Map(
     .map((row) => [row.aaguid, row] as const),
 );
 
-/** The table lies as far from here in the sources as in the build. */
+/**
+ * Returns the address of the table of models. The relative path is the same from the sources and
+ * from the build.
+ */
 function modelTable(): URL {
   return new URL('../../../../../config/authenticator-models.json', import.meta.url);
 }

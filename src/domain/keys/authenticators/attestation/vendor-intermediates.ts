@@ -31,7 +31,10 @@ export const VENDOR_INTERMEDIATES: readonly ParsedCertificate[] = ROWS.parse(
   return certificate;
 });
 
-/** The table lies as far from here in the sources as in the build. */
+/**
+ * Returns the address of the table of intermediates. The relative path is the same from the sources
+ * and from the build.
+ */
 function table(): URL {
   return new URL('../../../../../config/attestation-intermediates.json', import.meta.url);
 }

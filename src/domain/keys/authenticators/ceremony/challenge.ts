@@ -4,8 +4,8 @@ import { systemRandom, type Random } from '#platform/clock/random.js';
 export const CEREMONY_SECONDS = 300;
 
 /**
- * The seconds that a client waits for a touch. A client that gives up can still report it under the
- * state.
+ * The seconds that a client waits for a touch. They are fewer than the lifetime of the state, so
+ * that a client that gives up can still report that with the state.
  */
 export const TOUCH_SECONDS = 270;
 

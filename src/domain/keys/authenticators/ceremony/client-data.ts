@@ -1,8 +1,8 @@
 import { Refusal } from '@svc/webauthn-policy';
 
 /**
- * The members of client data that both verifiers of an assertion read (WebAuthn §5.8.1), none of
- * them believed yet.
+ * The members of client data that both verifiers of an assertion read (WebAuthn §5.8.1). They are
+ * not checked yet.
  */
 export interface ClientData {
   readonly type?: unknown;

@@ -36,8 +36,8 @@ export function nativeOrigin(clientId: string): string {
 
 /**
  * Verifies an assertion that a native client brings (WebAuthn §7.2), since `fido2-lib` takes https
- * origins only. The bytes have passed the checks that both verifiers share: client data is JSON
- * outside of frames, authenticator data is whole.
+ * origins only. The caller has made the checks that both verifiers share: the client data is JSON
+ * and not of a frame in another site, and the authenticator data is complete.
  *
  * @returns the signature counter, which the caller compares, and whether the key verified its user
  * @throws Refusal with the first reason found; Error for a stored key that is not on P-256
@@ -80,7 +80,9 @@ function checkClientData(
   }
 }
 
-/** Token binding of WebAuthn Level 1, which a client may support without using it. */
+/**
+ * Returns true for a `tokenBinding` (WebAuthn Level 1) that says that the client does not use it.
+ */
 function isUnusedTokenBinding(value: unknown): boolean {
   const isObject = typeof value === 'object' && value !== null && Object.keys(value).length === 1;
   return (
@@ -89,8 +91,8 @@ function isUnusedTokenBinding(value: unknown): boolean {
 }
 
 /**
- * Steps 15 to 17: the relying party, the touch, and the PIN or fingerprint. Returns whether there
- * was the latter.
+ * Checks steps 15 to 17: the relying party, the touch, and the PIN or fingerprint if it is
+ * required. Returns true if the key verified a PIN or fingerprint.
  */
 function checkFixedPart(authenticatorData: Buffer, expected: ExpectedAssertion): boolean {
   const rpIdHash = authenticatorData.subarray(0, FLAGS_AT);
@@ -106,7 +108,10 @@ function checkFixedPart(authenticatorData: Buffer, expected: ExpectedAssertion):
   return userVerified;
 }
 
-/** Steps 19 and 20: ES256 over the authenticator data and the hash of the client data. */
+/**
+ * Checks steps 19 and 20: the ES256 signature over the authenticator data and the hash of the
+ * client data.
+ */
 function checkSignature(
   { authenticatorData, clientDataJSON, signature }: AuthenticationResponse['response'],
   publicKey: string,

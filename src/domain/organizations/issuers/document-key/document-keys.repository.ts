@@ -74,7 +74,7 @@ export async function recordDocumentKey(
   return row;
 }
 
-/** Lists the sealed keys that another document key opens. */
+/** Lists the sealed keys that a document key other than the given one opens. */
 export function sealedByOthers(
   tx: EntityManager,
   documentKeyId: string,

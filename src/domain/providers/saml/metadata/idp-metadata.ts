@@ -41,8 +41,8 @@ const LIMITS = { depth: 32, elements: 50_000, comments: true };
 const HTTP_REDIRECT = 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect';
 const LONGEST_ENTITY_ID = 1024; // SAML Core §8.3.6
 /**
- * The bounds of the time for which a document is kept, in milliseconds: no value of a provider
- * leaves them.
+ * The bounds of the time for which a document is kept, in milliseconds. If a provider states less
+ * or more, the nearest bound counts.
  */
 const SHORTEST_CACHE = 300_000;
 const LONGEST_CACHE = 86_400_000;

@@ -6,8 +6,8 @@ import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.
 import { unavailable } from '../../openid/sign-in-failure.js';
 
 /**
- * The least milliseconds from a fetch to one because of an unknown key: anyone can post a response
- * with such a key.
+ * The least milliseconds between two fetches because of an unknown key. Without this limit, any
+ * client could cause fetches by responses with such a key.
  */
 const RENEWAL_INTERVAL = 60_000;
 /** The milliseconds after which a failed refresh is repeated. */
@@ -28,8 +28,8 @@ interface MetadataParts {
 
 /**
  * The metadata of one SAML provider, as this process knows it. It is read again when its
- * cacheDuration is over, and when a signature has an unknown key. A fetch that fails, or that names
- * another provider, keeps what is known until its validUntil.
+ * cacheDuration is over, and when a signature has an unknown key. If a fetch fails, or its document
+ * names another provider, the present metadata stays in use until its validUntil.
  */
 export class SamlMetadata {
   readonly entityId: string;
@@ -95,7 +95,7 @@ export class SamlMetadata {
    * Reads the metadata again because no key in it made a signature. In one process, all requests
    * share one fetch, at most once a minute.
    *
-   * @returns the metadata if it has a key that `known` lacks
+   * @returns the metadata if it has a key that `known` lacks; otherwise undefined
    */
   async withOtherKeys(known: IdpMetadata): Promise<IdpMetadata | undefined> {
     if (this.current === known) await this.#ask();
@@ -114,8 +114,8 @@ export class SamlMetadata {
   }
 
   /**
-   * Reads the metadata again. Concurrent callers share one request. A failure keeps what is known
-   * and is logged once.
+   * Reads the metadata again. Concurrent callers share one request. After a failure, which is
+   * logged once, the present metadata stays in use.
    */
   refresh(): Promise<void> {
     this.#fetching ??= this.#fetch().finally(() => {
