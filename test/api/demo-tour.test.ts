@@ -113,6 +113,17 @@ describe('the tour of the demo', () => {
     expect((await live()).workday.isEmployed).toBe(true);
   });
 
+  it('ends a session of its application for a logout token of the service alone', async () => {
+    const address = `${await applicationUrl()}/backchannel-logout`;
+    const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+    const unsigned = `${part({ alg: 'none', typ: 'logout+jwt' })}.${part({ sub: 'x' })}.`;
+    for (const token of [unsigned, '']) {
+      const body = new URLSearchParams({ logout_token: token });
+      expect((await fetch(address, { method: 'POST', body })).status).toBe(400);
+    }
+    expect((await live()).workday.access['application']?.isOpen).toBe(true);
+  });
+
   it('reports an access that works, from real tries at the service, sshd and application', async () => {
     const { workday } = await live();
     expect(Object.keys(workday.access)).toEqual(KINDS);
@@ -230,6 +241,10 @@ describe('the tour of the demo', () => {
       for (const kind of KINDS) {
         await page.locator(`[data-access="${kind}"][data-open="false"]`).waitFor();
       }
+      const ofApplication = page.locator('[data-access="application"]');
+      expect(await ofApplication.textContent()).toMatch(
+        /^Ended by back-channel logout after \d+(?:\.\d{1,3})? s$/,
+      );
       await page
         .locator('[data-events]')
         .getByText('The identity provider deleted the member lee.leaver@acme.example')
@@ -241,6 +256,7 @@ describe('the tour of the demo', () => {
         expect(workday.access[kind]?.endedAfter ?? 99, kind).toBeLessThan(15);
       }
       await leaver.getByRole('heading', { name: 'Access ended' }).waitFor(); // by itself
+      await leaver.getByText('The service told this application at').waitFor();
       await leaver.goto('/account');
       expect(new URL(leaver.url()).pathname).toBe('/login');
       expect(visitor.pageErrors).toEqual([]);

@@ -79,6 +79,9 @@ describe('the scenario of the demo', () => {
     expect(complaintsOf(stderr)).toEqual([]);
     document = JSON.parse(stdout);
     expect(document).toMatchObject({ ok: true, steps: STEPS.map((name) => ({ name, ok: true })) });
+    expect(document.steps.at(-1)?.result).toMatchObject({
+      seconds: { application_ended: expect.any(Number) },
+    });
     expect(document.base_url).toMatch(/^http:\/\/localhost:\d+$/);
     expect(document.ssh.certificate).toMatch(/^ssh-ed25519-cert-v01@openssh\.com [\w+/]+=*$/);
     expect(status).toBe(0);

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { parseCookie } from 'cookie';
+import { systemClock } from '#platform/clock/clock.js';
 import { systemRandom } from '#platform/clock/random.js';
 import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 import { sendPlainPage } from '@svc/stand-ins/plain-page';
@@ -8,16 +9,29 @@ import {
   RelyingParty,
   type PendingSignIn,
   type RegisteredClient,
-  type ApplicationUser,
+  type UserClaims,
 } from './relying-party.js';
 
 /** The most browsers whose sign-ins the application keeps; the oldest is forgotten. */
 const MOST_BROWSERS = 100;
 
+/** The path to which the service sends logout tokens. */
+const LOGOUT_PATH = '/backchannel-logout';
+
+/** The bytes of a request of the service that the application reads: a logout token is small. */
+const MOST_BYTES = 16_384;
+
+/** The session that the application keeps for a user, by itself. */
+interface OwnSession {
+  readonly claims: UserClaims;
+  /** The time at which a logout token ended it, in milliseconds. */
+  endedAt?: number;
+}
+
 /** The sign-in of one browser. */
 interface BrowserState {
   pending?: PendingSignIn;
-  user?: ApplicationUser | undefined;
+  session?: OwnSession | undefined;
 }
 
 /** A request with its address and the state of its browser. */
@@ -45,6 +59,17 @@ export class DemoApplication {
   /** The address to which the service sends users back. */
   get redirectUri(): string {
     return `${this.url}/callback`;
+  }
+
+  /** The body with which an admin registers the application at the service. */
+  get registration() {
+    return {
+      name: 'The demo application',
+      type: 'web',
+      redirect_uris: [this.redirectUri],
+      backchannel_logout_uri: `${this.url}${LOGOUT_PATH}`,
+      backchannel_logout_at_session_end: true,
+    };
   }
 
   /**
@@ -80,6 +105,10 @@ export class DemoApplication {
       sendPlainPage(response, 421, signedOutPage('Open the application at its own address.'));
       return;
     }
+    if (this.#relyingParty && request.method === 'POST' && url.pathname === LOGOUT_PATH) {
+      await this.#endSessions(request, response, this.#relyingParty);
+      return;
+    }
     if (!this.#relyingParty || request.method !== 'GET') {
       sendPlainPage(response, 503, signedOutPage('The application is not ready yet.'));
       return;
@@ -88,18 +117,10 @@ export class DemoApplication {
     if (url.pathname === '/sign-in') await this.#signIn(visit, this.#relyingParty);
     else if (url.pathname === '/callback') await this.#complete(visit, this.#relyingParty);
     else if (url.pathname === '/sign-out') this.#signOut(visit);
-    else if (url.pathname === '/state') await this.#sendState(visit);
+    else if (url.pathname === '/state') sendState(visit);
     else if (url.pathname === '/watch.js') sendScript(response);
-    else if (url.pathname === '/') await this.#home(visit);
+    else if (url.pathname === '/') showHome(visit);
     else sendPlainPage(response, 404, signedOutPage('There is nothing here.'));
-  }
-
-  async #home({ response, browser, cookie }: Visit): Promise<void> {
-    const state = await this.#stateOf(browser);
-    const claims = browser.user?.claims ?? {};
-    if (state === 'signed-in') sendPlainPage(response, 200, signedInPage(claims));
-    else
-      sendPlainPage(response, 200, state === 'ended' ? endedPage(claims) : signedOutPage(), cookie);
   }
 
   async #signIn({ response, browser, cookie }: Visit, relyingParty: RelyingParty): Promise<void> {
@@ -115,25 +136,37 @@ export class DemoApplication {
       sendPlainPage(response, 400, signedOutPage('This sign-in has expired.'), cookie);
       return;
     }
-    browser.user = await relyingParty.complete(url, pending);
+    browser.session = { claims: await relyingParty.complete(url, pending) };
     redirect(response, '/', cookie);
   }
 
   #signOut({ response, browser, cookie }: Visit): void {
-    delete browser.user;
+    delete browser.session;
     redirect(response, '/', cookie);
   }
 
-  async #sendState({ response, browser }: Visit): Promise<void> {
-    const state = await this.#stateOf(browser);
-    response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
-    response.end(JSON.stringify({ state }));
-  }
-
-  /** Asks the service at every view: nothing is cached that the end of an access must end. */
-  async #stateOf({ user }: BrowserState): Promise<AccessState> {
-    if (!user) return 'signed-out';
-    return (await this.#relyingParty?.isActive(user)) === true ? 'signed-in' : 'ended';
+  /**
+   * Ends the sessions that a logout token names (OpenID Connect Back-Channel Logout §2.7). It
+   * answers 200 also if there are none, because the token may have come before.
+   */
+  async #endSessions(
+    request: IncomingMessage,
+    response: ServerResponse,
+    relyingParty: RelyingParty,
+  ): Promise<void> {
+    response.setHeader('cache-control', 'no-store');
+    try {
+      const form = new URLSearchParams(await bodyOf(request));
+      const { sub, sid } = await relyingParty.ended(form.get('logout_token') ?? '');
+      for (const { session } of this.#browsers.values()) {
+        const isNamed =
+          sid === undefined ? session?.claims['sub'] === sub : session?.claims['sid'] === sid;
+        if (session && isNamed) session.endedAt ??= systemClock.milliseconds();
+      }
+      response.writeHead(200).end();
+    } catch {
+      response.writeHead(400).end();
+    }
   }
 
   /**
@@ -165,4 +198,34 @@ function redirect(response: ServerResponse, location: string, cookie: Record<str
 function sendScript(response: ServerResponse): void {
   response.writeHead(200, { 'content-type': 'text/javascript; charset=utf-8' });
   response.end(WATCH_SCRIPT);
+}
+
+/** Returns the state of the session that the application keeps: it asks no other server. */
+function stateOf({ session }: BrowserState): AccessState {
+  if (!session) return 'signed-out';
+  return session.endedAt === undefined ? 'signed-in' : 'ended';
+}
+
+function showHome({ response, browser, cookie }: Visit): void {
+  const { claims = {}, endedAt } = browser.session ?? {};
+  if (endedAt !== undefined)
+    sendPlainPage(response, 200, endedPage(claims, new Date(endedAt)), cookie);
+  else
+    sendPlainPage(response, 200, browser.session ? signedInPage(claims) : signedOutPage(), cookie);
+}
+
+function sendState({ response, browser }: Visit): void {
+  const ended_at = browser.session?.endedAt ?? null;
+  response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' });
+  response.end(JSON.stringify({ state: stateOf(browser), ended_at }));
+}
+
+/** Reads the body of a request. @throws Error if it is too large */
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  let text = '';
+  for await (const chunk of request.setEncoding('utf8')) {
+    text += chunk as string;
+    if (text.length > MOST_BYTES) throw new Error('the body is too large');
+  }
+  return text;
 }

@@ -33,7 +33,7 @@ export function signedInPage(claims: Readonly<Record<string, unknown>>): PlainPa
     title: TITLE,
     script: '/watch.js',
     content: markup`
-      <p data-access="signed-in">You are signed in as <strong>${nameOf(claims)}</strong>. The service has confirmed it just now.</p>
+      <p data-access="signed-in">You are signed in as <strong>${nameOf(claims)}</strong>. This application keeps a session of its own, and asks no other server at each view.</p>
       <h2>The claims of the ID token</h2>
       <dl>${rows}
       </dl>
@@ -41,13 +41,13 @@ export function signedInPage(claims: Readonly<Record<string, unknown>>): PlainPa
   };
 }
 
-/** Builds the page of a user whose access the service has ended. */
-export function endedPage(claims: Readonly<Record<string, unknown>>): PlainPage {
+/** Builds the page of a user whose session here a logout token has ended. */
+export function endedPage(claims: Readonly<Record<string, unknown>>, at: Date): PlainPage {
   return {
     title: 'Access ended',
     content: markup`
-      <p data-access="ended" role="alert">The service says that the access of ${nameOf(claims)} has ended.</p>
-      <p>The session expired, or the person logged out or left. Nothing had to be done at this application.</p>${SIGN_IN}`,
+      <p data-access="ended" role="alert">The service told this application at ${at.toISOString()} that the session of ${nameOf(claims)} has ended.</p>
+      <p>The application ended its own session at once. The person logged out or left, or the session expired.</p>${SIGN_IN}`,
   };
 }
 

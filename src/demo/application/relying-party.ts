@@ -1,4 +1,6 @@
+import { createRemoteJWKSet, jwtVerify, type JWTVerifyGetKey } from 'jose';
 import * as client from 'openid-client';
+import { systemClock } from '#platform/clock/clock.js';
 
 /** An application as the service registered it. */
 export interface RegisteredClient {
@@ -15,12 +17,16 @@ export interface PendingSignIn {
   readonly codeVerifier: string;
 }
 
-/** A user who signed in to the application. */
-export interface ApplicationUser {
-  readonly accessToken: string;
-  /** The claims of the verified ID token. */
-  readonly claims: Readonly<Record<string, unknown>>;
+/** The claims of a verified ID token. */
+export type UserClaims = Readonly<Record<string, unknown>>;
+
+/** The session that a logout token ends, or without `sid` every session of the user. */
+export interface EndedSession {
+  readonly sub: string | undefined;
+  readonly sid: string | undefined;
 }
+
+const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 
 /**
  * The application's own address, so that its questions count apart from those of the visitor's
@@ -28,11 +34,18 @@ export interface ApplicationUser {
  */
 const ADDRESS = '192.0.2.11';
 
-/** An OpenID Connect relying party: authorization code flow with PKCE, state and nonce. */
+/**
+ * An OpenID Connect relying party: authorization code flow with PKCE, state and nonce, and
+ * back-channel logout.
+ */
 export class RelyingParty {
+  /** The ids of the logout tokens that came, each with the end of its validity in seconds. */
+  readonly #seen = new Map<string, number>();
+
   private constructor(
     private readonly redirectUri: string,
     private readonly configuration: client.Configuration,
+    private readonly keys: JWTVerifyGetKey,
   ) {}
 
   static async discover(registered: RegisteredClient): Promise<RelyingParty> {
@@ -44,7 +57,9 @@ export class RelyingParty {
       client.ClientSecretBasic(clientSecret),
       { execute: [client.allowInsecureRequests], [client.customFetch]: fetchFromOwnAddress },
     );
-    return new RelyingParty(redirectUri, configuration);
+    const jwksUri = configuration.serverMetadata().jwks_uri ?? '';
+    const keys = createRemoteJWKSet(new URL(jwksUri), { headers: { 'x-forwarded-for': ADDRESS } });
+    return new RelyingParty(redirectUri, configuration, keys);
   }
 
   begin(): PendingSignIn {
@@ -71,20 +86,45 @@ export class RelyingParty {
    * Exchanges the code of an answer, and verifies the ID token. @throws Error for an answer that is
    * not valid
    */
-  async complete(answer: URL, pending: PendingSignIn): Promise<ApplicationUser> {
+  async complete(answer: URL, pending: PendingSignIn): Promise<UserClaims> {
     const tokens = await client.authorizationCodeGrant(this.configuration, answer, {
       pkceCodeVerifier: pending.codeVerifier,
       expectedState: pending.state,
       expectedNonce: pending.nonce,
       idTokenExpected: true,
     });
-    return { accessToken: tokens.access_token, claims: { ...tokens.claims() } };
+    return { ...tokens.claims() };
   }
 
-  /** Asks the service whether an access token is still active (RFC 7662). */
-  async isActive({ accessToken }: ApplicationUser): Promise<boolean> {
-    const { active } = await client.tokenIntrospection(this.configuration, accessToken);
-    return active;
+  /**
+   * Verifies a logout token (OpenID Connect Back-Channel Logout §2.6). @throws Error for a token
+   * that is not valid, or that came before
+   */
+  async ended(logoutToken: string): Promise<EndedSession> {
+    const { issuer } = this.configuration.serverMetadata();
+    const { payload } = await jwtVerify(logoutToken, this.keys, {
+      issuer,
+      audience: this.configuration.clientMetadata().client_id,
+      typ: 'logout+jwt',
+      requiredClaims: ['iat', 'exp', 'jti'],
+    });
+    const {
+      sub,
+      sid,
+      jti = '',
+      exp = 0,
+      events,
+      nonce,
+    } = payload as Record<string, unknown> & typeof payload;
+    if (typeof (events as Record<string, unknown> | undefined)?.[LOGOUT_EVENT] !== 'object')
+      throw new Error('it is no logout');
+    if (nonce !== undefined || (sub === undefined && sid === undefined))
+      throw new Error('it has a nonce, or names nothing');
+    const now = systemClock.seconds();
+    for (const [id, until] of this.#seen) if (until < now) this.#seen.delete(id);
+    if (this.#seen.has(jti)) throw new Error('it came before');
+    this.#seen.set(jti, exp);
+    return { sub, sid: typeof sid === 'string' ? sid : undefined };
   }
 }
 

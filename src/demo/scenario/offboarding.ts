@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { systemClock } from '#platform/clock/clock.js';
+import { DemoApplication } from '../application/application.js';
 import { enrollKey, logInWithKey } from './ceremonies.js';
 import { HttpClient, read, unexpected } from './http-client.js';
 import { prepareSshd, type LocalSshd } from './ssh/local-sshd.js';
@@ -14,8 +15,16 @@ const CERTIFICATE = z.object({
   ca_public_key: z.string(),
 });
 const REVOCATION = z.object({ revoked: z.boolean() });
+const APPLICATION = z.object({ client_id: z.string(), client_secret: z.string() });
+const APPLICATION_STATE = z.object({ state: z.string(), ended_at: z.number().nullable() });
 
-/** Creates a SCIM token and a user by SCIM; the user enrolls a key and gets a certificate. */
+/** Milliseconds between two questions to the application, and the longest wait for its end. */
+const TELLING = { interval: 5, longest: 10_000 };
+
+/**
+ * Creates a SCIM token and a user by SCIM. The user enrolls a key, gets a certificate, and signs in
+ * to an application.
+ */
 export async function provisionColleague(context: ScenarioContext): Promise<StepResult> {
   const { client } = context;
   const email = context.email.replace(/^[^@]+/, 'grace.hopper');
@@ -31,24 +40,26 @@ export async function provisionColleague(context: ScenarioContext): Promise<Step
   const public_key = sshd?.publicKeyLine ?? newPublicKeyLine(email);
   const ssh = await colleagueClient.postFor('/v1/credentials/ssh', { public_key }, CERTIFICATE);
   const { serial } = ssh;
+  if (sshd) await startSshd(client, { sshd, email, ssh });
+  const application = await signedInApplication(client, colleagueClient);
   context.colleague = {
     id,
     email,
     client: colleagueClient,
     serial,
     sshd,
+    application,
     scimToken: token.token,
   };
-  if (sshd) await startSshd(client, { sshd, email, ssh });
   return {
-    line: `${email} was provisioned, enrolled a key and has the certificate ${serial}${sshd ? ', which sshd accepts' : ''}`,
+    line: `${email} was provisioned, enrolled a key and has the certificate ${serial}${sshd ? ', which sshd accepts' : ''}; an application keeps a session`,
     result: { scim_token_id: token.id, user_id: id, email, serial, sshd: sshd !== undefined },
   };
 }
 
 /**
  * Deletes the user by SCIM. Before the response the session has ended and the certificate is
- * revoked.
+ * revoked. Right after it the application is told, and ends the session that it keeps.
  */
 export async function deleteColleague(context: ScenarioContext): Promise<StepResult> {
   const { client, colleague } = context;
@@ -61,11 +72,35 @@ export async function deleteColleague(context: ScenarioContext): Promise<StepRes
         ? 'no sshd here to ask'
         : `refused by sshd after ${seconds.refused_by_sshd} s`;
     return {
-      line: `${email} is gone: session refused after ${seconds.session_refused} s, certificate ${serial} revoked after ${seconds.certificate_revoked} s, ${atSshd}`,
+      line: `${email} is gone: session refused after ${seconds.session_refused} s, certificate ${serial} revoked after ${seconds.certificate_revoked} s, session of the application ended by back-channel logout after ${seconds.application_ended} s, ${atSshd}`,
       result: { user_id: id, seconds, serial },
     };
   } finally {
     await colleague.sshd?.stop();
+    await colleague.application.close();
+  }
+}
+
+/**
+ * Starts an application, which the admin registers, and signs the colleague in to it. The
+ * application keeps a session of its own from then on.
+ */
+async function signedInApplication(
+  admin: HttpClient,
+  colleague: HttpClient,
+): Promise<DemoApplication> {
+  const application = await DemoApplication.start(0);
+  try {
+    const { registration, url } = application;
+    const made = await admin.postFor('/api/v1/applications', registration, APPLICATION);
+    const { client_id: clientId, client_secret: clientSecret } = made;
+    await application.connect({ issuer: admin.baseUrl, clientId, clientSecret });
+    const page = await colleague.get(`${url}/sign-in`);
+    if (page.status !== 200 || page.url.origin !== url) throw unexpected(page);
+    return application;
+  } catch (error) {
+    await application.close();
+    throw error;
   }
 }
 
@@ -101,12 +136,12 @@ async function startSshd(
 
 /** Deletes the colleague, and measures the seconds until each kind of access is refused. */
 async function measureDeletion(client: HttpClient, colleague: Colleague) {
-  const { id, email, serial, scimToken, sshd } = colleague;
+  const { id, email, serial, scimToken, sshd, application } = colleague;
   if ((await colleague.client.get('/v1/keys')).status !== 200) {
     throw new Error('the colleague had no session to begin with');
   }
-  const start = systemClock.monotonic();
-  const seconds = () => Number(((systemClock.monotonic() - start) / 1000).toFixed(3));
+  const start = systemClock.milliseconds();
+  const seconds = (at = systemClock.milliseconds()) => Number(((at - start) / 1000).toFixed(3));
   const deleted = await client.sendWithToken(scimToken, 'DELETE', `/scim/v2/Users/${id}`);
   if (deleted.status !== 204) throw unexpected(deleted);
   const answered = seconds();
@@ -116,11 +151,23 @@ async function measureDeletion(client: HttpClient, colleague: Colleague) {
   const listed = read(await client.get(`/v1/credentials/ssh/krl/${serial}`), REVOCATION);
   if (!listed.revoked) throw new Error(`the certificate ${serial} is not revoked`);
   const certificate_revoked = seconds();
+  const application_ended = seconds(await endAtApplication(colleague.client, application));
   let refused_by_sshd: number | null = null;
   if (sshd) {
     await sshd.refresh(await client.download('/v1/credentials/ssh/krl'));
     if (await sshd.acceptsLogin()) throw new Error('sshd still accepts the certificate');
     refused_by_sshd = seconds();
   }
-  return { answered, session_refused, certificate_revoked, refused_by_sshd };
+  return { answered, session_refused, certificate_revoked, application_ended, refused_by_sshd };
+}
+
+/** Waits until the application has ended its own session, and returns the time in milliseconds. */
+async function endAtApplication(client: HttpClient, { url }: DemoApplication): Promise<number> {
+  const until = systemClock.monotonic() + TELLING.longest;
+  while (systemClock.monotonic() < until) {
+    const { ended_at } = read(await client.get(`${url}/state`), APPLICATION_STATE);
+    if (ended_at !== null) return ended_at;
+    await systemClock.sleep(TELLING.interval);
+  }
+  throw new Error('the application still has its session');
 }

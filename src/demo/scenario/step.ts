@@ -1,4 +1,5 @@
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
+import type { DemoApplication } from '../application/application.js';
 import type { HttpClient } from './http-client.js';
 import type { LocalSshd } from './ssh/local-sshd.js';
 
@@ -33,6 +34,8 @@ export interface Colleague {
   readonly serial: string;
   /** A server that accepts the certificate; undefined on a machine without OpenSSH. */
   readonly sshd: LocalSshd | undefined;
+  /** The application that keeps a session of its own for the colleague. */
+  readonly application: DemoApplication;
   /** The token of the identity provider. */
   readonly scimToken: string;
 }

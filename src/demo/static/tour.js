@@ -48,13 +48,10 @@ async function look() {
 }
 
 function show({ workday, events }) {
-  for (const [kind, { isOpen, endedAfter }] of Object.entries(workday.access)) {
+  for (const [kind, { isOpen, text }] of Object.entries(workday.access)) {
     const state = live.querySelector(`[data-access="${kind}"]`);
     state.dataset.open = String(isOpen);
-    write(
-      state,
-      isOpen ? 'Works' : `Refused${endedAfter === null ? '' : ` after ${endedAfter} s`}`,
-    );
+    write(state, text);
   }
   for (const form of forms) form.hidden = (form.dataset.act === 'leave') !== workday.isEmployed;
   live.querySelector('[data-events]').replaceChildren(...events.map(line));

@@ -133,7 +133,7 @@ function adminSteps(tour: ReadyTour): TourStep[] {
     },
     {
       title: 'A person leaves',
-      text: `Press one button, and see the session, the certificate and the application of ${READY.leaver.name} end.`,
+      text: `Press one button, and see the session and the certificate of ${READY.leaver.name} end, and the session that an application keeps by itself.`,
       links: [{ href: '/demo/leaver', text: 'Watch it happen' }],
     },
     {
@@ -178,7 +178,7 @@ function operatorSteps({ commands }: ReadyTour): TourStep[] {
     },
     {
       title: 'See the leaver’s access end',
-      text: 'The page asks the session, the certificate and the application again and again, as your own checks would.',
+      text: 'The page tries the session, the certificate and the application again and again, as your own checks would. A logout token ends the session of the application.',
       links: [{ href: '/demo/leaver', text: 'A person leaves' }],
     },
   ];

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { sentenceOf } from '../../features/pages/admin/event-words.js';
+import type { DemoApplication } from '../application/application.js';
 import { READY, READY_PEOPLE, type ReadyPerson } from '../people/people.js';
 import { enrollKey, logInWithKey, type PluggedInKey } from '../scenario/ceremonies.js';
 import { HttpClient, read, unexpected } from '../scenario/http-client.js';
@@ -31,6 +32,7 @@ export interface OrganizationParts {
 const SCIM_TOKEN = z.object({ token: z.string() });
 const USERS = z.object({ Resources: z.array(z.object({ id: z.string() })).default([]) });
 const APPLICATION = z.object({ client_id: z.string(), client_secret: z.string() });
+const REGISTERED = z.object({ backchannel_logout_uri: z.string().nullish() });
 const EVENTS = z.object({
   events: z.array(
     z.object({
@@ -129,20 +131,29 @@ export class TourOrganization {
   }
 
   /**
-   * Returns the application at a port; registers it in the first run, and if its address has
-   * changed.
+   * Returns the registration of the application at a port; makes it in the first run, and if an
+   * address has changed.
    */
-  async application(port: number, redirectUri: string): Promise<StoredApplication> {
+  async application(
+    port: number,
+    registration: DemoApplication['registration'],
+  ): Promise<StoredApplication> {
     const stored = this.parts.data().application;
-    if (stored?.port === port) {
-      const known = await this.#admin.get(`/api/v1/applications/${stored.clientId}`);
-      if (known.status === 200) return stored;
-    }
-    const body = { name: 'The demo application', type: 'web', redirect_uris: [redirectUri] };
-    const made = await this.#admin.postFor('/api/v1/applications', body, APPLICATION);
+    if (stored?.port === port && (await this.#isRegistered(stored, registration))) return stored;
+    const made = await this.#admin.postFor('/api/v1/applications', registration, APPLICATION);
     const application = { port, clientId: made.client_id, clientSecret: made.client_secret };
     this.parts.write({ application });
     return application;
+  }
+
+  /** Returns false also for the application of a demo that sent no logout tokens. */
+  async #isRegistered(
+    { clientId }: StoredApplication,
+    { backchannel_logout_uri }: DemoApplication['registration'],
+  ): Promise<boolean> {
+    const known = await this.#admin.get(`/api/v1/applications/${clientId}`);
+    if (known.status !== 200) return false;
+    return read(known, REGISTERED).backchannel_logout_uri === backchannel_logout_uri;
   }
 
   async #logIn(client: HttpClient, { email }: ReadyPerson): Promise<void> {

@@ -115,10 +115,8 @@ export class Tour {
     );
     this.#endings.push(() => application.close());
     const port = Number(new URL(application.url).port);
-    const { clientId, clientSecret } = await organization.application(
-      port,
-      application.redirectUri,
-    );
+    const { registration } = application;
+    const { clientId, clientSecret } = await organization.application(port, registration);
     await application.connect({ issuer: baseUrl, clientId, clientSecret });
     return application;
   }

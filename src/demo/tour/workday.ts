@@ -14,8 +14,13 @@ export type AccessKind = (typeof ACCESS_KINDS)[number];
 /** The state of one kind of access. */
 export interface AccessReport {
   readonly isOpen: boolean;
-  /** Seconds from the deletion by SCIM to the first refusal; null before it. */
+  /**
+   * Seconds from the deletion by SCIM to the first refusal, or at the application to the end of its
+   * own session; null before it.
+   */
   readonly endedAfter: number | null;
+  /** The state in words. */
+  readonly text: string;
 }
 
 /** The access of the leaver. */
@@ -34,12 +39,13 @@ interface Day {
   readonly serial: string;
   readonly open: Set<AccessKind>;
   readonly endedAfter: Map<AccessKind, number>;
+  /** In milliseconds since 1970. */
   deletedAt?: number;
 }
 
 const CERTIFICATE = z.object({ serial: z.string(), certificate: z.string() });
 const REVOCATION = z.object({ revoked: z.boolean() });
-const APPLICATION_STATE = z.object({ state: z.string() });
+const APPLICATION_STATE = z.object({ state: z.string(), ended_at: z.number().nullable() });
 
 const KEY_PAIR = 'leaver';
 /** Milliseconds for which a look at all kinds of access counts, however many pages are open. */
@@ -110,7 +116,7 @@ export class Workday {
    * end.
    */
   async end(): Promise<void> {
-    const start = systemClock.monotonic();
+    const start = systemClock.milliseconds();
     if (!(await this.parts.organization.remove(READY.leaver))) return;
     this.#day.deletedAt = start;
     void this.#watch(this.#day, start);
@@ -124,10 +130,11 @@ export class Workday {
     }
     await this.#look.done;
     const { open, endedAfter, deletedAt } = this.#day;
-    const of = (kind: AccessKind): AccessReport => ({
-      isOpen: open.has(kind),
-      endedAfter: endedAfter.get(kind) ?? null,
-    });
+    const of = (kind: AccessKind): AccessReport => {
+      const isOpen = open.has(kind);
+      const seconds = endedAfter.get(kind);
+      return { isOpen, endedAfter: seconds ?? null, text: textOf(kind, isOpen, seconds) };
+    };
     const [session, certificate, application] = ACCESS_KINDS.map(of) as [
       AccessReport,
       AccessReport,
@@ -140,7 +147,7 @@ export class Workday {
   }
 
   async #watch(day: Day, start: number): Promise<void> {
-    while (day.open.size > 0 && systemClock.monotonic() - start < WATCH.longest) {
+    while (day.open.size > 0 && systemClock.milliseconds() - start < WATCH.longest) {
       await this.#lookAtAll(day).catch(() => {});
       await systemClock.sleep(WATCH.interval);
     }
@@ -152,19 +159,26 @@ export class Workday {
    */
   async #lookAtAll(day: Day): Promise<void> {
     const look = async (kind: AccessKind) => {
-      if (!day.open.has(kind) || (await this.#isOpen(day, kind)) || !day.open.delete(kind)) return;
-      if (day.deletedAt === undefined) return;
-      const seconds = (systemClock.monotonic() - day.deletedAt) / 1000;
-      day.endedAfter.set(kind, Number(seconds.toFixed(2)));
+      if (!day.open.has(kind)) return;
+      const endedAt = await this.#endOf(day, kind);
+      if (endedAt === undefined || !day.open.delete(kind) || day.deletedAt === undefined) return;
+      day.endedAfter.set(kind, Number(((endedAt - day.deletedAt) / 1000).toFixed(3)));
     };
     await Promise.all(ACCESS_KINDS.map(look));
   }
 
-  async #isOpen(day: Day, kind: AccessKind): Promise<boolean> {
-    if (kind === 'session') return (await day.client.get('/v1/keys')).status === 200;
-    if (kind === 'certificate') return this.#certificateWorks(day);
-    const state = await day.client.get(`${this.parts.applicationUrl}/state`);
-    return read(state, APPLICATION_STATE).state === 'signed-in';
+  /** Returns the time of the end in milliseconds; undefined for an access that works. */
+  async #endOf(day: Day, kind: AccessKind): Promise<number | undefined> {
+    if (kind === 'application') {
+      const page = await day.client.get(`${this.parts.applicationUrl}/state`);
+      const { state, ended_at } = read(page, APPLICATION_STATE);
+      return state === 'signed-in' ? undefined : (ended_at ?? systemClock.milliseconds());
+    }
+    const works =
+      kind === 'session'
+        ? (await day.client.get('/v1/keys')).status === 200
+        : await this.#certificateWorks(day);
+    return works ? undefined : systemClock.milliseconds();
   }
 
   /** Tries a login at the real sshd; without one it asks the service for the revocation. */
@@ -173,4 +187,10 @@ export class Workday {
     const path = `/v1/credentials/ssh/krl/${serial}`;
     return !read(await this.#public.get(path), REVOCATION).revoked;
   }
+}
+
+function textOf(kind: AccessKind, isOpen: boolean, seconds: number | undefined): string {
+  if (isOpen) return 'Works';
+  const how = kind === 'application' ? 'Ended by back-channel logout' : 'Refused';
+  return seconds === undefined ? how : `${how} after ${seconds} s`;
 }
