@@ -1,6 +1,12 @@
 import { checkProviders } from '#domain/providers/check-providers.js';
 import { checkAuthority } from '#domain/ssh/authority/check-authority.js';
 import { listTwins } from '#domain/admin/operator-access/twins.repository.js';
+import { COUNTED_DAYS } from '#domain/oauth/notice-figures/notice-counts.repository.js';
+import {
+  noticeFigures,
+  type NoticeFigures,
+} from '#domain/oauth/notice-figures/notice-figures.repository.js';
+import { NOTICE_QUEUES, WAITS_LONG } from '#domain/oauth/notice-watch/notice-queues.js';
 import { checkSigningKeys } from '#domain/oauth/token-signing/check-signing-keys.js';
 import type { Config, ValidConfig } from '#platform/config/config.js';
 import type { Environment } from '#platform/config/environment.js';
@@ -144,6 +150,7 @@ async function checkParts(
     () => describeKms(config),
   );
   if (database) await checkTwins(findings, database);
+  if (database) await checkNotices(findings, database);
   if (kms && database) await checkKeys(findings, config, kms, database);
   else findings.skip(['token-signing keys', 'SSH authority'], 'KMS or the database cannot be used');
   for (const { slug, problem, date } of await checkProviders(config.upstream)) {
@@ -172,6 +179,30 @@ async function checkTwins(
       `${organization}: ${email ?? id} (${id}, ${active ? 'active' : 'inactive'}) is a twin of ${recordName ?? recordId} (${recordId}): ${ends}`,
     );
   }
+}
+
+/** Reports the notices to applications, and warns of those that wait long. */
+async function checkNotices(
+  findings: Findings,
+  { dataSource: { manager } }: InstalledDatabase,
+): Promise<void> {
+  const figures = await findings.of(
+    'notices',
+    () => noticeFigures(manager, NOTICE_QUEUES, 'all'),
+    (found) => found.map(describeFigures).join('; '),
+  );
+  for (const one of figures ?? []) {
+    if (one.isSelfRegistered || one.age < WAITS_LONG) continue;
+    const minutes = Math.round(one.age / 60_000);
+    findings.warn('notices', `applications have not heard of an end for ${minutes} minutes`);
+  }
+}
+
+function describeFigures({ kind, isSelfRegistered, ...figures }: NoticeFigures): string {
+  const { waiting, oldest, sent, failed } = figures;
+  const since = oldest === null ? '' : ` since ${oldest.toISOString()}`;
+  const to = isSelfRegistered ? 'clients that registered themselves' : 'applications';
+  return `${kind} to ${to}: ${waiting} wait${since}, ${sent} sent and ${failed} failed in ${COUNTED_DAYS} days`;
 }
 
 function describeKms({ kms }: ValidConfig): string {

@@ -534,6 +534,11 @@ describe('check', () => {
       SVC_IDP_DEMO_CLIENT_ID: 'svc',
       SVC_IDP_DEMO_CLIENT_SECRET: 'hush-hush',
     };
+    await rows(
+      app.dataSource,
+      `INSERT INTO logout_notices (client_id, self_registered, user_id, created_at, next_attempt_at)
+       VALUES ('told', false, gen_random_uuid(), now() - interval '20 minutes', now() + interval '1 hour')`,
+    );
     const wrong = await admin(['check', '--json'], undefined, environment);
     expect(wrong.status).toBe(1);
     const { checks } = JSON.parse(wrong.stdout) as {
@@ -546,6 +551,12 @@ describe('check', () => {
     expect(ofDatabase.map(({ status }) => status)).toEqual(['ok', 'warning', 'warning']);
     expect(ofDatabase[1]?.detail).toMatch(/^SVC_DATABASE_URL: fsync is off: .*databases\.md/);
     expect(statusOf('migrations')).toBe('ok');
+    const ofNotices = checks.filter(({ check }) => check === 'notices');
+    expect(ofNotices.map(({ status }) => status)).toEqual(['ok', 'warning']);
+    expect(ofNotices[0]?.detail).toMatch(
+      /^back-channel-logout to applications: 1 wait since \S+Z, 0 sent and 0 failed in 30 days; back-channel-logout to clients that registered themselves: 0 wait, /,
+    );
+    expect(ofNotices[1]?.detail).toBe('applications have not heard of an end for 20 minutes');
     expect(statusOf('clock')).toBe('ok');
     expect(statusOf('provider demo')).toBe('ok');
     expect(statusOf('clock of demo')).toBe('ok');

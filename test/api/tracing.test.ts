@@ -97,6 +97,15 @@ describe('a traced request', () => {
 
   const named = (name: string) => spans.filter((span) => span.name === name);
 
+  it('comes with the gauges of notices, and no other metric', () => {
+    expect([...new Set(collector.metrics())].toSorted()).toEqual([
+      'svc.notices.failed',
+      'svc.notices.oldest',
+      'svc.notices.sent',
+      'svc.notices.waiting',
+    ]);
+  });
+
   it('is named by the template of its route, and by its method alone without a route', () => {
     expect(named('GET /v1/keys')[0]?.attributes).toMatchObject({
       'http.request.method': 'GET',

@@ -103,6 +103,35 @@ describe('the alerts', () => {
   });
 });
 
+requires('promtool').describe('the alert on notices, of the guide', () => {
+  it('fires if an application of an organization has not heard for longer than 15 minutes', async () => {
+    const folder = await makeTemporaryDirectory();
+    writeFileSync(join(folder, 'rules.yaml'), guideBlock('monitoring.md', 'otlp-alert'));
+    const series = (registered: string, values: string) =>
+      `{ series: 'svc_notices_oldest_seconds{kind="back-channel-logout", registered_by="${registered}"}', values: '${values}' }`;
+    const alerts = (at: string, fired: string) =>
+      `{ eval_time: ${at}, alertname: SvcNoticesWait, exp_alerts: [${fired}] }`;
+    const fired =
+      '{ exp_labels: { severity: warning, kind: back-channel-logout }, exp_annotations: { summary: An application has not heard of an end for 20m 0s } }';
+    writeFileSync(
+      join(folder, 'test.yaml'),
+      `rule_files: [rules.yaml]
+tests:
+  - interval: 1m
+    input_series:
+      - ${series('organization', '0x10 1200x20')}
+      - ${series('itself', '9000x40')}
+    alert_rule_test:
+      - ${alerts('10m', '')}
+      - ${alerts('30m', fired)}
+`,
+    );
+    const commands = 'promtool check rules rules.yaml && promtool test rules test.yaml';
+    expect(await runToSuccess(commands, { cwd: folder })).toContain('SUCCESS');
+    await removeDirectory(folder);
+  });
+});
+
 requires('prometheus', 'promtool', 'curl', 'openssl').describe(
   'a real Prometheus, by the guide',
   () => {

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose';
@@ -52,10 +53,11 @@ export interface ReceivedLogout {
   readonly method: string | undefined;
 }
 
-/** The answer of a receiver; `hang` answers nothing. */
+/** The answer of a receiver; `hang` answers nothing, and `flood` 100 MB. */
 export type ReceiverAnswer =
   | number
   | 'hang'
+  | 'flood'
   | {
       readonly status: number;
       readonly headers?: Readonly<Record<string, string>>;
@@ -70,6 +72,17 @@ export interface LogoutReceiver {
   readonly most: () => number;
   answer: (n: number) => ReceiverAnswer;
   close(): Promise<void>;
+}
+
+/** Sends 100 MB, as far as the client takes them. */
+async function flood(response: ServerResponse): Promise<void> {
+  const part = Buffer.alloc(1_000_000, 'x');
+  response.writeHead(200);
+  for (let sent = 0; sent < 100 && !response.destroyed; sent += 1) {
+    if (!response.write(part))
+      await Promise.race([once(response, 'drain'), once(response, 'close')]);
+  }
+  response.end();
 }
 
 /** Starts a receiver on loopback, which answers 200 until a test changes `answer`. */
@@ -94,6 +107,10 @@ export async function startLogoutReceiver(): Promise<LogoutReceiver> {
     });
     const answer = receiver.answer(received.length);
     if (answer === 'hang') return;
+    if (answer === 'flood') {
+      await flood(response);
+      return;
+    }
     const {
       status,
       headers = {},

@@ -16,20 +16,24 @@ export interface CollectedSpan {
 export interface SpanCollector {
   /** The value of OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly endpoint: string;
-  /** Every received byte. */
+  /** Every received byte of spans. */
   bytes(): Buffer;
   spans(): CollectedSpan[];
+  /** The names of the received metrics. */
+  metrics(): string[];
   close(): Promise<void>;
 }
 
 /** Starts a collector on loopback, which accepts OTLP over HTTP as protobuf. */
 export async function startSpanCollector(): Promise<SpanCollector> {
   const bodies: Buffer[] = [];
+  const metrics: Buffer[] = [];
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       if (request.url === '/v1/traces') bodies.push(Buffer.concat(chunks));
+      if (request.url === '/v1/metrics') metrics.push(Buffer.concat(chunks));
       response.end();
     });
   });
@@ -41,6 +45,7 @@ export async function startSpanCollector(): Promise<SpanCollector> {
     endpoint: `http://127.0.0.1:${port}`,
     bytes: () => Buffer.concat(bodies),
     spans: () => bodies.flatMap(spansOf),
+    metrics: () => metrics.flatMap(metricsOf),
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
@@ -54,6 +59,13 @@ function spansOf(body: Buffer): CollectedSpan[] {
   const resourceSpans = fieldsOf(body, 1);
   const scopeSpans = resourceSpans.flatMap((message) => fieldsOf(message, 2));
   return scopeSpans.flatMap((message) => fieldsOf(message, 2)).map(readSpan);
+}
+
+/** The names of opentelemetry/proto/metrics/v1/metrics.proto, which is nested as spans are. */
+function metricsOf(body: Buffer): string[] {
+  const scopeMetrics = fieldsOf(body, 1).flatMap((message) => fieldsOf(message, 2));
+  const metrics = scopeMetrics.flatMap((message) => fieldsOf(message, 2));
+  return metrics.map((metric) => String(fieldsOf(metric, 1)[0]));
 }
 
 function readSpan(span: Buffer): CollectedSpan {

@@ -18,6 +18,7 @@ import { ClientsRepository } from './clients/clients.repository.js';
 import { BatchedQueries } from './grants/batched-queries.service.js';
 import { EndedAccounts } from './logout-notices/ended-accounts.repository.js';
 import { LogoutSender } from './logout-notices/logout-sender.service.js';
+import { NoticeWatch } from './notice-watch/notice-watch.service.js';
 import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js';
 
 /**
@@ -36,6 +37,7 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
     ClientsRepository,
     LogoutSender,
     ManagedApplications,
+    NoticeWatch,
     {
       provide: TokenSigningKeys,
       inject: [CONFIG, DataSource, KmsKeys],

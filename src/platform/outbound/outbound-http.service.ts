@@ -47,6 +47,15 @@ export class OutboundRefused extends Error {
  */
 export class OutboundFailed extends Error {
   override readonly name = 'OutboundFailed';
+
+  constructor(
+    message: string,
+    /** The part of the fetch that failed. */
+    readonly reason: 'name' | 'connection' | 'tls' | 'redirect' | 'size' | 'time',
+    options: ErrorOptions,
+  ) {
+    super(message, options);
+  }
 }
 
 /** In bytes. Responses are not decompressed. */
@@ -105,7 +114,7 @@ export class OutboundHttp {
       });
       const bytes = await answer.body.arrayBuffer();
       if (answer.statusCode >= 300 && answer.statusCode < 400) {
-        throw new Error('a redirect is not followed');
+        throw new RedirectAnswered();
       }
       return new Response(bytes.byteLength === 0 ? null : bytes, {
         status: answer.statusCode,
@@ -114,8 +123,10 @@ export class OutboundHttp {
         ),
       });
     } catch (error) {
-      const cause = isOver.aborted ? isOver.reason : error;
-      throw new OutboundFailed('it gave no answer that can be used', { cause });
+      const [cause, reason] = isOver.aborted
+        ? [isOver.reason, 'time' as const]
+        : [error, reasonOf(error)];
+      throw new OutboundFailed('it gave no answer that can be used', reason, { cause });
     } finally {
       await agent.destroy();
     }
@@ -167,9 +178,28 @@ export class OutboundHttp {
     try {
       return await untilAborted(this.#resolve(host, signal), signal);
     } catch (cause) {
-      throw new OutboundFailed('its name could not be looked up', { cause });
+      const reason = signal.aborted ? 'time' : 'name';
+      throw new OutboundFailed('its name could not be looked up', reason, { cause });
     }
   }
+}
+
+/** An answer that leads to another address. */
+class RedirectAnswered extends Error {
+  constructor() {
+    super('a redirect is not followed');
+  }
+}
+
+/** The codes of OpenSSL and Node for a certificate or a handshake that is refused. */
+const TLS_CODE =
+  /^(?:ERR_TLS_|ERR_SSL_|EPROTO$|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(?:GET|VERIFY)_|HOSTNAME_MISMATCH$)/;
+
+function reasonOf(error: unknown): OutboundFailed['reason'] {
+  if (error instanceof RedirectAnswered) return 'redirect';
+  const { code = '' } = error instanceof Error ? (error as NodeJS.ErrnoException) : {};
+  if (code === 'UND_ERR_RES_EXCEEDED_MAX_SIZE') return 'size';
+  return TLS_CODE.test(code) ? 'tls' : 'connection';
 }
 
 /**

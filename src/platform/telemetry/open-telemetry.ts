@@ -1,10 +1,20 @@
 import { IncomingMessage, type ClientRequest } from 'node:http';
 import { createRequire } from 'node:module';
 import { setTimeout as delay } from 'node:timers/promises';
-import { diag, trace, type Context, type Span, type SpanContext } from '@opentelemetry/api';
+import {
+  diag,
+  metrics,
+  trace,
+  type Context,
+  type Span,
+  type SpanContext,
+} from '@opentelemetry/api';
 import { getNodeAutoInstrumentations } from '@opentelemetry/auto-instrumentations-node';
 import { W3CTraceContextPropagator } from '@opentelemetry/core';
+import { OTLPMetricExporter } from '@opentelemetry/exporter-metrics-otlp-proto';
 import { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-proto';
+import { resourceFromAttributes } from '@opentelemetry/resources';
+import { MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import {
   BatchSpanProcessor,
@@ -24,6 +34,8 @@ import { INTERACTION_ATTRIBUTE } from './clean-span.js';
  * a variable only.
  */
 const INSTRUMENTATIONS = 'http,pg,undici';
+/** Milliseconds between two exports of metrics. */
+const METRICS_INTERVAL_MS = 60_000;
 /** Milliseconds for the delivery of the last spans when the application stops. */
 const LAST_DELIVERY_MS = 3000;
 
@@ -50,14 +62,15 @@ class InteractionIdProcessor extends NoopSpanProcessor {
 }
 
 /**
- * Loads OpenTelemetry and starts tracing. Only traces are sent: metrics are scraped, and logs go to
- * standard output.
+ * Loads OpenTelemetry and starts tracing. Traces and the gauges of `gauges/` are sent. Other
+ * metrics are scraped, and logs go to standard output.
  *
  * @throws Error naming OTEL_EXPORTER_OTLP_ENDPOINT when the exporter cannot be built
  */
 export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
   setProcessVariable('OTEL_NODE_ENABLED_INSTRUMENTATIONS', INSTRUMENTATIONS);
-  const exporter = new CleanSpanExporter(otlpExporter(`${endpoint.replace(/\/+$/, '')}/v1/traces`));
+  const address = endpoint.replace(/\/+$/, '');
+  const exporter = new CleanSpanExporter(otlpExporter(`${address}/v1/traces`));
   const sdk = new NodeSDK({
     serviceName,
     autoDetectResources: false,
@@ -81,6 +94,7 @@ export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
   });
   diag.disable(); // with OTEL_LOG_LEVEL it would print data, queries included
   sdk.start();
+  const gauges = exportGauges(address, serviceName);
   // Only modules loaded by `require` are instrumented.
   const require = createRequire(import.meta.url);
   for (const name of ['node:http', 'node:https']) require(name);
@@ -88,9 +102,28 @@ export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
     reportTo: (logger) => exporter.reportTo(logger),
     activeSpan: () => trace.getActiveSpan()?.spanContext(),
     async onApplicationShutdown() {
-      await Promise.race([sdk.shutdown(), delay(LAST_DELIVERY_MS, undefined, { ref: false })]);
+      const delivered = Promise.all([sdk.shutdown(), gauges.shutdown()]);
+      await Promise.race([delivered, delay(LAST_DELIVERY_MS, undefined, { ref: false })]);
     },
   };
+}
+
+/**
+ * Exports the gauges of `gauges/` alone: the instrumentations, which measure more, were started
+ * without a provider of metrics.
+ */
+function exportGauges(address: string, serviceName: string): MeterProvider {
+  const provider = new MeterProvider({
+    resource: resourceFromAttributes({ 'service.name': serviceName }),
+    readers: [
+      new PeriodicExportingMetricReader({
+        exporter: new OTLPMetricExporter({ url: `${address}/v1/metrics` }),
+        exportIntervalMillis: METRICS_INTERVAL_MS,
+      }),
+    ],
+  });
+  metrics.setGlobalMeterProvider(provider);
+  return provider;
 }
 
 function otlpExporter(url: string): OTLPTraceExporter {

@@ -8,8 +8,7 @@ const DAY = 86_400_000;
 const FAILED = {
   tries: 1,
   refusals: 0,
-  now: 0,
-  giveUpAt: DAY,
+  left: DAY,
   told: undefined,
   chance: 0,
 } as const;
@@ -38,9 +37,9 @@ describe('the next try of a notice', () => {
   });
 
   it('is never after a day, however late the receiver wants it', () => {
-    expect(nextTry({ ...FAILED, now: DAY })).toBeUndefined();
+    expect(nextTry({ ...FAILED, left: 0 })).toBeUndefined();
     expect(nextTry({ ...FAILED, told: 999_999 })).toBe(3_600_000);
-    expect(nextTry({ ...FAILED, now: DAY - 1000, told: 90 })).toBe(DAY);
+    expect(nextTry({ ...FAILED, left: 1000, told: 90 })).toBe(1000);
   });
 });
 
@@ -60,17 +59,28 @@ describe('Retry-After', () => {
 });
 
 describe('the turns of the senders', () => {
-  const of = (clientId: string, tenantId: string, since = 0) => ({ clientId, tenantId, since });
-  const turns = {
-    free: 6,
-    ofClient: new Map<string, number>(),
-    ofTenant: new Map<string, number>(),
-    last: '',
-    mostOf: () => 4,
-    mostOfTenant: 8,
-    tookLast: (id: string) => (id.startsWith('new') ? undefined : !id.startsWith('hang')),
-    freeForFailing: 3,
+  const of = (clientId: string, tenantId: string, since = 0) => ({
+    clientId,
+    tenantId,
+    since,
+    hasTaken: false,
+  });
+  const limits = {
+    most: 6,
+    ofTenant: 8,
+    ofClient: 4,
+    unproven: 5,
+    unprovenOfTenant: 4,
+    failing: 3,
   };
+  const turns = {
+    limits,
+    busy: [],
+    last: '',
+    tookLast: (id: string) => (id.startsWith('new') ? undefined : !id.startsWith('hang')),
+  };
+  const most = (n: number) => ({ ...turns, limits: { ...limits, most: n } });
+  const names = (prefix: string, n: number) => Array.from({ length: n }, (_, i) => `${prefix}${i}`);
 
   it('go around the organizations, however many clients one of them has', () => {
     const due = [...['a', 'b', 'c', 'd', 'e'].map((id) => of(id, 'one')), of('z', 'two')];
@@ -81,30 +91,44 @@ describe('the turns of the senders', () => {
 
   it('begin behind the organization that was last', () => {
     const due = [of('a', 'one'), of('b', 'two'), of('c', 'three')];
-    const first = chooseTurns(due, { ...turns, free: 1 });
+    const first = chooseTurns(due, most(1));
     expect([...first.counts.keys()]).toEqual(['a']);
-    const second = chooseTurns(due, { ...turns, free: 1, last: first.last });
+    const second = chooseTurns(due, { ...most(1), last: first.last });
     expect([...second.counts.keys()]).toEqual(['c']);
-    const third = chooseTurns(due, { ...turns, free: 1, last: second.last });
+    const third = chooseTurns(due, { ...most(1), last: second.last });
     expect([...third.counts.keys()]).toEqual(['b']);
   });
 
   it('of failing clients come last, and are no more than what they share', () => {
-    const hanging = ['hang1', 'hang2', 'hang3', 'hang4', 'hang5'].map((id) => of(id, id));
-    const one = { ...turns, mostOf: () => 1 };
-    const alone = chooseTurns(hanging, one);
-    expect(alone.counts.size).toBe(3);
-    const { counts } = chooseTurns([of('hang1', 'a'), of('a', 'a')], { ...one, free: 1 });
+    const hanging = names('hang', 5).map((id) => of(id, id));
+    expect(chooseTurns(hanging, turns).counts.size).toBe(3);
+    const { counts } = chooseTurns([of('hang1', 'a'), of('a', 'a')], most(1));
     expect([...counts.keys()]).toEqual(['a']);
-    expect(chooseTurns(hanging, { ...one, freeForFailing: 0 }).counts.size).toBe(0);
+    const busy = names('hang', 3).map((id) => of(id, 'other'));
+    expect(chooseTurns([of('hang9', 'a')], { ...turns, busy }).counts.size).toBe(0);
+  });
+
+  it('of clients that were not tried are a part, so that others find requests left', () => {
+    const untried = names('new', 12).map((id) => of(id, 'one'));
+    const first = chooseTurns(untried, turns);
+    expect([...first.counts.values()]).toEqual([1, 1, 1, 1]);
+    const busy = untried.slice(0, 4);
+    const rest = [...untried.slice(4), of('a', 'one'), of('new', 'two')];
+    const { counts } = chooseTurns(rest, { ...turns, busy });
+    expect([...counts.keys()].toSorted()).toEqual(['a', 'new']);
+  });
+
+  it('of a client that took notices before the sender began are no part of that, one at a time', () => {
+    const known = names('new', 6).map((id) => ({ ...of(id, 'one'), hasTaken: true }));
+    const { counts } = chooseTurns(known, turns);
+    expect([...counts.values()]).toEqual([1, 1, 1, 1, 1, 1]);
   });
 
   it('are first of clients that took their last notice, and of the one that waits longest', () => {
-    const one = { ...turns, free: 1 };
     const order = ['new2', 'hang', 'new1', 'b', 'a'].map((id, n) => of(id, 'one', -n));
     const chosen: string[] = [];
     for (let due = order; due.length > 0;) {
-      const [id = ''] = [...chooseTurns(due, one).counts.keys()];
+      const [id = ''] = [...chooseTurns(due, most(1)).counts.keys()];
       chosen.push(id);
       due = due.filter(({ clientId }) => clientId !== id);
     }
@@ -112,12 +136,12 @@ describe('the turns of the senders', () => {
   });
 
   it('are no more than a client and an organization may have', () => {
-    const busy = new Map([['a', 4]]);
-    expect(chooseTurns([of('a', 'one')], { ...turns, ofClient: busy }).counts.size).toBe(0);
-    const full = new Map([['one', 8]]);
-    expect(chooseTurns([of('a', 'one')], { ...turns, ofTenant: full }).counts.size).toBe(0);
-    const failing = { ...turns, mostOf: () => 1 };
-    expect(chooseTurns([of('a', 'one')], failing).counts.get('a')).toBe(1);
+    const four = Array.from({ length: 4 }, () => of('a', 'one'));
+    expect(chooseTurns([of('a', 'one')], { ...turns, busy: four }).counts.size).toBe(0);
+    const eight = names('b', 8).map((id) => of(id, 'one'));
+    const large = { ...most(16), busy: eight };
+    expect(chooseTurns([of('a', 'one')], large).counts.size).toBe(0);
+    expect(chooseTurns([of('a', 'two')], large).counts.get('a')).toBe(4);
     expect(chooseTurns([], turns).counts.size).toBe(0);
   });
 });

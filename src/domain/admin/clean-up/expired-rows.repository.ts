@@ -2,6 +2,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DYNAMIC_CLIENT_DAYS } from '#domain/oauth/clients/clients.repository.js';
 import { DEAD_LETTER_DAYS } from '#domain/oauth/logout-notices/dead-letters.repository.js';
 import { SIGN_IN_DAYS } from '#domain/oauth/logout-notices/sign-ins.repository.js';
+import { COUNTED_DAYS } from '#domain/oauth/notice-figures/notice-counts.repository.js';
 import { LOCK_MINUTES } from '#domain/oauth/grants/device-codes.repository.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { fixedSql, sql } from '#platform/database/statements/sql.js';
@@ -123,6 +124,13 @@ const EXPIRED = {
     key: ['id'],
     where: `dead_at < now() - make_interval(days => ${DEAD_LETTER_DAYS})`,
     by: 'dead_at',
+  },
+  /** The numbers of notices of days that no figure shows any more. */
+  noticeCounts: {
+    table: 'notice_counts',
+    key: ['client_id', 'kind', 'day'],
+    where: `day < current_date - ${COUNTED_DAYS}`,
+    by: 'day',
   },
   authEvents: events('auth'),
   oauthEvents: events('oauth'),

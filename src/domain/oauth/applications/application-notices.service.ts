@@ -1,6 +1,5 @@
 import { Injectable } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { Clock } from '#platform/clock/clock.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
@@ -9,34 +8,40 @@ import {
   repeatDeadLetter,
   type NoticesOfClient,
 } from '../logout-notices/dead-letters.repository.js';
+import { noticeFigures, type NoticeFigures } from '../notice-figures/notice-figures.repository.js';
+import { NOTICE_QUEUES } from '../notice-watch/notice-queues.js';
 import type { ApplicationManager } from './applications.repository.js';
 import { ManagedApplications } from './managed-applications.service.js';
 
-/** Milliseconds for which a repeated notice is tried. */
-const REPEATED_FOR = 24 * 3_600_000;
-
-/** Shows admins the logout notices of an application, and repeats or drops its dead letters. */
+/**
+ * Shows the logout notices of an application, and repeats or drops its dead letters: for the admins
+ * of its organization, and for the owner of an application without an organization.
+ */
 @Injectable()
 export class ApplicationNotices {
-  constructor(
-    private readonly managedApplications: ManagedApplications,
-    private readonly clock: Clock,
-  ) {}
+  constructor(private readonly managedApplications: ManagedApplications) {}
 
   /** Lists the dead letters of an application. @throws DomainError not_found, admin_required */
   async list(manager: ApplicationManager, id: string): Promise<NoticesOfClient> {
     const application = await this.managedApplications.find(manager, id);
-    assertAdmin(manager);
+    assertMaySee(manager);
     return this.managedApplications.read((tx) => noticesOfClient(tx, application.id));
+  }
+
+  /** Reads the figures of the notices to the applications of an organization, by kind. */
+  async figures(orgId: string): Promise<readonly NoticeFigures[]> {
+    const figures = await this.managedApplications.read((tx) =>
+      noticeFigures(tx, NOTICE_QUEUES, { orgId }),
+    );
+    return figures.filter(({ isSelfRegistered }) => !isSelfRegistered);
   }
 
   /**
    * Sends a dead letter again, for another day. @throws DomainError not_found, admin_required
    */
   repeat(manager: ApplicationManager, id: string, noticeId: string, origin: AuditOrigin) {
-    const giveUpAt = new Date(this.clock.milliseconds() + REPEATED_FOR);
     return this.#settle(manager, { id, noticeId, origin, act: 'repeated' }, (tx) =>
-      repeatDeadLetter(tx, id, noticeId, giveUpAt),
+      repeatDeadLetter(tx, id, noticeId),
     );
   }
 
@@ -53,7 +58,7 @@ export class ApplicationNotices {
     settle: (tx: EntityManager) => Promise<boolean>,
   ): Promise<void> {
     await this.managedApplications.change(manager, id, async (tx, application, current) => {
-      assertAdmin(current);
+      assertMaySee(current);
       const isThere = /^[1-9]\d{0,17}$/.test(noticeId) && (await settle(tx));
       if (!isThere) {
         throw new DomainError('not_found', 'The application has no such dead letter.');
@@ -73,7 +78,7 @@ interface DeadLetterAct {
   readonly act: 'repeated' | 'dropped';
 }
 
-function assertAdmin({ isAdmin }: ApplicationManager): void {
-  if (isAdmin) return;
+function assertMaySee({ isAdmin, orgId }: ApplicationManager): void {
+  if (isAdmin || orgId === null) return;
   throw new DomainError('admin_required', 'Only an admin sees the notices of an application.');
 }

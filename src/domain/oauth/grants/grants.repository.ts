@@ -7,7 +7,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js';
 import { IssuanceKind, type Outcome } from '#domain/access/issuance/issuance.repository.js';
 import { byteaText, fragment, inOrder, sql } from '#platform/database/statements/sql.js';
-import { RECORDED_SIGN_IN } from '../logout-notices/sign-ins.repository.js';
+import { noticesOfSessions, RECORDED_SIGN_IN } from '../logout-notices/sign-ins.repository.js';
 import type { ResourceOwner, UserProfile } from './resource-owner.js';
 import {
   resourceOwner,
@@ -158,10 +158,15 @@ export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise
  * generation of children before it reads the next one, so that no child is missed.
  */
 export async function endGrantSoon(tx: EntityManager, id: Buffer): Promise<void> {
+  // The session then ends by its time: the clients hear now that it was ended.
   await sql(tx)`
-    UPDATE sessions s SET expires_at = least(s.expires_at, now() + make_interval(secs => ${ENDS_SOON}))
-    FROM oauth_grants g
-    WHERE g.id = ${id} AND g.parent_id IS NULL AND s.id = g.session_id AND s.client_id = g.client_id`;
+    WITH ended AS (
+      UPDATE sessions s SET expires_at = least(s.expires_at, now() + make_interval(secs => ${ENDS_SOON}))
+      FROM oauth_grants g
+      WHERE g.id = ${id} AND g.parent_id IS NULL AND s.id = g.session_id AND s.client_id = g.client_id
+      RETURNING s.sid
+    )
+    ${noticesOfSessions(fragment`ended`)}`;
   for (let ending = await endGrantsSoon(tx, [id]); ending.length > 0;) {
     const children = await sql<{ id: Buffer }>(tx)`
       SELECT id FROM oauth_grants WHERE parent_id = ANY (${ending}::bytea[]) ORDER BY id`;

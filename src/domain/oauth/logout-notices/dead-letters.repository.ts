@@ -1,5 +1,7 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { noticeFigures } from '../notice-figures/notice-figures.repository.js';
+import { LOGOUT_QUEUE } from './notice-queue.repository.js';
 
 /** The most dead letters that a list shows: the newest. */
 const MOST_SHOWN = 100;
@@ -22,17 +24,18 @@ export interface NoticesOfClient {
   readonly waiting: number;
   /** The time since when the oldest notice waits; null if none waits. */
   readonly oldest: Date | null;
+  /** The notices that were taken, and the dead letters, in 30 days. */
+  readonly sent: number;
+  readonly failed: number;
   readonly deadLetters: readonly DeadLetter[];
 }
 
-/** Lists the dead letters of a client, the newest first, and counts the notices that wait. */
+/** Lists the dead letters of a client, the newest first, and the figures of its notices. */
 export async function noticesOfClient(
   tx: EntityManager,
   clientId: string,
 ): Promise<NoticesOfClient> {
-  const [waiting] = await sql<{ n: number; oldest: Date | null }>(tx)`
-    SELECT count(*)::int AS n, min(created_at) AS oldest FROM logout_notices
-    WHERE client_id = ${clientId} AND dead_at IS NULL`;
+  const figures = await noticeFigures(tx, [LOGOUT_QUEUE], { clientId });
   const rows = await sql<{
     id: string;
     user_id: string;
@@ -51,7 +54,15 @@ export async function noticesOfClient(
     deadAt: row.dead_at,
     result: row.last_result,
   }));
-  return { waiting: waiting?.n ?? 0, oldest: waiting?.oldest ?? null, deadLetters };
+  const sum = (name: 'waiting' | 'sent' | 'failed') =>
+    figures.reduce((total, one) => total + one[name], 0);
+  return {
+    waiting: sum('waiting'),
+    oldest: figures.find(({ oldest }) => oldest !== null)?.oldest ?? null,
+    sent: sum('sent'),
+    failed: sum('failed'),
+    deadLetters,
+  };
 }
 
 /**
@@ -62,12 +73,11 @@ export async function repeatDeadLetter(
   tx: EntityManager,
   clientId: string,
   id: string,
-  giveUpAt: Date,
 ): Promise<boolean> {
   const repeated = await sql<{ told: string }>(tx)`
     WITH repeated AS (
       UPDATE logout_notices
-      SET dead_at = NULL, tries = 0, refusals = 0, next_attempt_at = '-infinity', give_up_at = ${giveUpAt}
+      SET dead_at = NULL, tries = 0, refusals = 0, next_attempt_at = '-infinity', give_up_at = now() + interval '24 hours'
       WHERE id = ${id} AND client_id = ${clientId} AND dead_at IS NOT NULL RETURNING id
     )
     SELECT pg_notify('logout_notices', '')::text AS told FROM repeated`;

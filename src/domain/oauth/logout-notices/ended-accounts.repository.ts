@@ -62,15 +62,16 @@ export class EndedAccounts implements Revocable {
 }
 
 /**
- * Queues notices to the clients that registered an address for them.
+ * Queues notices to the clients that registered an address for them. Their time is that of the
+ * statement, after the lock of the user: every sign-in that the end did not see comes later.
  *
  * @param of a condition on the sign-in `r`
  * @param alone the row of a notice without a session, or nothing
  */
 async function queueNotices(tx: EntityManager, of: SqlFragment, alone: SqlFragment): Promise<void> {
   await sql(tx)`
-    INSERT INTO logout_notices (client_id, self_registered, tenant_id, user_id, sid)
-    SELECT c.id, c.kind = 'dynamic', coalesce(c.org_id, c.owner_id), s.user_id, x.sid
+    INSERT INTO logout_notices (client_id, self_registered, tenant_id, user_id, sid, created_at)
+    SELECT c.id, c.kind = 'dynamic', coalesce(c.org_id, c.owner_id), s.user_id, x.sid, clock_timestamp()
     FROM (
       SELECT r.user_id, r.client_id, (array_agg(r.sid ORDER BY r.last_at DESC, r.sid))[1:${MOST_SIDS}::int] AS sids
       FROM client_sign_ins r WHERE ${of} AND r.last_at > now() - make_interval(days => ${SIGN_IN_DAYS})

@@ -8,28 +8,49 @@ export interface DueClient {
   readonly tenantId: string;
   /** The time since when its oldest notice is due, in milliseconds. */
   readonly since: number;
+  /** True for a client that took a notice in the last 30 days. */
+  readonly hasTaken: boolean;
+}
+
+/**
+ * A client that took its last notice, one that was not tried yet, or one that did not take its last
+ * notice. The order is that of turns.
+ */
+export type Standing = 'taking' | 'untried' | 'failing';
+
+const RANKS: readonly Standing[] = ['taking', 'untried', 'failing'];
+
+/** A request that is under way. */
+export interface BusyRequest {
+  readonly clientId: string;
+  readonly tenantId: string;
+}
+
+/** The numbers of requests that may be under way in a lane. */
+export interface LaneLimits {
+  readonly most: number;
+  readonly ofTenant: number;
+  /** A client has one request at a time until it has taken a notice from this sender. */
+  readonly ofClient: number;
+  /**
+   * Requests to clients that are untried or failing, in all and of a tenant: each may hang, and the
+   * rest is for clients that take notices.
+   */
+  readonly unproven: number;
+  readonly unprovenOfTenant: number;
+  /** Requests to failing clients. */
+  readonly failing: number;
 }
 
 /** The state of a sender, which decides whose turn it is. */
 export interface Turns {
-  /** The number of requests that may begin now. */
-  readonly free: number;
-  /** The requests that are under way, for each client and for each tenant. */
-  readonly ofClient: ReadonlyMap<string, number>;
-  readonly ofTenant: ReadonlyMap<string, number>;
+  readonly limits: LaneLimits;
+  readonly busy: readonly BusyRequest[];
   /** The tenant whose turn was last. */
   readonly last: string;
-  /** The number of requests that one client, and that one tenant, may have under way. */
-  mostOf(clientId: string): number;
-  readonly mostOfTenant: number;
   /** Returns true if a client took its last notice, and false if not; undefined without any. */
   tookLast(clientId: string): boolean | undefined;
-  /** The number of requests that may begin now to clients that did not take their last notice. */
-  readonly freeForFailing: number;
 }
-
-/** The order of the clients of a tenant, by their last notices: taken, not tried, not taken. */
-const RANKS: readonly (boolean | undefined)[] = [true, undefined, false];
 
 /** The clients whose notices are sent now, each with a number of notices. */
 export interface Chosen {
@@ -39,49 +60,89 @@ export interface Chosen {
 
 /**
  * Chooses the clients whose notices are sent now. The tenants take turns, and each turn goes to one
- * client of the tenant. A client that took its last notice comes first, then one that was not
- * tried, then one that did not take it. Of equal clients, the one with the fewest requests comes
- * first, then the one that has waited longest. Clients that did not take their last notice share a
- * few requests, so that receivers that hang do not delay the others.
+ * client of the tenant. A client that takes notices comes first, then one that was not tried, then
+ * one that did not take its last notice. Of equal clients, the one with the fewest requests comes
+ * first, then the one that has waited longest. Clients that are not known to take notices share a
+ * part of the requests, so that receivers that hang do not delay the others.
  */
 export function chooseTurns(due: readonly DueClient[], turns: Turns): Chosen {
+  const load = new Load(due, turns);
   const counts = new Map<string, number>();
-  const taken = new Map<string, number>();
   const tenants = Map.groupBy(due, ({ tenantId }) => tenantId);
   const names = [...tenants.keys()].toSorted();
   const first = names.findIndex((name) => name > turns.last);
   const order = first > 0 ? [...names.slice(first), ...names.slice(0, first)] : names;
-  let { free, freeForFailing, last } = turns;
-  const loadOf = (id: string) => (turns.ofClient.get(id) ?? 0) + (counts.get(id) ?? 0);
-  const turnOf = (tenant: string): boolean => {
-    const load = (turns.ofTenant.get(tenant) ?? 0) + (taken.get(tenant) ?? 0);
-    if (load >= turns.mostOfTenant) return false;
-    const open = (tenants.get(tenant) ?? []).filter(
-      ({ clientId }) =>
-        loadOf(clientId) < turns.mostOf(clientId) &&
-        (freeForFailing > 0 || turns.tookLast(clientId) !== false),
-    );
-    const rank = ({ clientId }: DueClient) => RANKS.indexOf(turns.tookLast(clientId));
-    const [next] = open.toSorted(
-      (a, b) =>
-        rank(a) - rank(b) || loadOf(a.clientId) - loadOf(b.clientId) || compare(a.since, b.since),
-    );
-    if (!next) return false;
-    if (turns.tookLast(next.clientId) === false) freeForFailing -= 1;
-    counts.set(next.clientId, (counts.get(next.clientId) ?? 0) + 1);
-    taken.set(tenant, (taken.get(tenant) ?? 0) + 1);
-    return true;
-  };
-  for (let isMoving = true; isMoving && free > 0;) {
+  let { last } = turns;
+  for (let isMoving = true; isMoving;) {
     isMoving = false;
     for (const tenant of order) {
-      if (free === 0 || !turnOf(tenant)) continue;
-      free -= 1;
+      const next = load.next(tenants.get(tenant) ?? []);
+      if (!next) continue;
+      load.add(next);
+      counts.set(next.clientId, (counts.get(next.clientId) ?? 0) + 1);
       last = tenant;
       isMoving = true;
     }
   }
   return { counts, last };
+}
+
+/** The requests that are under way or chosen, by the names that limits are about. */
+class Load {
+  readonly #counts = new Map<string, number>();
+  readonly #hasTaken: ReadonlyMap<string, boolean>;
+
+  constructor(
+    due: readonly DueClient[],
+    private readonly turns: Turns,
+  ) {
+    this.#hasTaken = new Map(due.map(({ clientId, hasTaken }) => [clientId, hasTaken]));
+    for (const request of turns.busy) this.add(request);
+  }
+
+  add(request: BusyRequest): void {
+    for (const [name] of this.#limitsOf(request)) {
+      this.#counts.set(name, this.#of(name) + 1);
+    }
+  }
+
+  /** Returns the client of a tenant whose turn it is; undefined if none may have one. */
+  next(clients: readonly DueClient[]): DueClient | undefined {
+    const rank = ({ clientId }: DueClient) => RANKS.indexOf(this.#standing(clientId));
+    const requests = ({ clientId }: DueClient) => this.#of(`client ${clientId}`);
+    const [next] = clients
+      .filter((one) => this.#limitsOf(one).every(([name, most]) => this.#of(name) < most))
+      .toSorted(
+        (a, b) => rank(a) - rank(b) || requests(a) - requests(b) || compare(a.since, b.since),
+      );
+    return next;
+  }
+
+  #of(name: string): number {
+    return this.#counts.get(name) ?? 0;
+  }
+
+  #standing(clientId: string): Standing {
+    const took = this.turns.tookLast(clientId);
+    if (took === false) return 'failing';
+    return took === true || this.#hasTaken.get(clientId) === true ? 'taking' : 'untried';
+  }
+
+  /** Returns the limits that a request counts for, each with its name. */
+  #limitsOf({ clientId, tenantId }: BusyRequest): [name: string, most: number][] {
+    const { limits } = this.turns;
+    const standing = this.#standing(clientId);
+    const ofClient = this.turns.tookLast(clientId) === true ? limits.ofClient : 1;
+    const names: [string, number][] = [
+      ['all', limits.most],
+      [`tenant ${tenantId}`, limits.ofTenant],
+      [`client ${clientId}`, ofClient],
+    ];
+    if (standing === 'taking') return names;
+    names.push(['unproven', limits.unproven], [`unproven of ${tenantId}`, limits.unprovenOfTenant]);
+    if (standing === 'failing') names.push(['failing', limits.failing]);
+    return names;
+  }
 }
 
 /** Compares two times, of which one may be before all others (-Infinity). */

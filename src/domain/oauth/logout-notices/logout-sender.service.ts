@@ -13,11 +13,15 @@ import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { TokenSigningKeys } from '../token-signing/token-signing-keys.service.js';
-import { chooseTurns } from './fair-turns.js';
+import { chooseTurns, type LaneLimits } from './fair-turns.js';
+import { ANSWER_WITHIN, wordsOf } from './failure-words.js';
 import { LOGOUT_TOKEN_TYPE, logoutClaims } from './logout-token.js';
 import { nextTry, retryAfterOf } from './next-try.js';
 import {
   buryTaken,
+  deliverTaken,
+  KIND,
+  LEASE,
   listDueClients,
   postponeTaken,
   removeTaken,
@@ -29,28 +33,30 @@ import { receiverOf, type Receiver } from './receiver.js';
 /** Milliseconds between two reads of the queue. A commit of any replica wakes it at once. */
 const POLL = 1_000;
 
-/**
- * Milliseconds for which only one sender works on a notice. They are longer than a signature and a
- * request last, so that no notice is sent twice at once, and a sender that dies is replaced soon.
- */
-const LEASE = 15_000;
-
-/** Milliseconds for a whole request. */
-const ANSWER_WITHIN = 5_000;
-
 /** The latest beginning of a request after the notice was taken, in milliseconds. */
-const SEND_WITHIN = LEASE - 2 * ANSWER_WITHIN;
+const SEND_WITHIN = LEASE * 1000 - 2 * ANSWER_WITHIN;
 
 /**
- * The requests under way in a replica: 20, of them 4 to clients that registered themselves. A
- * client gets one request at a time until it has taken a notice, so that a client that does not
- * respond occupies one request only. All clients that did not take their last notice share half of
- * the requests.
+ * The requests under way in a replica: 20, of them 4 to clients that registered themselves. A part
+ * of them is for clients that are known to take notices.
  */
 const LANES = {
-  registered: { selfRegistered: false, most: 16, ofTenant: 12, ofClient: 4 },
-  self: { selfRegistered: true, most: 4, ofTenant: 2, ofClient: 1 },
-} as const;
+  registered: {
+    selfRegistered: false,
+    limits: {
+      most: 16,
+      ofTenant: 12,
+      ofClient: 4,
+      unproven: 12,
+      unprovenOfTenant: 8,
+      failing: 8,
+    },
+  },
+  self: {
+    selfRegistered: true,
+    limits: { most: 4, ofTenant: 2, ofClient: 1, unproven: 3, unprovenOfTenant: 2, failing: 2 },
+  },
+} as const satisfies Record<string, { selfRegistered: boolean; limits: LaneLimits }>;
 
 type Lane = (typeof LANES)[keyof typeof LANES];
 
@@ -142,27 +148,20 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   }
 
   async #take(lane: Lane): Promise<TakenNotice[]> {
-    const { selfRegistered, most } = lane;
+    const { selfRegistered, limits } = lane;
     const busy = [...this.#underWay.keys()].filter((one) => one.selfRegistered === selfRegistered);
-    if (busy.length >= most || this.#worker.isStopping) return [];
+    if (busy.length >= limits.most || this.#worker.isStopping) return [];
     const { manager } = this.dataSource;
-    const failing = busy.filter(({ clientId }) => this.#took.get(clientId) === false).length;
-    const now = this.clock.now();
-    const due = await listDueClients(manager, selfRegistered, now);
+    const due = await listDueClients(manager, selfRegistered);
     const { counts, last } = chooseTurns(due, {
-      free: most - busy.length,
-      ofClient: tally(busy, ({ clientId }) => clientId),
-      ofTenant: tally(busy, ({ tenantId }) => tenantId),
+      limits,
+      busy,
       last: this.#last.get(lane) ?? '',
-      mostOf: (clientId) => (this.#took.get(clientId) === true ? lane.ofClient : 1),
-      mostOfTenant: lane.ofTenant,
       tookLast: (clientId) => this.#took.get(clientId),
-      freeForFailing: Math.max(0, most / 2 - failing),
     });
     if (counts.size === 0) return [];
     this.#last.set(lane, last);
-    const leaseEnds = new Date(now.getTime() + LEASE);
-    return takeNotices(manager, counts, { selfRegistered, now, leaseEnds });
+    return takeNotices(manager, counts, selfRegistered);
   }
 
   /**
@@ -173,8 +172,9 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
    */
   async #settled(notice: TakenNotice, takenAt: number): Promise<void> {
     try {
-      const receiver = receiverOf(notice.metadata ?? {});
-      if (receiver) await this.#settle(notice, await this.#send(notice, receiver, takenAt));
+      const receiver = notice.isOvertaken ? undefined : receiverOf(notice.metadata ?? {});
+      if (receiver)
+        await this.#settle(notice, await this.#send(notice, receiver, takenAt), takenAt);
       else await removeTaken(this.dataSource.manager, notice);
     } catch (error) {
       this.#worker.note(error);
@@ -200,7 +200,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     } catch (error) {
       const { clientId, id } = notice;
       this.#log.debug({ clientId, noticeId: id, err: error }, 'a logout notice got no answer');
-      return { isDelivered: false, status: undefined, result: 'no answer' };
+      return { isDelivered: false, status: undefined, result: wordsOf(error) };
     }
   }
 
@@ -217,47 +217,33 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     return this.tokenSigningKeys.sign(algorithm, claims, LOGOUT_TOKEN_TYPE);
   }
 
-  async #settle(notice: TakenNotice, answer: Answer): Promise<void> {
+  async #settle(notice: TakenNotice, answer: Answer, takenAt: number): Promise<void> {
     const { manager } = this.dataSource;
     const { clientId, id } = notice;
     if (this.#took.size >= MOST_REMEMBERED) this.#took.clear();
     this.#took.set(clientId, answer.isDelivered);
     if (answer.isDelivered) {
-      await removeTaken(manager, notice);
+      await deliverTaken(manager, notice);
       return;
     }
     const isRefusal = answer.status === 400;
     const refusals = notice.refusals + (isRefusal ? 1 : 0);
-    const now = this.clock.milliseconds();
-    const at = nextTry({
+    const pause = nextTry({
       tries: notice.tries,
       refusals: isRefusal ? refusals : 0,
-      now,
-      giveUpAt: notice.giveUpAt.getTime(),
+      left: notice.left - (this.clock.monotonic() - takenAt),
       told: answer.told,
       chance: this.random.bytes(1).readUInt8() / 255,
     });
     const failure = { result: answer.result, refusals };
-    if (at !== undefined) await postponeTaken(manager, notice, failure, new Date(at));
-    else if (await buryTaken(manager, notice, failure, new Date(now))) {
+    if (pause !== undefined) await postponeTaken(manager, notice, failure, pause);
+    else if (await buryTaken(manager, notice, failure)) {
       // A user can register many clients: they must not hide another warning.
       const log = notice.selfRegistered ? this.#log : this.#security;
       log.warn(
-        { clientId, noticeId: id, result: answer.result },
+        { clientId, noticeId: id, kind: KIND, result: answer.result },
         'An application did not take a logout notice, which is a dead letter now',
       );
     }
   }
-}
-
-function tally(
-  notices: readonly TakenNotice[],
-  nameOf: (notice: TakenNotice) => string,
-): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const notice of notices) {
-    const name = nameOf(notice);
-    counts.set(name, (counts.get(name) ?? 0) + 1);
-  }
-  return counts;
 }

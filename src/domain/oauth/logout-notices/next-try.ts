@@ -17,9 +17,8 @@ export interface FailedTry {
   readonly tries: number;
   /** The number of answers 400, this one included; 0 if this try failed in another way. */
   readonly refusals: number;
-  /** The time of the answer, and the time after which no try is made, in milliseconds. */
-  readonly now: number;
-  readonly giveUpAt: number;
+  /** The milliseconds until no further try is made. */
+  readonly left: number;
   /** The pause in seconds that the receiver asked for, if it did. */
   readonly told: number | undefined;
   /** A random number from 0 to 1. */
@@ -30,18 +29,18 @@ export interface FailedTry {
 const LONGEST_TOLD = 3_600;
 
 /**
- * Returns the time of the next try in milliseconds; undefined if the notice becomes a dead letter.
- * A pause that the receiver asks for only delays a try: the last try is made at `giveUpAt`.
+ * Returns the milliseconds until the next try; undefined if the notice becomes a dead letter. A
+ * pause that the receiver asks for only delays a try: the last try is made when `left` is over.
  */
 export function nextTry(failed: FailedTry): number | undefined {
-  const { tries, refusals, now, giveUpAt, told, chance } = failed;
+  const { tries, refusals, left, told, chance } = failed;
   const pause =
     refusals > 0
       ? AFTER_REFUSALS[refusals - 1]
       : Math.min(FIRST_PAUSE * 2 ** Math.min(tries - 1, 16), LONGEST_PAUSE);
-  if (pause === undefined || now >= giveUpAt) return undefined;
+  if (pause === undefined || left <= 0) return undefined;
   const asked = Math.min(told ?? 0, LONGEST_TOLD) * 1000;
-  return Math.min(giveUpAt, now + Math.max(pause * (1 + JITTER * chance), asked));
+  return Math.min(left, Math.max(pause * (1 + JITTER * chance), asked));
 }
 
 /** Reads the header Retry-After (RFC 9110 §10.2.3), in seconds; undefined for any other value. */

@@ -1,8 +1,21 @@
 import { recordAudit } from '#domain/audit/audit.repository.js';
 import { newUuid } from '#platform/clock/random.js';
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { countedNotice, tookNotice } from '../notice-figures/notice-counts.repository.js';
+import type { NoticeQueue } from '../notice-figures/notice-figures.repository.js';
 import type { DueClient } from './fair-turns.js';
+
+/** The kind of these notices in figures and logs. */
+export const KIND = 'back-channel-logout';
+
+/** The queue for the figures. */
+export const LOGOUT_QUEUE: NoticeQueue = {
+  kind: KIND,
+  waiting: fragment`
+    SELECT client_id, self_registered, tenant_id, created_at FROM logout_notices WHERE dead_at IS NULL`,
+};
 
 /** A notice that one sender has taken, with the present registration of its client. */
 export interface TakenNotice {
@@ -16,7 +29,13 @@ export interface TakenNotice {
   readonly lease: number;
   readonly tries: number;
   readonly refusals: number;
-  readonly giveUpAt: Date;
+  /** The milliseconds from the take until no further try is made. */
+  readonly left: number;
+  /**
+   * True for a notice without a session whose person signed in to the client again after the end:
+   * its token would end the new session.
+   */
+  readonly isOvertaken: boolean;
   /** Null if the client does not exist any more. */
   readonly metadata: Readonly<Record<string, unknown>> | null;
 }
@@ -31,7 +50,8 @@ interface Row {
   lease: number;
   tries: number;
   refusals: number;
-  give_up_at: Date;
+  left_ms: number;
+  is_overtaken: boolean;
   metadata: Record<string, unknown> | null;
 }
 
@@ -50,9 +70,10 @@ const TENANT_OF_TAKEN = tenantOf(fragment`t`);
 export async function listDueClients(
   tx: EntityManager,
   selfRegistered: boolean,
-  now: Date,
 ): Promise<DueClient[]> {
-  const rows = await sql<{ client_id: string; tenant_id: string; since: number }>(tx)`
+  const rows = await sql<{ client_id: string; tenant_id: string; since: number; took: boolean }>(
+    tx,
+  )`
     WITH RECURSIVE waiting AS (
       (SELECT n.client_id FROM logout_notices n
        WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL ORDER BY n.client_id LIMIT 1)
@@ -62,35 +83,38 @@ export async function listDueClients(
               ORDER BY n.client_id LIMIT 1)
       FROM waiting w WHERE w.client_id IS NOT NULL
     )
-    SELECT w.client_id, ${TENANT} AS tenant_id, extract(epoch FROM d.next_attempt_at)::float8 * 1000 AS since
+    SELECT w.client_id, ${TENANT} AS tenant_id, extract(epoch FROM d.next_attempt_at)::float8 * 1000 AS since,
+           ${tookNotice(KIND, fragment`w.client_id`)} AS took
     FROM waiting w CROSS JOIN LATERAL (
       SELECT n.tenant_id, n.user_id, n.self_registered, n.next_attempt_at FROM logout_notices n
       WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND n.client_id = w.client_id
       ORDER BY n.next_attempt_at, n.id LIMIT 1
     ) d
-    WHERE d.next_attempt_at <= ${now}`;
-  return rows.map(({ client_id, tenant_id, since }) => ({
+    WHERE d.next_attempt_at <= now()`;
+  return rows.map(({ client_id, tenant_id, since, took }) => ({
     clientId: client_id,
     tenantId: tenant_id,
     since,
+    hasTaken: took,
   }));
 }
 
 /**
- * Takes due notices for one sender until the lease ends. No two senders take the same notice: a
- * sender skips rows that another one has locked, and a taken row is not due before the end of its
- * lease.
+ * The seconds for which only one sender works on a notice, by the clock of the database, because
+ * the clocks of replicas differ. They are longer than a signature and a request last, so that no
+ * notice is sent twice at once, and a sender that dies is replaced soon.
+ */
+export const LEASE = 15;
+
+/**
+ * Takes notices that are due until the lease ends. No two senders take the same notice: a sender
+ * skips rows that another one has locked, and a taken row is not due before the end of its lease.
+ * It is an issuance, because a logout token follows: an unconfirmed server gives none.
  */
 export async function takeNotices(
   tx: EntityManager,
   counts: ReadonlyMap<string, number>,
-  {
-    selfRegistered,
-    now,
-    leaseEnds,
-  }: Readonly<Record<'now' | 'leaseEnds', Date>> & {
-    readonly selfRegistered: boolean;
-  },
+  selfRegistered: boolean,
 ): Promise<TakenNotice[]> {
   const rows = await sql<Row>(tx)`
     WITH due AS MATERIALIZED (
@@ -98,21 +122,35 @@ export async function takeNotices(
       CROSS JOIN LATERAL (
         SELECT n.id FROM logout_notices n
         WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND n.client_id = k.client_id
-          AND n.next_attempt_at <= ${now}
+          AND n.next_attempt_at <= now()
         ORDER BY n.next_attempt_at, n.id LIMIT k.most FOR UPDATE SKIP LOCKED
       ) x
+      WHERE ${CONFIRMED}
     ), taken AS (
-      UPDATE logout_notices n SET lease = n.lease + 1, tries = n.tries + 1, next_attempt_at = ${leaseEnds}
+      UPDATE logout_notices n SET lease = n.lease + 1, tries = n.tries + 1, next_attempt_at = now() + make_interval(secs => ${LEASE})
       FROM due d WHERE n.id = d.id RETURNING n.*
     )
     SELECT t.id, t.client_id, ${TENANT_OF_TAKEN} AS tenant_id, t.self_registered, t.user_id, t.sid, t.lease, t.tries, t.refusals,
-           t.give_up_at, c.metadata
+           greatest(0, extract(epoch FROM t.give_up_at - now()))::float8 * 1000 AS left_ms, c.metadata,
+           t.sid IS NULL AND EXISTS (
+             SELECT FROM client_sign_ins r
+             WHERE r.user_id = t.user_id AND r.client_id = t.client_id AND r.last_at > t.created_at) AS is_overtaken
     FROM taken t LEFT JOIN oauth_clients c ON c.id = t.client_id
     ORDER BY t.id`;
   return rows.map(takenNotice);
 }
 
-/** Removes a notice that was delivered, or whose client has no address any more. */
+/** Removes a notice that a client took, and counts it. */
+export async function deliverTaken(tx: EntityManager, { id, lease }: TakenNotice): Promise<void> {
+  await sql(tx)`
+    WITH gone AS (
+      DELETE FROM logout_notices WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL
+      RETURNING client_id, self_registered
+    )
+    ${countedNotice(KIND, 'sent', fragment`gone`)}`;
+}
+
+/** Removes a notice that is not sent: its client has no address, or it was overtaken. */
 export async function removeTaken(tx: EntityManager, { id, lease }: TakenNotice): Promise<void> {
   await sql(
     tx,
@@ -127,15 +165,15 @@ export interface Failure {
   readonly refusals: number;
 }
 
-/** Stores the time of the next try of a notice that was not delivered. */
+/** Puts a notice back until its next try, after a pause in milliseconds. */
 export async function postponeTaken(
   tx: EntityManager,
   { id, lease }: TakenNotice,
   { result, refusals }: Failure,
-  at: Date,
+  pause: number,
 ): Promise<void> {
   await sql(tx)`
-    UPDATE logout_notices SET next_attempt_at = ${at}, refusals = ${refusals}, last_result = ${result}
+    UPDATE logout_notices SET next_attempt_at = now() + make_interval(secs => ${pause / 1000}), refusals = ${refusals}, last_result = ${result}
     WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL`;
 }
 
@@ -148,12 +186,12 @@ export async function buryTaken(
   tx: EntityManager,
   { id, lease, clientId, userId }: TakenNotice,
   { result, refusals }: Failure,
-  now: Date,
 ): Promise<boolean> {
   const buried = await sql<{ id: string }>(tx)`
     WITH buried AS (
-      UPDATE logout_notices SET dead_at = ${now}, refusals = ${refusals}, last_result = ${result}
-      WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL RETURNING id, client_id, user_id
+      UPDATE logout_notices SET dead_at = now(), refusals = ${refusals}, last_result = ${result}
+      WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL RETURNING id, client_id, user_id, self_registered
+    ), counted AS (${countedNotice(KIND, 'failed', fragment`buried`)}
     ), audited AS (${recordAudit(
       {
         id: fragment`${newUuid()}::uuid`,
@@ -168,7 +206,7 @@ export async function buryTaken(
         FROM buried b LEFT JOIN oauth_clients c ON c.id = b.client_id LEFT JOIN users u ON u.id = b.user_id
         WHERE NOT EXISTS (
           SELECT FROM logout_notices o
-          WHERE o.client_id = b.client_id AND o.user_id = b.user_id AND o.id <> b.id AND o.dead_at > ${now}::timestamptz - interval '1 day')`,
+          WHERE o.client_id = b.client_id AND o.user_id = b.user_id AND o.id <> b.id AND o.dead_at > now() - interval '1 day')`,
     )})
     SELECT id, (SELECT array_agg(recorded) FROM audited) AS recorded FROM buried`;
   return buried.length === 1;
@@ -185,7 +223,8 @@ function takenNotice(row: Row): TakenNotice {
     lease: row.lease,
     tries: row.tries,
     refusals: row.refusals,
-    giveUpAt: row.give_up_at,
+    left: row.left_ms,
+    isOvertaken: row.is_overtaken,
     metadata: row.metadata,
   };
 }

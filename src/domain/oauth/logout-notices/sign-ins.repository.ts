@@ -1,4 +1,4 @@
-import { fragment } from '#platform/database/statements/sql.js';
+import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /** The days for which the service remembers that a client got a grant of a person. */
 export const SIGN_IN_DAYS = 400;
@@ -17,3 +17,18 @@ export const RECORDED_SIGN_IN = fragment`
     WHERE x.sid = i.sid AND x.client_id = i.client_id AND x.last_at >= now() - interval '1 hour' OFFSET 0)
   ORDER BY i.sid, i.client_id
   ON CONFLICT (sid, client_id) DO UPDATE SET last_at = now() WHERE r.last_at < now() - interval '1 hour'`;
+
+/**
+ * Queues notices to the clients of sessions whose end the table does not see, because their time
+ * was shortened.
+ *
+ * @param ended the name of a CTE with `sid`
+ */
+export function noticesOfSessions(ended: SqlFragment): SqlFragment {
+  return fragment`
+    INSERT INTO logout_notices (client_id, self_registered, tenant_id, user_id, sid)
+    SELECT c.id, c.kind = 'dynamic', coalesce(c.org_id, c.owner_id), r.user_id, r.sid
+    FROM ${ended} e JOIN client_sign_ins r ON r.sid = e.sid JOIN oauth_clients c ON c.id = r.client_id
+    WHERE c.metadata ? 'backchannel_logout_uri'
+    ORDER BY r.sid, c.id`;
+}

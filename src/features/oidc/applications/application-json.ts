@@ -128,6 +128,8 @@ export const NOTICES_JSON = z
       .datetime()
       .nullable()
       .meta({ description: 'The end that has waited longest; null if none waits.' }),
+    sent: z.int().meta({ description: 'The notices that it took in the last 30 days.' }),
+    failed: z.int().meta({ description: 'The dead letters of the last 30 days.' }),
     dead_letters: z
       .array(
         z.object({
@@ -146,10 +148,13 @@ export const NOTICES_JSON = z
 export type NoticesJson = z.output<typeof NOTICES_JSON>;
 
 /** Converts the logout notices of an application to JSON. */
-export function noticesJson({ waiting, oldest, deadLetters }: NoticesOfClient): NoticesJson {
+export function noticesJson(notices: NoticesOfClient): NoticesJson {
+  const { waiting, oldest, sent, failed, deadLetters } = notices;
   return {
     waiting,
     oldest: oldest?.toISOString() ?? null,
+    sent,
+    failed,
     dead_letters: deadLetters.map(({ id, subject, sid, createdAt, deadAt, result }) => ({
       id,
       sub: subject,

@@ -281,7 +281,7 @@ export const TABLE = {
   },
   tracing: {
     endpoint: variable('OTEL_EXPORTER_OTLP_ENDPOINT', s.httpUrl.optional())
-      .means('The address of the collector of traces, OTLP over HTTP.')
+      .means('The address of the collector of traces and gauges, OTLP over HTTP.')
       .whenUnset('no tracing'),
     protocol: variable(
       'OTEL_EXPORTER_OTLP_PROTOCOL',

@@ -16,6 +16,7 @@ export interface Listening {
  * notification only shortens a wait: work that must happen is in a table, which is also polled.
  *
  * @param channel a constant name
+ * @throws TypeError if the pool is not of the pg that this project locks
  */
 export function listenTo(
   dataSource: DataSource,
@@ -23,6 +24,7 @@ export function listenTo(
   act: () => void,
   clock: Clock = systemClock,
 ): Listening {
+  poolOf(dataSource); // a fault of the program must not look like a lost connection
   const stopping = new AbortController();
   let client: Client | undefined;
   const listen = async (): Promise<void> => {
@@ -56,12 +58,15 @@ export function listenTo(
   };
 }
 
-/** Makes a client with the address of the pool, also if the address has several hosts. */
-function newClient({ driver }: DataSource): Client {
+function poolOf({ driver }: DataSource): Pool {
   const pool = 'master' in driver ? driver.master : undefined;
-  if (!(pool instanceof Pool))
-    throw new TypeError('The driver has no pool of the pg that this project locks');
-  const { options } = pool;
+  if (pool instanceof Pool) return pool;
+  throw new TypeError('The driver has no pool of the pg that this project locks');
+}
+
+/** Makes a client with the address of the pool, also if the address has several hosts. */
+function newClient(dataSource: DataSource): Client {
+  const { options } = poolOf(dataSource);
   // The pool makes each connection in the same way.
   const Driver = (options.Client ?? Client) as typeof Client;
   return new Driver(options);

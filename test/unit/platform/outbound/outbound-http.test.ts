@@ -48,13 +48,17 @@ function trap(): { server: Server; connections: () => number } {
   return { server, connections: () => connections };
 }
 
-/** Returns the logged reason of a failed fetch. */
-async function reasonOf(answer: Promise<Response>): Promise<unknown> {
+/** Returns the logged cause of a fetch that failed for a reason. */
+async function causeOf(
+  reason: OutboundFailed['reason'],
+  answer: Promise<Response>,
+): Promise<unknown> {
   const error = await answer.then(
     () => undefined,
     (one: unknown) => one,
   );
   expect(error).toBeInstanceOf(OutboundFailed);
+  expect((error as OutboundFailed).reason).toBe(reason);
   return (error as Error).cause;
 }
 
@@ -78,8 +82,8 @@ describe('an address that must not be fetched', () => {
   it('is detected by the trap server of these tests when a client connects', async () => {
     const { server: another, connections: seen } = trap();
     const open = await listen(another, '::');
-    await reasonOf(new OutboundHttp(LOCAL).fetch(`http://127.0.0.1:${open}/`));
-    await reasonOf(new OutboundHttp(LOCAL).fetch(`http://[::1]:${open}/`));
+    await causeOf('connection', new OutboundHttp(LOCAL).fetch(`http://127.0.0.1:${open}/`));
+    await causeOf('connection', new OutboundHttp(LOCAL).fetch(`http://[::1]:${open}/`));
     expect(seen()).toBe(2);
   });
 
@@ -284,7 +288,9 @@ describe('the connection', () => {
     process.env['NODE_TLS_REJECT_UNAUTHORIZED'] = '0';
     try {
       for (const [http, host, code] of cases) {
-        expect(await reasonOf(http.fetch(`https://${host}:${port}/`))).toMatchObject({ code });
+        expect(await causeOf('tls', http.fetch(`https://${host}:${port}/`))).toMatchObject({
+          code,
+        });
       }
     } finally {
       if (environment === undefined) delete process.env['NODE_TLS_REJECT_UNAUTHORIZED'];
@@ -307,7 +313,8 @@ describe('a response', () => {
       const { server, connections } = trap();
       const location = `http://127.0.0.1:${await listen(server, '127.0.0.1')}/`;
       const paths: (string | undefined)[] = [];
-      const reason = await reasonOf(
+      const reason = await causeOf(
+        'redirect',
         fetchFrom((asked, answer) => {
           paths.push(asked.url);
           answer.writeHead(status, { location }).end();
@@ -325,13 +332,17 @@ describe('a response', () => {
 
   it('of one byte more than 64 KiB is refused', async () => {
     expect(
-      await reasonOf(fetchFrom((_, answer) => answer.end(Buffer.alloc(KIBIBYTES_64 + 1)))),
+      await causeOf(
+        'size',
+        fetchFrom((_, answer) => answer.end(Buffer.alloc(KIBIBYTES_64 + 1))),
+      ),
     ).toMatchObject({ code: 'UND_ERR_RES_EXCEEDED_MAX_SIZE' });
   });
 
   it('without an end is aborted', async () => {
     const hungUp = Promise.withResolvers<void>();
-    const reason = await reasonOf(
+    const reason = await causeOf(
+      'size',
       fetchFrom((_, answer) => {
         const go = () => {
           while (!answer.destroyed && answer.write(Buffer.alloc(16_384)));
@@ -361,15 +372,23 @@ describe('a response', () => {
       .fetch(`http://127.0.0.1:${port}/`)
       .catch((one: unknown) => one);
     expect(error).toBeInstanceOf(OutboundFailed);
-    expect((error as Error).message).toBe('it gave no answer that can be used');
+    expect(error).toMatchObject({
+      message: 'it gave no answer that can be used',
+      reason: 'connection',
+    });
   });
 
   it('is awaited no longer than the deadline of the caller', async () => {
     const reason = new Error('enough');
     const caller = new AbortController();
     const fetched = fetchFrom(() => caller.abort(reason), caller.signal);
-    expect(await reasonOf(fetched)).toBe(reason);
-    expect(await reasonOf(fetchFrom(() => {}, caller.signal))).toBe(reason);
+    expect(await causeOf('time', fetched)).toBe(reason);
+    expect(
+      await causeOf(
+        'time',
+        fetchFrom(() => {}, caller.signal),
+      ),
+    ).toBe(reason);
   });
 });
 
@@ -378,7 +397,7 @@ describe.concurrent('the deadline aborts', () => {
 
   it('a look-up that does not end', async () => {
     const http = new OutboundHttp(PUBLIC, { resolve: () => new Promise(() => {}) });
-    expect(await reasonOf(http.fetch('https://name.example/'))).toMatchObject(isTimeout);
+    expect(await causeOf('time', http.fetch('https://name.example/'))).toMatchObject(isTimeout);
   });
 
   it('a TLS handshake that does not end', async () => {
@@ -387,7 +406,7 @@ describe.concurrent('the deadline aborts', () => {
       '127.0.0.1',
     );
     const fetched = new OutboundHttp(LOCAL).fetch(`https://127.0.0.1:${port}/`);
-    expect(await reasonOf(fetched)).toMatchObject(isTimeout);
+    expect(await causeOf('time', fetched)).toMatchObject(isTimeout);
   });
 
   it('a response that does not begin', async () => {
@@ -396,7 +415,7 @@ describe.concurrent('the deadline aborts', () => {
       '127.0.0.1',
     );
     const fetched = new OutboundHttp(LOCAL).fetch(`http://127.0.0.1:${port}/`);
-    expect(await reasonOf(fetched)).toMatchObject(isTimeout);
+    expect(await causeOf('time', fetched)).toMatchObject(isTimeout);
   });
 
   it('a response that arrives byte by byte', async () => {
@@ -408,6 +427,6 @@ describe.concurrent('the deadline aborts', () => {
       '127.0.0.1',
     );
     const fetched = new OutboundHttp(LOCAL).fetch(`http://127.0.0.1:${port}/`);
-    expect(await reasonOf(fetched)).toMatchObject(isTimeout);
+    expect(await causeOf('time', fetched)).toMatchObject(isTimeout);
   });
 });

@@ -65,9 +65,11 @@ export class ApplicationsPageController {
         after,
       );
       const now = this.clock.now();
+      const figures = await this.notices.figures(session.user.orgId ?? '');
       return {
         after,
         next,
+        notices: figures.map((one) => ({ ...one, oldest: one.oldest && moment(one.oldest) })),
         applications: applications.map(({ application, ownerEmail, secretsEnd }) => ({
           ...shown(application),
           owner: ownerEmail,
@@ -177,11 +179,11 @@ function approvalOf(
 }
 
 /** The notices of an application for a template. */
-function shownNotices({ waiting, oldest, deadLetters }: NoticesOfClient) {
+function shownNotices(notices: NoticesOfClient) {
   return {
-    waiting,
-    oldest: oldest && moment(oldest),
-    deadLetters: deadLetters.map(({ id, subject, sid, createdAt, deadAt, result }) => ({
+    ...notices,
+    oldest: notices.oldest && moment(notices.oldest),
+    deadLetters: notices.deadLetters.map(({ id, subject, sid, createdAt, deadAt, result }) => ({
       id,
       subject,
       sid,

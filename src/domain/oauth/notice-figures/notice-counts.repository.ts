@@ -1,0 +1,27 @@
+import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
+
+/** The days for which the numbers of sent and failed notices are kept, and so shown. */
+export const COUNTED_DAYS = 30;
+
+/**
+ * A statement that counts settled notices of one client, for a CTE.
+ *
+ * @param settled the name of a CTE with `client_id` and `self_registered`: one row for each notice
+ */
+export function countedNotice(
+  kind: string,
+  outcome: 'sent' | 'failed',
+  settled: SqlFragment,
+): SqlFragment {
+  const [sent, failed] = outcome === 'sent' ? [1, 0] : [0, 1];
+  return fragment`
+    INSERT INTO notice_counts AS c (client_id, kind, self_registered, sent, failed)
+    SELECT s.client_id, ${kind}, s.self_registered, ${sent}::bigint, ${failed}::bigint FROM ${settled} s
+    ON CONFLICT (client_id, kind, day) DO UPDATE SET sent = c.sent + excluded.sent, failed = c.failed + excluded.failed`;
+}
+
+/** A condition: the client took a notice of a kind in the last {@link COUNTED_DAYS} days. */
+export function tookNotice(kind: string, clientId: SqlFragment): SqlFragment {
+  return fragment`EXISTS (
+    SELECT FROM notice_counts c WHERE c.client_id = ${clientId} AND c.kind = ${kind} AND c.sent > 0)`;
+}

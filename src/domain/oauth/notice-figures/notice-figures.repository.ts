@@ -1,0 +1,98 @@
+import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { COUNTED_DAYS } from './notice-counts.repository.js';
+
+/** A queue of notices to applications. */
+export interface NoticeQueue {
+  /** The name of its notices, such as `back-channel-logout`. */
+  readonly kind: string;
+  /**
+   * A SELECT of the notices that wait: `client_id`, `self_registered`, `tenant_id` and
+   * `created_at`.
+   */
+  readonly waiting: SqlFragment;
+}
+
+/** The figures of the notices of one kind. */
+export interface NoticeFigures {
+  readonly kind: string;
+  /** True for the notices to clients that registered themselves. */
+  readonly isSelfRegistered: boolean;
+  readonly waiting: number;
+  /** The time of the end that has waited longest; null if none waits. */
+  readonly oldest: Date | null;
+  /** The milliseconds for which it has waited, by the clock of the database; 0 if none waits. */
+  readonly age: number;
+  /** The notices that were taken, and the dead letters, in the last {@link COUNTED_DAYS} days. */
+  readonly sent: number;
+  readonly failed: number;
+}
+
+/** The clients whose notices are counted: all, those of an organization, or one. */
+export type CountedClients = 'all' | { readonly orgId: string } | { readonly clientId: string };
+
+interface Row {
+  self_registered: boolean;
+  waiting: string;
+  oldest: Date | null;
+  age: number;
+  sent: string;
+  failed: string;
+}
+
+/**
+ * Reads the figures of queues: two entries for each, of the applications of organizations, and of
+ * clients that registered themselves.
+ */
+export async function noticeFigures(
+  tx: EntityManager,
+  queues: readonly NoticeQueue[],
+  of: CountedClients,
+): Promise<NoticeFigures[]> {
+  const figures: NoticeFigures[] = [];
+  for (const queue of queues) {
+    const rows = await sql<Row>(tx)`
+      WITH waiting AS (
+        SELECT w.self_registered, count(*) AS waiting, min(w.created_at) AS oldest
+        FROM (${queue.waiting}) w WHERE ${isWaitingOf(of)} GROUP BY w.self_registered
+      ), counted AS (
+        SELECT k.self_registered, sum(k.sent) AS sent, sum(k.failed) AS failed FROM notice_counts k
+        WHERE k.kind = ${queue.kind} AND k.day > current_date - ${COUNTED_DAYS}::int AND ${isCountedOf(of)}
+        GROUP BY k.self_registered
+      )
+      SELECT s.self_registered, coalesce(w.waiting, 0) AS waiting, w.oldest,
+             coalesce(greatest(0, extract(epoch FROM now() - w.oldest)), 0)::float8 * 1000 AS age,
+             coalesce(k.sent, 0) AS sent, coalesce(k.failed, 0) AS failed
+      FROM (VALUES (false), (true)) s (self_registered)
+      LEFT JOIN waiting w USING (self_registered) LEFT JOIN counted k USING (self_registered)
+      ORDER BY s.self_registered`;
+    figures.push(...rows.map((row) => figuresOf(queue, row)));
+  }
+  return figures;
+}
+
+function isWaitingOf(of: CountedClients): SqlFragment {
+  if (of === 'all') return fragment`true`;
+  return 'orgId' in of
+    ? fragment`w.tenant_id = ${of.orgId} AND NOT w.self_registered`
+    : fragment`w.client_id = ${of.clientId}`;
+}
+
+function isCountedOf(of: CountedClients): SqlFragment {
+  if (of === 'all') return fragment`true`;
+  return 'orgId' in of
+    ? fragment`k.client_id IN (SELECT c.id FROM oauth_clients c WHERE c.org_id = ${of.orgId})`
+    : fragment`k.client_id = ${of.clientId}`;
+}
+
+function figuresOf({ kind }: NoticeQueue, row: Row): NoticeFigures {
+  return {
+    kind,
+    isSelfRegistered: row.self_registered,
+    waiting: Number(row.waiting),
+    oldest: row.oldest,
+    age: row.age,
+    sent: Number(row.sent),
+    failed: Number(row.failed),
+  };
+}

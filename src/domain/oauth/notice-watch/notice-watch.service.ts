@@ -1,0 +1,95 @@
+import {
+  Injectable,
+  Logger,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
+import { Clock } from '#platform/clock/clock.js';
+import { QueueWorker } from '#platform/database/queues/queue-worker.js';
+import { DataSource } from '#platform/database/statements/typeorm.js';
+import { observeGauges } from '#platform/telemetry/gauges/gauges.js';
+import { noticeFigures, type NoticeFigures } from '../notice-figures/notice-figures.repository.js';
+import { NOTICE_QUEUES, WAITS_LONG } from './notice-queues.js';
+
+/** Milliseconds between two looks at the figures. */
+const INTERVAL = 60_000;
+
+/** Milliseconds until the same warning is logged again. */
+const REMIND = 3_600_000;
+
+const UNIT = '{notice}';
+
+/** The gauges in OTLP. */
+const GAUGES = {
+  'svc.notices.waiting': { description: 'Notices to applications that wait', unit: UNIT },
+  'svc.notices.oldest': { description: 'The time for which the oldest notice waits', unit: 's' },
+  'svc.notices.sent': { description: 'Notices that were taken in the last 30 days', unit: UNIT },
+  'svc.notices.failed': { description: 'Dead letters of the last 30 days', unit: UNIT },
+} as const;
+
+/**
+ * Looks at the figures of the notices to applications once a minute: OTLP exports them, and
+ * `security` says it if notices wait long.
+ */
+@Injectable()
+export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  readonly #log = new Logger('notices');
+  readonly #security = new Logger('security');
+  readonly #warnedAt = new Map<string, number>();
+  readonly #worker: QueueWorker;
+  #figures: readonly NoticeFigures[] = [];
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly clock: Clock,
+  ) {
+    const name = 'The look at the figures of notices';
+    const drain = () => this.look();
+    this.#worker = new QueueWorker(clock, { drain, poll: INTERVAL, log: this.#log, name });
+  }
+
+  onApplicationBootstrap(): void {
+    observeGauges(GAUGES, () => this.#figures.map((figures) => this.#observed(figures)));
+    this.#worker.start();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.#worker.stop();
+  }
+
+  /** Reads the figures, and warns of notices that wait long. */
+  async look(): Promise<void> {
+    this.#figures = await noticeFigures(this.dataSource.manager, NOTICE_QUEUES, 'all');
+    for (const figures of this.#figures) this.#warn(figures);
+  }
+
+  #observed(figures: NoticeFigures) {
+    const { kind, isSelfRegistered, waiting, age, sent, failed } = figures;
+    return {
+      attributes: { kind, registered_by: isSelfRegistered ? 'itself' : 'organization' },
+      values: {
+        'svc.notices.waiting': waiting,
+        'svc.notices.oldest': age / 1000,
+        'svc.notices.sent': sent,
+        'svc.notices.failed': failed,
+      },
+    };
+  }
+
+  /** A user can register many clients: their notices hide no other warning. */
+  #warn(figures: NoticeFigures): void {
+    const { kind, isSelfRegistered, waiting, age, sent, failed } = figures;
+    if (isSelfRegistered) return;
+    if (age < WAITS_LONG) {
+      this.#warnedAt.delete(kind);
+      return;
+    }
+    const now = this.clock.monotonic();
+    if (now - (this.#warnedAt.get(kind) ?? Number.NEGATIVE_INFINITY) < REMIND) return;
+    this.#warnedAt.set(kind, now);
+    this.#security.warn(
+      { kind, waiting, oldestSeconds: Math.round(age / 1000), sent, failed },
+      'Applications have not heard of an end of access for 15 minutes or longer',
+    );
+  }
+}
