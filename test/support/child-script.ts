@@ -9,6 +9,8 @@ export interface ChildScript<Answer> {
   readonly pid: number;
   /** Resolves with the first line that the script prints, parsed as JSON. */
   readonly answer: Promise<Answer>;
+  /** Resolves when the process has ended. */
+  readonly gone: Promise<void>;
   /** Ends the standard input, which tells the script to finish, and waits for its end. */
   finish(): Promise<void>;
   /** Kills the process with SIGKILL, and waits for its end. */
@@ -51,6 +53,7 @@ export function runScript<Answer>(
   return {
     pid: child.pid ?? Number.NaN,
     answer: firstLine(child),
+    gone,
     finish: async () => {
       child.stdin.end();
       await gone;

@@ -1,0 +1,105 @@
+import { join } from 'node:path';
+import { decodeJwt } from 'jose';
+import { Client as Database } from 'pg';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { runScript, type ChildScript } from '../../support/child-script.js';
+import { createTestDatabase, type TestDatabase } from '../../support/database.js';
+import type { DyingArgument } from '../../support/dying-replica.js';
+import { startLogoutReceiver, type LogoutReceiver } from '../../support/logout-receiver.js';
+import type { ReplicaAnswer, ReplicaArgument } from '../../support/replica.js';
+import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
+
+/** The clients of a round: more than one replica has requests for. */
+const CLIENTS = 20;
+const SLOW = { timeout: 60_000 };
+
+describe('of two replicas, of which one is killed with SIGKILL', () => {
+  let database: TestDatabase;
+  let observer: Database;
+  let receiver: LogoutReceiver;
+  let folder: string;
+  let survivor: ChildScript<ReplicaAnswer>;
+  let argument: ReplicaArgument;
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    observer = new Database({ connectionString: database.url });
+    await observer.connect();
+    receiver = await startLogoutReceiver();
+    folder = await makeTemporaryDirectory();
+    const environment = { SVC_SSH_CA_KEY_PATH: join(folder, 'ssh_ca_key') };
+    argument = { database: { url: database.url }, environment };
+    survivor = runScript<ReplicaAnswer>('replica.ts', argument);
+    await survivor.answer;
+    await observer.query(
+      `INSERT INTO oauth_clients (id, kind, metadata)
+       SELECT 'told-' || n, 'first-party', jsonb_build_object('backchannel_logout_uri', $1::text)
+       FROM generate_series(1, $2::int) n`,
+      [receiver.uri, CLIENTS],
+    );
+  }, 120_000);
+  afterAll(async () => {
+    await survivor.finish();
+    await receiver.close();
+    await observer.end();
+    await database.drop();
+    await removeDirectory(folder);
+  });
+
+  /** Queues a notice to each client, in one transaction, and returns the users. */
+  async function queue(): Promise<string[]> {
+    const { rows } = await observer.query<{ user_id: string }>(
+      `INSERT INTO logout_notices (client_id, self_registered, user_id)
+       SELECT 'told-' || n, false, gen_random_uuid() FROM generate_series(1, $1::int) n
+       RETURNING user_id`,
+      [CLIENTS],
+    );
+    return rows.map((row) => row.user_id);
+  }
+  const waiting = async () =>
+    (await observer.query('SELECT FROM logout_notices')).rowCount ?? Number.NaN;
+  const told = () => receiver.received.map(({ token }) => decodeJwt(token).sub ?? '');
+
+  it.each<readonly [DyingArgument['step'], number]>([
+    ['taken', 1],
+    ['connected', 2],
+    ['answered', 2],
+    ['settled', 2],
+  ])(
+    'with a notice %s, the other one tells every end, once or at most %i times',
+    async (step, most) => {
+      receiver.received.splice(0);
+      receiver.answer = () => (step === 'connected' ? 'hang' : 200);
+      const dying: DyingArgument = { ...argument, step };
+      const replica = runScript<ReplicaAnswer>('dying-replica.ts', dying);
+      await replica.answer;
+      let dead = false;
+      const gone = replica.gone.then(() => (dead = true));
+      const users: string[] = [];
+      // Which replica takes which notice is chance: a round may leave none for the one that dies.
+      for (let rounds = 0; rounds < 20 && !dead; rounds += 1) {
+        users.push(...(await queue()));
+        if (step === 'connected') {
+          await expect.poll(() => receiver.received.length, SLOW).toBeGreaterThan(16);
+          await replica.kill();
+        } else {
+          await expect.poll(async () => dead || (await waiting()) === 0, SLOW).toBe(true);
+        }
+        dead ||= step === 'connected';
+      }
+      await gone;
+      expect(dead).toBe(true);
+      receiver.answer = () => 200;
+      // The leases of the dead replica end, as they do in 15 seconds.
+      await observer.query(
+        "UPDATE logout_notices SET next_attempt_at = next_attempt_at - interval '15 seconds'",
+      );
+      await expect.poll(waiting, SLOW).toBe(0);
+      const times = Map.groupBy(told(), (sub) => sub);
+      expect([...times.keys()].toSorted()).toEqual(users.toSorted());
+      const counts = [...times.values()].map((all) => all.length);
+      expect(Math.max(...counts)).toBeLessThanOrEqual(most);
+    },
+    150_000,
+  );
+});
