@@ -12,6 +12,9 @@ export const SCHEMATHESIS = '/opt/svc-test/schemathesis/bin/schemathesis';
 /** The Python of the virtual environment with Flask and Authlib, as `.ci/run` installs it. */
 export const AUTHLIB_PYTHON = '/opt/svc-test/authlib/bin/python';
 
+/** The Python of Debian, which finds the packages of Debian. */
+export const DEBIAN_PYTHON = '/usr/bin/python3';
+
 /** The module of Apache that signs people in by OpenID Connect. */
 export const MOD_AUTH_OPENIDC = '/usr/lib/apache2/modules/mod_auth_openidc.so';
 
@@ -41,7 +44,7 @@ export interface Requirement {
  *   a process may have mounts of its own, `moto` the stand-in for S3 and KMS, `schemathesis` the
  *   tester of an API by its description, `mod_auth_openidc` the module of Apache, `simplesamlphp`
  *   the identity provider of that name, `postgresql` a server of Debian, `authlib` the Python
- *   environment of that name, `the Go modules` those of `.ci/go`
+ *   environment of that name, `the Go modules` those of `.ci/go`, `python3-jwt` PyJWT of Debian
  */
 export function requires(...needs: string[]): Requirement {
   const missing = needs.filter((need) => !isMet(need));
@@ -65,6 +68,8 @@ function isMet(need: string): boolean {
   if (need === 'moto') return isExecutable(join(dirname(MOTO), 'python'));
   if (need === 'postgresql') return debianPostgres() !== undefined;
   if (need === 'authlib') return isExecutable(AUTHLIB_PYTHON);
+  if (need === 'python3-jwt')
+    return spawnSync(DEBIAN_PYTHON, ['-c', 'import jwt, cryptography']).status === 0;
   if (need === 'the Go modules')
     return existsSync('/opt/svc-test/go/pkg/mod/github.com/coreos/go-oidc');
   if (need === 'schemathesis') return isExecutable(join(dirname(SCHEMATHESIS), 'python'));
