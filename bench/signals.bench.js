@@ -1,0 +1,296 @@
+import 'reflect-metadata';
+import { createServer } from 'node:http';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { DataSource } from 'typeorm';
+import { Client } from 'pg';
+import {
+  deleteExpired,
+  EXPIRED_KINDS,
+} from '../dist/domain/admin/clean-up/expired-rows.repository.js';
+import { listDueClients } from '../dist/domain/oauth/logout-notices/notice-queue.repository.js';
+import { NOTICE_QUEUES } from '../dist/domain/oauth/notice-watch/notice-queues.js';
+import { noticeFigures } from '../dist/domain/oauth/notice-figures/notice-figures.repository.js';
+import { cpuColumns, startCpuTime } from './cpu-time.js';
+import { percentile, table } from './measure.js';
+import { ratioOf } from './ratio.js';
+import { ScimClient } from './scim-client.js';
+import { startBenchServer } from './server.js';
+
+/** The applications of a person, each with a receiver of its own. */
+const APPLICATIONS = 50;
+/** The notices that no application takes, of so many applications. */
+const UNDELIVERED = 100_000;
+const AWAY = 50;
+/** The clients that registered themselves and hang. */
+const HANGING = 5000;
+/** The pairs of turns, and the acts of a turn. */
+const PAIRS = 6;
+const ACTS = 25;
+/** The people whose removal is told. */
+const LEAVERS = 30;
+/** The highest ratio to an empty queue, and the milliseconds until all are told. */
+const MOST_RATIO = 1.2;
+const MOST_TOLD = 1000;
+
+/**
+ * Measures back-channel logout: how soon 50 receivers are told after a SCIM DELETE, alone and
+ * beside 5,000 clients that registered themselves and hang; the CPU of a notice; and what 100,000
+ * undelivered notices cost the clean-up, the queries of the queue and a SCIM DELETE. It exits 1 if
+ * a bound is missed.
+ */
+export async function run() {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+  const server = await startBenchServer(folder);
+  const receivers = await startReceivers();
+  const database = new Client(server.database);
+  await database.connect();
+  const misses = [];
+  try {
+    const ground = await prepare(server, database, receivers.origin);
+    misses.push(...(await measureTelling(ground, receivers, 'alone')));
+    await measureCpu(ground, receivers);
+    misses.push(...(await measureUndelivered(ground)));
+    await addHanging(ground, receivers);
+    misses.push(...(await measureTelling(ground, receivers, `beside ${HANGING} that hang`)));
+  } finally {
+    await database.end();
+    await server.stop();
+    await receivers.close();
+    await rm(folder, { recursive: true, force: true });
+  }
+  for (const miss of misses) write(`MISSED ${miss}\n`);
+  if (misses.length > 0) process.exitCode = 1;
+}
+
+/** Starts one server for all receivers. It answers 200, but at `/hang` nothing. */
+async function startReceivers() {
+  const arrivals = [];
+  let hanging = 0;
+  const server = createServer((request, response) => {
+    if (request.url === '/hang') {
+      hanging += 1;
+      return;
+    }
+    arrivals.push(performance.now());
+    request.resume();
+    response.writeHead(200).end();
+  });
+  await new Promise((resolve) => {
+    server.listen(0, '127.0.0.1', resolve);
+  });
+  return {
+    origin: `http://127.0.0.1:${server.address().port}`,
+    arrivals,
+    hanging: () => hanging,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** Makes a SCIM token and the applications of the organization of the first person. */
+async function prepare(server, database, origin) {
+  const { baseUrl, tokens } = server;
+  const answer = await fetch(`${baseUrl}/api/v1/org/scim-tokens`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${tokens[0]}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ description: 'bench' }),
+  });
+  if (!answer.ok) throw new Error(`scim-tokens: ${answer.status} ${await answer.text()}`);
+  const { token } = await answer.json();
+  const { rows } = await database.query('SELECT id, org_id FROM users ORDER BY created_at LIMIT 1');
+  const [{ id: owner, org_id: org }] = rows;
+  for (const [prefix, number, path] of [
+    ['told', APPLICATIONS, '/told'],
+    ['away', AWAY, '/hang'],
+  ]) {
+    await database.query(
+      `INSERT INTO oauth_clients (id, kind, metadata, owner_id, org_id)
+       SELECT $1 || '-' || n, 'application', jsonb_build_object('backchannel_logout_uri', $2::text), $3, $4
+       FROM generate_series(1, $5::int) n`,
+      [prefix, `${origin}${path}`, owner, org, number],
+    );
+  }
+  return { server, database, scim: new ScimClient(`${baseUrl}/scim/v2`, token), origin };
+}
+
+let people = 0;
+
+/** Provisions people who signed in to all applications. */
+async function provision({ scim, database }, number) {
+  const ids = [];
+  for (let n = 0; n < number; n += 1) {
+    people += 1;
+    const schemas = ['urn:ietf:params:scim:schemas:core:2.0:User'];
+    const body = JSON.stringify({ schemas, userName: `leaver-${people}@signals.bench.example` });
+    ids.push(JSON.parse(await scim.expect(201, 'POST', '/Users', body)).id);
+  }
+  await database.query(
+    `INSERT INTO client_sign_ins (sid, client_id, user_id)
+     SELECT gen_random_uuid(), 'told-' || n, p FROM unnest($1::uuid[]) p, generate_series(1, $2::int) n`,
+    [ids, APPLICATIONS],
+  );
+  return ids;
+}
+
+/** Measures how soon all receivers of a person are told, from the answer of the SCIM DELETE. */
+async function measureTelling(ground, { arrivals }, what) {
+  const ids = await provision(ground, LEAVERS);
+  const [each, all] = [[], []];
+  for (const id of ids) {
+    arrivals.length = 0;
+    await ground.scim.expect(204, 'DELETE', `/Users/${id}`);
+    const answered = performance.now();
+    // One notice names the session, and one the person alone.
+    while (arrivals.length < 2 * APPLICATIONS) await delay(1);
+    const delays = arrivals.map((at) => Math.max(0, at - answered));
+    each.push(...delays);
+    all.push(Math.max(...delays));
+  }
+  const row = (name, samples) => ({
+    [`${APPLICATIONS} receivers, ${what}`]: name,
+    'p50 ms': percentile(samples, 0.5).toFixed(1),
+    'p99 ms': percentile(samples, 0.99).toFixed(1),
+  });
+  write(`${table([row('a notice', each), row('the last one', all)])}\n\n`);
+  const p99 = percentile(all, 0.99);
+  return p99 > MOST_TOLD ? [`${APPLICATIONS} receivers, ${what}: told after ${p99} ms`] : [];
+}
+
+/** Measures the CPU of a notice: queued by SQL, so that only sending counts. */
+async function measureCpu({ server, database }, { arrivals }) {
+  const notices = 5000;
+  arrivals.length = 0;
+  const cpu = startCpuTime(server.pid);
+  await database.query(
+    `INSERT INTO logout_notices (client_id, self_registered, tenant_id, user_id, sid)
+     SELECT 'told-' || (1 + n % $1::int), false, (SELECT org_id FROM oauth_clients WHERE id = 'told-1'), gen_random_uuid(), gen_random_uuid()
+     FROM generate_series(1, $2::int) n`,
+    [APPLICATIONS, notices],
+  );
+  const started = performance.now();
+  while (arrivals.length < notices) await delay(5);
+  const seconds = (performance.now() - started) / 1000;
+  const row = { 'a notice': `${(notices / seconds).toFixed(0)} a second` };
+  write(`${table([{ ...row, ...cpuColumns(cpu(), notices) }])}\n\n`);
+}
+
+/** Compares an empty queue with one of 100,000 undelivered notices, in pairs of turns. */
+async function measureUndelivered(ground) {
+  const source = new DataSource({
+    type: 'postgres',
+    host: ground.server.database.host,
+    username: ground.server.database.user,
+    database: ground.server.database.database,
+  });
+  await source.initialize();
+  const samples = {};
+  try {
+    const acts = actsOn(ground, source.manager);
+    for (let pair = 0; pair < PAIRS; pair += 1) {
+      const turns = pair % 2 === 0 ? [false, true] : [true, false];
+      const measured = {};
+      for (const isFull of turns) {
+        await fill(ground.database, isFull);
+        measured[isFull] = await turn(acts);
+      }
+      for (const what of Object.keys(acts)) {
+        samples[what] = [...(samples[what] ?? []), [measured.false[what], measured.true[what]]];
+      }
+    }
+    await fill(ground.database, false);
+  } finally {
+    await source.destroy();
+  }
+  const rows = Object.entries(samples).map(([what, pairs]) => ({ what, ...ratioOf(pairs), pairs }));
+  const mean = (values) => (values.reduce((a, b) => a + b) / values.length).toFixed(2);
+  write(
+    `${table(
+      rows.map(({ what, ratio, low, high, pairs }) => ({
+        [`${UNDELIVERED} undelivered`]: what,
+        'empty ms': mean(pairs.map(([empty]) => empty)),
+        'full ms': mean(pairs.map(([, full]) => full)),
+        ratio: ratio.toFixed(2),
+        '95 %': `${low.toFixed(2)}-${high.toFixed(2)}`,
+      })),
+    )}\n\n`,
+  );
+  // The figures count every notice: their time grows, and they are read once a minute.
+  return rows
+    .filter(({ what, ratio }) => what !== FIGURES && ratio > MOST_RATIO)
+    .map(({ what, ratio }) => `${what}: ${ratio.toFixed(2)} times as long`);
+}
+
+const FIGURES = 'the figures';
+
+/** The acts that are measured, by name: each returns a promise. */
+function actsOn(ground, manager) {
+  const leavers = [];
+  return {
+    'clean-up': {
+      async act() {
+        for (const kind of EXPIRED_KINDS) {
+          await deleteExpired(manager, kind, 1000, { auth: 400, oauth: 400 });
+        }
+      },
+    },
+    'the queue of applications': { act: () => listDueClients(manager, false) },
+    'SCIM DELETE': {
+      before: async () => leavers.push(...(await provision(ground, ACTS))),
+      act: () => ground.scim.expect(204, 'DELETE', `/Users/${leavers.pop()}`),
+    },
+    [FIGURES]: { act: () => noticeFigures(manager, NOTICE_QUEUES, 'all') },
+  };
+}
+
+/** Does each act some times, and returns the median of its milliseconds, by name. */
+async function turn(acts) {
+  const medians = {};
+  for (const [what, { before, act }] of Object.entries(acts)) {
+    await before?.();
+    const samples = [];
+    for (let n = 0; n < ACTS; n += 1) {
+      const started = performance.now();
+      await act();
+      samples.push(performance.now() - started);
+    }
+    medians[what] = percentile(samples, 0.5);
+  }
+  return medians;
+}
+
+/** Fills the queue with notices that wait for their next try, or empties it. */
+async function fill(database, isFull) {
+  await database.query("DELETE FROM logout_notices WHERE client_id LIKE 'away-%'");
+  if (isFull) {
+    await database.query(
+      `INSERT INTO logout_notices (client_id, self_registered, tenant_id, user_id, sid, next_attempt_at, tries, last_result)
+       SELECT 'away-' || (1 + n % $1::int), false, (SELECT org_id FROM oauth_clients WHERE id = 'away-1'), gen_random_uuid(), gen_random_uuid(),
+              now() + interval '1 hour', 9, 'no connection'
+       FROM generate_series(1, $2::int) n`,
+      [AWAY, UNDELIVERED],
+    );
+  }
+  await database.query('VACUUM ANALYZE logout_notices');
+}
+
+/** Makes clients that registered themselves and hang, each with a notice about another person. */
+async function addHanging({ database, origin }, { hanging }) {
+  await database.query(
+    `WITH made AS (
+       INSERT INTO oauth_clients (id, kind, metadata)
+       SELECT 'self-' || n, 'dynamic', jsonb_build_object('backchannel_logout_uri', $1::text)
+       FROM generate_series(1, $2::int) n RETURNING id
+     )
+     INSERT INTO logout_notices (client_id, self_registered, user_id) SELECT id, true, gen_random_uuid() FROM made`,
+    [`${origin}/hang`, HANGING],
+  );
+  while (hanging() === 0) await delay(5);
+}
+
+const write = (text) => process.stdout.write(text);
