@@ -64,8 +64,8 @@ const TENANT = tenantOf(fragment`d`);
 const TENANT_OF_TAKEN = tenantOf(fragment`t`);
 
 /**
- * Lists the clients with a notice that is due. It reads two entries of an index for each client
- * with waiting notices, and not one for each notice.
+ * Lists the clients with a notice that is due. It reads one entry of an index for each client with
+ * waiting notices, the earliest, and not one for each notice.
  */
 export async function listDueClients(
   tx: EntityManager,
@@ -75,22 +75,19 @@ export async function listDueClients(
     tx,
   )`
     WITH RECURSIVE waiting AS (
-      (SELECT n.client_id FROM logout_notices n
-       WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL ORDER BY n.client_id LIMIT 1)
+      (SELECT n.client_id, n.tenant_id, n.user_id, n.self_registered, n.next_attempt_at FROM logout_notices n
+       WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL
+       ORDER BY n.client_id, n.next_attempt_at, n.id LIMIT 1)
       UNION ALL
-      SELECT (SELECT n.client_id FROM logout_notices n
-              WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND n.client_id > w.client_id
-              ORDER BY n.client_id LIMIT 1)
-      FROM waiting w WHERE w.client_id IS NOT NULL
+      SELECT x.client_id, x.tenant_id, x.user_id, x.self_registered, x.next_attempt_at
+      FROM waiting w CROSS JOIN LATERAL (
+        SELECT n.client_id, n.tenant_id, n.user_id, n.self_registered, n.next_attempt_at FROM logout_notices n
+        WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND n.client_id > w.client_id
+        ORDER BY n.client_id, n.next_attempt_at, n.id LIMIT 1) x
     )
-    SELECT w.client_id, ${TENANT} AS tenant_id, extract(epoch FROM d.next_attempt_at)::float8 * 1000 AS since,
-           ${tookNotice(KIND, fragment`w.client_id`)} AS took
-    FROM waiting w CROSS JOIN LATERAL (
-      SELECT n.tenant_id, n.user_id, n.self_registered, n.next_attempt_at FROM logout_notices n
-      WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND n.client_id = w.client_id
-      ORDER BY n.next_attempt_at, n.id LIMIT 1
-    ) d
-    WHERE d.next_attempt_at <= now()`;
+    SELECT d.client_id, ${TENANT} AS tenant_id, extract(epoch FROM d.next_attempt_at)::float8 * 1000 AS since,
+           ${tookNotice(KIND, fragment`d.client_id`)} AS took
+    FROM waiting d WHERE d.next_attempt_at <= now()`;
   return rows.map(({ client_id, tenant_id, since, took }) => ({
     clientId: client_id,
     tenantId: tenant_id,
