@@ -16,6 +16,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'telemetry/filter',
     'config/table',
     'config',
+    'heap',
     'crypto',
     'kms',
     'config-sources',
