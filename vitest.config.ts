@@ -27,7 +27,7 @@ export const shared = {
     reporters: ['default', './test/support/closing-line.ts'],
     fsModuleCache: true,
     isolate: false,
-    maxWorkers: 3, // for two cores: a test often waits for a program or for time
+    maxWorkers: 4, // for two cores: a test often waits for a program or for time
     sequence: { sequencer: ProjectSequencer },
     // For what hangs, and never met on a slow machine: no test means to measure time by these.
     testTimeout: 240_000,

@@ -1,8 +1,7 @@
 import 'reflect-metadata';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { PINNED_ROOTS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import type { ReadConfiguration } from '#platform/config-sources/read-configuration.js';
+import { limitHeap, returnStartUpMemory } from '#platform/heap/heap.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '#platform/kms/call-policy.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
@@ -36,17 +35,5 @@ export async function startProduction(
   });
   await app.listen();
   returnStartUpMemory();
-}
-
-type CollectGarbage = (options: { type: 'major'; flavor: 'last-resort' }) => void;
-
-/**
- * Frees the memory of the start. Loading the modules leaves garbage, and makes V8 enlarge its young
- * generation for the life of the process, by about 100 MB that no request needs. This call takes a
- * tenth of a second, once.
- */
-export function returnStartUpMemory(): void {
-  setFlagsFromString('--expose-gc'); // exposes the collector to the next context only
-  const collect = runInNewContext('gc') as CollectGarbage;
-  collect({ type: 'major', flavor: 'last-resort' });
+  limitHeap();
 }

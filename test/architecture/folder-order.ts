@@ -17,6 +17,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'telemetry/gauges',
     'config/table',
     'config',
+    'heap',
     'crypto',
     'kms',
     'config-sources',

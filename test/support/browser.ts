@@ -59,6 +59,11 @@ function launch(executablePath: string): Promise<Browser> {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
+      '--renderer-process-limit=1', // no process in advance for a site that no test opens
+      '--in-process-gpu',
+      '--disable-gpu-compositing',
+      '--disable-threaded-animation',
+      '--num-raster-threads=1',
     ],
   });
 }

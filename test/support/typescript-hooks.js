@@ -27,7 +27,6 @@ function compiled(fileName) {
       experimentalDecorators: true,
       emitDecoratorMetadata: true,
       isolatedModules: true,
-      inlineSourceMap: true,
     },
   });
   keep(kept, outputText);

@@ -1,0 +1,22 @@
+import { describe, expect, it } from 'vitest';
+import { runScript } from '../support/child-script.js';
+import type { HeapGrowthAnswer } from '../support/heap-growth.js';
+
+const MIB = 1024 ** 2;
+
+/** Loads the heap of a process of its own. */
+async function heapGrowth(): Promise<HeapGrowthAnswer> {
+  const script = runScript<HeapGrowthAnswer>('heap-growth.ts', {});
+  const answer = await script.answer;
+  await script.finish();
+  return answer;
+}
+
+describe('the young generation of the heap', () => {
+  it('takes 64 MiB under load, little when idle, and 64 MiB again', async () => {
+    const { loaded, idle, again } = await heapGrowth();
+    expect(loaded).toBe(64 * MIB);
+    expect(idle).toBeLessThan(8 * MIB);
+    expect(again).toBe(64 * MIB);
+  });
+});

@@ -1,0 +1,35 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { getHeapSpaceStatistics } from 'node:v8';
+import { limitHeap, returnStartUpMemory } from '#platform/heap/heap.js';
+
+// Run by runScript: loads the heap, collects all, and loads it again; prints the size of V8's young
+// generation after each step.
+limitHeap();
+const loaded = await load();
+returnStartUpMemory();
+const idle = youngGeneration();
+const answer: HeapGrowthAnswer = { loaded, idle, again: await load() };
+process.stdout.write(`${JSON.stringify(answer)}\n`);
+
+/** Makes objects of which many live for a while, in short turns as requests do. */
+async function load(): Promise<number> {
+  const alive: object[][] = [];
+  for (let turn = 0; turn < 1000; turn += 1) {
+    alive.push(Array.from({ length: 10_000 }, (_, n) => ({ turn, n })));
+    if (alive.length > 100) alive.shift();
+    await nextTurn();
+  }
+  return youngGeneration();
+}
+
+function youngGeneration(): number {
+  const spaces = getHeapSpaceStatistics();
+  return spaces.find(({ space_name: name }) => name === 'new_space')?.space_size ?? 0;
+}
+
+/** The output of the script: sizes in bytes. */
+export interface HeapGrowthAnswer {
+  readonly loaded: number;
+  readonly idle: number;
+  readonly again: number;
+}
