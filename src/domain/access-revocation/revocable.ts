@@ -55,8 +55,8 @@ export interface DomainOfOrganization {
 /** A kind of access that a user loses with an account, or with a part of an account. */
 export interface Revocable {
   /**
-   * The place of the kind in the order of locks: a kind with a lower number ends first. No two
-   * kinds share a number.
+   * The number of the kind in `revocation-order.ts`: a kind with a lower number locks its rows and
+   * ends first. No two kinds share a number.
    */
   readonly revocationOrder: number;
   /**

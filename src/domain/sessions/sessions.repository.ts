@@ -11,6 +11,7 @@ import {
   type Revocable,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
+import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
 import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
 import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
@@ -126,7 +127,7 @@ interface OwnRow {
 /** The rows of sessions. A session exists as long as its row. */
 @Injectable()
 export class SessionsRepository implements Revocable {
-  readonly revocationOrder = 10;
+  readonly revocationOrder = REVOCATION_ORDER.sessions;
   readonly revocationScopes = EVERY_SCOPE;
 
   /** Adds a session that ends `hours` from now, or sooner for a device. Returns when it ends. */

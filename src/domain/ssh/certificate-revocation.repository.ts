@@ -11,6 +11,7 @@ import {
   type RevocationCause,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
+import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
 import { isInRevokedRange } from './serials/revoked-ranges.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -54,7 +55,7 @@ function validOf(revoked: readonly Revoked[]): number {
  * has them.
  */
 export class CertificateRevocation implements Revocable {
-  readonly revocationOrder = 20;
+  readonly revocationOrder = REVOCATION_ORDER.sshCertificates;
   readonly revocationScopes = EVERY_SCOPE;
 
   /**

@@ -17,7 +17,11 @@ import { AttestedKeyRevocation } from '#domain/ssh/hardware-keys/attested-keys.r
  */
 const ASLEEP = { wakeAfter: () => undefined };
 
-/** Every kind of access. A test compares the list with the classes that implement `Revocable`. */
+/**
+ * Every kind of access. The order of this list has no effect: `access-revocation/revocation-order`
+ * decides which kind ends first. A test compares the list with the classes that implement
+ * `Revocable`.
+ */
 const KINDS: readonly (() => Revocable)[] = [
   () => new EndedAccounts(),
   () => new SessionsRepository(),

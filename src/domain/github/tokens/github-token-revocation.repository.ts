@@ -10,6 +10,7 @@ import {
   type RevocationCause,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
+import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { countTokens, queueUnqueued, queueUsers } from './ending-tokens.repository.js';
@@ -20,7 +21,7 @@ import type { TokenRevoker } from './token-revoker.service.js';
  * {@link TokenRevoker} then revokes them at GitHub.
  */
 export class GitHubTokenRevocation implements Revocable {
-  readonly revocationOrder = 25;
+  readonly revocationOrder = REVOCATION_ORDER.gitHubTokens;
   readonly revocationScopes = EVERY_SCOPE;
 
   constructor(private readonly revoker: Pick<TokenRevoker, 'wakeAfter'>) {}

@@ -8,6 +8,7 @@ import {
   type RevocationScope,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
+import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
 import { newUuid } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -61,7 +62,7 @@ interface Row {
 /** The enrolled security keys. */
 @Injectable()
 export class AuthenticatorsRepository implements Revocable {
-  readonly revocationOrder = 40;
+  readonly revocationOrder = REVOCATION_ORDER.securityKeys;
   /**
    * The event `account-deleted` is not in the list, because a foreign key deletes the keys with the
    * user.

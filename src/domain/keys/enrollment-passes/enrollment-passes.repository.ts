@@ -9,6 +9,7 @@ import {
   type RevocationScope,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
+import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { RECORDED, recordAudit } from '#domain/audit/audit.repository.js';
 import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
@@ -41,7 +42,7 @@ const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
  * pass is used, or when an admin lifts the demand.
  */
 export class EnrollmentPassesRepository implements Revocable {
-  readonly revocationOrder = 35;
+  readonly revocationOrder = REVOCATION_ORDER.enrollmentPasses;
   /**
    * The event `account-deleted` is not in the list, because a foreign key deletes the pass with the
    * user.

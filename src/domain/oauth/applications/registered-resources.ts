@@ -5,6 +5,7 @@ import type {
   RevocationScope,
   RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
+import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
 import { withoutZeros } from '#domain/access-revocation/revocable.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
 import { endUnprovenClusters, type ClientApplication } from './applications.repository.js';
@@ -20,7 +21,7 @@ const NO_REQUEST = { requestId: 'domain-change', ip: undefined, userAgent: undef
  * proves a domain, other organizations lose their registrations under it.
  */
 export class RegisteredResources implements Revocable {
-  readonly revocationOrder = 31;
+  readonly revocationOrder = REVOCATION_ORDER.clusters;
   /**
    * No event of a user ends a cluster, because a cluster belongs to its organization and to no
    * user.

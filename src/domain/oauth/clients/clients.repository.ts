@@ -9,6 +9,7 @@ import {
   type RevokedCounts,
   withoutZeros,
 } from '#domain/access-revocation/revocable.js';
+import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
 import { newUuid } from '#platform/clock/random.js';
 import { fragment, inOrder, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 
@@ -82,7 +83,7 @@ const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
 /** OAuth clients and their secrets. */
 @Injectable()
 export class ClientsRepository implements Revocable {
-  readonly revocationOrder = 30;
+  readonly revocationOrder = REVOCATION_ORDER.applications;
   /**
    * The event `account-deleted` is not in the list, because a foreign key deletes the applications
    * with the user.

@@ -5,6 +5,7 @@ import {
   type Revocable,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
+import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { SIGN_IN_DAYS } from './sign-ins.repository.js';
@@ -22,7 +23,7 @@ const NOTHING: RevokedCounts = {};
  * that the end of the sessions does not queue a notice a second time.
  */
 export class EndedAccounts implements Revocable {
-  readonly revocationOrder = 5;
+  readonly revocationOrder = REVOCATION_ORDER.logoutNotices;
   readonly revocationScopes = EVERY_SCOPE;
   /**
    * This class does nothing after a loss of commits, because a trigger queues the notices of each

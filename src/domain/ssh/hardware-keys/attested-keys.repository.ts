@@ -6,6 +6,7 @@ import {
   type RevocationScope,
   type RevokedCounts,
 } from '#domain/access-revocation/revocable.js';
+import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
@@ -52,7 +53,7 @@ export async function isAttestedKey(
  * foreign key deletes them. When it is deactivated, they stay, as the enrolled keys do.
  */
 export class AttestedKeyRevocation implements Revocable {
-  readonly revocationOrder = 21;
+  readonly revocationOrder = REVOCATION_ORDER.attestedSshKeys;
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /** A loss of commits ends no proof, because a proof opens nothing without a session. */
