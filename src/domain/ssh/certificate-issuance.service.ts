@@ -11,6 +11,7 @@ import {
   CertificateAuthority,
   type UnsignedCertificate,
 } from './authority/certificate-authority.service.js';
+import { LONGEST_TTL } from './certificate-validity.repository.js';
 import { principalsOf } from './principals.js';
 import {
   isAttestedKey,
@@ -68,8 +69,6 @@ export interface IssuedCertificate {
   readonly hostGroups: readonly ReachedHostGroup[] | undefined;
   readonly attestation: KeyAttestation | undefined;
 }
-
-const LONGEST_TTL = 366 * 86_400; // beyond every session; keeps PostgreSQL's intervals in range
 
 /** The error if the certificate would have no principal. */
 const WITHHELD = ['principal_not_allowed', 'This account has no SSH principal.'] as const;

@@ -9,6 +9,7 @@ import { ISSUED } from '#domain/access/issuance/issuance-statement.repository.js
 import { IssuanceKind, type OutcomeRow } from '#domain/access/issuance/issuance.repository.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { VALID_AFTER, validBefore } from './certificate-validity.repository.js';
 import type { KeyAttestation } from './hardware-keys/attested-keys.repository.js';
 
 /** The record of a certificate, which is written before the certificate is signed. */
@@ -201,8 +202,7 @@ const certificateKind = ({ attestation, given }: CertificateSql, hosts: HostsSql
       denials: hosts.denials,
       computed: fragment`
       ${attestation} AS attestation, ${given} AS given, ${hosts.computed},
-      date_trunc('second', now()) - interval '60 seconds' AS valid_after,
-      date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.ttl), ${hosts.ends})) AS valid_before`,
+      ${VALID_AFTER} AS valid_after, ${validBefore(hosts.ends)} AS valid_before`,
       issuedIf: () =>
         fragment`${IS_NAMED} AND (i.attestation IS NOT NULL OR NOT i.attestation_required)`,
       drawn: { value: fragment`nextval('ssh_certificate_serial')`, column: fragment`serial` },
