@@ -21,7 +21,7 @@ export {
   type ProjectionQuery,
 } from './response/projection.js';
 export { namesVersion, versionTag } from './response/versions.js';
-export { isObject, RESOURCE_SIZE } from './schema/attribute-value.js';
+export { isObject } from './schema/attribute-value.js';
 export type { AttributeValue, ComplexValue, SimpleValue } from './schema/attribute-value.js';
 export type { Attribute, AttributeType } from './schema/attributes/attribute.js';
 export {
@@ -30,6 +30,7 @@ export {
   USER_ATTRIBUTES,
 } from './schema/attributes/user-and-group-attributes.js';
 export { isStorable, type Literal, type Operator } from './schema/literal.js';
+export { RESOURCE_SIZE } from './schema/resource-size.js';
 export type { RefusedKind, RefusedPart } from './schema/refused-part.js';
 export {
   attributesOf,

@@ -1,14 +1,8 @@
 import { ScimError } from '../errors/scim-error.js';
 import type { Attribute } from './attributes/attribute.js';
 import { booleanOf, isStorable } from './literal.js';
+import { RESOURCE_SIZE } from './resource-size.js';
 import { subAttribute } from './schemas.js';
-
-/**
- * The 64 KiB rule of SCIM: the largest body of a request for one resource, in bytes. The attributes
- * of a user together, and the elements of one attribute, have the same limit. Bulk requests have a
- * limit of their own (RFC 7644 §3.7.4).
- */
-export const RESOURCE_SIZE = 64 * 1024;
 
 /** A value without parts. */
 export type SimpleValue = string | boolean;

@@ -4,11 +4,11 @@ import {
   invalidValue,
   isObject,
   storedValue,
-  RESOURCE_SIZE,
   withoutLabels,
   type AttributeValue,
 } from './attribute-value.js';
 import { isWritable, limited, textIn, type Draft } from './draft.js';
+import { RESOURCE_SIZE } from './resource-size.js';
 import { attributesOf, USER_SCHEMA, type AttributeReference } from './schemas.js';
 
 /**
