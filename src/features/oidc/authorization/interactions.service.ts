@@ -13,7 +13,7 @@ import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { DomainError } from '#platform/errors/domain-error.js';
-import { readCookie } from '#platform/http/request/cookies.js';
+import { readCookie } from '#platform/http/access/cookies.js';
 import { Devices } from '../device/devices.service.js';
 import { removeAccount } from '../engine/library-patches.js';
 import { OidcProvider } from '../engine/oidc-provider.service.js';

@@ -3,7 +3,7 @@ import type { Request, Response } from 'express';
 import { systemClock } from '#platform/clock/clock.js';
 import { systemRandom } from '#platform/clock/random.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { readCookie, readCookieValues, setCookie } from '#platform/http/request/cookies.js';
+import { readCookie, readCookieValues, setCookie } from './cookies.js';
 
 /** The name of the cookie with the access token of a session. */
 const SESSION = 'svc_session';
