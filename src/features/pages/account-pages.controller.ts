@@ -2,10 +2,7 @@ import { Controller, Get, Inject, Post, Query, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import {
-  allowedModels,
-  type AllowedModels,
-} from '#domain/keys/authenticators/attestation/model-policy.js';
+import { allowedModels, type AllowedModels } from '#domain/keys/authenticators/model-policy.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { assertMayEnroll } from '#domain/keys/enrollment/enrollment-policy.js';
 import { EnrollmentPasses } from '#domain/keys/enrollment-passes/enrollment-passes.service.js';

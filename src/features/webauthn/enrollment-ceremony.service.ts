@@ -4,7 +4,7 @@ import { Clock } from '#platform/clock/clock.js';
 import { newUuid } from '#platform/clock/random.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { CEREMONY_SECONDS, newChallenge } from '#domain/keys/authenticators/ceremony/challenge.js';
-import { modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
 import { WebAuthnCeremonies } from '#domain/keys/authenticators/webauthn-ceremonies.service.js';
 import type { CreationOptionsJSON } from '#domain/keys/authenticators/ceremony/webauthn-json.js';
 import type { LiveSession } from '#domain/sessions/session.js';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Authenticator } from '#domain/keys/authenticators/authenticators.repository.js';
-import { modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
 
 /** A key as `/v1/keys` shows it. */
 export const KEY_JSON = z

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { SEARCH_BOUNDS } from '#domain/audit/audit-search.repository.js';
-import { modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { orgApi } from '../../support/org-api.js';

@@ -1,6 +1,6 @@
 import type { AuditFilter, AuditKeys, AuditPeople } from '#domain/audit/audit-filter.js';
 import { typesOfFilter, TYPE_FILTERS, type TypeFilter } from '#domain/audit/audit-kinds.js';
-import { aaguidsOfModels } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { aaguidsOfModels } from '#domain/keys/authenticators/authenticator-models.js';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
 import { isSingleLine, isUuid } from '#platform/text/single-line.js';
 import { parseNetwork } from './network.js';

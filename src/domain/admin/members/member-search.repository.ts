@@ -2,7 +2,7 @@ import {
   aaguidsOfModel,
   FIPS_AAGUIDS,
   KNOWN_AAGUIDS,
-} from '#domain/keys/authenticators/attestation/model-policy.js';
+} from '#domain/keys/authenticators/authenticator-models.js';
 import {
   IS_SHARED,
   TIES,

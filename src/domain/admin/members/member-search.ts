@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { MODEL_NAMES } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { MODEL_NAMES } from '#domain/keys/authenticators/authenticator-models.js';
 
 /** The number of members on a page. */
 const PAGE_SIZE = { usual: 100, most: 200 } as const;

@@ -19,7 +19,7 @@ import { readClientData } from './ceremony/client-data.js';
 import { verifyFormat, orDevicePasskey } from './ceremony/device-passkey.js';
 import { verifyNativeAssertion } from './ceremony/native-assertion.js';
 import { CodedRefusal, refusalDetail, refusedAs } from './ceremony/refusal-detail.js';
-import { decideModel } from './attestation/model-policy.js';
+import { decideModel } from './model-policy.js';
 import { TRUST_ANCHORS } from './attestation/trust-anchors.js';
 import {
   AUTHENTICATION_RESPONSE,

@@ -32,7 +32,7 @@ import { violatedConstraint } from '#platform/database/statements/faults.js';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { alreadyEnrolled, MOST_KEYS, tooManyKeys } from './enrollment-policy.js';
-import { isFipsKey } from '../authenticators/attestation/model-policy.js';
+import { isFipsKey } from '../authenticators/authenticator-models.js';
 
 /** A verified registration, and the name of the key. */
 export interface NewKey extends VerifiedRegistration {

@@ -3,7 +3,7 @@ import { DataSource, type EntityManager } from '#platform/database/statements/ty
 import { parse as uuidBytes } from 'uuid';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { AuditLog } from '#domain/audit/audit.repository.js';
-import { isFipsKey } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { isFipsKey } from '#domain/keys/authenticators/authenticator-models.js';
 import {
   AuthenticatorsRepository,
   type AssertingKey,

@@ -1,5 +1,6 @@
 import { Inject, Injectable } from '@nestjs/common';
-import { decideModel, modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
+import { decideModel } from '#domain/keys/authenticators/model-policy.js';
 import type { TrustAnchor } from '@svc/webauthn-policy';
 import { TRUST_ANCHORS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import { CEREMONY_SECONDS, newChallenge } from '#domain/keys/authenticators/ceremony/challenge.js';

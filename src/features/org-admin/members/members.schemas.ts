@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
-import { isFipsModel, modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { isFipsModel, modelName } from '#domain/keys/authenticators/authenticator-models.js';
 import type { Member } from '#domain/directory/users.repository.js';
 import type { MemberPage, MemberRecord } from '#domain/admin/members/member-records.service.js';
 import type { ListedMember } from '#domain/admin/members/member-search.repository.js';

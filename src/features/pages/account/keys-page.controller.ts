@@ -2,7 +2,7 @@ import { Controller, Get, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { endedWords } from '#domain/access-revocation/ended-words.js';
 import { listKeyEvents, type KeyEvent } from '#domain/audit/audit-events.repository.js';
-import { modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
 import { MOST_KEYS } from '#domain/keys/enrollment/enrollment-policy.js';
 import { SecurityKeys } from '#domain/sign-in/key-authentication/security-keys.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';

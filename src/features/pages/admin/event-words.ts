@@ -1,6 +1,6 @@
 import type { EventFacts } from '#domain/audit/audit-filter.js';
 import type { AuditType } from '#domain/audit/audit-event.js';
-import { modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
 
 /**
  * A part of a sentence: words of the product, or a name that a user, an application or a provider

@@ -15,7 +15,7 @@ import {
   type NamedQuestion,
 } from '#domain/admin/audit-search/ready-questions.js';
 import type { SavedQuestion } from '#domain/admin/audit-search/saved-questions.repository.js';
-import { modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
 import { deviceOfEvent } from '#platform/text/device-name.js';
 import { moment } from '../../shell/moment.js';
 import { labelOf, personOf, sentenceOf, shortened, thingOf } from '../event-words.js';

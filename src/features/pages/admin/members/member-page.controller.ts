@@ -1,7 +1,7 @@
 import { Controller, Get, Param, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { endedWords } from '#domain/access-revocation/ended-words.js';
-import { isFipsModel, modelName } from '#domain/keys/authenticators/attestation/model-policy.js';
+import { isFipsModel, modelName } from '#domain/keys/authenticators/authenticator-models.js';
 import { EnrollmentPasses } from '#domain/keys/enrollment-passes/enrollment-passes.service.js';
 import { AccessRules } from '#domain/admin/access-rules/access-rules.service.js';
 import { MOST_LISTED } from '#domain/admin/members/member-details.repository.js';

@@ -5,7 +5,7 @@ import {
   isFipsModel,
   MODEL_NAMES,
   modelName,
-} from '#domain/keys/authenticators/attestation/model-policy.js';
+} from '#domain/keys/authenticators/authenticator-models.js';
 import { MemberRecords } from '#domain/admin/members/member-records.service.js';
 import {
   MEMBER_QUERY,

@@ -1,9 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  allowedModels,
-  decideModel,
-  modelName,
-} from '#domain/keys/authenticators/attestation/model-policy.js';
+import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
+import { allowedModels, decideModel } from '#domain/keys/authenticators/model-policy.js';
 
 const YUBIKEY_5_NFC = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118';
 const YUBIKEY_5_FIPS = '73bb0cd4-e502-49b8-9c6f-b59445bf720b';
