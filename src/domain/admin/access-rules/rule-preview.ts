@@ -3,6 +3,7 @@ import type { AccessEndings } from '#domain/access-revocation/ended-reach/access
 import { sumOf, type RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { listAssignments } from './assignments.repository.js';
+import { listsRoles } from './lists-roles.repository.js';
 import {
   namesOf,
   onlyAdmittedBy,
@@ -10,7 +11,6 @@ import {
   type ListedPerson,
   type PeopleOfRule,
 } from './reach-of-people.repository.js';
-import { listsRoles } from './role-rule.repository.js';
 import { notRecalled, type NotRecalled, type Target, type WantedRule } from './target.js';
 
 /** The most people whom a preview names on each side. */
