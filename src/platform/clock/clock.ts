@@ -12,8 +12,8 @@ export abstract class Clock {
   abstract monotonic(): number;
 
   /**
-   * Waits for a number of milliseconds. It rejects with an `AbortError` when the signal is aborted
-   * before.
+   * Waits for a number of milliseconds. It rejects with an `AbortError` if the signal is aborted
+   * before the end.
    */
   abstract sleep(milliseconds: number, options?: { readonly signal?: AbortSignal }): Promise<void>;
 

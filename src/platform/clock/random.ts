@@ -25,8 +25,8 @@ class SystemRandom extends Random {
 export const systemRandom: Random = new SystemRandom();
 
 /**
- * A pool of bytes for nonces. The system is asked for 4,096 bytes at a time, because a call costs
- * more than its bytes.
+ * A pool of bytes for nonces. The system is asked for 4,096 bytes at a time, because each call has
+ * a fixed cost.
  */
 const pool = Buffer.alloc(4096);
 let used = pool.length;
@@ -71,7 +71,7 @@ export function uuidsBy(clock: () => number): () => string {
 }
 
 /**
- * Returns a new UUIDv7. Ids that ascend with time keep the indexes of large tables dense, and lists
- * are sorted by them: of two ids of this process, the later one is the greater.
+ * Returns a new UUIDv7. Of two ids of this process, the later one is the greater: indexes of large
+ * tables stay dense, and lists are sorted by id.
  */
 export const newUuid = uuidsBy(() => systemClock.milliseconds());

@@ -10,10 +10,16 @@ import { Random } from '#platform/clock/random.js';
 import type { TlsSource } from '#platform/tls/tls-material.js';
 import type { LiveConfiguration } from './live-configuration.js';
 
-/** The injection token of the {@link LiveConfiguration}; null without an object store. */
+/**
+ * The injection token of the {@link LiveConfiguration}. The value is null if no object store is
+ * configured.
+ */
 export const LIVE_CONFIGURATION = Symbol('LiveConfiguration');
 
-/** The injection token of the {@link CertificateHolder}. */
+/**
+ * The injection token of the {@link CertificateHolder}, which serves the certificate of a changed
+ * document.
+ */
 export const CERTIFICATE_HOLDER = Symbol('CertificateHolder');
 
 /** The listeners, as far as their certificate is concerned. */
@@ -31,8 +37,8 @@ export interface CertificateHolder {
 const JITTER = 0.2;
 
 /**
- * Looks at the configuration document every SVC_S3_CONFIG_POLL_INTERVAL seconds, one look after the
- * other, until the stop.
+ * Looks at the configuration document in the object store every SVC_S3_CONFIG_POLL_INTERVAL
+ * seconds. A look begins after the one before has ended. The process's stop ends the looks.
  */
 @Injectable()
 export class ConfigurationPoll implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -51,7 +57,7 @@ export class ConfigurationPoll implements OnApplicationBootstrap, BeforeApplicat
     if (this.live) this.#polling = this.#pollUntilStop(this.live);
   }
 
-  /** Ends the wait or the look. */
+  /** Ends the wait or the look that is under way, and resolves when it has ended. */
   async beforeApplicationShutdown(): Promise<void> {
     this.#stopping.abort();
     await this.#polling;

@@ -9,18 +9,21 @@ import { toSingleLine } from '#platform/text/single-line.js';
 import { isPem } from '#platform/tls/pem.js';
 import { asVariable, jsonFormOf } from './json-value.js';
 
-/** Says in a problem or a warning that a setting came from the document. */
+/** The beginning of a problem or a warning about a setting that came from the document. */
 export const FROM_STORE = 'object store: ';
 
 /**
- * Variables that the document may not set: the place of the document and of the data, which are
- * known before it is read, and certification test mode, which only the operator of the machine
- * turns on.
+ * Variables that the document may not set. The place of the document and of the data are known
+ * before the document is read. Only the operator of the machine may turn certification test mode
+ * on.
  */
 const FORBIDDEN =
   /^(?:certification_test_token|certification_host|database_url|data_dir|s3_config(?:_.*)?)$/;
 
-/** The variable of each key. Variables of the AWS SDK and objects of the document are left out. */
+/**
+ * The variable for each key of the document. Variables of the AWS SDK are left out, and so are
+ * those that are members of an object in the document (`tls`, `idps`).
+ */
 const KEYS = new Map(
   [...VARIABLES.values()]
     .filter(({ name }) => /^(?:SVC_(?!TLS_|IDPS$)|RUST_|OTEL_)/.test(name))
@@ -36,8 +39,8 @@ const PROVIDER_KEYS = new Map(
 const KNOWN_OF_PROVIDER = ['id', ...PROVIDER_KEYS.keys()];
 
 /**
- * The unknown keys that are named. A document of 1 MiB has tens of thousands, and each costs a
- * search and a line of the log.
+ * The most unknown keys that a warning names. A document of 1 MiB can have tens of thousands, and
+ * each costs a search for a similar name and a line of the log.
  */
 const MOST_WARNINGS = 20;
 
@@ -68,12 +71,15 @@ export class DocumentSettings {
     return this.#variables;
   }
 
-  /** True if the document's providers replace those of the environment. */
+  /** True if the document has providers. They then replace all providers of the environment. */
   get hasProviders(): boolean {
     return this.keys.has('SVC_IDPS');
   }
 
-  /** Adds the variable of a key, or the problem of its value. A PEM is never a file's path. */
+  /**
+   * Adds the variable of a key, or the problem of its value. A PEM in the document is never the
+   * path of a file.
+   */
   #add(key: string, variable: string, shape: z.ZodType, value: unknown): void {
     this.keys.set(variable, key);
     const form = jsonFormOf(shape);

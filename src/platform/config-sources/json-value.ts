@@ -11,14 +11,14 @@ const EXPECTED: Readonly<Record<JsonForm | 'string', string>> = {
   string: 'must be a string',
 };
 
-/** The parts of a Zod schema that lead to the schema it was made of. */
+/** The members of a Zod schema that lead to the schema from which it was made. */
 interface MadeOf {
   readonly def?: { readonly innerType?: unknown; readonly in?: unknown };
 }
 
 /**
- * Returns the JSON form of a schema: that of the shape from which it is made; undefined for a plain
- * string.
+ * Returns the form in JSON that a setting with a schema has. The form is that of the shape from
+ * which the schema is made; undefined means a plain string.
  */
 export function jsonFormOf(schema: unknown): JsonForm | undefined {
   if (typeof schema !== 'object' || schema === null) return undefined;
@@ -28,7 +28,7 @@ export function jsonFormOf(schema: unknown): JsonForm | undefined {
 }
 
 /**
- * Writes a value of the document as its variable has it. An empty string is unset, as in a
+ * Converts a value of the document to the text of its variable. An empty string is unset, as in a
  * variable.
  */
 export function asVariable(value: unknown, form: JsonForm | undefined): VariableText {
@@ -42,8 +42,8 @@ export function asVariable(value: unknown, form: JsonForm | undefined): Variable
 }
 
 /**
- * An empty array is refused: as a variable it would be unset, and `allowed_domains: []` would
- * permit every domain.
+ * Joins the items of an array to the text of a variable. An empty array is refused: as a variable
+ * it would be unset, and `allowed_domains: []` would permit every domain.
  */
 function joined(items: readonly string[], separator: ',' | '\n'): VariableText {
   if (items.length === 0) return { problem: 'must have an item, or be left out' };

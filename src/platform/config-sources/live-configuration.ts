@@ -6,7 +6,7 @@ import type { TlsSource } from '#platform/tls/tls-material.js';
 import type { DocumentSettings } from './document-settings.js';
 import { validated, withVariable, type StoredConfiguration } from './stored-configuration.js';
 
-/** The effects of a look at the document. */
+/** The log and the listeners that a look at the document may act on. */
 export interface LiveEffects {
   readonly log: Pick<LoggerService, 'log' | 'warn' | 'error'>;
   /** Gives the listeners another certificate and key. @throws Error if they cannot be used */
@@ -14,19 +14,19 @@ export interface LiveEffects {
 }
 
 /**
- * The document of the object store beside the configuration that runs. A look at it applies another
- * certificate at once, and says of any other change that it needs a restart. A document that cannot
- * be read or is wrong changes nothing.
+ * Compares the document of the object store with the configuration that runs. A look applies a
+ * changed certificate at once, and logs that any other change needs a restart. A document that
+ * cannot be read or is wrong changes nothing.
  */
 export class LiveConfiguration {
   /** The tag of the document that was examined last. */
   #etag: string | undefined;
-  /** The problems of that document; undefined for a good one. */
+  /** The problems of the document that was examined last; undefined if it had none. */
   #refusal: ConfigProblems | undefined;
   #tls: TlsSource | undefined;
   /** The changes that were reported last, as text. */
   #reported = '';
-  /** The problems since the last good look; each is logged once. */
+  /** The problems since the last look without one, because each problem is logged once. */
   readonly #problems = new Set<string>();
   readonly #warnings: Set<string>;
 
@@ -42,8 +42,8 @@ export class LiveConfiguration {
   }
 
   /**
-   * Looks at the document once. Never rejects: what fails is logged once, and so is that it works
-   * again.
+   * Looks at the document once. Never rejects: a failure is logged once, and so is the first
+   * success after it.
    */
   async look(effects: LiveEffects, signal?: AbortSignal): Promise<void> {
     try {
@@ -65,8 +65,8 @@ export class LiveConfiguration {
   }
 
   /**
-   * Reads the document, and applies it. The tag is that of the read: the document may have changed
-   * since the HEAD.
+   * Reads the document, and applies it. It keeps the tag of this read and not that of the HEAD
+   * request, because the document may have changed between the two.
    */
   async #examine(effects: LiveEffects, signal?: AbortSignal): Promise<void> {
     const object = await withVariable(() => this.reader.read(signal));

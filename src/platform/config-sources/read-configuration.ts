@@ -8,9 +8,11 @@ import { openS3Object } from '#platform/object-store/s3-object.js';
 import { LiveConfiguration } from './live-configuration.js';
 import { readStored } from './stored-configuration.js';
 
-/** A valid configuration, with the document that may change while it runs. */
+/**
+ * A valid configuration, and the comparison with a document that may change while the process runs.
+ */
 export interface ReadConfiguration extends LoadedConfig {
-  /** Undefined without an object store. */
+  /** Undefined if no object store is configured. */
   readonly live: LiveConfiguration | undefined;
 }
 
@@ -22,7 +24,10 @@ export interface StoreTimes {
   readonly pollSeconds?: number;
 }
 
-/** The variables that place the document, and those of the AWS SDK, which counts on them too. */
+/**
+ * The variables that say where the document is, and the variables of the AWS SDK for the same
+ * purpose.
+ */
 const PLACE = {
   ...TABLE.objectStore,
   extraCaCerts: TABLE.upstream.extraCaCerts,
@@ -32,12 +37,15 @@ const PLACE = {
   defaultRegion: variable('AWS_DEFAULT_REGION', z.string().optional()),
 };
 
-/** The region that is asked if none is set. AWS answers with the bucket's own, if the SDK asks. */
+/**
+ * The region for the first request if no region is set. AWS answers with the region of the bucket,
+ * and the SDK repeats the request there.
+ */
 const FIRST_REGION = 'us-east-1';
 
 /**
- * Reads the whole configuration of production.
- *
+ * Reads the configuration from the environment of the process, and from the object store if one is
+ * set.
  * @throws ConfigProblems with every problem at once
  */
 export function readConfiguration(): Promise<ReadConfiguration> {
@@ -45,9 +53,8 @@ export function readConfiguration(): Promise<ReadConfiguration> {
 }
 
 /**
- * Reads the configuration that an environment leads to: the settings of the object store over those
- * of the environment, validated together.
- *
+ * Reads the configuration for an environment. Settings in the document of the object store replace
+ * those of the environment, and both are validated together.
  * @throws ConfigProblems with every problem at once
  */
 export async function configurationOf(
@@ -64,8 +71,8 @@ export async function configurationOf(
 }
 
 /**
- * Returns the place of the document, and the seconds between two looks at it; undefined if there is
- * none.
+ * Returns the place of the document in the object store, and the seconds between two looks at it;
+ * undefined if no bucket is set.
  *
  * @throws ConfigProblems with every problem of these variables at once
  */

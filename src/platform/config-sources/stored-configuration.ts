@@ -8,15 +8,21 @@ import type { ObjectReader, StoredObject } from '#platform/object-store/s3-objec
 import { readJsonObject, UnreadableObject } from '#platform/text/json-object.js';
 import { DocumentSettings, FROM_STORE } from './document-settings.js';
 
-/** A valid document over the environment. */
+/**
+ * The valid configuration of a document and the environment together, with the settings of the
+ * document.
+ */
 export interface StoredConfiguration {
   readonly loaded: LoadedConfig;
   readonly settings: DocumentSettings;
-  /** The tag of the document; undefined if the store has none. */
+  /** The entity tag of the document; undefined if the store sends none. */
   readonly etag: string | undefined;
 }
 
-/** The variable that a fault of the object store is about, if not that of the bucket. */
+/**
+ * The end of the name of the variable (`SVC_S3_CONFIG_…`) that an operator has to correct after a
+ * fault of the object store. A fault that is missing here concerns the bucket.
+ */
 const VARIABLE_OF: Readonly<Partial<Record<ObjectStoreFault, string>>> = {
   'no-object': 'KEY',
   'wrong-region': 'REGION',
@@ -24,8 +30,7 @@ const VARIABLE_OF: Readonly<Partial<Record<ObjectStoreFault, string>>> = {
 };
 
 /**
- * Reads the document and validates it over the environment.
- *
+ * Reads the document of the object store and validates it together with the environment.
  * @throws ConfigProblems for a document that cannot be read, or has a wrong setting
  */
 export async function readStored(
@@ -37,7 +42,10 @@ export async function readStored(
   return validated(object, environment);
 }
 
-/** Validates a document that was read. @throws ConfigProblems */
+/**
+ * Validates a document that was read, together with the environment.
+ * @throws ConfigProblems for a document that is no JSON object of version 1, or has a wrong setting
+ */
 export function validated(
   { bytes, etag }: StoredObject,
   environment: Environment,
@@ -53,7 +61,10 @@ export function validated(
   }
 }
 
-/** Runs a request to the object store, and names the variable of a fault. @throws ConfigProblems */
+/**
+ * Runs a request to the object store. A fault becomes a problem that names the variable to correct.
+ * @throws ConfigProblems
+ */
 export async function withVariable<T>(request: () => Promise<T>): Promise<T> {
   try {
     return await request();
@@ -66,9 +77,8 @@ export async function withVariable<T>(request: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Validates a document over the environment, by the rules of the environment. Problems and warnings
- * of a setting that the document has name its key.
- *
+ * Validates a document together with the environment, by the rules of the environment. A problem or
+ * warning of a setting that the document has names the key of the document.
  * @throws ConfigProblems with every problem at once
  */
 function loadMerged(environment: Environment, document: DocumentSettings): LoadedConfig {
@@ -91,8 +101,8 @@ function loadMerged(environment: Environment, document: DocumentSettings): Loade
 }
 
 /**
- * Puts the document's settings over the environment. Providers of a document replace those of the
- * environment as a whole.
+ * Replaces settings of the environment by those of the document. If the document has providers, all
+ * providers of the environment are left out.
  */
 function overlay(environment: Environment, document: DocumentSettings): Environment {
   const kept = Object.entries(environment).filter(
@@ -102,7 +112,10 @@ function overlay(environment: Environment, document: DocumentSettings): Environm
   return Object.fromEntries([...kept, ...set]);
 }
 
-/** Names the key in place of the variable, in a line about a setting of the document. */
+/**
+ * Replaces the name of a variable by the key of the document in a problem or a warning, if the
+ * document has that setting.
+ */
 function named(line: string, keys: ReadonlyMap<string, string>): string {
   const variable = line.slice(0, line.indexOf(': '));
   if (!keys.has(variable)) return line;

@@ -15,11 +15,11 @@ type ProviderOf<Type extends keyof typeof PROVIDERS> = Omit<
   'type' | 'name'
 > & { readonly type: Type; readonly slug: string; readonly name: string };
 
-/** One upstream OpenID Connect provider. */
+/** The settings of an upstream OpenID Connect provider. */
 export type OidcProviderConfig = ProviderOf<'oidc'>;
-/** One upstream SAML provider, with the entity id of this service there. */
+/** The settings of an upstream SAML provider, with the entity id that this service has there. */
 export type SamlProviderConfig = ProviderOf<'saml'> & { readonly spEntityId: string };
-/** One upstream provider of either type. */
+/** The settings of an upstream provider of either type. */
 export type ProviderConfig = OidcProviderConfig | SamlProviderConfig;
 
 /** A key in AWS KMS that a variable names: by an id, an ARN or an alias. */
@@ -29,13 +29,13 @@ export interface KmsKeySetting {
   readonly use: KmsKeyUse;
 }
 
-/** Returns settings that have an effect together only; undefined if one is missing. */
+/** Returns settings that only have an effect together; undefined if one is missing. */
 function whole<T extends object>(settings: T) {
   const isWhole = Object.values(settings).every((value) => value !== undefined);
   return isWhole ? (settings as { [Key in keyof T]: Exclude<T[Key], undefined> }) : undefined;
 }
 
-/** Arranges the configuration, and adds the defaults that depend on other settings. */
+/** Arranges the settings as the configuration, and adds defaults that depend on other settings. */
 export function arrange(
   settings: Settings,
   providers: readonly ProviderConfig[],
@@ -47,7 +47,7 @@ export function arrange(
   const webUrl = isPublicApi ? 'https://github.com' : new URL(github.apiUrl).origin;
   return {
     ...settings,
-    /** Without `tls`, a proxy ends TLS, or there is no TLS. */
+    /** The certificate and its key; undefined if a proxy ends TLS, or there is no TLS. */
     http: { ...http, tls: whole(http.tls) },
     relyingParty: {
       id: relyingParty.id ?? new URL(http.baseUrl).hostname,
@@ -57,21 +57,21 @@ export function arrange(
     kms: { keys: kmsKeys, endpoint: kms.endpoint ?? kms.anyEndpoint },
     upstream: { providers, extraCaCerts: upstream.extraCaCerts },
     ssh: { ...ssh, caKeyPath: ssh.caKeyPath ?? join(settings.database.dataDir, 'ssh_ca_key') },
-    /** The GitHub App, on github.com or a GitHub Enterprise Server; undefined: there is none. */
+    /** The GitHub App, on github.com or a GitHub Enterprise Server; undefined if no app is set. */
     github: whole({ ...github, webUrl: github.webUrl ?? webUrl }),
-    /** Spans go to `/v1/traces` below the endpoint; undefined: tracing is off. */
+    /** Spans are sent to `/v1/traces` below the endpoint. Undefined turns tracing off. */
     tracing: whole({ endpoint, serviceName }),
   };
 }
 
-/** A validated configuration whose root secret may still have to be asked of KMS. */
+/** A validated configuration. Its root secret is undefined while KMS still has to derive it. */
 export type ValidConfig = Frozen<ReturnType<typeof arrange>>;
 
 /** The operator's settings, validated and frozen. A provider takes the part that it needs. */
 export interface Config extends Omit<ValidConfig, 'secrets'> {
   /**
-   * The root secret, from which each purpose derives a key, and the one before it, which still
-   * opens data.
+   * The root secret, from which a key for each purpose is derived, and the previous root secret,
+   * which still opens data that it sealed.
    */
   readonly secrets: { readonly root: string; readonly previousRoot: string | undefined };
 }
@@ -79,5 +79,5 @@ export interface Config extends Omit<ValidConfig, 'secrets'> {
 export type GitHubSettings = NonNullable<Config['github']>;
 export type TracingConfig = NonNullable<Config['tracing']>;
 
-/** The injection token of the frozen {@link Config}. */
+/** The injection token of the {@link Config}, which is frozen. */
 export const CONFIG = Symbol('Config');

@@ -4,17 +4,17 @@ import type { Environment } from './table/variable.js';
 
 export type { Environment };
 
-/** The process's environment over that of `.env`, if there is one; empty strings count as unset. */
+/** Returns the environment of the process over that of `.env`. Empty strings count as unset. */
 export function readEnvironment(): Environment {
   return withoutEmpty({ ...readDotEnv(), ...readProcessEnvironment() });
 }
 
-/** The process's environment alone; empty strings count as unset. */
+/** Returns the environment of the process without `.env`. Empty strings count as unset. */
 export function readProcessEnvironment(): Environment {
   return withoutEmpty(process.env);
 }
 
-/** Decides for a library that listens only to a variable, which no operator is meant to set. */
+/** Sets a variable, which no operator sets, for a library that reads nothing else. */
 export function setProcessVariable(name: string, value: string): void {
   process.env[name] = value;
 }

@@ -15,15 +15,14 @@ export class ConfigProblems extends Error {
   }
 }
 
-/** A valid configuration, and warnings for its operator. */
+/** A valid configuration, and warnings about settings that are probably a mistake. */
 export interface LoadedConfig {
   readonly config: ValidConfig;
   readonly warnings: readonly string[];
 }
 
 /**
- * Turns an environment into the one frozen configuration.
- *
+ * Reads and validates all variables, also the rules between them, and freezes the configuration.
  * @throws ConfigProblems with every problem at once
  */
 export function loadConfig(raw: Environment): LoadedConfig {
@@ -40,9 +39,9 @@ export function loadConfig(raw: Environment): LoadedConfig {
 }
 
 /**
- * Reads a part of the table, without the rules between its variables and others. What an operator
- * runs needs parts only: the rest may be wrong, and the object store away, when it is needed most.
- *
+ * Reads the variables of one table. It ignores all other variables and checks no rule between two
+ * variables, so that a command of an operator works even if another variable is wrong or the object
+ * store cannot be reached.
  * @throws ConfigProblems with every problem at once
  */
 export function loadPart<T extends Table>(table: T, environment: Environment): Values<T> {

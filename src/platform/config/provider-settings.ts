@@ -4,23 +4,23 @@ import { PROVIDER_VARIABLES, PROVIDERS } from './table/providers.js';
 import { TABLE } from './table/table.js';
 import { readTable, rowsOf, valueOf } from './table/variable.js';
 
-/** Returns the slugs of SVC_IDPS; none if the list is malformed, which is a problem of its own. */
+/** Returns the slugs of SVC_IDPS; none for a malformed list, which its row reports. */
 export function slugsOf(environment: Environment): readonly string[] {
   return valueOf(TABLE.upstream.slugs, environment) ?? [];
 }
 
-/** Names a variable of a provider: `SVC_IDP_CORP_SAML_METADATA_URL` of the slug `corp-saml`. */
+/** Names a variable of a provider: `SVC_IDP_CORP_SAML_METADATA_URL` for the slug `corp-saml`. */
 export function providerVariable(slug: string, name: string): string {
   return `SVC_IDP_${slug.replaceAll('-', '_').toUpperCase()}_${name}`;
 }
 
-/** A provider, if its settings are right, and their problems. */
+/** A provider, if its settings are right, and the problems of its settings. */
 interface LoadedProvider {
   readonly provider?: ProviderConfig;
   readonly problems: readonly string[];
 }
 
-/** Reads the settings of each upstream provider in its order, with its problems. */
+/** Reads the settings of each provider in the order of SVC_IDPS, with their problems. */
 export function loadProviders(environment: Environment) {
   return slugsOf(environment).map((slug) => loadProvider(slug, environment));
 }

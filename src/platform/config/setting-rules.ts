@@ -9,13 +9,13 @@ import type { Environment } from './environment.js';
 import { TABLE, VARIABLES } from './table/table.js';
 import { rowsOf, valueOf } from './table/variable.js';
 
-/** The variables of which either all are set, or none. */
+/** Groups of variables. Either all variables of a group are set, or none. */
 const TOGETHER = [
   rowsOf(TABLE.http.tls),
   rowsOf(TABLE.github).filter(({ name }) => !/_(?:API|WEB)_URL$/.test(name)),
 ].map((rows) => rows.map(({ name }) => name));
 
-/** The variables that have an effect only with others: their pattern, and one of the others. */
+/** Variables that need another one: the pattern, the other variable, and the words for it. */
 const NEEDS = [
   [/^SVC_MTLS_/, 'SVC_TLS_CERT', 'SVC_TLS_CERT and SVC_TLS_KEY'],
   [/^SVC_CERTIFICATION_HOST$/, 'SVC_CERTIFICATION_TEST_TOKEN'],
@@ -35,14 +35,14 @@ const RULES: readonly ((environment: Environment) => Iterable<string>)[] = [
   privateSigningKeys,
 ];
 
-/** Lists the problems between variables. A value that its own row refuses is not among them. */
+/** Lists the problems between variables. A problem of one variable is reported by its row. */
 export function problemsOf(environment: Environment): string[] {
   return RULES.flatMap((rule) => [...rule(environment)]);
 }
 
 /**
- * Derives settings from TLS. If the service itself ends TLS, the default public origin is that of
- * the relying party, and SVC_LISTEN_ADDR is ignored.
+ * Adapts the environment to TLS. If the service itself ends TLS, the default public origin is that
+ * of the relying party, and SVC_LISTEN_ADDR is ignored.
  */
 export function withTlsOrigin(environment: Environment): Environment {
   const { SVC_TLS_CERT: cert, SVC_TLS_KEY: key, SVC_RP_ID: rpId } = environment;
@@ -63,7 +63,7 @@ export function kmsKeysOf(environment: Environment): KmsKeySetting[] {
   });
 }
 
-/** There is one root secret, and at most one previous one: a text, or a key in KMS. */
+/** Checks that there is one root secret and at most one previous one: a text, or a key in KMS. */
 function* oneRootSecret(environment: Environment) {
   const isSet = (name: string) => environment[name] !== undefined;
   if (!isSet('SVC_JWT_SECRET') && !isSet('SVC_JWT_HMAC_KMS_KEY_ID')) {
@@ -77,7 +77,7 @@ function* oneRootSecret(environment: Environment) {
   }
 }
 
-/** There is an upstream provider. Only certification test mode needs none. */
+/** Checks that there is an upstream provider. Only certification test mode needs none. */
 function* someProvider(environment: Environment) {
   const isMissing = valueOf(TABLE.upstream.slugs, environment)?.length === 0;
   if (isMissing && environment['SVC_CERTIFICATION_TEST_TOKEN'] === undefined) {
@@ -85,13 +85,13 @@ function* someProvider(environment: Environment) {
   }
 }
 
-/** Returns the public origin; undefined for a malformed one, which is a problem of its row. */
+/** Returns the public origin; undefined for a malformed one, which its row reports. */
 function baseUrlOf(environment: Environment): URL | undefined {
   const value = valueOf(TABLE.http.baseUrl, environment);
   return value === undefined ? undefined : new URL(value);
 }
 
-/** The public origin is safe, and the relying party is its host or a parent domain. */
+/** Checks that the public origin is safe, and the relying party its host or a parent domain. */
 function* matchingOrigin(environment: Environment) {
   const baseUrl = baseUrlOf(environment);
   if (baseUrl === undefined) return;
@@ -109,7 +109,7 @@ function* matchingOrigin(environment: Environment) {
   }
 }
 
-/** Certificate, key and public origin match each other. */
+/** Checks that the certificate, its key and the public origin match each other. */
 function* matchingTls(environment: Environment) {
   const { SVC_TLS_CERT: cert, SVC_TLS_KEY: key, SVC_BASE_URL: baseUrl } = environment;
   if (cert === undefined || key === undefined) return;
@@ -132,7 +132,7 @@ function* together(environment: Environment) {
   }
 }
 
-/** Certification test mode, which bypasses logins, has a host that was named for it. */
+/** Checks that certification test mode, which bypasses logins, is on the host named for it. */
 function* certificationOnItsHost(environment: Environment) {
   const hostname = baseUrlOf(environment)?.hostname;
   const { SVC_CERTIFICATION_TEST_TOKEN: token, SVC_CERTIFICATION_HOST: meant } = environment;
@@ -142,7 +142,7 @@ function* certificationOnItsHost(environment: Environment) {
   }
 }
 
-/** The address of KMS is https, loopback apart, if a key is configured. */
+/** Checks that the address of KMS is https or loopback, if a key in KMS is configured. */
 function* safeKms(environment: Environment) {
   const isSet = ({ name }: { readonly name: string }) => environment[name] !== undefined;
   const endpoint = Object.values(TABLE.kms).find(isSet);
@@ -152,7 +152,7 @@ function* safeKms(environment: Environment) {
   }
 }
 
-/** PEM keys begin with a private one, unless a key in KMS signs. */
+/** Checks that the first signing key is a private one, unless a key in KMS signs. */
 function* privateSigningKeys(environment: Environment) {
   for (const kind of ['ec', 'rsa'] as const) {
     const row = TABLE.oidc.signingKeys[kind];

@@ -4,11 +4,11 @@ import { providerVariable, slugsOf } from './provider-settings.js';
 import { PROVIDER_VARIABLES } from './table/providers.js';
 import { VARIABLES } from './table/table.js';
 
-/** Every name that an operator may set, and the variable of the command's folder. */
+/** Every name that an operator may set; `SVC_HOME` is the folder of the command `svc`. */
 const KNOWN = [...VARIABLES.keys(), 'SVC_HOME'];
 const OF_PROVIDERS = [...PROVIDER_VARIABLES.keys()];
 
-/** The greatest edit distance of a name that counts as mistyped. */
+/** The greatest edit distance from a known name of a name that counts as mistyped. */
 const MISTYPED = 2;
 
 /**
@@ -30,7 +30,7 @@ interface Finding {
 
 /**
  * Finds the `SVC_` variables that are no setting. A name within two letters of a known name is
- * fatal: `SVC_ALLOWED_DOMAIN` would open enrollment to every domain.
+ * fatal, because a mistyped `SVC_ALLOWED_DOMAIN` would open enrollment to every domain.
  */
 export function unknownNames(environment: Environment) {
   const prefixes = slugsOf(environment).map((slug) => providerVariable(slug, ''));
@@ -54,7 +54,7 @@ function unknown(name: string): Finding {
   return { isFatal: distance <= MISTYPED, text };
 }
 
-/** Compares only the suffix: operators choose the slugs, which may resemble each other. */
+/** Compares only the name after the prefix: operators choose the slugs, which may be similar. */
 function unknownOfProvider(name: string, prefixes: readonly string[]): Finding | undefined {
   const prefix = prefixes
     .filter((candidate) => name.startsWith(candidate))

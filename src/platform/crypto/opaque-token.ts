@@ -24,8 +24,8 @@ export function hashOpaqueToken(token: string): Buffer {
 }
 
 /**
- * Compares two secrets by their hashes, in a time that depends on neither their content nor their
- * lengths.
+ * Returns true if two secrets are equal. It compares their hashes, in a time that depends on
+ * neither their content nor their lengths.
  */
 export function equalInConstantTime(one: string, other: string): boolean {
   return timingSafeEqual(hashOpaqueToken(one), hashOpaqueToken(other));

@@ -4,7 +4,7 @@ import type { Config } from '#platform/config/config.js';
 
 const ALGORITHMS = { alg: 'dir', enc: 'A256GCM' } as const;
 
-/** An opened secret. */
+/** A secret in plain text, after its seal was opened. */
 export interface OpenedSecret {
   readonly text: string;
   /**

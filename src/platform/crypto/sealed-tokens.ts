@@ -49,7 +49,10 @@ export class SealedTokens {
     return undefined;
   }
 
-  /** Returns the keys of a purpose, the sealing key first. Each key is imported once. */
+  /**
+   * Returns the keys of a purpose. The first key seals, and every key opens. Each key is imported
+   * once.
+   */
   #keysOf(purpose: string): Promise<webcrypto.CryptoKey[]> {
     let keys = this.#keys.get(purpose);
     if (!keys) {

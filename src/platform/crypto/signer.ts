@@ -59,7 +59,7 @@ export function algorithmOf(key: KeyObject): SignerAlgorithm | undefined {
   return key.asymmetricKeyType === 'ec' && isP256 ? 'ES256' : undefined;
 }
 
-/** The bytes of each half of a P-256 signature. */
+/** The bytes of each of the two numbers in a P-256 signature. */
 const HALF = 32;
 
 /**

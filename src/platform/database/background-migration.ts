@@ -12,8 +12,8 @@ const LONGEST_PAUSE = 3_600_000;
  * Builds the indexes of this version while the process serves, until they are there. A failure is
  * logged and tried again later: without an index the service works and is slower.
  *
- * @returns a function that ends the work. PostgreSQL then completes the index that it is building,
- *   or a later process does.
+ * @returns a function that ends the work. PostgreSQL may still complete the index that it is
+ *   building; otherwise a later process builds it.
  */
 export function startBackgroundMigration(
   address: DatabaseAddress,
@@ -45,7 +45,8 @@ async function repeat(address: DatabaseAddress, log: Logger, signal: AbortSignal
 }
 
 /**
- * Builds the indexes of this version on a connection of its own, which the signal closes.
+ * Builds the indexes of this version on a connection of its own, which closes when the signal is
+ * aborted.
  *
  * @throws Error when one cannot be built, or the signal ends the work
  */

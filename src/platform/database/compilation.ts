@@ -42,8 +42,8 @@ export async function warnOfCompilation(manager: EntityManager, log: Logger): Pr
 }
 
 /**
- * Tells whether PostgreSQL compiles the statements of a session that makes no setting of its own.
- * The session of this connection has that setting from then on.
+ * Tells whether PostgreSQL compiles the statements of a session that does not switch compilation
+ * off itself. To find out, it resets that setting of this connection for good.
  */
 export async function compilesStatements(manager: EntityManager): Promise<boolean> {
   await manager.query('RESET jit');

@@ -1,7 +1,7 @@
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** The composition root of a process. Each composition trusts different attestation roots. */
+/** The program that runs. Each one trusts other attestation roots. */
 export type Composition = 'production' | 'demo' | 'test';
 
 /**
@@ -9,7 +9,7 @@ export type Composition = 'production' | 'demo' | 'test';
  * decides, by one conditional insert, so that no software key of the demo is in a database that
  * production trusts.
  *
- * @throws Error naming both when another composition made the database
+ * @throws Error that names both compositions, if another one made the database
  */
 export async function claimDatabase(
   dataSource: DataSource,
@@ -24,7 +24,7 @@ export async function claimDatabase(
  * Refuses a database of another composition; a new database passes. The check also runs before the
  * migrations, so that a refused start changes nothing in the other database.
  *
- * @throws Error naming both
+ * @throws Error that names both compositions
  */
 export async function refuseForeignDatabase(
   dataSource: DataSource,

@@ -19,7 +19,10 @@ export const TIMEOUTS = {
   connectionTimeoutMillis: 5_000,
   lock_timeout: 5_000,
   statement_timeout: 10_000,
-  /** The client's own limit, above the server's: it also ends the wait for a frozen server. */
+  /**
+   * The limit of the client, longer than that of the server: it ends the wait for a server that has
+   * frozen.
+   */
   query_timeout: 12_000,
   idle_in_transaction_session_timeout: 15_000,
 } as const satisfies PoolConfig;
@@ -33,10 +36,11 @@ type PoolSettings = Omit<PoolConfig, 'onConnect'> & { readonly onConnect?: Prepa
 /** Settings of one pool, beside those that all pools have. */
 export interface PoolOptions {
   readonly timeouts?: Timeouts;
-  /** Further settings of each connection, as statements. */
+  /** Further settings of each connection, as SQL statements. */
   readonly limits?: string;
   /**
-   * Refuses connections to a server that is not confirmed; by default every connection is taken.
+   * Refuses connections to a server that is not confirmed. Without a gate, every connection is
+   * accepted.
    */
   readonly gate?: ConfirmationGate | undefined;
 }
@@ -44,7 +48,7 @@ export interface PoolOptions {
 /**
  * Opens a pool.
  *
- * @throws the driver's error when the database cannot be reached; there is no second attempt
+ * @throws the driver's error when the database cannot be reached; it does not try again
  */
 export async function openPool(
   address: DatabaseAddress,
@@ -67,8 +71,8 @@ export async function openPool(
 
 /**
  * Opens the pool of the costly work. Its limits are set by statements and not by the start of the
- * connection, since PgBouncer passes no start-up parameters on. A statement uses one process of the
- * database.
+ * connection, since PgBouncer passes no start-up parameters on. Parallel queries are off, so that a
+ * statement uses one process of the database.
  *
  * @param statementTimeout in milliseconds
  * @throws the fault of the driver when the database cannot be reached
@@ -90,7 +94,9 @@ export async function openCostlyPool(
  */
 const ANSWER_OF_CONFIRMATION = 60_000;
 
-/** Opens one connection for a confirmation, without time limits on the server. */
+/**
+ * Opens one connection that confirms the server. Its statements have no time limit on the server.
+ */
 export function openConfirmationConnection(
   address: DatabaseAddress,
   log: Logger,
@@ -110,7 +116,7 @@ export function openMigrationConnection(
   return connect(address, log, { connectionTimeoutMillis, max: 1, onConnect: withoutCompilation });
 }
 
-/** Prepares a connection whose statements PostgreSQL does not compile. */
+/** Switches the compilation of statements off on a new connection. */
 const withoutCompilation: Prepare = (client) => client.query(NO_COMPILATION);
 
 function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Promise<DataSource> {
@@ -135,13 +141,14 @@ function poolOf({ driver }: DataSource): Pool | undefined {
 }
 
 /**
- * The connections whose server refused a write, because it is a standby now or was made read-only.
+ * The connections whose server refused a write, because the server has become a standby or
+ * read-only.
  */
 const readOnly = new WeakSet<PoolClient>();
 
 /**
- * Notes a connection whose server takes no writes. The pool prepares every connection once, by this
- * function.
+ * Watches a connection for the error of a server that takes no writes, and then adds it to
+ * `readOnly`. The pool calls this function once for each connection.
  */
 function noteReadOnly(client: PoolClient): void {
   if (!('connection' in client) || !(client.connection instanceof EventEmitter)) {
@@ -156,7 +163,7 @@ function noteReadOnly(client: PoolClient): void {
  * Ends a connection that is returned to the pool with a running statement or an open transaction.
  * That happens when the server freezes and the ROLLBACK times out. The next user of the connection
  * would commit the abandoned work. A connection to a read-only server ends too, so that the next
- * one reaches the server that takes writes. The pool drops an ending connection.
+ * connection reaches a server that takes writes. The pool drops an ending connection.
  */
 function discardUnlessUseful(client: PoolClient): void {
   const answered = 'readyForQuery' in client && client.readyForQuery === true;

@@ -19,7 +19,7 @@ export class DatabaseModule implements OnApplicationShutdown {
   /**
    * @param composition the composition root that starts; it refuses a database of another
    *   composition
-   * @param confirm makes the step of a start that confirms the server
+   * @param confirm makes the function that confirms the server of the database at the start
    */
   static forRoot(
     composition: Composition,

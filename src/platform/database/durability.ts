@@ -20,11 +20,14 @@ export interface DurabilitySettings {
   readonly fullPageWrites: string;
   readonly synchronousCommit: string;
   readonly synchronousStandbyNames: string;
-  /** The standbys that are attached now. */
+  /** The number of standbys that are attached now. */
   readonly standbys: number;
 }
 
-/** Reads the settings. Consumers of logical replication and running backups are no standbys. */
+/**
+ * Reads the settings. Consumers of logical replication and running backups do not count as
+ * standbys.
+ */
 export async function readDurability(manager: EntityManager): Promise<DurabilitySettings> {
   const [row] = await sql<{
     fsync: string;
@@ -51,9 +54,9 @@ export async function readDurability(manager: EntityManager): Promise<Durability
 
 /**
  * Returns a warning for each setting with which PostgreSQL may lose commits that it has
- * acknowledged. The warnings about one server are for every installation. The warnings about a
- * failover are left out if the operator has said `asynchronous`, because then a failover ends all
- * access anyway.
+ * acknowledged. Warnings about a crash of the server are always returned. Warnings about a failover
+ * are left out if the operator has set the failover to `asynchronous`, because then a failover ends
+ * all access anyway.
  */
 export function durabilityWarnings(
   settings: DurabilitySettings,
@@ -81,8 +84,8 @@ export function durabilityWarnings(
 }
 
 /**
- * Warns of a promotion that may lose commits. A server without standbys needs no warning, unless
- * the operator says that it has some.
+ * Returns the warnings about a promotion of a standby that may lose commits. A server without
+ * standbys needs no warning, unless the operator says that it has some.
  */
 function replicationWarnings(
   { synchronousCommit, synchronousStandbyNames, standbys }: DurabilitySettings,

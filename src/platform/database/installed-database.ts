@@ -18,7 +18,7 @@ import {
   type UncheckedDatabase,
 } from './open-database.js';
 
-/** The connections of a command beside the service: one works, one is spare. */
+/** The greatest number of connections of a command: one for its work, and a spare one. */
 const CONNECTIONS = 2;
 
 const UNCONFIRMED_SERVER =
@@ -31,7 +31,7 @@ const UNCONFIRMED_SERVER =
  */
 export interface InstalledDatabase {
   readonly dataSource: DataSource;
-  /** A way to a database that may be unconfirmed. */
+  /** Opens connections to the database, also if its server is not confirmed. */
   readonly unchecked: UncheckedDatabase;
   close(): Promise<void>;
 }
@@ -42,8 +42,8 @@ export interface InstalledDatabase {
  *
  * @param isGated true to refuse a server that is not confirmed. The embedded server is never
  *   refused, because one process alone uses it and no service confirms it meanwhile.
- * @throws Error for a database out of reach, in use, of another composition, without a service, or
- *   with other migrations, and for an unconfirmed server
+ * @throws Error for a database that cannot be reached, is in use, belongs to another composition,
+ *   has no service, or has other migrations, and for an unconfirmed server
  */
 export async function openInstalledDatabase(
   config: Config['database'],
@@ -68,7 +68,7 @@ export async function openInstalledDatabase(
  * Connects to the database of an installed service, without checking its content.
  *
  * @param gate refuses connections to a server that is not confirmed; by default none is refused
- * @throws Error for a database out of reach
+ * @throws Error for a database that cannot be reached
  */
 export async function connectToInstalled(
   config: Config['database'],
@@ -96,8 +96,9 @@ export async function connectToInstalled(
 /**
  * Checks that a service of this version can use a database.
  *
- * @returns the reason why a command must still not change it: a later version may have kinds of
- *   access that this version would not end
+ * @returns the reason why a command must not change the database; undefined if it may. The reason
+ *   is that a later version migrated it, which may have kinds of access that this version would not
+ *   end
  * @throws Error for a server that is too old, a database without a service, and missing migrations
  */
 export async function assertInstalled(manager: EntityManager): Promise<string | undefined> {
@@ -115,7 +116,7 @@ export async function assertInstalled(manager: EntityManager): Promise<string | 
   return `A later version has migrated the database (${later[0]}), and has perhaps kinds of access that this version would not end. Use the admin.js of that version.`;
 }
 
-/** The version of a server, and its time in milliseconds since 1970. */
+/** Returns the version of a server, and its time in milliseconds since 1970. */
 export async function serverFacts(
   manager: EntityManager,
 ): Promise<{ readonly version: string; readonly time: number }> {
@@ -135,8 +136,8 @@ async function closeBoth(dataSource: DataSource, server: LocatedServer): Promise
 }
 
 /**
- * Refuses a folder without a cluster. If the operator named the wrong folder, a command must not
- * make an empty database there.
+ * Refuses a data directory without an embedded cluster. If the operator named the wrong folder, a
+ * command must not make an empty database there.
  */
 async function assertEmbeddedExists({ url, dataDir }: Config['database']): Promise<void> {
   if (url !== undefined) return;

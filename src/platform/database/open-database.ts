@@ -24,15 +24,18 @@ import { sql } from '#platform/database/statements/sql.js';
 import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenants/tenant-work.js';
 
 /**
- * The longest wait at start for a database that is away or takes no writes, and the interval of
- * attempts, in milliseconds.
+ * Milliseconds. A start waits at most `PATIENCE` for a database that cannot be reached or takes no
+ * writes, and tries again every `RETRY_EVERY`.
  */
 const PATIENCE = 30_000;
 const RETRY_EVERY = 1_000;
 
-/** A way to a database that is not confirmed yet, beside the pools of the service. */
+/**
+ * Opens connections to a database whose server may not be confirmed yet. The pools of the service
+ * refuse such a server.
+ */
 export interface UncheckedDatabase {
-  /** True if only one process at a time can use the database. */
+  /** True for the embedded PostgreSQL, which only one process at a time can use. */
   readonly isEmbedded: boolean;
   /**
    * Opens one connection to a server that may be unconfirmed. The caller destroys it.
@@ -42,10 +45,12 @@ export interface UncheckedDatabase {
   open(answerWithin?: number): Promise<DataSource>;
 }
 
-/** Confirms the server at a start, after the migrations and before the pools open. */
+/**
+ * Confirms the server of the database at a start, after the migrations and before the pools open.
+ */
 export type ConfirmAtStart = (database: UncheckedDatabase) => Promise<void>;
 
-/** The pools of a process. */
+/** The pools of a process, and the work of tenants that runs on them. */
 interface Pools {
   readonly main: DataSource;
   readonly costly: DataSource;
@@ -97,9 +102,9 @@ async function closed(pool: DataSource): Promise<void> {
  * Opens the configured database, or starts the embedded one; migrates it; claims it for this
  * composition.
  *
- * @param confirm confirms the server; without it no connection is checked, as for a migration
- * @throws Error when it stays out of reach for 30 s, is too old, cannot be migrated, or is another
- *   composition's
+ * @param confirm confirms the server; without it the pools accept an unconfirmed server
+ * @throws Error if the database cannot be reached for 30 s, is too old, cannot be migrated, or
+ *   belongs to another composition
  */
 export async function openDatabase(
   config: Config['database'],
@@ -139,7 +144,7 @@ async function openPools(
   return { main, costly, tenantWork: new TenantWork(main, costly, shares) };
 }
 
-/** Returns the way to a server that may be unconfirmed. */
+/** Returns the object that opens connections to a server that may be unconfirmed. */
 export function uncheckedDatabase(
   { url }: Config['database'],
   { address }: LocatedServer,
@@ -152,10 +157,10 @@ export function uncheckedDatabase(
 }
 
 /**
- * Migrates the configured database, or the embedded one, and claims it for this composition. It
- * waits for the indexes too, which a start of the service does not.
+ * Migrates the configured database, or the embedded one, and claims it for this composition. Unlike
+ * a start of the service, it also waits until the indexes are built.
  *
- * @throws Error as {@link openDatabase}, and when an index cannot be built
+ * @throws Error in the cases of {@link openDatabase}, and if an index cannot be built
  */
 export async function migrateDatabase(
   config: Config['database'],
@@ -173,7 +178,10 @@ export async function migrateDatabase(
   }
 }
 
-/** The address of a database, and the end of the embedded server if this process runs one. */
+/**
+ * The address of a database, and the function that stops the embedded server if this process runs
+ * one.
+ */
 export interface LocatedServer {
   readonly address: DatabaseAddress;
   stop(): Promise<void>;
@@ -195,8 +203,8 @@ export async function locateServer(
 }
 
 /**
- * Prepares the database, and tries again while it is away or takes no writes: it may start later
- * than this process, and a standby may be promoted. Other errors are final.
+ * Prepares the database, and tries again while the database cannot be reached or takes no writes:
+ * it may start later than this process, and a standby may be promoted. Other errors are final.
  *
  * @returns true if the database lacks indexes that are built in the background
  */
@@ -241,8 +249,8 @@ async function prepare(
 }
 
 /**
- * Checks a new connection, which is opened like the connections of a pool, without settings of its
- * own.
+ * Warns if a new connection still compiles statements. It is opened like a connection of a pool,
+ * but without the settings that the service makes for itself.
  */
 async function checkNewConnection(address: DatabaseAddress, log: Logger): Promise<void> {
   const dataSource = await connect(address, log);
@@ -260,14 +268,18 @@ async function connect(address: DatabaseAddress, log: Logger): Promise<DataSourc
 }
 
 /**
- * Returns the error of a start that cannot connect, with the name of the variable of the address.
+ * Returns the error of a start that cannot connect. If the address is that of SVC_DATABASE_URL, the
+ * error names the variable.
  */
 export function unreachable(address: DatabaseAddress, cause: unknown): unknown {
   if (!('connectionString' in address)) return cause;
   return databaseProblem('the database cannot be reached', cause);
 }
 
-/** @throws Error for a server that is older than PostgreSQL 15 */
+/**
+ * Checks the version of PostgreSQL.
+ * @throws Error for a server that is older than PostgreSQL 15
+ */
 export async function checkVersion(manager: EntityManager): Promise<void> {
   const [server] = await sql<{ version: string; enough: boolean }>(manager)`
     SELECT current_setting('server_version') AS version,

@@ -3,10 +3,11 @@ import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { sql } from '#platform/database/statements/sql.js';
 
 /**
- * Asks the database if it takes writes now. A standby and a server that was made read-only answer
- * every look-up, and this service can do nothing without a write.
+ * Checks that the database takes writes now. A standby and a read-only server answer every look-up,
+ * but this service can do nothing without a write.
  *
- * @throws Error if it takes none or is not confirmed, or the driver's error if it is away
+ * @throws Error if the server takes no writes or is not confirmed; the driver's error if it cannot
+ *   be reached
  */
 export async function assertTakesWrites(manager: EntityManager): Promise<void> {
   const [row] = await sql<{ read_only: boolean }>(manager)`

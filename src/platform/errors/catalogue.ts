@@ -1,11 +1,13 @@
 /** The values of an error code in each format. */
 interface Row {
   readonly status: number;
-  /** The short title of its problem document (RFC 9457 §3.1) or page. */
+  /** The short title of the error on its page, and in its problem document (RFC 9457 §3.1). */
   readonly title: string;
-  /** Its `error` at the OAuth endpoints (RFC 6749 §4.1.2.1, §5.2; RFC 6750 §3.1). */
+  /**
+   * The value of `error` for it at the OAuth endpoints (RFC 6749 §4.1.2.1, §5.2; RFC 6750 §3.1).
+   */
   readonly oauth: string;
-  /** Its `scimType`, where RFC 7644 §3.12 defines one for it. */
+  /** The `scimType` of the error, if RFC 7644 §3.12 defines one. */
   readonly scimType?: string;
 }
 
@@ -225,5 +227,5 @@ export const CATALOGUE = {
   unavailable: { status: 503, title: 'Service unavailable', oauth: 'temporarily_unavailable' },
 } as const satisfies Record<string, Row>;
 
-/** The closed union of error codes. */
+/** The codes of all errors: the keys of the catalogue. */
 export type ErrorCode = keyof typeof CATALOGUE;

@@ -4,17 +4,17 @@ import { CATALOGUE, type ErrorCode } from './catalogue.js';
 export interface Challenge {
   /** The required scheme of the token. */
   readonly scheme: 'Bearer' | 'DPoP';
-  /** The missing scope. */
+  /** The scope that the token lacks. */
   readonly scope?: string;
-  /** The greatest age of the last assertion, in seconds (RFC 9470 §3). */
+  /** The greatest age of the last assertion of a key, in seconds (RFC 9470 §3). */
   readonly maxAge?: number;
-  /** The algorithms of a DPoP proof. */
+  /** The algorithms that a DPoP proof may use. */
   readonly algs?: readonly string[];
 }
 
 /**
- * Additions to an error: the cause is only logged; the client gets `retryAfter` (seconds) and the
- * challenge.
+ * Additions to an error. The cause is only logged. The client gets the challenge, and `retryAfter`
+ * in seconds.
  */
 export interface DomainErrorOptions {
   readonly cause?: unknown;

@@ -1,6 +1,6 @@
 import type { ErrorCode } from './catalogue.js';
 
-/** The page of an error code: the cause, and the remedy. */
+/** The text of the page of an error code: the cause, and the remedy. */
 interface Explanation {
   readonly cause: string;
   readonly remedy: string;

@@ -10,11 +10,11 @@ export const LAPSE_INTERVALS = 2;
 export interface Booking {
   /** The credential, method and path that booked, as {@link holderText} writes them. */
   readonly holder: string;
-  /** The time of the slot in milliseconds. */
+  /** The time of the slot, in milliseconds of the limiter's clock. */
   readonly slot: number;
 }
 
-/** The mark of a holder that goes first. */
+/** The beginning of a holder whose request goes first. */
 const FIRST = '!';
 
 /**
@@ -29,7 +29,7 @@ export function holderText(credential: string, request: string, goesFirst: boole
   return `${goesFirst ? FIRST : ''}${credential}.${request}`;
 }
 
-/** Tells whether the holder goes first. */
+/** Returns true if a holder is marked as one that goes first. */
 export const goesFirst = (holder: string): boolean => holder.startsWith(FIRST);
 
 /**
@@ -51,8 +51,8 @@ function roomLeftBy(holder: string, others: readonly Booking[]): number {
 }
 
 /**
- * Checks whether a refused client can book. A bucket has at most as many bookings as its burst. The
- * bookings of one credential leave room for holders that go first.
+ * Returns true if a refused client can book. A bucket has at most as many bookings as its burst.
+ * The bookings of one credential leave room for holders that go first.
  */
 export function canBook(
   others: readonly Booking[],
@@ -83,14 +83,14 @@ function slotAfter(
   return Math.max(start + (tight + 2 - burst) * interval, slots[tight] ?? -Infinity);
 }
 
-/** A bucket with bookings. */
+/** The state of a bucket: GCRA's number, and the bookings. */
 export interface Bucket {
-  /** GCRA's theoretical arrival time. Only requests that are let through move it. */
+  /** The theoretical arrival time of GCRA. Only requests that are let through change it. */
   readonly tat: number;
   readonly bookings: readonly Booking[];
 }
 
-/** The facts for a decision. */
+/** The facts from which a request is decided. */
 export interface BookingFacts extends Bucket {
   readonly rate: Rate;
   /** The holder of the request. */
@@ -99,7 +99,7 @@ export interface BookingFacts extends Bucket {
   readonly places: number;
 }
 
-/** A decision and the bucket after it. */
+/** A decision, with the state of the bucket after it. */
 export interface BookedDecision extends Decision, Bucket {}
 
 /**

@@ -1,6 +1,6 @@
 const FIRST_SLOTS = 2 ** 11;
 
-/** The factor of each growth, a power of two. Few, large steps leave less garbage. */
+/** The factor by which the table grows, a power of two. Few, large steps leave less garbage. */
 const GROWTH = 4;
 
 /**
@@ -20,13 +20,19 @@ export class Float64Map {
     return this.#size;
   }
 
-  /** @param key a whole number above 0 */
+  /**
+   * Returns the value of a key; undefined if the map does not have it.
+   * @param key a whole number above 0
+   */
   get(key: number): number | undefined {
     const slot = this.#slotOf(key);
     return this.#keys[slot] === key ? this.#values[slot] : undefined;
   }
 
-  /** @param key a whole number above 0 */
+  /**
+   * Sets the value of a key.
+   * @param key a whole number above 0
+   */
   set(key: number, value: number): void {
     let slot = this.#slotOf(key);
     if (this.#keys[slot] !== key) {
@@ -40,7 +46,9 @@ export class Float64Map {
     this.#values[slot] = value;
   }
 
-  /** Returns the slot of a key, or the free slot for a key that is absent. */
+  /**
+   * Returns the slot of a key. If the map does not have the key, it returns the empty slot for it.
+   */
   #slotOf(key: number): number {
     const last = this.#keys.length - 1; // all ones
     let slot = key & last;

@@ -9,11 +9,11 @@ export interface Decision {
   readonly allowed: boolean;
   /** The number of further requests that would be let through at this moment. */
   readonly remaining: number;
-  /** Milliseconds until a request is let through; 0 when this one was. */
+  /** Milliseconds until a request is let through; 0 if this one was. */
   readonly retryAfter: number;
 }
 
-/** A decision and the bucket's state after it. */
+/** A decision, with the state of the bucket after it. */
 export interface BucketDecision extends Decision {
   readonly tat: number;
 }

@@ -19,14 +19,14 @@ export type AaguidPolicy =
   | { readonly kind: 'fips-only' | 'yubikey-5' }
   | { readonly kind: 'list'; readonly aaguids: ReadonlySet<string> };
 
-/** The forms that a setting has in the JSON document of an object store, beside a string. */
+/** The forms other than a string that a setting can have in a JSON document. */
 export type JsonForm = 'list' | 'pem' | 'number' | 'flag';
 
 /** The form of each shape in JSON. A shape that is missing here is a string. */
 export const JSON_FORMS = z.registry<{ readonly form: JsonForm }>();
 
 const text = (pattern: RegExp, message: string) => z.string().regex(pattern, message);
-/** PEM, base64 of it, or the path of a file. */
+/** A PEM text, base64 of such a text, or the path of a file with one. */
 const pem = z.string().register(JSON_FORMS, { form: 'pem' });
 /** A comma-separated list; empty items are dropped. */
 const list = z
@@ -52,7 +52,7 @@ export const wholeNumber = (minimum: number, maximum: number) =>
     .transform(Number)
     .refine((n) => n >= minimum && n <= maximum, `must be between ${minimum} and ${maximum}`);
 
-/** `true` or `false`, the default. */
+/** A flag: `true` or `false`. The default is `false`. */
 export const flag = z
   .enum(['true', 'false'], 'must be true or false')
   .register(JSON_FORMS, { form: 'flag' })
@@ -83,34 +83,34 @@ const url = (fits: (value: URL) => boolean, error: string) =>
 export const httpUrl = z
   .string()
   .refine((value) => /^https?:\/\//i.test(value) && URL.canParse(value), NO_WEB);
-/** An origin: scheme, host and port, without a path. */
+/** An origin of http or https: scheme, host and port, without a path. */
 export const origin = url(({ protocol }) => /^https?:$/.test(protocol), NO_WEB)
   .refine((value) => isBare(new URL(value)) && new URL(value).pathname === '/', {
     error: 'must be an origin only, without path, query or credentials',
     abort: true,
   })
   .transform((value) => new URL(value).origin);
-/** An origin that is https, loopback apart. */
+/** An origin with the scheme https; http is allowed for a loopback host. */
 export const safeOrigin = origin.refine(isHttpsOrLoopback, SAFE);
-/** Origins, of which none is a pattern. */
+/** A comma-separated list of origins. A pattern such as `*` is refused. */
 export const corsOrigins = list
   .refine((items) => !items.some((item) => item.includes('*')), {
     error: 'must name origins: * is refused',
     abort: true,
   })
   .pipe(z.array(origin));
-/** A URL that is https, loopback apart. */
+/** A URL with the scheme https; http is allowed for a loopback host. */
 export const safeUrl = url(() => true, 'must be a URL').refine(isHttpsOrLoopback, SAFE);
-/** The address of a document, which may have a query. */
+/** The address of a document, which may have a query: https, or http for a loopback host. */
 export const metadataUrl = safeUrl.refine((value) => {
   const { username, password, hash } = new URL(value);
   return !username && !password && !hash;
 }, 'must have no credentials and no fragment');
-/** The address of an API: https, loopback apart, without query. A trailing slash is dropped. */
+/** The address of an API without a query: https, or http for a loopback host. */
 export const httpsUrl = url(isBare, 'must be a URL without query or credentials')
   .refine(isHttpsOrLoopback, SAFE)
   .transform((value) => new URL(value).href.replace(/\/+$/, ''));
-/** The URI of a contact (RFC 9116 §2.5.3). It is printable ASCII, so that it stays one line. */
+/** The URI of a contact (RFC 9116 §2.5.3). Printable ASCII breaks no line of `security.txt`. */
 export const contactUri = z
   .string()
   .max(512, 'must have at most 512 characters')
@@ -124,7 +124,7 @@ export const entityId = text(
   'must be a URI, such as https://svc.example.com/saml/metadata',
 );
 
-/** An address and a port; without an address, every address. */
+/** An address and a port. Without an address, the service listens on every address. */
 export const listenAddress = readBy(
   z.string(),
   asListenAddress,
@@ -167,7 +167,7 @@ export const kmsKeyIds = list.refine(
     ids.length > 0 && ids.every((id) => KMS_KEY_ID.test(id)) && new Set(ids).size === ids.length,
   'must be ids or ARNs of different keys in AWS KMS, comma-separated',
 );
-/** Keys in AWS KMS by ids or ARNs, because an alias may later name another key. */
+/** Ids or ARNs of keys in AWS KMS. An alias is refused: it may later name another key. */
 export const lastingKmsKeyIds = kmsKeyIds.refine(
   (ids) => ids.every((id) => !id.includes('alias/')),
   'must not name an alias: what a key wrapped, only that key opens',
@@ -179,7 +179,7 @@ export const rootSecret = longText(32).refine(
   'must not be one repeated character',
 );
 export const certificates = pem.pipe(readable.certificates);
-/** An RSA private key in PKCS#1 or PKCS#8, which becomes PKCS#8. */
+/** An RSA private key in PKCS#1 or PKCS#8. The value is converted to PKCS#8. */
 export const rsaPrivateKey = pem.pipe(readable.rsaPrivateKey);
 /** Blocks of PEM: the first is the private key that signs, the others are only published. */
 export const signingKeys = {
@@ -197,12 +197,12 @@ export const headerText = shortText(255).regex(
   /^[\x21-\x7e]+$/,
   'must be printable ASCII without spaces',
 );
-/** The token of a scraper. */
+/** The bearer token of a scraper of metrics. */
 export const bearerToken = text(
   /^(?! )[\x20-\x7e]+(?<! )$/,
   'must be printable ASCII: it has to fit into a header',
 );
-/** The audience of a token. */
+/** The audience of a token, such as `sts.amazonaws.com`. */
 export const audience = text(
   /^[\x21-\x7e]{1,255}$/,
   'must be 1 to 255 printable ASCII characters without a space',

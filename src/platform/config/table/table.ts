@@ -4,9 +4,9 @@ import * as s from './shapes.js';
 import { kmsKey, rowsOf, secret, variable, type Variable } from './variable.js';
 
 /**
- * Every variable of the service at its place in the configuration, apart from those of providers:
- * its name, the shape of its value, the effect of leaving it out if the shape does not say it, and
- * its meaning for the reference.
+ * Every variable of the service, apart from those of providers, at its place in the configuration.
+ * Each has its name, the shape of its value, and its meaning for the reference. If the shape does
+ * not say what happens without the variable, the row says it.
  */
 export const TABLE = {
   http: {
@@ -293,7 +293,7 @@ export const TABLE = {
   },
 };
 
-/** The same by name. */
+/** The variables of the table, by their names. */
 export const VARIABLES: ReadonlyMap<string, Variable> = new Map(
   rowsOf(TABLE).map((row) => [row.name, row]),
 );

@@ -10,15 +10,15 @@ export type KmsKeyUse = 'ES256' | 'RS256' | 'Ed25519 or ES256' | 'HMAC' | 'data 
 export class Variable<Shape extends z.ZodType = z.ZodType> {
   /** One sentence or more for the reference. */
   meaning = '';
-  /** The effect of leaving it out, if the default of the shape does not say it. */
+  /** The effect of leaving the variable out, if the default of the shape does not say it. */
   unset: string | undefined;
 
   constructor(
     readonly name: string,
     readonly shape: Shape,
-    /** True if who reads the value could act as this service or one of its users. */
+    /** True if a person who reads the value could act as this service or as one of its users. */
     readonly isSecret: boolean,
-    /** The use of the keys in AWS KMS that the variable names. */
+    /** The use of the keys in AWS KMS that the variable names; undefined for any other variable. */
     readonly kmsUse: KmsKeyUse | undefined,
   ) {}
 
@@ -33,24 +33,24 @@ export class Variable<Shape extends z.ZodType = z.ZodType> {
   }
 }
 
-/** Begins the row of a variable whose value may be shown. */
+/** Makes the row of a variable whose value may be shown. */
 export const variable = <Shape extends z.ZodType>(name: string, shape: Shape) =>
   new Variable(name, shape, false, undefined);
 
-/** Begins the row of a variable whose value is a secret. */
+/** Makes the row of a variable whose value is a secret. */
 export const secret = <Shape extends z.ZodType>(name: string, shape: Shape) =>
   new Variable(name, shape, true, undefined);
 
-/** Begins the row of a variable that names keys in AWS KMS. */
+/** Makes the row of a variable that names keys in AWS KMS. */
 export const kmsKey = <Shape extends z.ZodType>(use: KmsKeyUse, name: string, shape: Shape) =>
   new Variable(name, shape, false, use);
 
-/** Variables by their place in the configuration. */
+/** Variables at their places in the configuration; a nested table is a part of it. */
 export interface Table {
   readonly [key: string]: Variable | Table;
 }
 
-/** A value of which nothing can be changed. */
+/** A type of which no part can be changed. */
 export type Frozen<T> =
   T extends ReadonlySet<infer Item>
     ? ReadonlySet<Item>
@@ -82,7 +82,7 @@ export function valueOf<Shape extends z.ZodType>(
 
 /**
  * Reads the variables of a table. A problem is a line with the name of the variable, and never its
- * value. The values are undefined if there is a problem.
+ * value. If there is a problem, all values are undefined.
  */
 export function readTable<T extends Table>(
   table: T,

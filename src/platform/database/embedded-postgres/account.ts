@@ -17,9 +17,9 @@ const OWN_UIDS = { first: 61_700, last: 61_799 } as const;
 
 /** The account of the server, since PostgreSQL refuses to run as root. */
 export interface Account {
-  /** A command before the program's own command, if any. */
+  /** A command that is put before the program; empty if none is needed. */
   readonly prefix: readonly string[];
-  /** The user and group for `spawn`; none for the current user. */
+  /** The user and group for `spawn`; an empty object keeps the current user. */
   readonly credentials: { readonly uid: number; readonly gid: number } | Record<string, never>;
 }
 
@@ -59,8 +59,8 @@ export async function accountForNewCluster(parent: string, postgres: string): Pr
 }
 
 /**
- * Chooses an unused user id for root's cluster, which initdb makes as the user id 65534. A cluster
- * of another user, in that user's directory, keeps its owner.
+ * Chooses an unused user id for a cluster that root uses and that initdb made as the user id 65534.
+ * A cluster of any other user keeps its owner.
  *
  * @returns undefined when the cluster keeps its owner
  */
@@ -78,8 +78,8 @@ export async function ownAccountFor(
 }
 
 /**
- * Changes the owner of a cluster without a server. PG_VERSION, which determines the owner, is
- * changed last, so that the next start completes a change that was interrupted.
+ * Changes the owner of a cluster while no server runs on it. PG_VERSION, whose owner counts as that
+ * of the cluster, is changed last, so that the next start completes a change that was interrupted.
  */
 export async function giveCluster(to: Account, cluster: string): Promise<void> {
   const mark = join(cluster, 'PG_VERSION');
@@ -111,7 +111,7 @@ async function unusedUid(): Promise<number | undefined> {
 
 /**
  * Returns the name of this process's user for `peer` authentication. A server in a user namespace
- * sees every outside user as the mapped one.
+ * sees every outside user as the user to whom the namespace maps them.
  *
  * @throws Error when the system has no name for the user, which `peer` authentication needs
  */

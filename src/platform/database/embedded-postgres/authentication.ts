@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { giveTo, peerName } from './account.js';
 import { CLUSTER_USER, type Cluster } from './cluster.js';
 
-/** The name of the map in pg_ident.conf. */
+/** The name of the user map in pg_ident.conf. */
 const MAP = 'svc';
 
 /**

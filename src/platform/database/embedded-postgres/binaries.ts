@@ -5,10 +5,9 @@ export interface Binaries {
 }
 
 /**
- * Finds the programs in the optional package of this platform. It is loaded only on demand, and
- * production images do not have it.
- *
- * @throws Error that names SVC_DATABASE_URL, the other way to have a database
+ * Finds the programs of PostgreSQL in the optional package of this platform. The package is loaded
+ * only on demand, and production images do not have it.
+ * @throws Error that names SVC_DATABASE_URL, which is the other way to have a database
  */
 export async function locateBinaries(): Promise<Binaries> {
   const platform = `${process.platform}-${process.arch}`;

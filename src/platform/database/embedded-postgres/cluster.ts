@@ -74,13 +74,19 @@ async function make(dataDir: string, directory: string, binaries: Binaries): Pro
   }
 }
 
-/** Returns the error output of a failed program, which is more precise than its exit status. */
+/**
+ * Returns the error output of a failed program, which says more than its exit status; without
+ * output, the reason of the failure.
+ */
 function lastWords(failure: unknown): string {
   const written = failure instanceof Error && 'stderr' in failure ? String(failure.stderr) : '';
   return written.trim() || reasonOf(failure);
 }
 
-/** Removes incomplete directories of interrupted starts, but none of a running process. */
+/**
+ * Removes the incomplete directories of interrupted starts. A directory stays if the process that
+ * makes it still runs.
+ */
 async function removeUnfinished(dataDir: string): Promise<void> {
   for (const name of await readdir(dataDir)) {
     const pid = Number(UNFINISHED.exec(name)?.[1] ?? Number.NaN);
@@ -90,7 +96,7 @@ async function removeUnfinished(dataDir: string): Promise<void> {
   }
 }
 
-/** Writes a directory to disk, which makes a rename in it durable. */
+/** Writes the entries of a directory to disk, so that a rename in it survives a crash. */
 async function flush(directory: string): Promise<void> {
   const handle = await open(directory, 'r');
   try {

@@ -9,8 +9,8 @@ import { makeSocketDirectory } from './socket-directory.js';
 import { Supervisor } from './supervisor.js';
 
 /**
- * A running embedded server: connect to the Unix socket in `socketDir`, as the user that started it
- * or as root.
+ * A running embedded server. Clients connect to the Unix socket in `socketDir`, as the user that
+ * started the server or as root.
  */
 export interface EmbeddedPostgres {
   readonly socketDir: string;
@@ -18,7 +18,9 @@ export interface EmbeddedPostgres {
   readonly port: number;
   readonly user: string;
   readonly database: string;
-  /** Stops it (fast shutdown) and resolves when it has ended. May be called more than once. */
+  /**
+   * Stops the server (fast shutdown) and resolves when it has ended. May be called more than once.
+   */
   stop(): Promise<void>;
 }
 

@@ -2,9 +2,12 @@ import { readFile, readlink, realpath } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { codeOf } from '#platform/database/statements/faults.js';
 
-/** The contents of PostgreSQL's `postmaster.pid`; each line may still be missing. */
+/**
+ * The contents of PostgreSQL's `postmaster.pid`. While PostgreSQL starts, a line may still be
+ * missing.
+ */
 export interface Postmaster {
-  /** NaN in a file that was cut short. */
+  /** The process id; NaN if the file was cut short. */
   readonly pid: number;
   readonly port: number;
   readonly socketDir: string;
@@ -24,9 +27,9 @@ export async function readPostmasterPid(directory: string): Promise<Postmaster |
 }
 
 /**
- * Returns true if that server runs on that directory. The process id proves nothing, since another
- * program may have it now: if there is a /proc the process must be a postgres working in the
- * directory.
+ * Returns true if the server of a pid file still runs on the directory. The process id proves
+ * nothing, since another program may have it now: if there is a /proc the process must be a
+ * postgres working in the directory.
  */
 export async function isLivePostmaster({ pid }: Postmaster, directory: string): Promise<boolean> {
   if (Number.isNaN(pid) || !isAlive(pid)) return false;

@@ -8,8 +8,9 @@ import { SOCKET_DIR_PREFIX } from './socket-directory.js';
 import { takeSupervisorLock } from './supervisor-lock.js';
 
 /**
- * The milliseconds after which a taken lock means a live supervisor. A supervisor that was just
- * killed holds its lock until the server notices.
+ * Milliseconds. A supervisor's lock that is still taken after this time belongs to a live
+ * supervisor. Before, it may belong to one that was just killed, because the server has to notice
+ * its end.
  */
 const SURELY_TAKEN_AFTER = 2_000;
 /**
@@ -19,7 +20,7 @@ const SURELY_TAKEN_AFTER = 2_000;
 const GIVE_UP_AFTER = 120_000;
 const LOOK_EVERY = 50;
 
-/** Another live process has the data directory of an embedded server. */
+/** The error if another live process uses the data directory of an embedded server. */
 export class DirectoryInUse extends Error {
   override readonly name = 'DirectoryInUse';
 
@@ -73,7 +74,8 @@ export async function reclaimDirectory(
 }
 
 /**
- * Checks the lock of the supervisor. The session that takes an orphan's lock ends with the orphan.
+ * Checks if the server has a live supervisor, by taking the supervisor's lock. If the lock was
+ * free, the session that took it ends with the server.
  */
 async function stateOf(postmaster: Postmaster): Promise<'orphan' | 'supervised' | 'not answering'> {
   try {

@@ -8,8 +8,9 @@ import { giveTo, type Account } from './account.js';
 export const SOCKET_DIR_PREFIX = 'svc-postgres-';
 
 /**
- * Makes the private directory (0700) of the server's socket. Under the system's temporary
- * directory, not in the data directory: the path of a Unix socket may have 107 bytes at most.
+ * Makes the private directory (0700) of the server's socket. It lies in the system's temporary
+ * directory and not in the data directory, because the path of a Unix socket may have 107 bytes at
+ * most.
  */
 export async function makeSocketDirectory(account: Account): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), SOCKET_DIR_PREFIX));

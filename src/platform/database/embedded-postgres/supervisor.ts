@@ -10,7 +10,7 @@ import { ensureSocketDirectory } from './socket-directory.js';
 import { takeSupervisorLock, type SocketAddress } from './supervisor-lock.js';
 import { startWatched, type WatchedServer } from './watchdog.js';
 
-/** The first and the longest pause in milliseconds. */
+/** The pauses between attempts in milliseconds: the first one, and the longest. */
 export interface Pace {
   readonly first: number;
   readonly longest: number;
@@ -36,7 +36,7 @@ export interface ServerOptions {
   readonly log: Logger;
 }
 
-/** Milliseconds between two checks whether the server responds, and between two starts. */
+/** The pauses between two checks if the server responds, and between two starts of it. */
 const ASK = { first: 20, longest: 1_000 } as const;
 const LAUNCH = { first: 100, longest: 5_000 } as const;
 
@@ -81,7 +81,10 @@ export class Supervisor {
     }
   }
 
-  /** Starts the server, and retries: backends of a killed server need a moment to end. */
+  /**
+   * Starts the server, and tries again after a failure, because the backends of a killed server
+   * need a moment to end. Resolves to undefined if the supervisor is stopped meanwhile.
+   */
   async #launchPatiently(): Promise<WatchedServer | undefined> {
     const { signal } = this.#stopping;
     for (const pause of pauses(LAUNCH)) {
@@ -138,10 +141,10 @@ export class Supervisor {
   }
 
   /**
-   * Takes the supervisor's lock as soon as the server responds, without a time limit for its
-   * recovery, unless there is a `deadline` of the monotonic clock.
-   *
-   * @throws Error with the server's last lines when it ends instead
+   * Takes the supervisor's lock as soon as the server responds. By default it waits for the
+   * server's recovery without a limit.
+   * @param deadline the latest time, by the monotonic clock
+   * @throws Error with the server's last lines if the server ends first
    */
   async #holdLock(server: WatchedServer, deadline = Number.POSITIVE_INFINITY): Promise<void> {
     for (const pause of pauses(ASK)) {
@@ -161,9 +164,9 @@ export class Supervisor {
   }
 
   /**
-   * Takes the lock again after its session was lost: one killed backend makes PostgreSQL end all
-   * sessions. A postmaster whose children were killed during recovery may wait for them without
-   * end; it is ended, and the next one recovers.
+   * Takes the lock again after the session that held it was lost: one killed backend makes
+   * PostgreSQL end all sessions. A postmaster whose children were killed during recovery may wait
+   * for them without end. Such a postmaster is ended, and the next one recovers the data.
    */
   async #regainLock(server: WatchedServer): Promise<void> {
     const { log, patience } = this.options;

@@ -6,9 +6,9 @@ import { CHILD_ENVIRONMENT, type Account } from './account.js';
  * A shell script that runs the given command and interrupts it (SIGINT: a fast shutdown) when
  * standard input ends. Standard input ends when this process closes it or ends, also by `kill -9`.
  * If the server does not end within the grace, it gets SIGQUIT: an immediate shutdown, after which
- * the write-ahead log recovers. The watcher waits for the end of input while the shell waits for
- * the command. A watcher that ends with status 0 means a requested stop, after which the socket's
- * directory is removed. The exit status is that of the command.
+ * the write-ahead log recovers. A background process waits for the end of input while the shell
+ * waits for the command. If that process ends with status 0, the stop was requested, and the
+ * socket's directory is removed. The exit status is that of the command.
  */
 const WATCHDOG = `
 trap '' INT TERM HUP
@@ -25,10 +25,10 @@ kill -USR1 $watcher 2>/dev/null
 wait $watcher && rmdir "$sockets" 2>/dev/null
 exit $status`;
 
-/** The number of the server's last lines in an error. */
+/** The number of the server's last lines that an error shows. */
 const LINES_KEPT = 5;
 
-/** Seconds for a fast shutdown, which writes a checkpoint. */
+/** The seconds that a fast shutdown may take, because it writes a checkpoint. */
 const SHUTDOWN_GRACE = 10;
 
 /**
@@ -37,7 +37,7 @@ const SHUTDOWN_GRACE = 10;
  */
 const WAIT_FOR_LINES = 200;
 
-/** A server that ends with this process at the latest. */
+/** A running server. It ends with this process at the latest. */
 export interface WatchedServer {
   /** Resolves to the last lines when the server has ended. It never rejects. */
   readonly ended: Promise<string>;

@@ -17,15 +17,16 @@ const ANSWER_WITHIN = 2_000;
 export interface UrlAddress {
   readonly connectionString: string;
   /**
-   * The client of the driver's pool. It is missing for one host that may be any server, because the
-   * driver's own client reaches such a host.
+   * The client that the driver's pool uses, if the URL names several hosts or the state of a
+   * server. Undefined for a single host that may have any state, because the driver's own client
+   * can reach it.
    */
   readonly Client?: typeof Client;
 }
 
 /**
- * Returns the address of the database. Pools that share an address share what it knows of the
- * hosts.
+ * Returns the address of the database. Pools that share an address also share the knowledge which
+ * host can be used.
  */
 export function addressOf(url: string): UrlAddress {
   const parsed = parseDatabaseUrl(url);
@@ -36,7 +37,7 @@ export function addressOf(url: string): UrlAddress {
 }
 
 /**
- * Makes the driver's client for a URL with several hosts. The pool makes each connection with it.
+ * Makes the class of clients for a URL with several hosts. The pool makes each connection with it.
  */
 function hostClient({ hosts, target }: DatabaseUrl): typeof Client {
   const search = new HostSearch(hosts, ({ url }) => assertFit(url, target));
@@ -74,7 +75,10 @@ function hostClient({ hosts, target }: DatabaseUrl): typeof Client {
   };
 }
 
-/** @throws Error if a host is away, does not answer, or is not what the service needs */
+/**
+ * Connects to a host, and checks that its server is as the URL demands.
+ * @throws Error if the host cannot be reached, does not answer, or is not as the URL demands
+ */
 async function assertFit(url: string, target: TargetSession = 'any'): Promise<void> {
   const client = new Client({
     connectionString: url,

@@ -3,32 +3,32 @@ import type { DatabaseHost } from '#platform/database/url/database-url.js';
 import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
 import { isRefusal } from './refusals.js';
 
-/** The milliseconds for which a host that fits is used without another check. */
+/** The milliseconds for which a host that could be used is used without another check. */
 const FRESH = 1_000;
 /**
- * The milliseconds without an answer after which the next host is tried beside the first one, so
- * that a dead host delays no further.
+ * The milliseconds without an answer after which the next host is tried at the same time, so that a
+ * dead host causes no longer delay.
  */
 const STAGGER = 250;
 
 /**
- * Connects to a host and ends the connection. It rejects if the host is away or is not what the
- * service needs.
+ * Connects to a host and ends the connection. It rejects if the host cannot be reached or is not
+ * what the service needs.
  */
 type Probe = (host: DatabaseHost) => Promise<void>;
 
 /**
- * The error if no host of the list can be used now. Its code means a connection that cannot be
- * made, which may succeed later.
+ * The error if no host of the list can be used now. Its code is the SQLSTATE of a connection that
+ * cannot be made, so that callers try again later.
  */
 export class NoFittingHost extends Error {
   readonly code = '08001';
 }
 
 /**
- * Finds the host for new connections. It tries the hosts in their order, the one that was used last
- * first, and remembers the result for a second. One search serves all connections that are made
- * meanwhile.
+ * Finds the host for new connections. It tries the host that was used last, then the others in
+ * their order, and remembers the result for a second. All connections that are made during a search
+ * wait for that search.
  */
 export class HostSearch {
   private last: DatabaseHost;
@@ -44,8 +44,8 @@ export class HostSearch {
   }
 
   /**
-   * @throws NoFittingHost if every host is away or unfit; the driver's error if a host refuses the
-   * login
+   * Returns the host to connect to.
+   * @throws NoFittingHost if no host can be used; the driver's error if a host refuses the login
    */
   choose(): Promise<DatabaseHost> {
     if (this.clock.monotonic() - this.foundAt < FRESH) return Promise.resolve(this.last);
@@ -56,7 +56,8 @@ export class HostSearch {
   }
 
   /**
-   * Makes the next connection look again, because a connection failed or a server refused a write.
+   * Makes the next connection search again. The caller has seen a failed connection, or a server
+   * that refused a write.
    */
   doubt(): void {
     this.foundAt = -Infinity;
@@ -71,8 +72,8 @@ export class HostSearch {
 }
 
 /**
- * Resolves with the first host that is fit. The next one is tried when the one before failed, or
- * did not answer soon.
+ * Resolves with the first host that can be used. The next host is tried if the one before has
+ * failed, or has not answered soon.
  */
 function firstFit(hosts: readonly DatabaseHost[], probe: Probe): Promise<DatabaseHost> {
   const { promise, resolve, reject } = Promise.withResolvers<DatabaseHost>();
@@ -100,8 +101,8 @@ function firstFit(hosts: readonly DatabaseHost[], probe: Probe): Promise<Databas
 }
 
 /**
- * Returns the fault that waiting does not mend, such as a wrong password. Otherwise it returns an
- * error that names every host.
+ * Returns the fault that a later attempt does not mend, such as a wrong password. If there is none,
+ * it returns an error that names every host.
  */
 function faultOf(faults: ReadonlyMap<DatabaseHost, unknown>): unknown {
   const lasting = [...faults.values()].find((fault) => isRefusal(fault) || !isDatabaseAway(fault));

@@ -8,7 +8,10 @@ import {
   UNCONFIRMED,
 } from '#platform/database/statements/faults.js';
 
-/** The remedy of an operator for a refused connection. Waiting helps in none of these cases. */
+/**
+ * A kind of refused connection, with what the operator can do. Waiting helps in none of these
+ * cases.
+ */
 interface Refusal {
   readonly is: (code: string | undefined, message: string) => boolean;
   readonly advice: string;
@@ -21,8 +24,8 @@ const LOST_STATEMENT: Refusal = {
 };
 
 /**
- * PgBouncer gives all its own faults the SQLSTATE 08P01, so that only the text tells them apart.
- * PgBouncer does not translate the text.
+ * The refusals that have an advice. PgBouncer gives all its own faults the SQLSTATE 08P01, so that
+ * only the text, which is always English, tells them apart.
  */
 const REFUSALS: readonly Refusal[] = [
   {
@@ -69,7 +72,7 @@ function refusalOf(error: unknown): Refusal | undefined {
 }
 
 /**
- * Returns true if a database answered with a refusal that only an operator ends, so that a start
+ * Returns true if the database refused in a way that only an operator can mend, so that a start
  * need not wait.
  */
 export function isRefusal(error: unknown): boolean {
@@ -78,7 +81,7 @@ export function isRefusal(error: unknown): boolean {
 
 /**
  * Returns the fault for which a start waits, because the same start may succeed later; undefined
- * for another fault. The error itself or its cause is the fault.
+ * for any other fault. Both the error and its cause are examined.
  */
 export function passingFault(error: unknown): unknown {
   const faults = faultsOf(error);
@@ -94,8 +97,8 @@ const WRITABLE_HOST =
   'The service needs the server that takes writes. Name all hosts in the URL, and add target_session_attrs=read-write';
 
 /**
- * Returns the error of a start that cannot use its database: the variable, the reason, what to do,
- * and the page.
+ * Returns the error of a start that cannot use its database. It names the variable, the reason,
+ * what to do, and the page of the documentation.
  */
 export function databaseProblem(what: string, cause: unknown): Error {
   const advice = faultsOf(cause).some(isReadOnly) ? WRITABLE_HOST : refusalOf(cause)?.advice;
@@ -105,8 +108,8 @@ export function databaseProblem(what: string, cause: unknown): Error {
 }
 
 /**
- * Returns the error of a start that fails after it has connected: a pooler loses statements only
- * then, and a standby or a server that is not the expected one is noticed only then.
+ * Returns the error of a start that fails after it has connected. Only then can the service notice
+ * that a pooler loses statements, or that the server is a standby or is not the expected one.
  */
 export function startProblem(cause: unknown): unknown {
   if (faultsOf(cause).some(isReadOnly)) {

@@ -2,21 +2,26 @@ import type { ClientBase } from 'pg';
 import { UNCONFIRMED } from '#platform/database/statements/faults.js';
 
 /**
- * Refuses connections to a start of PostgreSQL that is not confirmed. One check for each connection
- * is enough, because a connection stays with its server, unless a pooler is between them.
+ * Refuses connections to a PostgreSQL that has not been confirmed since its start. One check for
+ * each connection is enough, because a connection stays with its server, unless a pooler is between
+ * them.
  */
 export class ConfirmationGate {
   readonly #listeners: (() => void)[] = [];
 
   /**
-   * Calls a function each time a connection was refused, so that the server is confirmed without a
-   * wait.
+   * Registers a function that is called each time a connection was refused, so that the server is
+   * confirmed without delay.
    */
   onRefusal(listener: () => void): void {
     this.#listeners.push(listener);
   }
 
-  /** @throws Error with the SQLSTATE `UNCONFIRMED`; the driver's error */
+  /**
+   * Checks the server of a new connection.
+   * @throws Error with the SQLSTATE `UNCONFIRMED` if the server is not confirmed; the driver's
+   *   error if the query fails
+   */
   async check(client: ClientBase): Promise<void> {
     const { rows } = await client.query<{ is_confirmed: boolean }>(
       `SELECT started_at = pg_postmaster_start_time() AND database_oid = (

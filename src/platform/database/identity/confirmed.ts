@@ -2,8 +2,8 @@ import { fragment } from '#platform/database/statements/sql.js';
 
 /**
  * A condition of a statement that issues or looks up a credential. It is true on a confirmed
- * server. On another server the statement fails with the SQLSTATE `UNCONFIRMED`. So a promoted
- * standby or a restored backup gives nothing, even behind a pooler.
+ * server. On any other server the statement fails with the SQLSTATE `UNCONFIRMED`. So a promoted
+ * standby or a restored backup issues no credential, even behind a pooler.
  *
  * It is a SELECT of its own, so that PostgreSQL evaluates it once for each statement and before the
  * first row. Otherwise an unknown credential would be refused as wrong on an unconfirmed server,

@@ -14,12 +14,12 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 export interface DatabaseIdentity {
   /** `pg_postmaster_start_time()` in microseconds of the epoch. */
   readonly startedAt: string;
-  /** Null if the role may not read it. */
+  /** The identifier of the database cluster; null if the role of the service may not read it. */
   readonly systemIdentifier: string | null;
   readonly databaseOid: string;
   /**
-   * The first 8 hexadecimal digits of the name of the present WAL file; null if the role may not
-   * read it.
+   * The first 8 hexadecimal digits of the name of the present WAL file; null if the role of the
+   * service may not read that name.
    */
   readonly timeline: string | null;
 }
@@ -58,10 +58,10 @@ export async function readIdentity(manager: EntityManager): Promise<DatabaseIden
 }
 
 /**
- * Returns the value of a statement, or null if this server or role does not have it. Managed
- * servers refuse functions by SQLSTATEs of their own.
+ * Returns the value of a statement; null if the server does not have the value, or the role may not
+ * read it. Managed servers refuse functions by SQLSTATEs of their own.
  *
- * @throws the driver's error if the server is away or is a standby
+ * @throws the driver's error if the server cannot be reached or is a standby
  */
 async function readable(
   read: () => Promise<readonly { readonly value: string }[]>,
@@ -77,7 +77,7 @@ async function readable(
 }
 
 /**
- * Reads the confirmed identity; undefined in a database that no start of this version has met. It
+ * Reads the confirmed identity; undefined in a database in which no server was confirmed yet. It
  * locks the row until the end of a transaction.
  */
 export async function lockConfirmedIdentity(
@@ -106,8 +106,9 @@ export async function lockConfirmedIdentity(
  * Records the identity of the server that the transaction runs on. From its commit on, the server
  * is confirmed.
  *
- * @param isReconciled true if everything on record has ended
- * @throws Error if the transaction reaches another start of PostgreSQL than the given one
+ * @param isReconciled true if all access on record has ended before
+ * @throws Error if the transaction runs on another server than the given one, or on the same server
+ *   after a restart
  */
 export async function recordIdentity(
   tx: EntityManager,

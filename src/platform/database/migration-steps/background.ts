@@ -5,20 +5,20 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Migration } from './migration-files.js';
 import { withShortLocks } from './short-locks.js';
 
-/** An index to be built. */
+/** An index that a file of migrations creates. */
 interface Index {
   readonly name: string;
   readonly table: string;
-  /** The words before `INDEX`: `CREATE` or `CREATE UNIQUE`. */
+  /** The SQL before `INDEX`: `CREATE` or `CREATE UNIQUE`. */
   readonly create: string;
-  /** The text after the table: the columns, the condition and so on. */
+  /** The SQL after the name of the table: the columns, the condition and so on. */
   readonly rest: string;
 }
 
 /** Writes a name as an identifier of SQL. */
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
-/** The longest name that PostgreSQL keeps whole. */
+/** The most bytes of a name. PostgreSQL cuts a longer name off. */
 const NAME_LENGTH = 63;
 
 const CREATE = /^(CREATE(?: UNIQUE)?) INDEX CONCURRENTLY ([a-z0-9_]+) ON ([a-z0-9_]+) *([^]+)$/;
@@ -27,7 +27,7 @@ const VALIDATE = /^ALTER TABLE [a-z0-9_]+ VALIDATE CONSTRAINT [a-z0-9_]+$/;
 
 /**
  * Runs the statements of a file outside a transaction, because only then they keep no writer
- * waiting. It leaves out a statement whose effect is there already, so that the file can be run
+ * waiting. It leaves out a statement that has taken effect already, so that the file can be run
  * again after a crash.
  *
  * @throws Error for a statement that is not one of the three forms
@@ -117,7 +117,10 @@ async function buildOnPartitions(
   }
 }
 
-/** Names the index of a partition, the same at every attempt. */
+/**
+ * Returns the name of the index of a partition. It is the same at every attempt, so that a repeated
+ * build finds it.
+ */
 function nameOfPart(partition: string, index: string): string {
   const name = `${partition}_${index}`;
   if (Buffer.byteLength(name) <= NAME_LENGTH) return name;

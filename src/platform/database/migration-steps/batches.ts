@@ -53,7 +53,7 @@ export async function runInBatches(
   }
 }
 
-/** Reads the keys of the next batch as text: those behind a key, or the first ones. */
+/** Returns the keys of the next batch as text: those after the key `behind`, or the first ones. */
 async function nextKeys(
   manager: EntityManager,
   { table, key, where }: Batches,

@@ -5,25 +5,25 @@ import { readFile, readdir } from 'node:fs/promises';
 export const MIGRATIONS = new URL('../../../../migrations/', import.meta.url);
 
 /**
- * The rows that a file of batches goes through: those of a table in the order of a key, each 250 in
- * a transaction.
+ * The rows that a file with batches works on: those of a table in the order of a key, 250 in each
+ * transaction.
  */
 export interface Batches {
   readonly table: string;
-  /** A column that an index has in order. */
+  /** A column with an index, whose order the batches follow. */
   readonly key: string;
-  /** A condition that leaves rows out; empty for none. */
+  /** An SQL condition that the rows of the batches meet; empty for all rows. */
   readonly where: string;
 }
 
-/** One file of the folder. */
+/** A file of the folder of migrations. */
 export interface Migration {
   readonly name: string;
   readonly text: string;
   readonly sha256: string;
   /** True for indexes that are built outside a transaction, and that no start waits for. */
   readonly isBackground: boolean;
-  /** Set for a file whose statements run once for each batch. */
+  /** The rows on which the statements run in batches; undefined for a file that runs once. */
   readonly batches: Batches | undefined;
 }
 
@@ -60,7 +60,7 @@ export async function readMigrations(directory: URL): Promise<Migration[]> {
   );
 }
 
-/** Tells what a file asks for. */
+/** Parses a file: its first line says if it runs in batches or in the background. */
 export function migrationOf(name: string, text: string): Migration {
   const [first = ''] = text.split('\n', 1);
   const [, table, key, where = ''] = BATCHES.exec(first) ?? [];
@@ -73,7 +73,10 @@ export function migrationOf(name: string, text: string): Migration {
   };
 }
 
-/** @throws Error for a file that is neither what was applied nor a known later text of it */
+/**
+ * Checks that a file is the one that was applied.
+ * @throws Error for a file that is neither the applied text nor a known later text of it
+ */
 export function assertUnchanged({ name, sha256 }: Migration, applied: string): void {
   if (applied === sha256 || EARLIER_TEXTS[name]?.includes(applied)) return;
   throw new Error(

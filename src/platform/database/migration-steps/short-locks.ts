@@ -13,8 +13,8 @@ const LOCK_TIMEOUT_STATE = '55P03';
 
 /**
  * The longest wait of a statement for a lock, in milliseconds. While an ALTER TABLE waits behind a
- * long transaction, every other statement on the table waits behind the ALTER TABLE. Thus it gives
- * up early, and others go on meanwhile.
+ * long transaction, every other statement on the table waits behind the ALTER TABLE. So the ALTER
+ * TABLE gives up early, and the other statements go on.
  */
 const LOCK_TIMEOUT = 200;
 
@@ -24,14 +24,14 @@ const LONGEST_PAUSE = 1_000;
 
 /**
  * The number of failed attempts after which the log says why the migration waits. The line is
- * repeated after as many more.
+ * repeated each time as many further attempts have failed.
  */
 const LOG_EVERY = 10;
 
 /**
  * Runs a part of a migration in a transaction whose waits for locks are short, and repeats it until
- * it gets the locks. If a client holds a lock for long, such as a backup, it delays the migration,
- * and the other clients go on.
+ * it gets the locks. If a client such as a backup holds a lock for long, it delays the migration,
+ * but no other client.
  */
 export async function withShortLocks(
   manager: EntityManager,
@@ -59,15 +59,15 @@ export async function withShortLocks(
   }
 }
 
-/** How a process waits for its turn. */
+/** The advisory lock of an act, and how a process waits for it. */
 export interface Turn {
   /** A key of ADVISORY_LOCKS. */
   readonly key: number;
-  /** The line of the log when another process is at work. */
+  /** The line of the log while another process holds the lock. */
   readonly waiting: string;
-  /** The interval of attempts in milliseconds. */
+  /** The milliseconds between two attempts to get the lock. */
   readonly pollEvery: number;
-  /** Ends the wait with an `AbortError`. */
+  /** A signal that ends the wait with an `AbortError`. */
   readonly signal?: AbortSignal;
 }
 

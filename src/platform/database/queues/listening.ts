@@ -2,18 +2,18 @@ import { Client, Pool } from 'pg';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 
-/** Milliseconds until a lost connection is opened again. */
+/** Milliseconds before a lost connection is opened again. */
 const PAUSE = 1_000;
 
-/** A connection that listens until it is stopped. */
+/** A connection that receives notifications until it is stopped. */
 export interface Listening {
   stop(): Promise<void>;
 }
 
 /**
  * Calls a function at each NOTIFY of a channel, by a connection beside the pool. A lost connection
- * is opened again, and then the function is called once, because a notification may be lost. So a
- * notification only shortens a wait: work that must happen is in a table, which is also polled.
+ * is opened again, and then the function is called once, because a notification may be lost. So use
+ * notifications only to shorten a wait: work that must happen is in a table, which is also polled.
  *
  * @param channel a constant name
  * @throws TypeError if the pool is not of the pg that this project locks

@@ -4,21 +4,30 @@ import { reasonOf } from '../statements/faults.js';
 
 /** The work of a {@link QueueWorker}, and the words of its log lines. */
 export interface QueueWork {
-  /** Works on what is due in the queue. A fault is logged, and the worker goes on. */
+  /**
+   * Does the work that is due in the queue. If it rejects, the fault is logged, and the worker goes
+   * on.
+   */
   readonly drain: () => Promise<unknown>;
-  /** Milliseconds between two reads of the queue without a wake. */
+  /** Milliseconds between two reads of the queue, if nothing wakes the worker. */
   readonly poll: number;
   readonly log: Logger;
   /** The queue as the subject of a log line, such as `The queue of logout notices`. */
   readonly name: string;
 }
 
-/** Reads a queue in the database again and again, at once after a wake, until it is stopped. */
+/**
+ * Reads a queue in the database at regular times, and at once after a call of {@link wake}, until
+ * it is stopped.
+ */
 export class QueueWorker {
   readonly #stopping = new AbortController();
   #running: Promise<void> | undefined;
   #wake = Promise.withResolvers<void>();
-  /** The last fault that was logged: a database that is away is one line, not one a second. */
+  /**
+   * The last fault that was logged. A fault is logged when it first occurs, because a database that
+   * cannot be reached would otherwise fill the log.
+   */
   #fault: string | undefined;
 
   constructor(
@@ -26,7 +35,7 @@ export class QueueWorker {
     private readonly work: QueueWork,
   ) {}
 
-  /** True from the call of {@link stop}: what is due then stays in the queue. */
+  /** True once {@link stop} was called. Work that is due then stays in the queue. */
   get isStopping(): boolean {
     return this.#stopping.signal.aborted;
   }
@@ -35,7 +44,7 @@ export class QueueWorker {
     this.#running = this.#run();
   }
 
-  /** Looks at the queue at once. */
+  /** Makes the worker read the queue at once. */
   wake(): void {
     this.#wake.resolve();
   }
@@ -47,7 +56,7 @@ export class QueueWorker {
     await this.#running;
   }
 
-  /** Logs a fault, unless it is the last one again. */
+  /** Logs a fault, unless it is the same as the last one. */
   note(error: unknown): void {
     const { log, name } = this.work;
     const reason = reasonOf(error);

@@ -17,11 +17,11 @@ const watched = new WeakSet<object>();
 
 /**
  * Calls a function once a transaction has committed. It is never called if the transaction or its
- * savepoint is rolled back, or if the process ends. So use it only to shorten a wait; work that
- * must happen is stored in a table.
+ * savepoint is rolled back, or if the process ends. So use it only to shorten a wait, and store
+ * work that must happen in a table.
  *
- * @param tx a manager outside of a transaction commits each statement, so that the function is
- *   called at once
+ * @param tx the transaction; outside of a transaction the function is called at once, because each
+ *   statement is already committed
  */
 export function afterCommit(tx: EntityManager, act: () => void): void {
   const { queryRunner: runner } = tx;
@@ -34,8 +34,8 @@ export function afterCommit(tx: EntityManager, act: () => void): void {
 }
 
 /**
- * Forgets the acts of a transaction in which a statement failed: PostgreSQL rolls back the
- * transaction or its innermost savepoint, and answers a COMMIT without an error.
+ * Forgets the acts that wait in a transaction or savepoint in which a statement failed: PostgreSQL
+ * rolls back the transaction or its innermost savepoint, and answers a COMMIT without an error.
  */
 export function forgetFailed(runner: QueryRunner): void {
   if (runner.isTransactionActive) keepBelow(runner, depthOf(runner));
@@ -85,7 +85,10 @@ function setActs(runner: QueryRunner, acts: readonly WaitingAct[]): void {
   else data[WAITING] = acts;
 }
 
-/** Returns 1 in a transaction, 2 in its savepoint, and so on. */
+/**
+ * Returns the number of open transactions of a runner: 1 in a transaction, 2 in its savepoint, and
+ * so on.
+ */
 function depthOf(runner: QueryRunner): number {
   if (!('transactionDepth' in runner) || typeof runner.transactionDepth !== 'number') {
     throw new TypeError('The runner has no depth of the typeorm that this project locks');

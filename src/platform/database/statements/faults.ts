@@ -8,7 +8,10 @@ export const READ_ONLY = '25006';
 
 /** The SQLSTATE of a function that PostgreSQL does not run in the present state of the server. */
 export const NOT_IN_STATE = '55000';
-/** The functions about the write-ahead log that a standby refuses with {@link NOT_IN_STATE}. */
+/**
+ * The names of the functions about the write-ahead log that a standby refuses with {@link
+ * NOT_IN_STATE}.
+ */
 const OF_WRITES = /^pg_(?:current_wal_|walfile_name)/;
 
 /**
@@ -26,20 +29,21 @@ export function isReadOnly(error: unknown): boolean {
 }
 
 /**
- * The SQLSTATE of a start of PostgreSQL that this service has not confirmed (`database/identity`).
+ * The SQLSTATE with which a statement fails if this service has not confirmed the server since its
+ * start (`database/identity`).
  */
 export const UNCONFIRMED = 'SVC01';
 
 /**
- * SQLSTATEs of a server that is stopping, starting, away or overloaded. They are connection
- * exceptions (08), insufficient resources such as too many connections (53), operator intervention
- * (shutdown, crash, start-up) and the statement timeout (57), the lock timeout, the end of an idle
- * transaction, and a server that is not confirmed. A server that takes no writes is away as well,
+ * The SQLSTATEs that mean that the same request may succeed later. They are connection exceptions
+ * (08), insufficient resources such as too many connections (53), operator intervention (shutdown,
+ * crash, start-up) and the statement timeout (57), the lock timeout, the end of an idle
+ * transaction, and a server that is not confirmed. A server that takes no writes counts too,
  * because it is not the one that this service needs: {@link isReadOnly}.
  */
 const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03|SVC01)$/;
 
-/** Node's error codes for a server that does not listen or does not respond. */
+/** Node's codes of errors for a server that does not listen or does not respond. */
 const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -52,12 +56,12 @@ const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Error codes that mean an absent server only when connecting to a Unix socket. The socket is gone,
- * or its queue is full.
+ * Codes of errors that mean a missing server only if they occur while connecting to a Unix socket:
+ * the socket does not exist, or its queue is full.
  */
 const AWAY_WHEN_CONNECTING: ReadonlySet<string> = new Set(['ENOENT', 'EAGAIN']);
 
-/** Messages of errors to which pg and its pool give no code. */
+/** The messages of errors to which pg and its pool give no code. */
 const AWAY_MESSAGES: ReadonlySet<string> = new Set([
   'Connection terminated unexpectedly',
   'Connection terminated due to connection timeout',
@@ -89,8 +93,8 @@ export function isDatabaseAway(error: unknown): boolean {
 }
 
 /**
- * Returns true if the statement lost against another one (deadlock, serialization, a migration
- * under a prepared statement) and may succeed when it is repeated.
+ * Returns true if a concurrent transaction made the statement fail (deadlock, serialization, a
+ * migration after the statement was prepared), so that it may succeed when it is repeated.
  */
 export function isLostRace(error: unknown): boolean {
   const state = sqlStateOf(error);
@@ -100,7 +104,7 @@ export function isLostRace(error: unknown): boolean {
 /** The durations of failed statements in milliseconds, by the driver's error. */
 const durations = new WeakMap<object, number>();
 
-/** Notes the duration of a failed statement for {@link isTimedOut}. */
+/** Notes the duration of a failed statement, from which {@link isTimedOut} decides. */
 export function noteDuration(error: unknown, milliseconds: number): void {
   const fault = reportedBy(error);
   if (fault instanceof Error) durations.set(fault, milliseconds);
@@ -120,15 +124,18 @@ export function isTimedOut(error: unknown, limit: number): boolean {
 }
 
 /**
- * Returns true if a value has a character that PostgreSQL cannot store: U+0000, or half of a
- * surrogate pair.
+ * Returns true if PostgreSQL refused a value because of a character that it cannot store: U+0000,
+ * or half of a surrogate pair.
  */
 export function isUnstorable(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state === '22021' || state === '22P05';
 }
 
-/** Returns true if a migration changed the type of a column after the statement was prepared. */
+/**
+ * Returns true if a statement failed because a migration changed the type of a column after the
+ * statement was prepared.
+ */
 export function isStalePlan(error: unknown): boolean {
   const fault = reportedBy(error);
   return (
@@ -163,7 +170,7 @@ export function reasonOf(error: unknown): string {
   return error.message || (codeOf(error) ?? error.name);
 }
 
-/** Returns the driver's error, which TypeORM wraps. */
+/** Returns the driver's error inside an error of TypeORM; any other error is returned as it is. */
 function reportedBy(error: unknown): unknown {
   return error instanceof QueryFailedError ? error.driverError : error;
 }

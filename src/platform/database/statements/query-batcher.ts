@@ -1,11 +1,11 @@
 import { isDatabaseAway } from './faults.js';
 
-/** The greatest number of keys of one statement. */
+/** The most keys of one statement. */
 const MOST = 64;
 
 /**
- * Concurrent statements of one kind. With two, one statement that hangs does not delay all
- * requests.
+ * The most statements that run at the same time. With two, one statement that hangs does not delay
+ * all requests.
  */
 const AT_ONCE = 2;
 

@@ -1,26 +1,27 @@
 import { afterCommit } from './after-commit.js';
 import type { DataSource, EntityManager } from './typeorm.js';
 
-/** Learns the ids of rows whose commit has returned. */
+/** Receives the ids of rows whose commit has returned. */
 type Listener = (ids: readonly string[]) => void;
 
 const listeners = new WeakMap<DataSource, Listener>();
 
 /**
- * The column in which a statement returns the ids of the rows that it recorded: one id, or an array
- * of them.
+ * The column in which a statement returns the ids of the rows that it wrote: one id, or an array of
+ * them.
  */
 export interface RecordedColumn {
   recorded?: string | readonly string[] | null;
 }
 
-/** Sets the one listener of a data source. */
+/** Sets the only listener of a data source; an earlier listener is replaced. */
 export function onRecorded(dataSource: DataSource, listener: Listener): void {
   listeners.set(dataSource, listener);
 }
 
 /**
- * Tells the listener of the data source that rows are on record, once their commit has returned.
+ * Passes the ids of recorded rows to the listener of the data source after their commit has
+ * returned.
  */
 export function noteRecorded(tx: EntityManager, ids: readonly string[]): void {
   const listener = listeners.get(tx.dataSource);
@@ -28,7 +29,8 @@ export function noteRecorded(tx: EntityManager, ids: readonly string[]): void {
 }
 
 /**
- * Takes the column `recorded` out of the rows of a statement, and remembers the ids in it.
+ * Removes the column `recorded` from the rows of a statement. Its ids go to the listener of the
+ * data source after the commit.
  *
  * @throws TypeError if the rows lack the column, because the process would then not remember what
  *   it committed

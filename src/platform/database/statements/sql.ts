@@ -5,13 +5,19 @@ import { forgetFailed } from './after-commit.js';
 import { isStalePlan, noteDuration } from './faults.js';
 import { takeRecorded, type RecordedColumn } from './recorded-ids.js';
 
-/** A statement: its text with `$n` in place of the values, and a digest for its prepared name. */
+/**
+ * A statement: its text with `$n` in the places of the values, and a digest of the text for the
+ * name under which it is prepared.
+ */
 interface Statement {
   readonly digest: string;
   readonly text: string;
 }
 
-/** A template literal is one object for the life of the process, so its text is assembled once. */
+/**
+ * The statements of templates. A template literal is one object for the life of the process, so
+ * that its text is put together once.
+ */
 const assembled = new WeakMap<TemplateStringsArray, Statement>();
 
 function assemble(strings: TemplateStringsArray): Statement {
@@ -24,8 +30,8 @@ function assemble(strings: TemplateStringsArray): Statement {
 }
 
 /**
- * A part of every prepared name. A new generation makes every connection prepare its statements
- * again.
+ * A part of the name of every prepared statement. After a migration changed a type, a higher number
+ * makes every connection prepare its statements again.
  */
 let generation = 0;
 
@@ -55,7 +61,8 @@ export function sql<Row extends object>(
 }
 
 /**
- * Statements of templates whose fragments are constants, with the fragment at each place, if any.
+ * The statements of templates whose fragments are all constants. `places` has the fragment in the
+ * place of each value; undefined for a value that is bound.
  */
 const withFragments = new WeakMap<
   TemplateStringsArray,
@@ -83,12 +90,12 @@ function withConstants(
   return statement;
 }
 
-/** Tells whether a fragment binds no value. */
+/** Returns true if a fragment, with the fragments in it, binds no value. */
 function isConstant({ values }: SqlFragment): boolean {
   return values.every((value) => value instanceof SqlFragment && isConstant(value));
 }
 
-/** A part of a statement that several statements have in common, with the values that it binds. */
+/** A part of a statement with the values that it binds. Several statements can share it. */
 export class SqlFragment {
   constructor(
     readonly strings: readonly string[],
@@ -114,15 +121,14 @@ export function fragment(strings: TemplateStringsArray, ...values: unknown[]): S
   return new SqlFragment(strings, values);
 }
 
-/** Puts fragments one after another, with a text between every two. */
+/** Joins fragments, with a text between every two of them. */
 export function joined(fragments: readonly SqlFragment[], between: string): SqlFragment {
   const strings = ['', ...fragments.slice(1).map(() => between), ''];
   return new SqlFragment(fragments.length === 0 ? [''] : strings, fragments);
 }
 
 /**
- * Returns the text of a fragment of constants, for {@link fixedSql}: a statement that is put
- * together once.
+ * Returns the text of a fragment that binds no value, so that {@link fixedSql} can run it.
  *
  * @throws Error if the fragment binds a value
  */
@@ -149,8 +155,8 @@ async function runFragment<Row extends object>(
 }
 
 /**
- * Returns the text of a fragment; its values are appended to the given ones and numbered by their
- * place there.
+ * Returns the text of a fragment. Its values are appended to `bound`, and `$n` is their place in
+ * that list.
  */
 function flatten({ strings, values }: SqlFragment, bound: unknown[]): string {
   let text = strings[0] ?? '';
@@ -161,14 +167,14 @@ function flatten({ strings, values }: SqlFragment, bound: unknown[]): string {
   return text;
 }
 
-/** Statements put together from constants, by their text. */
+/** The statements of {@link fixedSql}, by their text. */
 const fixed = new Map<string, Statement>();
 
 /**
- * Runs one statement whose text was put together from constants alone, so that there are few of
- * them: it is prepared as that of {@link sql} is.
+ * Runs one statement whose text was put together from constants alone. There are few such texts, so
+ * that the statement is prepared, as that of {@link sql} is.
  *
- * @param values what stands for `$1`, `$2` …
+ * @param values the values of `$1`, `$2` …
  * @throws QueryFailedError as PostgreSQL reports it
  */
 export function fixedSql<Row extends object>(
@@ -219,8 +225,8 @@ async function runWithin<Row>(
 }
 
 /**
- * Arranges the rows of a statement that numbers its inputs from 1 (`WITH ORDINALITY`) by the
- * inputs; undefined for an input without a row.
+ * Returns the answers in the order of the inputs of a statement, whose rows have the number `n` of
+ * their input from 1 (`WITH ORDINALITY`). An input without a row gets undefined.
  */
 export function inOrder<Row extends { readonly n: number }, Answer>(
   asked: number,
@@ -232,7 +238,10 @@ export function inOrder<Row extends { readonly n: number }, Answer>(
   return answers;
 }
 
-/** Returns for each input, numbered from 0, whether the statement returned a row for it. */
+/**
+ * Returns for each of some inputs true if the statement returned a row with its number `n`, which
+ * counts from 0.
+ */
 export function doneOf(
   asked: readonly unknown[],
   rows: readonly { readonly n: number }[],
@@ -268,7 +277,7 @@ async function execute<Row>(
   return timed<Row>(runner, named, values);
 }
 
-/** Runs a statement and notes its duration if it fails, without the wait for a connection. */
+/** Runs a statement. If it fails, its duration, without the wait for a connection, is noted. */
 async function timed<Row>(runner: QueryRunner, text: string, values: unknown[]): Promise<Row[]> {
   await runner.connect();
   const start = systemClock.monotonic();

@@ -8,8 +8,8 @@ const LONGEST_WAIT = 50;
 
 /**
  * Runs a transaction, and repeats it after a deadlock or a serialization failure, which rolled it
- * back. Use it for acts that must take effect despite concurrent transactions. Effects of `work`
- * outside of the transaction happen in each attempt.
+ * back. Use it for acts that must take effect despite concurrent transactions. If `work` acts
+ * outside of the transaction, that act happens in each attempt.
  *
  * @throws the error of `work`, or the fault of the last attempt
  */

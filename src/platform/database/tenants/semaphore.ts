@@ -13,8 +13,8 @@ export class Semaphore {
   }
 
   /**
-   * Takes a permit. @returns a function that releases it, to be called once; undefined when none
-   * was free in time
+   * Takes a permit. @returns a function that releases it, to be called once; undefined if no permit
+   * became available in time
    */
   take(milliseconds: number): Promise<(() => void) | undefined> {
     const giveBack = () => this.#giveBack();

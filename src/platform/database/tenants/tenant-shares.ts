@@ -2,7 +2,7 @@ import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Semaphore } from './semaphore.js';
 
-/** In milliseconds. */
+/** The longest pause after a piece of work, in milliseconds. */
 const LONGEST_REST = 100;
 
 /**
@@ -14,8 +14,8 @@ export class TenantShares {
   readonly #byTenant = new Map<string, Semaphore>();
 
   /**
-   * @param rest the pause of a tenant's permit after a piece of work, as a multiple of its
-   *   duration, in which other tenants can work
+   * @param rest the pause after a piece of work, as a multiple of its duration. During the pause
+   *   the tenant's permit stays taken, so that other tenants can work
    */
   constructor(
     ofAll: number,
@@ -27,11 +27,13 @@ export class TenantShares {
   }
 
   /**
+   * Waits until a tenant may begin a piece of work.
+   *
    * @param tenant the id of the organization
    * @param patience how long it may wait, in milliseconds
    * @returns the function that ends the piece of work, to be called once
-   * @throws DomainError rate_limited when the tenant's own work takes its limit, unavailable when
-   *   the work of all tenants does
+   * @throws DomainError rate_limited if the tenant's other work takes its limit for that long,
+   *   unavailable if the work of all tenants does
    */
   async take(tenant: string, patience: number): Promise<() => void> {
     const own = this.#byTenant.get(tenant) ?? new Semaphore(this.ofOne);

@@ -25,20 +25,23 @@ const OF_ONE = { costly: 2, bounded: 4 } as const;
 /** The pause of a tenant's permit after a piece of work, as a multiple of its duration. */
 const REST = { costly: 3, bounded: 1 } as const;
 
-/** The division of a process's connections. */
+/** The number of connections of each kind in a process. */
 export interface ConnectionShares {
-  /** The pool for all other work, above all authentication. */
+  /**
+   * The connections of the main pool, which serves all work but the costly one, above all
+   * authentication.
+   */
   readonly main: number;
   /** The connections of the main pool that the bounded work of tenants may use. */
   readonly bounded: number;
-  /** The pool of the costly work. */
+  /** The connections of the pool for costly work. */
   readonly costly: number;
 }
 
 /**
- * Divides the connections of a process: a fifth for costly work, and of the others half for the
- * bounded work of tenants. So authentication always has at least half of the main pool. Each share
- * has at least one.
+ * Divides the connections of a process: a fifth is for costly work, and half of the others may do
+ * the bounded work of tenants. So authentication always has at least half of the main pool. Each
+ * share has at least one.
  */
 export function sharesOf(maxConnections: number): ConnectionShares {
   const costly = Math.max(1, Math.floor(maxConnections / 5));
@@ -47,9 +50,9 @@ export function sharesOf(maxConnections: number): ConnectionShares {
 }
 
 /**
- * Runs the work of a tenant's identity provider and admins: its cost grows with the tenant's data,
- * or it may wait for other work of the tenant. Authentication and other tenants have connections
- * under any load of one tenant.
+ * Runs the work of a tenant's identity provider and admins. Such work grows with the tenant's data,
+ * or waits for other work of the tenant. Limits make sure that authentication and other tenants get
+ * connections under any load of one tenant.
  *
  * - *costly* work reads as much as there is: searches, lists, exports. It has a pool of its own,
  *   whose statements end after {@link COSTLY_STATEMENT} milliseconds and use one process of the
@@ -62,8 +65,8 @@ export class TenantWork {
   readonly #bounded: TenantShares;
 
   /**
-   * @param main the pool of everything else
-   * @param pool the pool of the costly work, as large as its share
+   * @param main the pool for authentication and all other work
+   * @param pool the pool for costly work, with as many connections as its share
    */
   constructor(
     private readonly main: DataSource,
@@ -78,8 +81,8 @@ export class TenantWork {
    * Runs costly work. It holds a connection while it runs, so that it must not wait for a client.
    *
    * @param patience how long it waits for its share, in milliseconds
-   * @throws DomainError too_many when a statement takes too long; rate_limited or unavailable when
-   *   its share does not come
+   * @throws DomainError too_many if a statement takes too long; rate_limited or unavailable if no
+   *   connection of the share becomes available in time
    */
   async costly<Found>(
     tenant: string,
@@ -100,8 +103,8 @@ export class TenantWork {
 
   /**
    * Finds or changes some rows.
-   *
-   * @throws DomainError rate_limited or unavailable when its share does not come
+   * @throws DomainError rate_limited or unavailable if no connection of the share becomes available
+   *   in time
    */
   async bounded<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
     const leave = await this.#bounded.take(tenant, PATIENCE);
@@ -114,8 +117,8 @@ export class TenantWork {
 
   /**
    * Changes some rows in a transaction, which is repeated after a deadlock.
-   *
-   * @throws DomainError rate_limited or unavailable when its share does not come
+   * @throws DomainError rate_limited or unavailable if no connection of the share becomes available
+   *   in time
    */
   async transact<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
     const leave = await this.#bounded.take(tenant, PATIENCE);
@@ -127,7 +130,10 @@ export class TenantWork {
   }
 }
 
-/** Limits one tenant to less than the whole share, unless the share is one connection. */
+/**
+ * Returns the most connections that one tenant may use: fewer than the whole share, unless the
+ * share is one connection.
+ */
 function ofOneTenant(most: number, share: number): number {
   return Math.max(1, Math.min(most, share - 1));
 }

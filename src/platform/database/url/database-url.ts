@@ -15,19 +15,25 @@ export type TargetSession = (typeof TARGETS)[number];
 export interface DatabaseHost {
   readonly host: string;
   readonly port: number;
-  /** The URL of this host alone. */
+  /** The URL with this host only. */
   readonly url: string;
 }
 
-/** A URL of a database with its hosts apart, because the driver knows one host only. */
+/**
+ * The URL of a database, split into one URL for each host, because the driver accepts only one
+ * host.
+ */
 export interface DatabaseUrl {
   readonly hosts: readonly [DatabaseHost, ...DatabaseHost[]];
-  /** The kind of server; undefined if the URL does not state it. Then `any` holds, as in libpq. */
+  /**
+   * The kind of server that the URL asks for; undefined if it does not say, which means `any`, as
+   * in libpq.
+   */
   readonly target: TargetSession | undefined;
   readonly database: string;
 }
 
-/** The port of a host without one. */
+/** The port of a host for which the URL names none. */
 export const DEFAULT_PORT = 5432;
 const PARTS =
   /^postgres(?:ql)?:\/\/(?<login>(?:[^/?#]*@)?)(?<hosts>[^/?#@]*)(?<path>\/[^?#]*)?(?:\?(?<query>[^#]*))?(?:#.*)?$/;
@@ -50,7 +56,10 @@ function problemOf(text: string): string | undefined {
   return 'must be like postgres://user:password@host:port,host:port/database';
 }
 
-/** Takes a URL of a database apart. @returns undefined for a malformed one */
+/**
+ * Parses the URL of a database.
+ * @returns undefined for a malformed one
+ */
 export function parseDatabaseUrl(text: string): DatabaseUrl | undefined {
   const parts = PARTS.exec(text)?.groups;
   if (parts === undefined) return undefined;
@@ -102,8 +111,8 @@ function placeOf(host: string, text: string | undefined): Place[] {
 }
 
 /**
- * The host goes into the query, where a folder of a socket and an IPv6 address need no form of
- * their own.
+ * Writes the URL of one host. The host goes into the query, because there the folder of a socket
+ * and an IPv6 address need no special form.
  */
 function urlOf(login: string, path: string, host: string, port: number, rest: URLSearchParams) {
   const query = new URLSearchParams(rest);
@@ -112,7 +121,7 @@ function urlOf(login: string, path: string, host: string, port: number, rest: UR
   return `postgres://${login}${path}?${query.toString()}`;
 }
 
-/** Tells if a URL can be parsed, with the tolerance of the driver for an empty host. */
+/** Returns true if a URL can be parsed. Like the driver, it accepts an empty host. */
 function isParsed(url: string): boolean {
   return URL.canParse(url) || URL.canParse(url.replace('@/', '@host/'));
 }
