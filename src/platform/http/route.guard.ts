@@ -22,8 +22,8 @@ const PAGE_SESSION = 'svc-session';
 
 /**
  * Applies the rules of a route to every request, after the rate limit: the declared size of the
- * body, the origin of a write, the caller, and then the body itself. A refused request costs
- * neither a later look-up nor memory for its body.
+ * body, the origin of a write, the caller, and then the body itself. After a refusal, no further
+ * look-up is made and the body is not read.
  *
  * The body is read in this guard and not in an interceptor, because interceptors wrap every request
  * in streams.
@@ -57,7 +57,7 @@ export class RouteGuard implements CanActivate {
     return true;
   }
 
-  /** Finds the session by the one live look-up of the request, and verifies it. */
+  /** Looks up the session of a request once, and verifies that it meets the rule of the route. */
   async #admit(request: AdmittedRequest, auth: AuthRule): Promise<void> {
     const cookie = auth.headerOnly === true ? undefined : this.sessionCookies.token(request);
     const presented = presentedToken(request, cookie);
@@ -79,8 +79,8 @@ export class RouteGuard implements CanActivate {
 }
 
 /**
- * Refuses HEAD on some routes. Nest calls the handler of GET for HEAD too, so that a link preview
- * could use up a GET that works once.
+ * Makes the error for HEAD on a route that refuses it. Nest calls the handler of GET for HEAD too,
+ * so that a link preview could use up a GET that works only once.
  */
 function headRefused(request: AdmittedRequest, response: Response): DomainError {
   const methods = allowedMethods(request.app, request.path, false);

@@ -13,10 +13,12 @@ import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import type { KeyFacts } from './key-check.js';
 import { KmsFault } from './kms-fault.js';
 
-/** Public context that a data key is bound to: KMS decrypts the key only with the same pairs. */
+/**
+ * Public context that a data key is bound to. KMS decrypts the key only if the same pairs are sent.
+ */
 export type EncryptionContext = Readonly<Record<string, string>>;
 
-/** A new data key: in clear for use at once, and encrypted for storage. */
+/** A new data key: in plain text for use at once, and encrypted for storage. */
 export interface DataKey {
   readonly plaintext: Buffer;
   readonly encrypted: Buffer;
@@ -24,15 +26,14 @@ export interface DataKey {
 
 /** The settings of the connections to KMS. */
 export interface KmsConnection {
-  /** Undefined: the address of AWS for the region. */
+  /** The address of KMS; undefined for the address of AWS in the region. */
   readonly endpoint: string | undefined;
-  /** Authorities in addition to those of Node.js, PEM. */
+  /** PEM certificates of authorities that are trusted in addition to those of Node.js. */
   readonly extraCaCerts: readonly string[];
 }
 
 /**
- * The connections to one region at a time; more requests wait for a free one, within their
- * time-out.
+ * The most connections to one region. Further requests wait for one of them, within their time-out.
  */
 const MOST_SOCKETS = 50;
 
@@ -53,7 +54,7 @@ export class AwsKms {
     private readonly connection: KmsConnection,
   ) {}
 
-  /** Loads the SDK. It connects with the first call. */
+  /** Loads the SDK. The first call opens the connection. */
   static async load(connection: KmsConnection): Promise<AwsKms> {
     return new AwsKms(await import('@aws-sdk/client-kms'), connection);
   }
@@ -118,7 +119,7 @@ export class AwsKms {
     return { plaintext: bytes(Plaintext), encrypted: bytes(CiphertextBlob) };
   }
 
-  /** Decrypts a data key that this key encrypted under the same context. */
+  /** Decrypts a data key that the key of KMS encrypted under the same context. */
   async decryptDataKey(
     keyId: string,
     encrypted: Buffer,
@@ -134,7 +135,8 @@ export class AwsKms {
   }
 
   /**
-   * Returns the client for the region of an ARN; any other id uses the region of the SDK's chain.
+   * Returns the client for the region of a key's ARN. For any other id, the region comes from the
+   * configuration of the SDK.
    */
   #client(keyId: string): KMSClient {
     const region = /^arn:[^:]+:kms:([^:]+):/.exec(keyId)?.[1];
@@ -163,8 +165,8 @@ export class AwsKms {
 }
 
 /**
- * Refuses requests in cleartext, loopback apart. The SDK may take an address from its own files,
- * which the configuration of this service never sees.
+ * Makes a client refuse requests over http, except to a loopback host. The SDK may read an address
+ * from its own files, which the configuration of this service never sees.
  */
 function refuseCleartext(client: KMSClient): void {
   client.middlewareStack.add(
@@ -179,7 +181,10 @@ function refuseCleartext(client: KMSClient): void {
   );
 }
 
-/** @throws Error if KMS left a field out */
+/**
+ * Returns a field of a response as bytes.
+ * @throws Error if KMS left the field out
+ */
 function bytes(field: Uint8Array | undefined): Buffer {
   if (field === undefined || field.length === 0) throw new Error('KMS left out a field');
   return Buffer.from(field);

@@ -6,14 +6,14 @@ export interface KmsLimits extends CircuitLimits {
   /** The most attempts of one call. */
   readonly attempts: number;
   readonly attemptTimeout: number;
-  /** The time of a call with all its attempts and pauses. */
+  /** The longest time of a call with all its attempts and pauses. */
   readonly callTimeout: number;
-  /** The longest pause before the second attempt; it doubles before each further one. */
+  /** The longest pause before the second attempt. It doubles before each further attempt. */
   readonly firstPause: number;
   readonly longestPause: number;
 }
 
-/** The limits of production. */
+/** The limits in production. */
 export const KMS_LIMITS: KmsLimits = {
   attempts: 4,
   attemptTimeout: 2000,

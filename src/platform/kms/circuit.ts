@@ -2,7 +2,10 @@
 export interface CircuitLimits {
   /** The number of calls that fail in a row before the circuit opens. */
   readonly failuresToOpen: number;
-  /** The milliseconds for which the circuit stays open. They double with each failed probe. */
+  /**
+   * The milliseconds for which the circuit stays open the first time. They double with each failed
+   * probe.
+   */
   readonly firstOpening: number;
   readonly longestOpening: number;
 }
@@ -19,18 +22,20 @@ export type Circuit =
 /** A circuit that lets calls through. */
 export const CLOSED: Circuit = { state: 'closed', failures: 0 };
 
-/** The decision about a call. */
+/** The decision about a call, with the circuit after it. */
 export interface Admission {
   readonly circuit: Circuit;
-  /** The milliseconds to wait; undefined admits the call. */
+  /**
+   * The milliseconds after which a refused call may be repeated; undefined if the call is admitted.
+   */
   readonly wait: number | undefined;
-  /** True if the call is the one that decides whether the circuit closes. */
+  /** True if the call is the probe: its outcome decides if the circuit closes. */
   readonly isProbe: boolean;
 }
 
 /**
- * Decides whether a call is sent. The first call after an opening is the probe; calls beside it are
- * refused.
+ * Decides whether a call is sent. The first call after an opening is the probe. Calls at the same
+ * time as the probe are refused.
  */
 export function admit(circuit: Circuit, now: number, { firstOpening }: CircuitLimits): Admission {
   if (circuit.state === 'closed') return { circuit, wait: undefined, isProbe: false };
@@ -42,8 +47,8 @@ export function admit(circuit: Circuit, now: number, { firstOpening }: CircuitLi
 }
 
 /**
- * Returns the circuit after a call failed. A call that was sent before the circuit opened no longer
- * counts: only the probe opens it again, for twice the time.
+ * Returns the circuit after a call failed. The failure of a call that was sent before the circuit
+ * opened does not count. Only a failed probe opens the circuit again, for twice the time.
  */
 export function afterFailure(
   circuit: Circuit,

@@ -6,14 +6,14 @@ export interface KeyFacts {
   readonly state: string;
   readonly usage: string;
   readonly spec: string;
-  /** The algorithms of its signatures. */
+  /** The signature algorithms that the key offers. */
   readonly algorithms: readonly string[];
 }
 
-/** The properties of a key that fits a use. */
+/** The properties that a key needs for a use. */
 interface Requirements {
   readonly usage: string;
-  /** The key specs, each with the signature algorithm that the key must offer. */
+  /** The accepted key specs, each with the signature algorithm that the key must offer. */
   readonly specs: Readonly<Record<string, string | undefined>>;
   readonly words: string;
 }
@@ -46,7 +46,7 @@ const REQUIREMENTS: Readonly<Record<KmsKeyUse, Requirements>> = {
   },
 };
 
-/** Returns the reason why a key does not fit its use; undefined for a key that does. */
+/** Returns the reason why a key does not fit its use; undefined if it fits. */
 export function keyProblem(use: KmsKeyUse, facts: KeyFacts): string | undefined {
   const { usage, specs, words } = REQUIREMENTS[use];
   if (facts.state !== 'Enabled') return 'the key is not enabled';

@@ -7,7 +7,10 @@ import { faultOf, KmsFault, suspended, timedOut } from './kms-fault.js';
 /** One attempt of a call. The signal aborts it when its time is over. */
 export type KmsAttempt<T> = (signal: AbortSignal) => Promise<T>;
 
-/** Runs calls to KMS: each with a time-out, retries with jitter, and a circuit for each key. */
+/**
+ * Runs calls to KMS. Each call has a time-out and is repeated with random pauses. Each key has a
+ * circuit that refuses calls after many failures.
+ */
 export class KmsCalls {
   readonly #circuits = new Map<string, Circuit>();
 
@@ -17,7 +20,10 @@ export class KmsCalls {
     private readonly random: Random,
   ) {}
 
-  /** Runs a call about a key. @throws KmsFault */
+  /**
+   * Runs a call that uses a key.
+   * @throws KmsFault if the last attempt fails, or if the circuit of the key is open
+   */
   async run<T>(keyId: string, attempt: KmsAttempt<T>): Promise<T> {
     const { wait, isProbe, circuit } = admit(this.#of(keyId), this.clock.monotonic(), this.limits);
     if (wait !== undefined) throw suspended(wait);
@@ -53,7 +59,9 @@ export class KmsCalls {
     }
   }
 
-  /** Runs one attempt. It ends with its time, even if the SDK still waits for credentials. */
+  /**
+   * Runs one attempt. It ends when its time is over, even if the SDK still waits for credentials.
+   */
   async #timed<T>(attempt: KmsAttempt<T>, milliseconds: number): Promise<T> {
     const ended = new AbortController();
     const { signal } = ended;
@@ -68,8 +76,8 @@ export class KmsCalls {
   }
 
   /**
-   * Checks whether another call has opened the circuit meanwhile. Then this call stops, so that no
-   * burst of retries reaches KMS.
+   * Returns true if another call has opened the circuit of the key meanwhile. The caller then
+   * stops, so that no burst of retries reaches KMS.
    */
   #isOpen(keyId: string): boolean {
     return this.#of(keyId).state === 'open';
@@ -81,7 +89,8 @@ export class KmsCalls {
 }
 
 /**
- * Returns the whole seconds after which a client may repeat a request that failed by this fault.
+ * Returns the whole seconds that a client should wait before it repeats a request that failed by
+ * this fault.
  */
 export function secondsToWait({ wait }: KmsFault): number {
   return Math.max(1, Math.ceil(wait / 1000));

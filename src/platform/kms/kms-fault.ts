@@ -31,8 +31,8 @@ export class KmsFault extends Error {
 }
 
 /**
- * The kinds that may pass by themselves within a second. Another attempt after a refusal would only
- * be refused again.
+ * The kinds of faults that may end by themselves within a second. A refusal is not among them,
+ * because KMS would refuse another attempt too.
  */
 const PASSING: ReadonlySet<KmsFaultKind> = new Set([
   'throttled',
@@ -46,7 +46,7 @@ export function isPassing({ kind }: KmsFault): boolean {
   return PASSING.has(kind);
 }
 
-/** The names of AWS errors (and of the SDK's own) by kind. */
+/** The kind for each name of an error of AWS or of the SDK. */
 const KIND_OF_NAME: Readonly<Record<string, KmsFaultKind>> = {
   ThrottlingException: 'throttled',
   Throttling: 'throttled',
@@ -79,10 +79,10 @@ const KIND_OF_NAME: Readonly<Record<string, KmsFaultKind>> = {
   IncorrectKeyException: 'input',
 };
 
-/** Codes of Node.js about connections. */
+/** Matches the codes of Node.js for faults of a connection. */
 const NETWORK_CODE = /^(?:E[A-Z]+|CERT_[A-Z_]+|[A-Z_]*CERT[A-Z_]*|ERR_(?:SSL|TLS)_[A-Z_]+)$/;
 
-/** The texts for an operator, without anything that AWS wrote. */
+/** The texts of faults for an operator. They contain nothing that AWS wrote. */
 const WORDS: Readonly<Record<Exclude<KmsFaultKind, 'refused'>, string>> = {
   throttled: 'KMS answers that it gets too many requests',
   failing: 'KMS answers with an error of its own',

@@ -20,7 +20,8 @@ import { faultOf, KmsFault } from './kms-fault.js';
 /** A configured key, as KMS described it at start-up. */
 interface CheckedKey {
   /**
-   * The ARN of the key. If an alias is moved later, the key stays the same until the next start.
+   * The ARN of the key. If the configuration names an alias that is moved later, the service keeps
+   * this key until its next start.
    */
   readonly arn: string;
   /** Undefined for a key that does not sign. */
@@ -33,7 +34,7 @@ type KmsConfig = {
   readonly upstream: Pick<Config['upstream'], 'extraCaCerts'>;
 };
 
-/** The surroundings of calls to KMS, which tests replace. */
+/** The limits, the clock and the random numbers of calls to KMS. Tests replace them. */
 export interface KmsOptions {
   readonly limits?: KmsLimits;
   readonly clock?: Clock;
@@ -41,8 +42,8 @@ export interface KmsOptions {
 }
 
 /**
- * The keys in AWS KMS that the configuration names. Each key is checked once at start-up. At run
- * time, a failure of KMS is `kms_unavailable`: 503 with the seconds after which a client may try
+ * The keys in AWS KMS that the configuration names. Each key is checked once at start-up. Later, a
+ * failure of KMS becomes `kms_unavailable`: 503 with the seconds after which a client may try
  * again.
  */
 export class KmsKeys {
@@ -57,8 +58,8 @@ export class KmsKeys {
   }
 
   /**
-   * Checks that each configured key exists, is enabled and fits its use. Without a configured key
-   * nothing is loaded.
+   * Checks that each configured key exists, is enabled and fits its use. Without a configured key,
+   * the AWS SDK is not loaded.
    *
    * @throws ConfigProblems with one line for each variable whose key does not fit
    */
@@ -74,8 +75,8 @@ export class KmsKeys {
   }
 
   /**
-   * Returns the signer of a configured key. It verifies each signature by the public key of the
-   * start.
+   * Returns the signer of a configured key. The signer verifies each signature with the public key
+   * that KMS gave at start-up.
    *
    * @param algs the algorithms that the caller can use
    */
@@ -129,7 +130,10 @@ export class KmsKeys {
     return this.#call(arn, (aws, signal) => aws.decryptDataKey(arn, blob, context, signal), true);
   }
 
-  /** Returns the line about a key that does not fit; undefined for a key that does. */
+  /**
+   * Checks a configured key.
+   * @returns the problem of a key that does not fit, in one line; undefined for a key that fits
+   */
   async #check({ variable, keyId, use }: KmsKeySetting): Promise<string | undefined> {
     try {
       const facts = await this.#run(keyId, (aws, signal) => aws.describe(keyId, signal));
@@ -158,8 +162,8 @@ export class KmsKeys {
   /**
    * Calls KMS for a request of a client.
    *
-   * @param takesBlob true for a call about bytes that KMS encrypted: only that one can be at fault
-   *   itself
+   * @param takesBlob true for a call that sends bytes that KMS encrypted. Only such a call can fail
+   *   because of what it sends
    */
   async #call<T>(
     arn: string,

@@ -2,12 +2,15 @@ import type { Config, ValidConfig } from '#platform/config/config.js';
 import { ConfigProblems } from '#platform/config/load-config.js';
 import type { KmsKeys } from './kms-keys.js';
 
-/** The text whose MAC is the root secret. With another text no stored secret would open. */
+/**
+ * The text whose MAC is the root secret. It must never change, because then no stored secret could
+ * be opened.
+ */
 const TEXT = 'svc root secret v1';
 
 /**
  * Completes a configuration whose root secret is in KMS. The secret is the HMAC-SHA-256 of a fixed
- * text in base64url; it is asked once, and neither stored nor logged.
+ * text in base64url; KMS computes it once at start-up, and it is neither stored nor logged.
  *
  * @throws ConfigProblems when KMS does not answer
  */

@@ -23,7 +23,7 @@ export class ObjectStoreError extends Error {
   }
 }
 
-/** The parts of an error of the AWS SDK, or of Node.js below it, that tell the reason. */
+/** The members of an error of the AWS SDK, or of Node.js below it, that tell the reason. */
 interface SdkError {
   readonly name?: unknown;
   readonly code?: unknown;
@@ -34,8 +34,8 @@ const NO_OBJECT: ReadonlySet<unknown> = new Set(['NoSuchKey', 'NotFound']);
 const ABORTED: ReadonlySet<unknown> = new Set(['AbortError', 'TimeoutError']);
 
 /**
- * Turns an error of the AWS SDK into one line. The text of a response is left out: its author is
- * not this service.
+ * Turns an error of the AWS SDK into an error of one line. The text of a response is left out,
+ * because anyone may have written it.
  */
 export function asObjectStoreError(error: unknown): ObjectStoreError {
   if (error instanceof ObjectStoreError) return error;

@@ -4,14 +4,16 @@ import { getCACertificates } from 'node:tls';
 import { isHttpsOrLoopback } from '#platform/text/loopback.js';
 import { asObjectStoreError, ObjectStoreError } from './object-store-error.js';
 
-/** The place of one object. */
+/** The place of an object in an object store. */
 export interface ObjectLocation {
   readonly bucket: string;
   readonly key: string;
   readonly region: string;
-  /** The address of a store other than AWS, which has the bucket in the path. */
+  /**
+   * The address of a store other than AWS, whose paths begin with the bucket; undefined for AWS.
+   */
   readonly endpoint: string | undefined;
-  /** Certificate authorities beside those of Node.js, PEM. */
+  /** PEM certificates of authorities that are trusted in addition to those of Node.js. */
   readonly extraCaCerts: readonly string[];
 }
 
@@ -21,15 +23,15 @@ export interface StoredObject {
   readonly etag: string | undefined;
 }
 
-/** One object of an object store. Each method rejects with an {@link ObjectStoreError}. */
+/** Reads one object of an object store. Each method rejects with an {@link ObjectStoreError}. */
 export interface ObjectReader {
-  /** Asks for the tag alone (HEAD); undefined if the store has none. */
+  /** Reads only the entity tag (HEAD); undefined if the store sends none. */
   etag(signal?: AbortSignal): Promise<string | undefined>;
-  /** Reads the object (GET). */
+  /** Reads the bytes of the object (GET). */
   read(signal?: AbortSignal): Promise<StoredObject>;
 }
 
-/** The bytes that an object may have. */
+/** The most bytes that an object may have. */
 const MAX_BYTES = 1024 * 1024;
 
 /** Milliseconds for one read, with all attempts of the SDK. */
@@ -38,8 +40,8 @@ const TIME_LIMIT = 10_000;
 /**
  * Prepares the reads of one object by the AWS SDK, which is loaded here and in no other file. The
  * service uses HEAD and GET of one object. Credentials come from the SDK's own chain: variables,
- * web identity (IRSA), containers, EC2. The limits of size and time are this file's, because the
- * SDK has none, and so is the rule that each request goes over https, loopback apart.
+ * web identity (IRSA), containers, EC2. This file limits size and time, because the SDK does not.
+ * It also refuses http, except to a loopback host.
  */
 export async function openS3Object(
   { bucket, key, region, endpoint, extraCaCerts }: ObjectLocation,

@@ -6,7 +6,9 @@ import { isGlobalAddress, isLoopbackAddress } from './global-address.js';
 import { resolveAddresses } from './resolve-addresses.js';
 import { Agent, request } from './undici.js';
 
-/** The usual milliseconds for a whole fetch, from the first look-up to the last byte. */
+/**
+ * Milliseconds. The default time for a whole fetch, from the look-up of the name to the last byte.
+ */
 const DEADLINE = 2500;
 
 /** A request to an address that a client chose. */
@@ -24,8 +26,8 @@ export interface OutboundOptions {
   /** Resolves a name; the default asks the DNS. */
   readonly resolve?: (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
   /**
-   * Trusted authorities (PEM) in place of Node's. SVC_EXTRA_CA_CERTS do not apply to addresses of
-   * clients.
+   * Trusted authorities (PEM) in place of those of Node. SVC_EXTRA_CA_CERTS is not trusted for
+   * addresses that clients choose.
    */
   readonly ca?: readonly string[];
 }
@@ -58,7 +60,7 @@ export class OutboundFailed extends Error {
   }
 }
 
-/** In bytes. Responses are not decompressed. */
+/** The most bytes of a response, which is not decompressed. */
 const MOST_BYTES = 64 * 1024;
 
 /**
@@ -82,7 +84,8 @@ export class OutboundHttp {
   }
 
   /**
-   * Resolves an address's name and checks the result, without connecting.
+   * Checks that an address may be fetched. It resolves the name of the address, and does not
+   * connect.
    *
    * @throws OutboundRefused, or OutboundFailed when the name could not be resolved
    */
@@ -203,8 +206,8 @@ function reasonOf(error: unknown): OutboundFailed['reason'] {
 }
 
 /**
- * Returns the checked addresses for every name, so that a second DNS response cannot change them
- * (DNS rebinding).
+ * Makes a look-up that returns the checked addresses for every name, so that a second DNS response
+ * cannot change them (DNS rebinding).
  */
 function pinnedLookup(checked: readonly string[]): LookupFunction {
   const answers = checked.map((address) => ({ address, family: isIP(address) }));
@@ -215,7 +218,10 @@ function pinnedLookup(checked: readonly string[]): LookupFunction {
   };
 }
 
-/** Waits for a promise. @throws the signal's reason when the signal is aborted first */
+/**
+ * Waits for a promise, or until a signal is aborted.
+ * @throws the reason of the signal if it is aborted first
+ */
 function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: over, reject } = Promise.withResolvers<never>();
   const abort = () => reject(signal.reason as Error);

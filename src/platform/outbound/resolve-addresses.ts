@@ -1,6 +1,8 @@
 import { Resolver } from 'node:dns/promises';
 
-/** The error codes for a name without an address of a kind, which is a valid response. */
+/**
+ * The error codes of the DNS for a name that has no address of one kind. They are valid responses.
+ */
 const NO_ADDRESS: ReadonlySet<unknown> = new Set(['ENODATA', 'ENOTFOUND']);
 
 /**

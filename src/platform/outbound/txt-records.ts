@@ -4,14 +4,14 @@ import { Resolver } from 'node:dns/promises';
 export interface DnsOptions {
   /** Name servers as `address:port`; the default is those of the system. */
   readonly servers?: readonly string[];
-  /** In milliseconds, for all tries at all servers. */
+  /** The milliseconds for all attempts at all servers. */
   readonly deadline?: number;
 }
 
 /** The injection token of {@link DnsOptions}. */
 export const DNS_OPTIONS = Symbol('DnsOptions');
 
-/** The DNS gave no usable response: the name may have records, or none. */
+/** The error if the DNS gave no usable response. The name may still have records. */
 export class DnsFault extends Error {
   override readonly name = 'DnsFault';
 }
@@ -38,11 +38,11 @@ export class TxtRecords {
   }
 
   /**
-   * Returns the text of every TXT record of a name, each with its pieces joined (RFC 7208 §3.3);
-   * none for a name without records.
+   * Returns the text of every TXT record of a name, each with its pieces joined (RFC 7208 §3.3).
+   * The list is empty for a name without records.
    *
    * @param signal ends the look-up early
-   * @throws DnsFault without a usable response: a server that is silent, fails or refuses
+   * @throws DnsFault if the servers do not answer, fail or refuse
    */
   async lookUp(name: string, signal?: AbortSignal): Promise<string[]> {
     const deadline = AbortSignal.timeout(this.#deadline);

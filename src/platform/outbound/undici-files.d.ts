@@ -1,4 +1,7 @@
-/** Types of the two files of `undici` that are in use: the library declares those of its entry. */
+/**
+ * Declares the types of the two files of `undici` that are in use, because the library declares
+ * only those of its entry.
+ */
 
 declare module 'undici/lib/dispatcher/agent.js' {
   import { Agent } from 'undici';

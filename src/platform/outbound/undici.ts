@@ -9,7 +9,7 @@ import requestBy from 'undici/lib/api/api-request.js';
 
 export { Agent };
 
-/** A request, without the parts that its address gives. */
+/** The options of a request without the origin and the path, which come from its address. */
 type RequestOptions = Omit<Dispatcher.RequestOptions, 'origin' | 'path'>;
 
 /** Sends a request through a dispatcher, as `request` of the entry does. */

@@ -4,7 +4,7 @@ import { Agent, request } from './undici.js';
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 const WITHOUT_BODY = new Set([204, 205, 304]);
 
-/** The methods that are sent; every other one is a GET. */
+/** The methods that are sent as they are. Any other method is sent as GET. */
 const METHODS: ReadonlySet<string> = new Set(['POST', 'DELETE']);
 
 /** A request to a configured address, in the shape that openid-client gives to its `fetch`. */
@@ -13,14 +13,15 @@ export interface UpstreamRequest {
   readonly headers?: Record<string, string>;
   readonly body?: ConstructorParameters<typeof Response>[0];
   readonly signal?: AbortSignal | null | undefined;
-  /** Has no effect: no redirect is followed. */
+  /** A member of openid-client's requests. It has no effect, because no redirect is followed. */
   readonly redirect?: string;
 }
 
 /**
- * Sends HTTP requests to addresses that the operator configured: identity providers, GitHub. It
- * trusts the authorities of Node.js and of SVC_EXTRA_CA_CERTS, and reads at most 1 MiB. Unlike
- * `fetch`, it follows no redirect and decompresses nothing, so that the limit holds in memory, too.
+ * Sends HTTP requests to addresses that the operator configured: those of identity providers and of
+ * GitHub. It trusts the authorities of Node.js and of SVC_EXTRA_CA_CERTS, and reads at most 1 MiB.
+ * Unlike `fetch`, it follows no redirect and decompresses nothing, so that the limit holds in
+ * memory, too.
  */
 export class UpstreamHttp {
   readonly #agent: Agent;
@@ -68,7 +69,8 @@ export class UpstreamHttp {
 }
 
 /**
- * The trust of this process by its extra authorities: it is parsed once, because that takes 20 ms.
+ * The TLS contexts of this process, by their extra authorities. Each is made once, because parsing
+ * the certificates takes 20 ms.
  */
 const trusts = new Map<string, SecureContext>();
 
@@ -81,7 +83,9 @@ function trustOf(extraCaCerts: readonly string[]): SecureContext {
   return made;
 }
 
-/** Describes a failed request for the operator, without the configured address. */
+/**
+ * Describes a failed request for the operator. The text does not contain the configured address.
+ */
 export function fetchFault(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown error';
   if (error.name === 'TimeoutError') return 'it did not answer in time';

@@ -1,4 +1,4 @@
-/** The status and the error of a response in the Authentication tier. */
+/** The outcome of a request, as far as it decides if the request was a failed attempt. */
 export interface RequestOutcome {
   readonly status: number;
   /** The error code, or the `error` of OAuth; undefined without an error. */
@@ -6,8 +6,8 @@ export interface RequestOutcome {
 }
 
 /**
- * Errors of status 401 that a valid credential meets: an older assertion (RFC 9470), and DPoP's
- * first request (RFC 9449 §8).
+ * The errors of status 401 that a client with a valid credential gets: for an assertion that is too
+ * old (RFC 9470), and for the first request with DPoP, which has no nonce yet (RFC 9449 §8).
  */
 const OF_VALID_CREDENTIALS: ReadonlySet<string | undefined> = new Set([
   'insufficient_user_authentication',
@@ -18,9 +18,9 @@ const OF_VALID_CREDENTIALS: ReadonlySet<string | undefined> = new Set([
 const WRONG_SECRETS: ReadonlySet<string | undefined> = new Set(['invalid_client', 'invalid_grant']);
 
 /**
- * Decides whether a response counts against the network of its client: a failed authentication, or
- * a status that its route counts as well. A device that polls (`authorization_pending`, RFC 8628
- * §3.5) has not failed.
+ * Returns true if a response counts against the network of its client, because authentication
+ * failed or because of the status that its route counts as well. A device that polls
+ * (`authorization_pending`, RFC 8628 §3.5) has not failed.
  *
  * @param failureStatus see {@link RoutePolicy.failureStatus}
  */

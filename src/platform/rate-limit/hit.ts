@@ -7,7 +7,8 @@ import { TIERS } from './buckets/tiers.js';
 
 /**
  * Returns the hit of a client's request, by its address. An IPv6 client is its /64, which one
- * subscriber has. Clients whose connection and address are gone share one bucket.
+ * subscriber has. Clients that have disconnected, so that their address is unknown, share one
+ * bucket.
  *
  * @param holder returns the holder of the request's booking
  */
@@ -20,22 +21,23 @@ export function hitOf(
   return { bucket: `${tier} ${client}`, tier, rate: TIERS[tier], holder };
 }
 
-/** A request, as far as its booking belongs to it. */
+/** The parts of a request that decide to which holder its booking belongs. */
 export interface BookingRequest {
   /**
-   * The token or session; undefined for a request without either. All of those are one credential.
+   * The token or session of the request; undefined for a request without either. All requests
+   * without one count as one credential.
    */
   readonly credential: string | undefined;
   readonly method: string;
   readonly path: string;
-  /** True for a route whose requests go first. */
+  /** True if the route is one whose requests go first ({@link RoutePolicy.goesFirst}). */
   readonly goesFirst: boolean;
 }
 
 /**
  * Returns the holder of a booking: hashes of the credential, and of the method and the path. All
- * requests without a credential are one holder: otherwise one program could book every place of its
- * address by asking for many paths.
+ * requests without a credential are one holder, because otherwise one program could book every
+ * place of its address by asking for many paths.
  */
 export function holderOf({ credential, method, path, goesFirst }: BookingRequest): string {
   if (credential === undefined) return holderText(NO_CREDENTIAL, '', false);

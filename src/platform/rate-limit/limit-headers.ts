@@ -9,7 +9,7 @@ import { TIERS } from './buckets/tiers.js';
 const LIMIT = 'x-ratelimit-limit';
 const REMAINING = 'x-ratelimit-remaining';
 
-/** The limit of a request, and the remaining requests. */
+/** The tier that limited a request, and the number of requests that would still be let through. */
 interface StatedLimit {
   readonly tier: TierName;
   readonly remaining: number;
@@ -18,7 +18,7 @@ interface StatedLimit {
 const STATED = Symbol('limit of the route');
 type Limited = ServerResponse & { [STATED]?: StatedLimit };
 
-/** Notes the limit that applied to a request. */
+/** Notes the limit that was applied to a request, for the headers of its response. */
 export function noteLimit(response: ServerResponse, limit: StatedLimit): void {
   (response as Limited)[STATED] = limit;
 }
@@ -45,8 +45,8 @@ export class LimitHeaders {
   };
 
   /**
-   * Returns the headers of a response to bytes that are not a request. @param address of the
-   * connection
+   * Returns the headers of a response to bytes that are not a request.
+   * @param address the address of the client at the other end of the connection
    */
   lines(address: string | undefined): readonly HeaderLine[] {
     const { tier, remaining } = this.#general(address);

@@ -4,10 +4,13 @@ import { NO_CREDENTIAL, type Buckets, type Hit } from './buckets/buckets.js';
 import type { Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from './buckets/tiers.js';
 
-/** A site has an IPv6 /48, which is 65,536 client networks (RFC 6177 §2). */
+/**
+ * The length of the prefix of a site's IPv6 network, which contains 65,536 client networks (RFC
+ * 6177 §2).
+ */
 const SITE_PREFIX = 48;
 
-/** A site may fail as often as so many single clients. */
+/** The number of single clients whose limits together are the limit of a site. */
 const FACTOR = 64;
 
 /** The rate of failed requests of a site, and that of its anonymous rows. */
@@ -17,15 +20,15 @@ export const SITE_RATE: Rate = {
 };
 
 /**
- * The outcomes that count for a site, each in a bucket of its own: failed attempts, and rows of
- * requests without a caller.
+ * The outcomes of requests that are counted for a site, each in a bucket of its own: failed
+ * attempts, and rows of requests without a user or an authenticated client.
  */
 export type SiteCount = 'failures' | 'rows';
 
 /**
- * Counts one kind of outcomes of each IPv6 /48 in a bucket. A request is counted when its outcome
- * is known; another outcome costs nothing. Requests under way reserve a place in this process, so
- * that of many at once no more are counted than the bucket allows.
+ * Limits one kind of outcomes of the requests of each IPv6 /48. A request is counted when its
+ * outcome is known, and only if the outcome is of that kind. A request under way reserves a place
+ * in this process, so that many concurrent requests cannot exceed the limit.
  */
 export class Networks {
   readonly #underWay = new Map<string, number>();
@@ -35,7 +38,10 @@ export class Networks {
     private readonly counted: SiteCount,
   ) {}
 
-  /** Returns the milliseconds until the network of an address may try again; always 0 for IPv4. */
+  /**
+   * Returns the milliseconds until the network of an address may send such a request again; always
+   * 0 for IPv4.
+   */
   wait(address: string): number {
     if (!isIPv6(address)) return 0;
     const hit = siteOf(address, this.counted);
@@ -45,7 +51,10 @@ export class Networks {
     return retryAfter + (underWay + 1 - Math.max(1, remaining)) * SITE_RATE.interval;
   }
 
-  /** Reserves the place of a request. @returns a function for its outcome, to be called once */
+  /**
+   * Reserves a place for a request.
+   * @returns a function to be called once with the outcome: true counts the request
+   */
   begin(address: string): (counts: boolean) => void {
     if (!isIPv6(address)) return () => undefined;
     const hit = siteOf(address, this.counted);
@@ -60,7 +69,7 @@ export class Networks {
   }
 }
 
-/** Returns the hit of an outcome, in the bucket of the address's site. */
+/** Returns the hit for one kind of outcomes, in the bucket of the address's /48. */
 export function siteOf(address: string, counted: SiteCount): Hit {
   return {
     bucket: `${counted} ${normalizeIp(address, SITE_PREFIX)}`,

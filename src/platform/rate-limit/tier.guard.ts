@@ -22,13 +22,13 @@ import { noteLimit } from './limit-headers.js';
 import { Networks } from './networks.js';
 
 /**
- * Global, and the first guard: holds every route to its tier, before anything is looked up or read.
- * A client is its address; an IPv6 client is its /64, which one subscriber has. Clients of one /48
- * share a bucket of failed attempts, and one of the rows that they write without a user or an
- * authenticated client.
+ * Limits the requests of every route by its tier. It is the first guard of every route, so that a
+ * refused request costs no look-up. A client is its address; an IPv6 client is its /64, which one
+ * subscriber has. Clients of one /48 share a bucket of failed attempts, and one of the rows that
+ * they write without a user or an authenticated client.
  *
- * `@nestjs/throttler` would count in every tier it knows, one after the other; here one tier holds
- * for a route.
+ * Unlike `@nestjs/throttler`, which counts a request in every tier, it counts a request in the tier
+ * of its route only.
  */
 @Injectable()
 export class TierGuard extends ThrottlerGuard {
@@ -57,7 +57,11 @@ export class TierGuard extends ThrottlerGuard {
     return true;
   }
 
-  /** @throws DomainError rate_limited */
+  /**
+   * Counts a request in its tier, and refuses it if the limit of the client or of its network is
+   * reached.
+   * @throws DomainError rate_limited
+   */
   async #hold(
     tier: TierName,
     policy: RoutePolicy,
@@ -86,8 +90,8 @@ export class TierGuard extends ThrottlerGuard {
   }
 
   /**
-   * Returns what counts for the network of a request: failures in the Authentication tier, and
-   * anonymous rows.
+   * Returns the kinds of outcomes that are counted for the network of a request: failed attempts in
+   * the Authentication tier, and anonymous rows.
    */
   #countsOf(
     { tier, failureStatus, anonymousRows }: RoutePolicy,
@@ -107,8 +111,8 @@ export class TierGuard extends ThrottlerGuard {
   }
 
   /**
-   * Returns the denial for a network at one of its limits; its wait also covers the client's own
-   * bucket.
+   * Returns the denial if the network of a request has reached one of its limits; undefined
+   * otherwise. The wait is long enough for the client's own bucket too.
    */
   #refusalOfNetwork(address: string, counts: readonly Count[], hit: Hit): Decision | undefined {
     const wait = Math.max(0, ...counts.map(({ networks }) => networks.wait(address)));
@@ -119,15 +123,15 @@ export class TierGuard extends ThrottlerGuard {
 }
 
 /**
- * A kind of outcomes that counts for the network of a request, and whether this request's outcome
- * is one.
+ * A kind of outcomes that is counted for the network of a request, with the function that tells if
+ * this request's outcome is of that kind.
  */
 interface Count {
   readonly networks: Networks;
   readonly isCounted: () => boolean;
 }
 
-/** Reserves the places of a request, and counts its outcome when the response is out. */
+/** Reserves the places of a request, and counts its outcome when the response has closed. */
 function countOutcome(address: string, counts: readonly Count[], response: Response): void {
   if (response.closed || counts.length === 0) return; // closed: no event would end the reservations
   const begun = counts.map(({ networks, isCounted }) => ({

@@ -11,11 +11,14 @@ import { requestPath } from '#platform/http/contract/request-path.js';
 import { routeTemplateOf } from '#platform/http/routing/route-template.js';
 import { nestPinoParams, servedRequest } from './pino-options.js';
 
-/** The target of the lines about requests. */
+/** The log target of the lines about requests. */
 const HTTP_TARGET = 'http';
-/** The context of start-up errors. The entry point logs them, so that Nest does not. */
+/** The context of Nest's start-up errors, which are left out because the entry point logs them. */
 const STARTUP_ERRORS = 'ExceptionHandler';
-/** The contexts of Nest's assembly lines, which are logged at debug level. */
+/**
+ * The contexts of the lines that Nest writes while it assembles the application. They are logged at
+ * debug level.
+ */
 const ASSEMBLY = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer']);
 
 class ApplicationLogger extends NestPinoLogger {
@@ -63,10 +66,10 @@ export function applicationLog(logger: Logger, addressOf: ClientAddressResolver)
   return { nest: new ApplicationLogger(root, params), requestLog };
 }
 
-/** Matches static files and probes, which are logged at debug level. */
+/** Matches the paths of static files and of probes, whose lines are logged at debug level. */
 const QUIET = /^\/(?:static\/|health(?:\/ready)?(?:$|\?))/;
 
-/** Returns the fields of a request's line. Fields without a value are omitted. */
+/** Returns the fields of the log line of a request. Fields without a value are omitted. */
 function factsOf(request: IncomingMessage, response: ServerResponse): object {
   const { userId, orgId, clientId } = callerOf(request);
   return {
@@ -83,19 +86,19 @@ function factsOf(request: IncomingMessage, response: ServerResponse): object {
 
 /**
  * Returns the message of a request's line: method, path and status. Headers, cookies, bodies and
- * queries are never logged: they contain the secrets.
+ * queries are never logged, because they may contain secrets.
  */
 function requestLine(request: IncomingMessage, response: ServerResponse): string {
   const outcome = response.writableFinished ? response.statusCode : 'aborted';
   return `${request.method} ${plainPath(requestPath(request))} ${outcome}`;
 }
 
-/** In characters. No route has a longer path. */
+/** The most characters of a logged path. No route has a longer path. */
 const LONGEST_PATH = 200;
 
 /**
- * Returns the start of a path up to the first unusual character. The rest may be a query that was
- * encoded twice, or control a terminal.
+ * Returns a path for the log. It ends before the first unusual character, because the rest may be a
+ * query that was encoded twice, or may control a terminal.
  */
 function plainPath(path: string): string {
   const [plain = ''] = /^[\w/.~-]*/.exec(path.slice(0, LONGEST_PATH)) ?? [];

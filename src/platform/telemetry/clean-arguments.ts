@@ -4,9 +4,9 @@ import { isSingleLine, withoutControls } from '#platform/text/single-line.js';
 const DEEPEST = 6;
 
 /**
- * Cleans the arguments of a log call. No message, key or value of a line keeps a line break, a
- * control character or a change of text direction, so that a client cannot forge a line. The
- * serializer cleans errors.
+ * Cleans the arguments of a log call. Line breaks, control characters and changes of text direction
+ * are removed from messages, keys and values, so that a client cannot forge a line. Errors are left
+ * to the serializer of errors.
  *
  * @param args the arguments of a pino call: an object or an error first, or the message
  */
@@ -19,7 +19,7 @@ export function cleanArguments(args: readonly unknown[]): unknown[] {
   return args.map((argument) => (isClean(argument, DEEPEST) ? argument : clean(argument, DEEPEST)));
 }
 
-/** Checks a value before it is copied: most lines are clean already. */
+/** Returns true if a value needs no cleaning. Most lines need none, so that they are not copied. */
 function isClean(value: unknown, depth: number): boolean {
   if (typeof value === 'string') return isSingleLine(value);
   if (typeof value !== 'object' || value === null || value instanceof Error) return true;

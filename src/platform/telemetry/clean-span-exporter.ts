@@ -3,7 +3,7 @@ import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 import { cleanSpan } from './clean-span.js';
 
-/** Exports cleaned spans, and logs when they cannot be delivered. */
+/** Exports spans without their secrets, and logs if they cannot be delivered. */
 export class CleanSpanExporter implements SpanExporter {
   #logger: Logger | undefined;
   #isDelivering = true;
@@ -31,7 +31,7 @@ export class CleanSpanExporter implements SpanExporter {
     return this.exporter.shutdown();
   }
 
-  /** Logs one line when delivery fails first, and one when it works again. */
+  /** Logs one line when delivery first fails, and one when it works again. */
   #report({ code, error }: ExportResult): void {
     const isDelivering = code === ExportResultCode.SUCCESS;
     if (isDelivering === this.#isDelivering) return;

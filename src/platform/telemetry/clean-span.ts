@@ -16,8 +16,8 @@ const SERVER = ['server.address', 'server.port'];
 const DATABASE = ['db.system.name', 'db.namespace', 'db.operation.name', 'db.query.text'];
 
 /**
- * The attributes that are exported, by kind of span. `server.address` of a server span is not: a
- * client writes it.
+ * The attributes that are exported, by kind of span. `server.address` of a server span is not
+ * exported, because a client chooses it.
  */
 const EXPORTED: Readonly<Record<SpanKind, ReadonlySet<string>>> = {
   [SpanKind.SERVER]: new Set([...ALWAYS, ...HTTP, 'http.route']),
@@ -29,8 +29,8 @@ const EXPORTED: Readonly<Record<SpanKind, ReadonlySet<string>>> = {
 
 /**
  * Returns a span without secrets. Instrumentations record queries of URLs, headers and error
- * messages, so only listed attributes are kept; the text of a query is one of them, since its
- * values are parameters. Events, links and status messages are dropped.
+ * messages, so only listed attributes are kept. The text of a query to the database is kept, since
+ * its values are parameters. Events, links and status messages are dropped.
  */
 export function cleanSpan(span: ReadableSpan): ReadableSpan {
   const { name, kind, parentSpanContext, resource, instrumentationScope } = span;

@@ -30,8 +30,8 @@ import { CleanSpanExporter } from './clean-span-exporter.js';
 import { INTERACTION_ATTRIBUTE } from './clean-span.js';
 
 /**
- * The instrumentations: incoming requests, queries, outgoing requests. The package reads them from
- * a variable only.
+ * The instrumentations: incoming requests (`http`), queries (`pg`) and outgoing requests
+ * (`undici`). The package reads them only from an environment variable.
  */
 const INSTRUMENTATIONS = 'http,pg,undici';
 /** Milliseconds between two exports of metrics. */
@@ -40,19 +40,22 @@ const METRICS_INTERVAL_MS = 60_000;
 const LAST_DELIVERY_MS = 3000;
 
 /**
- * Tracing that has started. Nest calls its hook when the application stops, so that the last spans
- * are delivered.
+ * Tracing that has started. Nest calls `onApplicationShutdown` when the application stops, so that
+ * the last spans are delivered.
  */
 export interface Tracing {
-  /** Sets the logger that reports when spans cannot be delivered, and when they can again. */
+  /**
+   * Sets the logger that reports when spans cannot be delivered, and when they can be delivered
+   * again.
+   */
   reportTo(logger: Logger): void;
-  /** Returns the ids of the span of the current code; undefined outside spans. */
+  /** Returns the ids of the active span; undefined outside spans. */
   activeSpan(): SpanContext | undefined;
   /** Delivers the last spans, in {@link LAST_DELIVERY_MS} milliseconds at most. */
   onApplicationShutdown(): Promise<void>;
 }
 
-/** Gives every span the interaction id of its parent. */
+/** Copies the interaction id of a span to each span below it. */
 class InteractionIdProcessor extends NoopSpanProcessor {
   override onStart(span: SdkSpan, context: Context): void {
     const parent = trace.getSpan(context) as Partial<SdkSpan> | undefined;
@@ -144,8 +147,8 @@ function nameByRoute(span: Span, request: IncomingMessage | ClientRequest): void
 }
 
 /**
- * Names the span of a query by its first word instead of the hash that names the prepared
- * statement.
+ * Names the span of a query by the first word of the SQL, because the instrumentation would use the
+ * hash that names the prepared statement.
  */
 function nameByVerb(span: Span, statement: string): void {
   const [verb = ''] = statement.trim().split(/\W/, 1);

@@ -11,7 +11,7 @@ import { textLines } from './text-lines.js';
 import { activeSpan } from './tracing.js';
 import { parseLogFilter } from '#platform/telemetry/filter/log-filter.js';
 
-/** The request that the current code serves; undefined between requests. */
+/** The request that the current code serves; undefined outside of requests. */
 export const servedRequest = new AsyncLocalStorage<IncomingMessage>();
 
 /**
@@ -50,7 +50,7 @@ export function createLogger(
   );
 }
 
-/** Returns the ids of the current request and span, under the names that collectors look for. */
+/** Returns the ids of the current request and span, under the names that log collectors expect. */
 function currentIds(): object {
   const request = servedRequest.getStore();
   const span = activeSpan();
@@ -63,7 +63,7 @@ function currentIds(): object {
 let millisecond = 0;
 let written = '';
 
-/** Returns the time of a line (RFC 3339), formatted once per millisecond. */
+/** Returns the time of a line (RFC 3339). It is formatted once per millisecond. */
 function isoTime(): string {
   const now = systemClock.milliseconds();
   if (now !== millisecond) {
@@ -73,13 +73,13 @@ function isoTime(): string {
   return written;
 }
 
-/** The greatest number of logged causes of an error. */
+/** The most causes of an error that are logged. */
 const CAUSES = 3;
 
 /**
- * Returns the logged part of an error: its type, message, code, stack and causes. Other properties
- * are dropped, since libraries attach secrets such as the parameters of a failed query. Values of a
- * client are cleaned, so that they forge no line.
+ * Returns the parts of an error for the log: its type, message, code, stack and causes. Other
+ * properties are dropped, since libraries attach secrets such as the parameters of a failed query.
+ * Texts of a client are cleaned, so that they forge no line.
  */
 export function describeError(error: unknown, causes = CAUSES): unknown {
   if (!(error instanceof Error)) return typeof error;
@@ -94,10 +94,13 @@ export function describeError(error: unknown, causes = CAUSES): unknown {
   };
 }
 
-/** In characters. */
+/** The most characters of a logged message, and of a line of a stack. */
 const LONGEST_MESSAGE = 1000;
 
-/** Returns the frames of a stack: the lines above them repeat the message. */
+/**
+ * Returns the frames of a stack. The lines above them are left out, because they repeat the
+ * message.
+ */
 function framesOf(stack: string): string {
   return stack
     .split('\n')
@@ -107,8 +110,8 @@ function framesOf(stack: string): string {
 }
 
 /**
- * Returns the parameters by which nestjs-pino writes through the logger of the process and
- * describes errors as it does.
+ * Returns the options with which nestjs-pino uses the logger of the process, and describes errors
+ * in the same way.
  */
 export function nestPinoParams(logger: Logger) {
   return {

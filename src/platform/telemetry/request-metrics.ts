@@ -23,7 +23,8 @@ export function requestMetrics(metrics: ServiceMetrics): EdgeStep {
 }
 
 /**
- * Counts bytes that never became a request: an unreadable, oversized or late head, and CONNECT.
+ * Counts responses to bytes that Node could not read as a request: an unreadable, oversized or late
+ * head, and CONNECT.
  *
  * @returns a function that takes the status of the response, and the method if one was read
  */

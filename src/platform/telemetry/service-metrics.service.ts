@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Counter, Histogram, Registry } from 'prom-client';
 import { asDomainError } from '#platform/http/errors/as-domain-error.js';
 
-/** The outcomes of authentications: the values of `event_type`. */
+/** The outcomes of authentications: the values of the label `event_type`. */
 const AUTH_EVENTS = [
   'enrollment',
   'browser_login_success',
@@ -12,12 +12,13 @@ const AUTH_EVENTS = [
 ] as const;
 export type AuthEvent = (typeof AUTH_EVENTS)[number];
 
-/** The kinds of credentials: the values of `type`. */
+/** The kinds of credentials: the values of the label `type`. */
 const CREDENTIALS = ['ssh', 'aws', 'github', 'oidc'] as const;
 export type CredentialType = (typeof CREDENTIALS)[number];
 
 /**
- * The methods that are counted by name (RFC 9110 §9, RFC 5789). A client may send any other token.
+ * The methods that are counted by name (RFC 9110 §9, RFC 5789). Any other method is counted as
+ * `OTHER`, because a client may send any text.
  */
 const METHODS = new Set([
   'GET',
@@ -31,16 +32,22 @@ const METHODS = new Set([
   'PATCH',
 ]);
 
-/** In seconds: from the duration of the fastest route to the deadline of a request. */
+/**
+ * The limits of the histogram's buckets in seconds, from the duration of the fastest route to the
+ * deadline of a request.
+ */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
 /** A finished request. */
 export interface CountedRequest {
   readonly method: string;
-  /** The template of its route, never the client's path. */
+  /**
+   * The template of the request's route. It is never the client's path, because that could have any
+   * value.
+   */
   readonly path: string;
   readonly status: number | 'aborted';
-  /** Undefined when its start is unknown. */
+  /** The duration of the request; undefined if its start is unknown. */
   readonly seconds?: number;
 }
 
@@ -93,8 +100,8 @@ export class ServiceMetrics {
   }
 
   /**
-   * Counts a browser's login by its outcome. An internal error counts as neither success nor
-   * failure.
+   * Waits for a browser's login, and counts its outcome. An internal error counts as neither
+   * success nor failure.
    */
   async countLogin<Login>(attempt: Promise<Login>): Promise<Login> {
     try {

@@ -6,8 +6,8 @@ import type { Tracing } from './open-telemetry.js';
 import { ServiceMetrics } from './service-metrics.service.js';
 
 /**
- * Provides structured logs by nestjs-pino, and the metrics. The steps of application-log.ts and
- * request-metrics.ts see every request before routing.
+ * Provides structured logs by nestjs-pino, and the metrics. The edge steps of `application-log.ts`
+ * and `request-metrics.ts` handle every request before routing.
  */
 @Module({})
 export class TelemetryModule {

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util';
 import pino, { type DestinationStream } from 'pino';
 
-/** The color of each level. */
+/** The color of each level in a terminal. */
 const COLORS = {
   trace: 'gray',
   debug: 'blue',
@@ -21,7 +21,7 @@ interface LogLine {
   readonly [field: string]: unknown;
 }
 
-/** The fields of a line about a request that its message repeats. */
+/** The fields that are not repeated after the message, because the line already shows them. */
 const REPEATED = new Set(['level', 'time', 'msg', 'context', 'err', 'method', 'route', 'status']);
 
 /**
@@ -35,8 +35,8 @@ export function textLines(fd: 1 | 2, isColored: boolean): DestinationStream {
 }
 
 /**
- * Formats a line: the local time, the level, the message, the other fields; then an error, with its
- * stack and causes.
+ * Formats a line: the local time, the level, the message and the other fields. An error follows
+ * with its stack and causes.
  */
 export function textOf(line: LogLine, isColored: boolean): string {
   const paint = (color: Parameters<typeof styleText>[0], text: string) =>
@@ -53,7 +53,7 @@ export function textOf(line: LogLine, isColored: boolean): string {
   return `${words.join(' ')}\n${err === undefined ? '' : errorText(err)}`;
 }
 
-/** Returns the time of day where the process runs, in milliseconds. */
+/** Returns the time of day in the local time zone, with milliseconds. */
 function localTime(time: string): string {
   const at = new Date(time);
   const seconds = [at.getHours(), at.getMinutes(), at.getSeconds()].map(twoDigits).join(':');

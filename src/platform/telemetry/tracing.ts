@@ -5,8 +5,8 @@ let tracing: Tracing | undefined;
 
 /**
  * Starts tracing when OTEL_EXPORTER_OTLP_ENDPOINT is set. Without it only OpenTelemetry's API is
- * loaded, by prom-client. The entry point calls this before it imports anything else: a module that
- * is already loaded cannot be traced.
+ * loaded, by prom-client. The entry point calls this function before it imports other modules,
+ * because a module that is already loaded cannot be traced.
  *
  * @returns undefined when tracing is off
  */
@@ -17,9 +17,7 @@ export async function startTracing(config: Config['tracing']): Promise<Tracing |
   return tracing;
 }
 
-/**
- * Returns the ids of the span of the current code; undefined without tracing, and outside spans.
- */
+/** Returns the ids of the active span; undefined without tracing, and outside spans. */
 export function activeSpan(): ReturnType<Tracing['activeSpan']> {
   return tracing?.activeSpan();
 }

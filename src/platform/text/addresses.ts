@@ -4,7 +4,9 @@ import { domainToASCII } from 'node:url';
 /** A label of letters, digits and hyphens (RFC 1123 §2.1). */
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** Returns a domain of two labels or more, in ASCII and lower case; undefined for another name. */
+/**
+ * Converts a domain of two labels or more to ASCII and lower case; undefined for any other name.
+ */
 export function asDomain(item: string): string | undefined {
   if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(item)) return undefined;
   const domain = domainToASCII(item).replace(/\.$/, '');
@@ -13,8 +15,10 @@ export function asDomain(item: string): string | undefined {
 }
 
 /**
- * Reads domains, and `*.` with a domain for every subdomain of it. @returns undefined if one is
- * malformed
+ * Converts a list of domains. An item that begins with `*.` stands for every subdomain of the
+ * domain behind it.
+ *
+ * @returns undefined if an item is malformed
  */
 export function asDomainPatterns(items: readonly string[]): readonly string[] | undefined {
   const patterns = items.map((item) => {
@@ -26,7 +30,10 @@ export function asDomainPatterns(items: readonly string[]): readonly string[] | 
   return isSound ? patterns.filter((pattern) => pattern !== undefined) : undefined;
 }
 
-/** Reads an address and a port, such as `[::]:3000`; without an address it means every address. */
+/**
+ * Parses an address and a port, such as `[::]:3000`. Without an address, the result means every
+ * address. Undefined for a malformed text.
+ */
 export function asListenAddress(value: string) {
   const match = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(value);
   const host = match?.[1] ?? match?.[2] ?? '';
@@ -36,7 +43,7 @@ export function asListenAddress(value: string) {
   return isIP(host) !== 0 || host === 'localhost' ? { host, port } : undefined;
 }
 
-/** Tells if a text is an address or a CIDR range. */
+/** Returns true if a text is an address or a CIDR range. */
 export function isNetwork(item: string): boolean {
   const [address = '', bits = '0', ...rest] = item.split('/');
   const width = isIP(address) === 6 ? 128 : 32;

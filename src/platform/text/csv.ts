@@ -1,4 +1,4 @@
-/** Matches the beginning of a cell that a spreadsheet would compute. */
+/** Matches the beginning of a cell that a spreadsheet would compute as a formula. */
 const FORMULA = /^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])/;
 
 /**

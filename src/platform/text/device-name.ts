@@ -4,13 +4,13 @@ import { toSingleLine } from './single-line.js';
 export interface Device {
   /** `Firefox on Windows`, or `svc on Linux`. */
   readonly name: string;
-  /** The whole `User-Agent` of the request; undefined if the name says as much. */
+  /** The whole `User-Agent` of the request; undefined if the name already says all of it. */
   readonly whole: string | undefined;
 }
 
 /**
- * The programs by their words in a `User-Agent`, the most special first: Edge calls itself Chrome,
- * and Chrome Safari.
+ * The programs by their words in a `User-Agent`, the most special first, because Edge also calls
+ * itself Chrome, and Chrome also calls itself Safari.
  */
 const PROGRAMS: readonly (readonly [words: RegExp, name: string])[] = [
   [/^svc\//, 'svc'],
@@ -24,7 +24,7 @@ const PROGRAMS: readonly (readonly [words: RegExp, name: string])[] = [
   [/\bVersion\/\S+ .*\bSafari\//, 'Safari'],
 ];
 
-/** The systems, the most special first: Android calls itself Linux. */
+/** The systems, the most special first, because Android also calls itself Linux. */
 const SYSTEMS: readonly (readonly [words: RegExp, name: string])[] = [
   [/\b(?:iPhone|iPod)\b/, 'iPhone'],
   [/\biPad\b/, 'iPad'],
@@ -51,8 +51,8 @@ export function deviceOf(userAgent: string | null): Device {
 }
 
 /**
- * Names the device of an event; undefined for one without a `User-Agent`, of which a page says
- * nothing.
+ * Names the device of an event; undefined for an event without a `User-Agent`, so that a page does
+ * not mention a device.
  */
 export function deviceOfEvent(userAgent: string | null): Device | undefined {
   return userAgent === null ? undefined : deviceOf(userAgent);

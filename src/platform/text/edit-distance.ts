@@ -1,6 +1,6 @@
 /**
- * Counts the letters to insert, delete, replace or swap with their neighbour (optimal string
- * alignment).
+ * Counts the changes that turn one text into another. A change inserts, deletes or replaces a
+ * letter, or swaps it with its neighbour (optimal string alignment).
  */
 export function editDistance(a: string, b: string): number {
   const rows: number[][] = [Array.from({ length: b.length + 1 }, (_, j) => j)];
@@ -18,7 +18,7 @@ export function editDistance(a: string, b: string): number {
   return at(a.length, b.length);
 }
 
-/** Finds the candidate with the fewest letters to change. */
+/** Returns the candidate with the smallest edit distance to a name, and the distance. */
 export function nearestOf(name: string, candidates: readonly string[]) {
   const [first] = candidates
     .map((nearest) => ({ nearest, distance: editDistance(name, nearest) }))

@@ -1,18 +1,22 @@
-/** A text that is no JSON object, or not a plain one. The message quotes nothing of it. */
+/**
+ * The error for a text that is no JSON object, or has unsafe contents. Its message quotes nothing
+ * of the text.
+ */
 export class UnreadableObject extends Error {
   override readonly name = 'UnreadableObject';
 }
 
-/** The objects and arrays that a text may have inside each other. */
+/** The most objects and arrays that may lie inside each other. */
 const MAX_DEPTH = 8;
 
-/** Reads JSON text, strings whole, as a list of its tokens. */
+/** Matches the tokens of a JSON text that show its structure. A string is one token. */
 const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/gs;
 
 /**
  * Reads a JSON object in UTF-8, with or without a byte order mark.
  *
- * @throws UnreadableObject for every other content, and for a key that an object has twice
+ * @throws UnreadableObject for any other content, for deep nesting, and for a key that an object
+ *   has twice
  */
 export function readJsonObject(bytes: Buffer): Readonly<Record<string, unknown>> {
   const text = decode(bytes);
@@ -41,8 +45,8 @@ function parse(text: string): unknown {
 }
 
 /**
- * Refuses what `JSON.parse` accepts in silence: deep nesting, and a key twice, of which the parser
- * drops the first.
+ * Refuses two things that `JSON.parse` accepts: deep nesting, and a key that an object has twice.
+ * The parser would ignore the first value of such a key.
  */
 function checkStructure(text: string): void {
   // the keys of each open object; undefined for an array

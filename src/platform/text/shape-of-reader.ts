@@ -1,6 +1,9 @@
 import { z } from 'zod';
 
-/** Makes a shape of a reader, which throws or returns undefined for a wrong value. */
+/**
+ * Makes a Zod shape from a function that reads a value. The value is invalid if the function throws
+ * or returns undefined.
+ */
 export function readBy<From extends z.ZodType, T>(
   from: From,
   read: (value: z.output<From>) => T | undefined,

@@ -13,17 +13,18 @@ export function isSingleLine(text: string): boolean {
 }
 
 /**
- * Matches format characters: no one sees them, and two names with and without them look the same
+ * Matches format characters. They are invisible, so that two names can look the same and differ
  * (UTS #39 §3.1).
  */
 const INVISIBLE = /\p{Cf}/u;
 
-/** The rule of {@link isVisibleLine}, for a refusal. */
+/** The words for an error about a text that breaks the rule of {@link isVisibleLine}. */
 export const VISIBLE_LINE = 'must be one line of text, without invisible characters';
 
 /**
- * Returns true if a text is one clean line without invisible characters, as the name of a thing
- * must be. The names of people need some of them: the joiners of Persian and of Indic scripts.
+ * Returns true if a text is one line without invisible characters, as the name of a thing must be.
+ * The rule does not suit the names of people, because Persian and Indic scripts need invisible
+ * joiners.
  */
 export function isVisibleLine(text: string): boolean {
   return isSingleLine(text) && !INVISIBLE.test(text);
@@ -34,7 +35,7 @@ export function withoutControls(text: string): string {
   return isSingleLine(text) ? text : text.replaceAll(NOT_IN_A_LINE, ' ');
 }
 
-/** Cleans an external text to one line of at most `limit` characters; null when nothing is left. */
+/** Cleans an external text to one line of at most `limit` characters; null if nothing is left. */
 export function toSingleLine(text: string, limit: number): string | null {
   const clean = withoutControls(text).trim();
   return Array.from(clean).slice(0, limit).join('') || null;
@@ -50,7 +51,7 @@ export function asciiLowerCase(text: string): string {
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Tells whether a text is a UUID of any version, in either case. */
+/** Returns true if a text is a UUID of any version, in either case. */
 export function isUuid(text: string): boolean {
   return UUID.test(text);
 }

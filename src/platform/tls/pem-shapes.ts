@@ -4,7 +4,7 @@ import { readBy } from '#platform/text/shape-of-reader.js';
 import { readCertificates, readKeys, readPem } from './pem.js';
 import { holdsCertificates, holdsPrivateKey } from './tls-material.js';
 
-/** Certificates, each as a block of PEM. */
+/** PEM certificates. The value becomes a list with one PEM block for each certificate. */
 export const certificates = readBy(
   z.string(),
   readCertificates,
@@ -21,7 +21,7 @@ export const tlsKey = z
   .string()
   .refine(holdsPrivateKey, 'must be a PEM private key, base64 of it, or a readable file');
 
-/** An RSA private key in PKCS#1 or PKCS#8, which becomes PKCS#8. */
+/** An RSA private key in PKCS#1 or PKCS#8. The value is converted to PKCS#8. */
 export const rsaPrivateKey = readBy(
   z.string(),
   (value) => {
@@ -32,7 +32,7 @@ export const rsaPrivateKey = readBy(
   'must be an RSA private key in PEM, base64 of it, or a readable file',
 );
 
-/** The problems of signing keys. A rule repeats them for a first key that should be private. */
+/** The problems of signing keys. The rule about the first key uses the same texts. */
 export const SIGNING_KEY_PROBLEMS = {
   ec: 'must be P-256 keys in PEM, a private one first',
   rsa: 'must be RSA keys of 3072 bits or more in PEM, a private one first',
@@ -44,8 +44,9 @@ const isLongRsa = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: K
   type === 'rsa' && (details?.modulusLength ?? 0) >= 3072;
 
 /**
- * Blocks of PEM: the first is the private key that signs, the others are only published. A public
- * key may come first if a key in KMS signs, which a rule of `config/setting-rules.ts` checks.
+ * PEM blocks of signing keys: the first is the private key that signs, the others are only
+ * published. A public key may come first if a key in KMS signs, which a rule of
+ * `config/setting-rules.ts` checks.
  */
 export const signingKeys = {
   ec: readBy(z.string(), (value) => readKeys(value, isP256), SIGNING_KEY_PROBLEMS.ec),

@@ -13,7 +13,7 @@ export function readPem(source: string): string {
   return decoded(source) ?? readFileSync(source, 'utf8');
 }
 
-/** Tells whether a text is PEM or base64 of PEM. */
+/** Returns true if a text is PEM or base64 of PEM. */
 export function isPem(text: string): boolean {
   return decoded(text) !== undefined;
 }
@@ -36,14 +36,14 @@ export function readCertificates(source: string): string[] | undefined {
   return blocks.length > 0 && areSound ? blocks : undefined;
 }
 
-/** Checks that a block of PEM is a private key. */
+/** Returns true if a PEM block is a private key. */
 export function isPrivate(block: string): boolean {
   return block.includes('PRIVATE KEY-----');
 }
 
 /**
- * Returns the keys of a source, private or public, each as a block of PEM; undefined if it has
- * none, other text, or a key that does not fit.
+ * Returns the keys of a source, private or public, each as a block of PEM; undefined if the source
+ * has no key, has a block that is cut off, or has a key that does not fit.
  *
  * @throws an error for a file that cannot be read, and for a block that is no key
  */

@@ -2,17 +2,17 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
 import { readPem } from './pem.js';
 
-/** The values of SVC_TLS_CERT and SVC_TLS_KEY: PEM, base64 of PEM, or a file's path. */
+/** The values of SVC_TLS_CERT and SVC_TLS_KEY. Each is PEM, base64 of PEM, or a file's path. */
 export interface TlsSource {
   readonly cert: string;
   readonly key: string;
 }
 
-/** A certificate chain and its matching private key in PEM, which OpenSSL accepts. */
+/** A certificate chain and its private key in PEM, after they were checked. */
 export interface TlsMaterial {
   readonly cert: string;
   readonly key: string;
-  /** The server's own certificate: the first of the chain. */
+  /** The certificate of this server: the first of the chain. */
   readonly leaf: X509Certificate;
 }
 
@@ -53,8 +53,8 @@ function succeeds(attempt: () => unknown): boolean {
 }
 
 /**
- * Runs an attempt, and replaces its error by a description with the error's code: the message may
- * quote the value.
+ * Runs an attempt, and replaces its error by a description with the code of the error. The message
+ * of the error is dropped, because it may quote the value.
  */
 function explain<T>(what: string, attempt: () => T): T {
   try {

@@ -5,16 +5,19 @@ import type { AuthRule } from '#platform/http/routing/route-policy.js';
 export interface PresentedToken {
   readonly scheme: 'Bearer' | 'DPoP' | 'cookie';
   readonly token: string;
-  /** Every DPoP header of the request (RFC 9449 §4.3 wants exactly one). */
+  /** Every DPoP header of the request. RFC 9449 §4.3 allows exactly one. */
   readonly proofs: readonly string[];
   readonly method: string;
   /** The path of the request as the client wrote it, without its query. */
   readonly path: string;
-  /** SHA-256, base64url, of the client certificate of the TLS connection (RFC 8705 §3.1). */
+  /**
+   * SHA-256 of the client certificate of the TLS connection in base64url (RFC 8705 §3.1); undefined
+   * without a certificate.
+   */
   readonly certificate: string | undefined;
 }
 
-/** The caller of a request, admitted or refused, as the log names it. */
+/** The caller of a request for the log, whether the request was admitted or refused. */
 export interface CallerFacts {
   readonly userId?: string | undefined;
   readonly orgId?: string | undefined;
@@ -22,27 +25,29 @@ export interface CallerFacts {
   readonly clientId?: string | undefined;
 }
 
-/** The user at a browser, as the header of a page shows them. */
+/** The user whose session a browser has, as the header of a page shows the user. */
 export interface Visitor {
   readonly email: string;
   readonly name: string | null;
   /** True if the user logged in with a security key, and not only with the identity provider. */
   readonly verified: boolean;
-  /** True for an admin of an organization in a verified session. */
+  /**
+   * True if the user is an admin of an organization, and the session is verified by a security key.
+   */
   readonly isAdmin: boolean;
 }
 
-/** The request whose session is verified, as the record of a denial needs it. */
+/** The parts of a request that the check of its session needs, and the record of a refusal. */
 export interface VerifiedRequest {
   readonly scheme: PresentedToken['scheme'];
   readonly method: string;
   readonly path: string;
   /**
-   * The session of the page that sends the request, as its header `svc-session` states it;
+   * The id of the session for which the sending page was made, from its header `svc-session`;
    * undefined without the header.
    */
   readonly pageSession: string | undefined;
-  /** The client's address and program, as audit rows keep them. */
+  /** Returns the client's address and program, as audit rows keep them. */
   readonly origin: () => ReturnType<typeof originOf>;
 }
 
@@ -57,7 +62,7 @@ export abstract class AccessPolicy<Session = unknown> {
    * Looks up the session of a request.
    *
    * @param presented the token of the request, if it carries one
-   * @returns the session, or undefined if the request carries none and the rule requires none
+   * @returns the session; undefined if the request has no token and the rule requires none
    * @throws DomainError unauthenticated, or the reason why the token is not accepted
    */
   abstract find(
@@ -72,11 +77,11 @@ export abstract class AccessPolicy<Session = unknown> {
    */
   abstract verify(session: Session, rule: AuthRule, request: VerifiedRequest): Promise<void>;
 
-  /** Names the caller of a session for the log. */
+  /** Returns the caller of a session for the log. */
   abstract factsOf(session: Session): CallerFacts;
 
   /**
-   * Names the user of a session for the header of a page; undefined for a session without a user.
+   * Returns the user of a session for the header of a page; undefined for a session without a user.
    */
   abstract visitorOf(session: Session): Visitor | undefined;
 }

@@ -3,15 +3,14 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 import type { CallerFacts } from './access-policy.js';
 
-/** A request that the route guard admitted. */
+/** A request that the route guard has admitted, with its session. */
 export interface AdmittedRequest extends Request {
   session?: unknown;
 }
 
 /**
- * Gives a handler the caller that its `auth` rule admits: the session that was found, or the
- * identity provider of a SCIM token. The caller is undefined only if the rule makes a session
- * optional.
+ * Gives a handler the caller of the request: the session that was found, or the identity provider
+ * of a SCIM token. The caller is undefined only if the rule makes a session optional.
  */
 export const Caller = createParamDecorator(
   (_: unknown, context: ExecutionContext) =>

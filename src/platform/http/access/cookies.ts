@@ -7,7 +7,7 @@ export function readCookie(request: Request, name: string): string | undefined {
   return values.length === 1 ? values[0] : undefined;
 }
 
-/** Reads every value that a cookie of the request has. */
+/** Returns the different values with which a request sends a cookie; empty without the cookie. */
 export function readCookieValues(request: Request, name: string): string[] {
   const pairs = (request.headers.cookie ?? '').split(';');
   const values = pairs.map((pair) => parseCookie(pair)[name]);

@@ -6,9 +6,9 @@ import type { OriginRule } from '#platform/http/routing/route-policy.js';
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Makes the check against request forgery: a write that a browser's cookie may decide must come
- * from our own origin, or on routes of the UI from an origin of SVC_CORS_ORIGINS. A request with a
- * token in its header and without a cookie comes from no browser.
+ * Makes the check against request forgery. A write that a cookie of a browser may authorize must
+ * come from our own origin, or on routes of the UI from an origin of SVC_CORS_ORIGINS. A request
+ * with a token in its header and without a cookie passes, because no browser sends one.
  *
  * @returns a function that throws DomainError invalid_origin if the origin of a request may not
  *   write

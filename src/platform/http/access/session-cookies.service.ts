@@ -13,7 +13,7 @@ const SESSION = 'svc_session';
  */
 const BROWSER = 'svc_browser';
 /**
- * A browser accepts a cookie of this prefix only from this host itself, over https (RFC 6265bis
+ * The prefix of cookies that a browser accepts only from this host itself, over https (RFC 6265bis
  * §4.1.3.2).
  */
 const HOST_PREFIX = '__Host-';
@@ -23,7 +23,10 @@ const HOST_PREFIX = '__Host-';
  * same in every browser.
  */
 const RETURNING = 'svc_returning';
-/** 400 days, the longest that browsers keep a cookie (RFC 6265bis §5.5). */
+/**
+ * The lifetime of that cookie: 400 days, because browsers keep no cookie for longer (RFC 6265bis
+ * §5.5).
+ */
 const RETURNING_SECONDS = 400 * 86_400;
 
 /**
@@ -55,7 +58,10 @@ export class SessionCookies {
     this.#browser = this.#secure ? HOST_PREFIX + BROWSER : BROWSER;
   }
 
-  /** Reads the session's token of a request; undefined if there is none, or if two differ. */
+  /**
+   * Returns the session's token of a request; undefined if there is none, or if the request has two
+   * that differ.
+   */
   token(request: Request): string | undefined {
     if (!this.#secure) return readCookie(request, SESSION);
     const ofHost = readCookieValues(request, HOST_PREFIX + SESSION);
@@ -64,7 +70,10 @@ export class SessionCookies {
     return isBrowsers ? undefined : readCookie(request, SESSION);
   }
 
-  /** Reads every token that came under either name: a logout ends the sessions of all of them. */
+  /**
+   * Returns every session token of a request under either name, because a logout ends the sessions
+   * of all of them.
+   */
   everyToken(request: Request): string[] {
     return [...new Set(this.#names.flatMap((name) => readCookieValues(request, name)))];
   }
@@ -102,7 +111,7 @@ export class SessionCookies {
   }
 
   /**
-   * Says whether a security key was used in this browser before. It is a hint for the order of a
+   * Returns true if a security key was used in this browser before. It is a hint for the order of a
    * page, and no proof.
    */
   hasUsedKey(request: Request): boolean {
@@ -110,7 +119,8 @@ export class SessionCookies {
   }
 
   /**
-   * Reads the browser's secret, or sets a new one: 256 random bits that only this browser presents.
+   * Returns the browser's secret: 256 random bits that only this browser presents. If the browser
+   * has none, it sets a new one.
    */
   ensureBrowserSecret(request: Request, response: Response): string {
     const known = this.browserSecret(request);
@@ -120,7 +130,7 @@ export class SessionCookies {
     return secret;
   }
 
-  /** Reads the browser's secret; undefined if the browser has none. */
+  /** Returns the browser's secret; undefined if the browser has none. */
   browserSecret(request: Request): string | undefined {
     const value = readCookie(request, this.#browser);
     return value !== undefined && BROWSER_SECRET.test(value) ? value : undefined;

@@ -6,7 +6,10 @@ export interface BodyReader {
   /** The media type, as error texts name it. */
   readonly name: string;
   readonly accepts: RegExp;
-  /** @throws DomainError malformed_body or invalid_request */
+  /**
+   * Parses the text of a body.
+   * @throws DomainError malformed_body or invalid_request
+   */
   readonly parse: (text: string) => unknown;
 }
 
@@ -58,7 +61,8 @@ function parseJson(text: string): unknown {
 }
 
 /**
- * Bounds the depth, so that recursive code such as JSON.stringify does not overflow the stack.
+ * Refuses JSON that is nested too deeply, so that recursive code such as JSON.stringify does not
+ * overflow the stack.
  * @throws DomainError malformed_body
  */
 function checkDepth(value: object): void {
@@ -103,7 +107,10 @@ function parseFields(text: string): unknown {
   return fields;
 }
 
-/** @throws DomainError invalid_request or malformed_body */
+/**
+ * Splits the text of a form into its fields.
+ * @throws DomainError invalid_request or malformed_body
+ */
 function fieldsOf(text: string): URLSearchParams {
   const fields = new URLSearchParams(text);
   if (fields.size > MOST_FIELDS) {

@@ -5,7 +5,7 @@ import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
 /**
  * Refuses every expectation but `100-continue` (RFC 9110 §10.1.1). The reader of the body answers
- * that one right before it reads, so that no client sends a body that a guard refuses.
+ * `100-continue` right before it reads, so that no client sends a body that a guard refuses.
  */
 export function expectations(errorRenderer: ErrorRenderer): EdgeStep {
   return (request, response, next) => {
@@ -23,7 +23,8 @@ export function expectsContinue(request: IncomingMessage): boolean {
 }
 
 /**
- * Reads the expectation of a request. HTTP/1.0 has none, and a server must not answer one there.
+ * Returns the value of the header Expect; undefined without one, and for HTTP/1.0, where a server
+ * must not answer it.
  */
 function expectationOf({ headers, httpVersion }: IncomingMessage): string | undefined {
   return httpVersion === '1.0' ? undefined : headers.expect;

@@ -11,9 +11,9 @@ const FIRST_ROOM = 1024;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Reads a body into one buffer, up to the limit. Chunks kept one by one would cost hundreds of
- * bytes each, even for one byte. Once the response ends, reading stops and the bytes read so far
- * are dropped.
+ * Reads a body into one buffer, up to the limit. A list of its chunks would take hundreds of bytes
+ * for each chunk, even for one of a single byte. Once the response ends, reading stops and the
+ * bytes read so far are dropped.
  *
  * @param limit in bytes
  */

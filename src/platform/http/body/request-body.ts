@@ -5,10 +5,13 @@ import { BODY_READERS, type BodyReader } from './body-readers.js';
 import { expectsContinue } from './expectation.js';
 import { readBody } from './read-body.js';
 
-/** Methods whose content means something (RFC 9110 §9.3). */
+/**
+ * The methods whose content has a meaning (RFC 9110 §9.3). The body of any other request is not
+ * read.
+ */
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
-/** The spellings of the one charset that is read. */
+/** The spellings of UTF-8, which is the only charset that is read. */
 const UTF8 = new Set(['utf-8', '"utf-8"', 'utf8', '"utf8"']);
 
 /**
@@ -21,7 +24,7 @@ export function assertDeclaredSize({ headers }: Request, { max }: BodyRule): voi
   if (declared !== undefined && Number(declared) > max) throw tooLarge(max);
 }
 
-/** Says whether a request has a body that its route reads. */
+/** Returns true if a request has a body that its route reads. */
 export function hasBodyFor({ method, headers }: Request, { kind }: BodyRule): boolean {
   const isSent =
     headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0;
@@ -55,8 +58,9 @@ function tooLarge(limit: number): DomainError {
 }
 
 /**
- * Refuses compressed bodies too, which no client needs and which can expand without bound. @throws
- * DomainError unsupported_media_type
+ * Checks the media type of a body. It refuses compressed bodies, which no client needs and which
+ * can expand without bound.
+ * @throws DomainError unsupported_media_type
  */
 function assertType({ headers }: Request, reader: BodyReader): void {
   const [type = '', ...parameters] = (headers['content-type'] ?? '').split(';');
@@ -74,7 +78,10 @@ function assertType({ headers }: Request, reader: BodyReader): void {
   }
 }
 
-/** @throws DomainError malformed_body */
+/**
+ * Decodes a body as UTF-8.
+ * @throws DomainError malformed_body for bytes that are not UTF-8
+ */
 function decode(body: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(body);
@@ -83,7 +90,10 @@ function decode(body: Buffer): string {
   }
 }
 
-/** Returns false for a parameter of a media type that names another charset than UTF-8. */
+/**
+ * Returns false for the parameter `charset` with another charset than UTF-8, and true for any other
+ * parameter.
+ */
 function leavesUtf8(parameter: string): boolean {
   const [name = '', value = ''] = parameter.toLowerCase().split('=', 2);
   return name.trim() !== 'charset' || UTF8.has(value.trim());

@@ -8,8 +8,8 @@ export type EdgeStep = (
 ) => void;
 
 /**
- * Puts steps in front of an application. They stand before Express, which answers by itself the
- * requests that its router cannot read.
+ * Puts steps in front of an application. They run before Express, because Express itself answers
+ * requests whose path it cannot read.
  */
 export function requestEdge(steps: readonly EdgeStep[], application: RequestListener) {
   return (request: IncomingMessage, response: ServerResponse): void => {

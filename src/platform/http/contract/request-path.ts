@@ -3,7 +3,9 @@ import type { IncomingMessage } from 'node:http';
 /** Matches the scheme and authority of an absolute target, which proxies send (RFC 9112 §3.2.2). */
 const ORIGIN = /^https?:\/\/([^/?]*)/i;
 
-/** Reads the authority that an absolute target names; undefined for every other form. */
+/**
+ * Returns the authority of an absolute request target; undefined for a target in any other form.
+ */
 export function targetAuthority(url: string): string | undefined {
   return ORIGIN.exec(url)?.[1];
 }

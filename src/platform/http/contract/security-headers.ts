@@ -1,6 +1,6 @@
 /**
- * The directives of the Content-Security-Policy whose value is `'self'`. There is no inline script
- * and no nonce.
+ * The directives of the Content-Security-Policy whose value is `'self'`. No page has an inline
+ * script, so that no nonce is needed.
  */
 const OWN_ORIGIN_ONLY = [
   'default-src',
@@ -15,8 +15,8 @@ const OWN_ORIGIN_ONLY = [
 /**
  * Makes the security headers of every response.
  *
- * @param formActionOrigins the origins that forms may lead to beside our own: the upstream identity
- *   providers
+ * @param formActionOrigins the origins that forms may lead to beside our own: those of the upstream
+ *   identity providers
  */
 export function securityHeaders(formActionOrigins: readonly string[]) {
   const self = "'self'";
@@ -38,7 +38,8 @@ export function securityHeaders(formActionOrigins: readonly string[]) {
 }
 
 /**
- * Two years. Browsers obey this header only over TLS, and RFC 6797 §7.2 forbids it over plain HTTP.
+ * HSTS for two years. Browsers obey this header only over TLS, and RFC 6797 §7.2 forbids it over
+ * plain HTTP.
  */
 export const STRICT_TRANSPORT_SECURITY = [
   'Strict-Transport-Security',

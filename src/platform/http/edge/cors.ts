@@ -12,7 +12,7 @@ const MAX_AGE = 7200;
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** The headers that a script may send besides those that browsers always allow. */
+/** The headers that a script may send, apart from those that browsers always allow. */
 const REQUEST_HEADERS = [
   'Authorization',
   'Content-Type',
@@ -22,7 +22,7 @@ const REQUEST_HEADERS = [
   'x-fapi-interaction-id',
 ];
 
-/** The headers that a script may read besides those that browsers always show. */
+/** The headers that a script may read, apart from those that browsers always show. */
 const RESPONSE_HEADERS = [
   'DPoP-Nonce',
   'ETag',
@@ -39,7 +39,7 @@ const RESPONSE_HEADERS = [
  * Sets the CORS headers by the audience of the route. Scripts of every origin may read the API,
  * without credentials. Scripts of the given origins may read the routes of the UI, with
  * credentials. No script may read the routes of navigation (RFC 9700 §2.6). Preflights are answered
- * here, before any rate limit, since a browser sends them by itself.
+ * here, before any rate limit, since a browser sends them without being asked by a script.
  *
  * @param origins those of SVC_CORS_ORIGINS
  */

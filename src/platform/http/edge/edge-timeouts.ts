@@ -1,21 +1,18 @@
 /** The times that a client has, in milliseconds. */
 export interface EdgeTimeouts {
-  /** For its TLS handshake. */
+  /** The time for the TLS handshake. */
   readonly handshake: number;
-  /** Milliseconds for the head of a request, and from the connection to the first request. */
+  /** The time for the head of a request, and the time from the connection to the first request. */
   readonly headers: number;
-  /** Milliseconds for a request, from its head to the end of its response. */
+  /** The time for a request, from its head to the end of its response. */
   readonly request: number;
-  /** Between two requests of a connection. */
+  /** The time between two requests of a connection. */
   readonly keepAlive: number;
-  /**
-   * Milliseconds in which a client can read a response that came before the client had sent its
-   * whole request.
-   */
+  /** The time to read a response that was sent before the whole request had arrived. */
   readonly linger: number;
 }
 
-/** The times of every composition except the tests', which use shorter ones. */
+/** The times in production and in the demo. Tests use shorter ones. */
 export const EDGE_TIMEOUTS: EdgeTimeouts = {
   handshake: 10_000,
   headers: 10_000,

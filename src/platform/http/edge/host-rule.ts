@@ -15,13 +15,19 @@ import {
 import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 
-/** In characters: a host name has at most 253, and then a port may follow. */
+/** The most characters of a host: a host name has at most 253, and a port may follow. */
 const LONGEST_HOST = 260;
 
-/** Matches a host with an optional port (RFC 3986 §3.2), without user information; or nothing. */
+/**
+ * Matches a host with an optional port (RFC 3986 §3.2), without user information; or the empty
+ * string.
+ */
 const AUTHORITY = /^(?:\[[\da-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})+)?(?::\d*)?$/i;
 
-/** Returns true for an authority of this service, in lower case. */
+/**
+ * Returns true for an authority under which this service is reached. The authority is in lower
+ * case.
+ */
 type OwnAuthority = (authority: string) => boolean;
 
 /** Accepts the authority of the base URL, and that of the mutual-TLS listener beside it. */
@@ -51,8 +57,8 @@ export interface HostRuleOptions {
 }
 
 /**
- * Refuses a request for another host with 421 (RFC 9110 §7.4) and logs it for `security`, since an
- * attacker may have bound a name to our address. The response names the configured address. A
+ * Refuses a request for another host with 421 (RFC 9110 §7.4) and logs it under `security`, since
+ * an attacker may have bound a name to our address. The response names the configured address. A
  * request without a `Host`, with two or with a malformed one gets 400 (RFC 9112 §3.2). At the host
  * of a tenant, only the routes with `tenantHosts` exist.
  */
@@ -73,16 +79,19 @@ export function hostRule(isOwn: OwnAuthority, options: HostRuleOptions): EdgeSte
   };
 }
 
-/** A request at a host that may be that of a tenant. */
+/** A request at a host that may belong to a tenant. */
 interface TenantRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly next: () => void;
-  /** Decides about the request if no tenant has the label of the host. */
+  /** Decides about the request if no tenant has that host. */
   readonly otherwise: () => void;
 }
 
-/** Makes the rule about a request at a host with a label. It reads the tenant from the database. */
+/**
+ * Makes the rule about a request at a host that begins with a label. It reads the tenant of the
+ * label from the database.
+ */
 function tenantRule({ routePolicies, errorRenderer, tenantHosts }: HostRuleOptions) {
   return async (label: string, visit: TenantRequest): Promise<void> => {
     const { request, response } = visit;
@@ -105,7 +114,10 @@ function tenantRule({ routePolicies, errorRenderer, tenantHosts }: HostRuleOptio
   };
 }
 
-/** Makes the refusal of a request whose host is missing, malformed or another one. */
+/**
+ * Makes the function that refuses a request whose host is missing, malformed or not a host of this
+ * service.
+ */
 function hostRefusal({ baseUrl, errorRenderer }: HostRuleOptions) {
   const security = new Logger('security');
   const log = limitedLines((line) => security.warn(line));
@@ -122,7 +134,7 @@ function hostRefusal({ baseUrl, errorRenderer }: HostRuleOptions) {
 }
 
 /**
- * Reads the label in front of our own authority; undefined for every authority that can have no
+ * Returns the label in front of our own authority; undefined for an authority that can belong to no
  * tenant.
  */
 function tenantLabel(
@@ -139,11 +151,11 @@ function tenantLabel(
 }
 
 /**
- * Reads the one authority that a request names, in lower case. That of an absolute target wins over
+ * Returns the authority that a request names, in lower case. That of an absolute target wins over
  * `Host` (RFC 9112 §3.2.2).
  *
- * @returns an empty string if HTTP/1.0 names none; undefined if the authority is missing, double or
- *   malformed
+ * @returns an empty string if a request of HTTP/1.0 names none; undefined if the authority is
+ *   missing, occurs twice or is malformed
  */
 function authorityOf({ url = '', rawHeaders, httpVersion }: IncomingMessage): string | undefined {
   const hosts = rawHeaders.filter((_, i) => i % 2 === 1 && isHost(rawHeaders[i - 1]));

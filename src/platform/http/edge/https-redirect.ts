@@ -4,8 +4,8 @@ import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 
 /**
  * Redirects every request of the plain listener beside TLS to https, except for routes that serve
- * plain HTTP. The origin of the redirect comes from the configuration, and never from the request:
- * at the host of a tenant it is the tenant's.
+ * plain HTTP. The origin of the redirect comes from the configuration, and never from the request.
+ * At the host of a tenant it is the origin of that host.
  *
  * @param baseUrl the public origin, https
  */

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 
 /**
- * Makes a response ignore later writes of its handler or of a guard. The edge calls this after it
- * has responded in their place; their writes succeed without any effect.
+ * Makes a response ignore later writes of its handler or of a guard. The edge calls this function
+ * after it has responded itself. Such a write succeeds without any effect.
  */
 export function swallowLateWrites(response: ServerResponse): void {
   const swallow = (...parameters: unknown[]) => {

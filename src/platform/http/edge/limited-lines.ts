@@ -1,12 +1,12 @@
 import { systemClock } from '#platform/clock/clock.js';
 import { gcra, type Rate } from '#platform/gcra/gcra.js';
 
-/** 20 lines at once, then one a second. */
+/** The rate of such lines: 20 at once, then one a second. */
 const RATE: Rate = { burst: 20, interval: 1000 };
 
 /**
- * Limits the rate of log lines that every client can cause, so that they do not drown other lines.
- * The next line says how many were left out.
+ * Limits the rate of log lines that any client can cause, so that other lines can still be found.
+ * After some lines were left out, the next line says how many.
  *
  * @param now reads a clock that never goes backwards, in whole milliseconds
  */

@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
 /**
- * At most this many bytes are read from a refused client, and dropped. The rest stays in the
- * client's buffers.
+ * The most bytes that are read from a refused client and dropped. After that, the service reads no
+ * more from the client.
  */
 const MOST_DISCARDED = 1024 * 1024;
 

@@ -6,10 +6,10 @@ import type { EdgeTimeouts } from './edge-timeouts.js';
 import { swallowLateWrites } from './late-writes.js';
 
 /**
- * Limits the time of every request, counted from its head. A request without a response by then
- * gets 408, and its connection ends (RFC 9110 §15.5.9). A response that has begun and stalls is cut
- * off with its connection. Later writes of the handler are ignored; its statements end by the
- * time-outs of the database.
+ * Limits the time of every request, counted from its head. A request without a response at the end
+ * of that time gets 408, and its connection ends (RFC 9110 §15.5.9). A response that has begun and
+ * stalls is cut off with its connection. Later writes of the handler are ignored; its statements
+ * end by the time-outs of the database.
  */
 export function requestDeadline(errorRenderer: ErrorRenderer, timeouts: EdgeTimeouts): EdgeStep {
   const expire = (request: IncomingMessage, response: ServerResponse) => {

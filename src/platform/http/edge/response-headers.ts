@@ -12,7 +12,10 @@ import {
 import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import type { Audience } from '#platform/http/routing/route-policy.js';
 
-/** A page is checked again before each use; of the API, no cache keeps anything. */
+/**
+ * The caching of responses. A browser checks a page again before each use. No cache keeps a
+ * response of the API.
+ */
 const CACHE_CONTROL = {
   ui: 'no-cache',
   api: 'no-cache, no-store, must-revalidate',
@@ -27,7 +30,7 @@ interface Destination {
   readonly encrypted: boolean;
 }
 
-/** The headers of every response that depend only on its destination. */
+/** Returns the headers that every response to a destination has. */
 export type EdgeHeaders = (destination: Destination) => readonly HeaderLine[];
 
 /**
@@ -49,7 +52,7 @@ export function edgeHeadersFor(formActionOrigins: readonly string[]): EdgeHeader
   };
 }
 
-/** Sets headers that depend on the status of the response. */
+/** Sets headers that depend on the status of a response, right before its head is written. */
 export type LateHeaders = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -57,8 +60,8 @@ export type LateHeaders = (
 ) => void;
 
 /**
- * Writes the headers of every response at `writeHead`, the last possible moment, so that no later
- * layer can change them.
+ * Writes the headers of every response at `writeHead`, the last possible moment, so that no handler
+ * and no library can change them.
  */
 export function responseHeaders(
   routePolicies: RoutePolicies,
@@ -84,8 +87,9 @@ export function responseHeaders(
 type Pair = readonly [name: string, value: OutgoingHttpHeader | undefined];
 
 /**
- * Sets the headers that `writeHead` got, in any form that Node takes: an object, pairs, or names
- * and values in turn. In the last two forms a name may come twice, as `Set-Cookie` does.
+ * Sets the headers that were passed to `writeHead`, in any form that Node accepts: an object,
+ * pairs, or names and values in turn. In the last two forms a name may come twice, as `Set-Cookie`
+ * does.
  */
 function setAll(response: ServerResponse, headers: unknown): void {
   if (typeof headers !== 'object' || headers === null) return;

@@ -3,7 +3,7 @@ import { isDatabaseAway, isLostRace, isUnstorable } from '#platform/database/sta
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The codes and texts of errors that the framework itself throws. */
+/** The code and the text for each status of an error that the framework itself throws. */
 const FRAMEWORK_ERRORS: Readonly<Record<number, readonly [ErrorCode, string]>> = {
   400: ['invalid_request', 'The request is malformed.'],
   404: ['not_found', 'There is nothing here.'],
@@ -39,8 +39,8 @@ function unavailable(detail: string, cause: unknown): DomainError {
 }
 
 /**
- * Express marks an error that the client caused, such as a malformed percent-encoding, by a status
- * on the error.
+ * Returns the status of an error; undefined for an error of the service. Express sets a status
+ * below 500 on an error that the client caused, such as a malformed percent-encoding.
  */
 function statusOf(thrown: unknown): number | undefined {
   if (!(thrown instanceof Error) || !('status' in thrown)) return undefined;

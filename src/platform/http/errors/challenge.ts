@@ -3,11 +3,11 @@ import type { DomainError } from '#platform/errors/domain-error.js';
 import { readable } from './error-formats.js';
 
 /**
- * Writes the one challenge of an error for `WWW-Authenticate` (RFC 6750 §3, RFC 9449 §7.1). A
- * client that presented no token gets the scheme and no error.
+ * Writes the challenge of an error for the header `WWW-Authenticate` (RFC 6750 §3, RFC 9449 §7.1).
+ * A client that presented no token gets only the scheme, without an error code.
  *
  * @param metadata the address of the metadata of a protected resource (RFC 9728 §5.1); undefined if
- *   OAuth protects nothing
+ *   OAuth does not protect the route
  */
 export function challengeOf(error: DomainError, metadata: string | undefined): string {
   const { challenge } = error;

@@ -1,7 +1,7 @@
 import { CATALOGUE } from '#platform/errors/catalogue.js';
 import type { DomainError } from '#platform/errors/domain-error.js';
 
-/** An error in one format. */
+/** The body of an error in one format, with its media type. */
 export interface ErrorBody {
   readonly type: string;
   readonly content: string;

@@ -5,8 +5,8 @@ import type { DomainError } from '#platform/errors/domain-error.js';
 const logger = new Logger('errors');
 
 /**
- * Logs an error: a client's error (4xx, or 501 for what the service does not have) as a warning,
- * and an error of the service (5xx) with its cause.
+ * Logs an error: a client's error (4xx, or 501 for a feature that the service does not have) as a
+ * warning, and an error of the service (5xx) with its cause.
  */
 export function logError(error: DomainError): void {
   if (error.status < 500 || error.code === 'not_implemented') {
@@ -17,7 +17,7 @@ export function logError(error: DomainError): void {
 }
 
 /**
- * The key of the error code on its response: a WeakMap of all responses would be work for the
+ * The key of the error code on its response. A WeakMap of all responses would cost time in the
  * garbage collector.
  */
 const ERROR = Symbol('code of the error');

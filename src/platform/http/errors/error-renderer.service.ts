@@ -62,8 +62,8 @@ export class ErrorRenderer {
   }
 
   /**
-   * Responds to a request with an error. A response that has begun is left alone; a client's error
-   * that no client can receive any more is not logged.
+   * Responds to a request with an error. If the response has already begun, it is not changed. A
+   * client's error is not logged if the client has disconnected.
    *
    * @param visitor the user whose name the header of a page shows
    */
@@ -89,13 +89,14 @@ export class ErrorRenderer {
     response.end(content);
   }
 
-  /** Renders the problem document of an error that no request belongs to. */
+  /** Renders the problem document of an error that belongs to no request. */
   problem(error: DomainError): ErrorBody {
     return problemJson(error, this.#baseUrl);
   }
 
   /**
-   * The format of a request's errors: that of its route, or else the one that its `Accept` prefers.
+   * Returns the format of a request's errors: that of its route, or else the one that its `Accept`
+   * prefers.
    */
   formatFor(request: IncomingMessage): ErrorFormat {
     const { errors } = this.routePolicies.of(request);

@@ -26,15 +26,18 @@ export class ErrorFilter implements ExceptionFilter {
   }
 
   /**
-   * Checks whether the error page shows its user. For a rate-limited request and an unreachable
-   * database, no session is looked up.
+   * Returns true if the error page shows its user. If the request was rate-limited or the service
+   * has failed, no session is looked up.
    */
   #showsVisitor({ code, status }: DomainError, request: AdmittedRequest): boolean {
     const isLookedUp = status < 500 && code !== 'rate_limited';
     return isLookedUp && this.errorRenderer.formatFor(request) === 'html';
   }
 
-  /** @returns undefined if there is no session, or if it cannot be looked up */
+  /**
+   * Returns the user of a request for the header of an error page.
+   * @returns undefined if there is no session, or if it cannot be looked up
+   */
   async #visitorOf(request: AdmittedRequest): Promise<Visitor | undefined> {
     try {
       const session = request.session ?? (await this.#find(request));

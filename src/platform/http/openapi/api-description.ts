@@ -5,20 +5,20 @@ export interface ApiGroup {
   readonly name: string;
   readonly description: string;
   /**
-   * The paths of its routes: an exact path, or a path and all paths below it (`/v1/keys*`). The
-   * longest pattern wins.
+   * The paths of the routes in the group: an exact path, or a path and all paths below it
+   * (`/v1/keys*`). The longest pattern wins.
    */
   readonly paths: readonly string[];
 }
 
-/** The texts of the document that the product gives. */
+/** The texts of the API document that depend on the product. */
 export interface ApiDescription {
   readonly title: string;
   readonly version: string;
   readonly description: string;
   /** The groups, in the order in which pages list them. */
   readonly groups: readonly ApiGroup[];
-  /** The errors of every route that needs a scope, by scope. */
+  /** For each scope, the errors that every route with that scope can answer. */
   readonly refusalsOfScope: Readonly<Record<string, readonly ErrorCode[]>>;
 }
 

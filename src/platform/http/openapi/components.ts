@@ -38,13 +38,15 @@ export class Components {
     return rename(root) as JsonSchema;
   }
 
-  /** Keeps a response under a name, and returns the reference to it. */
+  /**
+   * Adds a response under a name, unless the name has one already, and returns the reference to it.
+   */
   keep(name: string, response: ResponseObject): Reference {
     this.responses[name] ??= response;
     return { $ref: `#/components/responses/${name}` };
   }
 
-  /** A schema whose input and output differ has a name for each. */
+  /** Returns the name of a schema. A schema whose input and output differ gets a name for each. */
   #nameOf(id: string, def: JsonSchema, io: Direction): string {
     const known = this.schemas[id];
     const own = new Map([[id, id]]);

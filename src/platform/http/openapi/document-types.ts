@@ -23,7 +23,7 @@ export interface ResponseObject {
   readonly description: string;
   readonly headers?: Readonly<Record<string, Reference>>;
   readonly content?: ContentObject;
-  /** The codes of the error, whose pages are at `/errors/{code}`. */
+  /** The codes of the errors that the response may carry. Each has a page at `/errors/{code}`. */
   readonly 'x-error-codes'?: readonly string[];
 }
 

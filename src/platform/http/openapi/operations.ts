@@ -10,10 +10,10 @@ import type { Components } from './components.js';
 import type { ContentObject, OperationObject, ParameterObject } from './document-types.js';
 import { responsesOf } from './responses.js';
 
-/** The methods whose body means something (RFC 9110 §9.3). */
+/** The methods whose body has a meaning (RFC 9110 §9.3). */
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
-/** Describes a route. */
+/** Describes a route as an operation of the document. */
 export function operationOf(
   route: CompiledRoute,
   tag: string,
@@ -40,8 +40,8 @@ export function pathOf({ template }: Pick<CompiledRoute, 'template'>): string {
 }
 
 /**
- * The id of an operation follows from its method and path, so that no rename in the code changes
- * it: `deleteV1KeysById`.
+ * Makes the id of an operation from its method and path, so that no rename in the code changes it:
+ * `deleteV1KeysById`.
  */
 function operationIdOf({ method, template }: CompiledRoute): string {
   const words = template
@@ -147,7 +147,7 @@ const PROOFS: Readonly<Record<ClientProof, OperationObject['security']>> = {
   registrationToken: [{ registrationToken: [] }],
 };
 
-/** The ways in which a request proves itself. */
+/** The ways in which a client can authenticate a request. */
 export const SECURITY_SCHEMES: Readonly<Record<string, object>> = {
   sessionCookie: {
     type: 'apiKey',

@@ -4,7 +4,7 @@ import type { AuthRule, RoutePolicy } from '#platform/http/routing/route-policy.
 
 const SAFE_METHODS = new Set(['GET', 'HEAD']);
 
-/** The errors that a step before routing gives at every path. */
+/** The errors of steps before the router. A request at any path can get them. */
 const OF_EVERY_REQUEST = [
   'invalid_request',
   'body_too_large',
@@ -13,8 +13,8 @@ const OF_EVERY_REQUEST = [
 ] as const satisfies readonly ErrorCode[];
 
 /**
- * Returns the errors of a route, sorted by status and code: the errors that it states, and those
- * that follow from its other rules.
+ * Returns the errors of a route, sorted by status and code: the errors that the route states, and
+ * those that follow from its other rules.
  */
 export function refusalsOf({ method, policy }: Omit<CompiledRoute, 'handler'>): ErrorCode[] {
   const { auth, body, tier } = policy;
@@ -28,8 +28,8 @@ export function refusalsOf({ method, policy }: Omit<CompiledRoute, 'handler'>): 
 }
 
 /**
- * Returns the errors of a look-up of the session: the database may be away, may fail or may be too
- * slow.
+ * Returns the errors of the look-up of a session, by the rule about the caller. The database may be
+ * out of reach, may fail or may be too slow.
  */
 function ofCaller(auth: AuthRule): readonly ErrorCode[] {
   if (auth.session === 'none') return [];
@@ -54,7 +54,7 @@ function byStatus(one: ErrorCode, other: ErrorCode): number {
   return one < other ? -1 : 1;
 }
 
-/** The media types of the errors of a route. */
+/** Returns the media types of the errors of a route. */
 export function errorTypesOf({ errors }: Pick<RoutePolicy, 'errors'>): readonly string[] {
   return ERROR_TYPES[errors];
 }

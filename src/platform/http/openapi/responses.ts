@@ -32,7 +32,7 @@ export function responsesOf(route: CompiledRoute, components: Components): Respo
   return responses;
 }
 
-/** The content of a stated response: JSON if it is one schema. */
+/** Returns the content of a response that a route states. A single schema means a body of JSON. */
 function contentOf(
   answer: ZodType | MediaTypes,
   { errors }: RoutePolicy,
@@ -50,7 +50,9 @@ function contentOf(
 /** The schema of a body that is no JSON. OpenAPI 3.1 gives bytes an empty schema. */
 const RAW = { text: { type: 'string' }, binary: {} } as const satisfies Record<string, JsonSchema>;
 
-/** Writes a refusal. Routes with equal refusals share one component. */
+/**
+ * Adds the response of one status for some errors. Routes with equal errors share one component.
+ */
 function refusal(
   status: number,
   codes: readonly ErrorCode[],
@@ -111,7 +113,7 @@ function headersOf(status: number): Readonly<Record<string, Reference>> {
   return ALWAYS;
 }
 
-/** The headers that responses refer to. */
+/** The headers that the responses of the document refer to. */
 export const RESPONSE_HEADERS: Readonly<Record<string, object>> = {
   'x-ratelimit-limit': whole('The burst of the tier of this route, in requests.', true),
   'x-ratelimit-remaining': whole('The requests that are left at once.', true),

@@ -2,29 +2,33 @@ import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import proxyAddr from 'proxy-addr';
 
-/** The peers whose trust is cached. */
+/** The most peers for which the cache says if they are trusted proxies. */
 const MOST_PEERS = 1000;
 
 /**
- * The key of the address on its request: a WeakMap of all requests would be work for the garbage
+ * The key of the address on its request. A WeakMap of all requests would cost time in the garbage
  * collector.
  */
 const ADDRESS = Symbol('client address');
 type Resolved = IncomingMessage & { [ADDRESS]?: string };
 
-/** Reads the address of a client from its request. */
+/** Returns the address of the client of a request; undefined after the client has disconnected. */
 export type ClientAddressResolver = (request: IncomingMessage) => string | undefined;
 
 /**
  * Makes the resolver for a list of trusted proxies (SVC_TRUSTED_PROXIES). It reads X-Forwarded-For
- * from the right to the first address that is no trusted proxy. If there is none, or if an entry is
- * no address, the peer's own address counts, so that a client cannot claim another client's
- * address. IPv4-mapped addresses are unmapped.
+ * from the right to the first address that is no trusted proxy. If there is no such address, or if
+ * an entry is malformed, the result is the peer's own address, so that a client cannot claim
+ * another client's address. IPv4-mapped addresses are unmapped.
  */
 export function clientAddressResolver(trustedProxies: readonly string[]): ClientAddressResolver {
   const trusted = proxyAddr.compile([...trustedProxies]);
   const trustedPeers = new Map<string, boolean>();
-  /** The address at index 0 is the peer's. There are few peers, and each sends many requests. */
+  /**
+   * Returns true if an address is that of a trusted proxy. Index 0 means the peer of the
+   * connection. The result for a peer is cached, because there are few peers, and each sends many
+   * requests.
+   */
   const isTrusted = (address: string, index: number): boolean => {
     if (index > 0) return trusted(address, index);
     let known = trustedPeers.get(address);
@@ -49,8 +53,8 @@ export function clientAddressResolver(trustedProxies: readonly string[]): Client
 }
 
 /**
- * Reads the address at the other end of a connection, in one spelling; undefined after the peer has
- * disconnected.
+ * Returns the address at the other end of a connection, in one spelling; undefined after the peer
+ * has disconnected.
  */
 export function peerAddressOf({
   remoteAddress,
@@ -59,8 +63,8 @@ export function peerAddressOf({
 }
 
 /**
- * Spells an address in one way: an IPv4-mapped address is unmapped, and a link-local address loses
- * its zone.
+ * Normalizes an address: an IPv4-mapped address becomes an IPv4 address, and a link-local address
+ * loses its zone.
  */
 function plain(address: string): string {
   const v4 = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];

@@ -3,15 +3,16 @@ import type { IncomingMessage } from 'node:http';
 import { TLSSocket } from 'node:tls';
 
 /**
- * The certificates of open connections. Node 24 returns the certificates behind the client's own
- * only at the first call: later calls for the same connection lack them.
+ * The client certificates of open connections. They are kept because Node 24 returns the
+ * certificates of the issuers only at the first call for a connection.
  */
 const certificates = new WeakMap<TLSSocket, X509Certificate | undefined>();
 
 /**
  * Reads the certificate that a client presented in the TLS handshake of the request's own
  * connection, with the certificates behind it in `issuerCertificate`; undefined if the client
- * presented none. The handshake proves that the client holds its key, and nothing about its issuer.
+ * presented none. The handshake proves that the client has the private key; it proves nothing about
+ * the issuer.
  */
 export function clientCertificateOf({
   socket,

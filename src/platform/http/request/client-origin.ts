@@ -3,10 +3,13 @@ import type { Request } from 'express';
 import type { ClientAddressResolver } from './client-address.js';
 import { interactionIdOf } from './interaction-id.js';
 
-/** The name of the application's setting that holds its address resolver. */
+/**
+ * The name of the setting of the Express application whose value is its {@link
+ * ClientAddressResolver}.
+ */
 export const CLIENT_ADDRESS = 'svc client address resolver';
 
-/** Reads the address of a request's client; undefined after the client has disconnected. */
+/** Returns the address of a request's client; undefined after the client has disconnected. */
 export function clientAddressOf(request: Request): string | undefined {
   const resolve = request.app.get(CLIENT_ADDRESS) as ClientAddressResolver;
   return resolve(request);
@@ -17,7 +20,7 @@ export const ClientOrigin = createParamDecorator((_: unknown, context: Execution
   originOf(context.switchToHttp().getRequest<Request>()),
 );
 
-/** Reads the origin of a request, as audit rows keep it. */
+/** Returns the id, the client address and the user agent of a request, for audit rows. */
 export function originOf(request: Request) {
   return {
     requestId: interactionIdOf(request),

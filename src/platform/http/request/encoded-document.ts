@@ -2,15 +2,18 @@ import { gzipSync } from 'node:zlib';
 import type { Request, Response } from 'express';
 import { entityTag, namesTag } from './entity-tag.js';
 
-/** Bytes of one coding, with their strong entity tag (RFC 9110 §8.8.3: each coding has its own). */
+/**
+ * The bytes of a document in one coding, with their strong entity tag. RFC 9110 §8.8.3 demands a
+ * tag of its own for each coding.
+ */
 interface Encoding {
   readonly content: Buffer;
   readonly etag: string;
 }
 
 /**
- * A public document in memory, and the same content in the coding gzip. It has no secret, so that
- * its length tells nothing.
+ * A public document in memory, and the same content in the coding gzip. It has no secret that the
+ * compressed length could reveal.
  */
 export interface EncodedDocument extends Encoding {
   readonly compressed: Encoding;
@@ -27,8 +30,8 @@ export function encodedDocument(content: Buffer, etag = entityTag(content)): Enc
 }
 
 /**
- * Sends a document in the coding that the client prefers, or 304 to a client that has it in either
- * coding: both codings change together.
+ * Sends a document in the coding that the client prefers, or 304 if the client already has it in
+ * either coding, because both codings change together.
  *
  * @param type the media type, or the extension of one
  */

@@ -15,8 +15,8 @@ export function jsonTag(value: unknown): string {
 }
 
 /**
- * Refuses a write to something that changed since the client read it. A request without `If-Match`
- * passes (RFC 9110 §13.1.1).
+ * Refuses a write if the resource has changed since the client read it. A request without
+ * `If-Match` passes (RFC 9110 §13.1.1).
  *
  * @throws DomainError precondition_failed
  */
@@ -42,9 +42,9 @@ export function assertNames(ifMatch: string | undefined, tag: string): void {
  * Returns true if `If-None-Match` or `If-Match` names an entity tag (RFC 9110 §13.1), by weak
  * comparison.
  *
- * `If-None-Match` requires that comparison, and `If-Match` gets our weak tags. Unlike Express'
- * `request.fresh`, this function ignores `Cache-Control`, which addresses caches: `fetch` sends
- * `no-cache` with every `If-None-Match`.
+ * `If-None-Match` requires that comparison, and clients send our weak tags in `If-Match` too.
+ * Unlike Express' `request.fresh`, this function ignores `Cache-Control`, which addresses caches:
+ * `fetch` sends `no-cache` with every `If-None-Match`.
  */
 export function namesTag(condition: string | undefined, tag: string): boolean {
   if (condition === undefined) return false;

@@ -10,21 +10,21 @@ import { keepHeader } from '#platform/http/contract/kept-headers.js';
 export const INTERACTION_ID = 'x-fapi-interaction-id';
 
 /**
- * The key of the id on its request: a WeakMap of all requests would be work for the garbage
+ * The key of the id on its request. A WeakMap of all requests would cost time in the garbage
  * collector.
  */
 const ID = Symbol('interaction id');
 type Identified = IncomingMessage & { [ID]?: string };
 
 /**
- * Matches the ids that a client may choose. Their characters can neither forge nor break a log
- * line.
+ * Matches the correlation ids that a client may choose. Their characters can neither forge nor
+ * break a log line.
  */
 const OWN_CHOICE = /^[A-Za-z0-9._-]{1,128}$/;
 
 /**
- * Reads the correlation id of a request: the client's own, if it has only allowed characters, or
- * else a new UUIDv7. Every call returns the same id.
+ * Returns the correlation id of a request: the client's own, if it has only allowed characters, or
+ * else a new UUIDv7. Every call for a request returns the same id.
  */
 export function interactionIdOf(request: Identified): string {
   return (request[ID] ??= sentId(request) ?? newUuid());

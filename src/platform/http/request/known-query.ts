@@ -3,12 +3,12 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import type { RoutePolicy } from '#platform/http/routing/route-policy.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 
-/** In characters: a longer name of a parameter is cut in the error. */
+/** The most characters of the name of a parameter in an error; a longer name is cut. */
 const LONGEST_NAME = 64;
 
 /**
- * Refuses a query parameter that a strict route does not know. If it were ignored, a misspelled
- * filter would return everything.
+ * Refuses a query parameter that a strict route does not know, because a misspelled filter that is
+ * ignored would return everything.
  *
  * @throws DomainError invalid_request with the name of the parameter
  */

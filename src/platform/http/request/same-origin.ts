@@ -1,8 +1,8 @@
-/** In characters: the address has to fit into queries and headers. */
+/** The most characters of an address, because it has to fit into queries and headers. */
 const LONGEST = 2048;
 
 /**
- * Decides the address that a browser goes to after a ceremony: the requested address, if a browser
+ * Returns the address that a browser goes to after a ceremony: the requested address, if a browser
  * resolves it to our own origin, or else the start page. The result is absolute, since a browser
  * takes a path such as `//evil` for another origin.
  *
@@ -21,8 +21,8 @@ export function sameOriginTarget(target: string | undefined, baseUrl: string): s
 }
 
 /**
- * Returns true for control characters: browsers drop some of them from addresses, and parsers
- * differ on the rest.
+ * Returns true for a text with control characters. Browsers drop some of them from addresses, and
+ * parsers differ on the others.
  */
 function hasControlCharacter(text: string): boolean {
   return Array.from(text).some((char) => char < ' ' || char === '\u007f');

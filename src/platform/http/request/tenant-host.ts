@@ -1,18 +1,21 @@
 import type { IncomingMessage } from 'node:http';
 
-/** A tenant with a host of its own, as the application found it for a request. */
+/** A tenant that has a host of its own. */
 export interface HostedTenant {
-  /** The origin of the host, from the configuration and a stored label; never from the request. */
+  /**
+   * The origin of the tenant's host. It comes from the configuration and a stored label, and never
+   * from the request.
+   */
   readonly origin: string;
 }
 
-/** The hosts of tenants: names of one label below the service's own host. */
+/** Looks up tenants by their hosts: names of one label below the service's own host. */
 export interface TenantHosts {
-  /** Returns true for a label that a tenant can have. No other name costs a look-up. */
+  /** Returns true for a label that a tenant can have. Any other label is not looked up. */
   isLabel(label: string): boolean;
   /**
-   * Finds the tenant that has a label now. Nothing between a request and the database may remember
-   * the answer.
+   * Returns the tenant that has a label now; undefined if there is none. Results must not be
+   * cached, because a label can be given to another tenant.
    */
   find(label: string): Promise<HostedTenant | undefined>;
 }

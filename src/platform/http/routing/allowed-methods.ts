@@ -1,7 +1,7 @@
 import type { Application } from 'express';
 import { FALLBACK_TEMPLATE } from './route-policies.js';
 
-/** The part of Express' layers that matches a path to a route. */
+/** The members of a layer of Express that say which paths and methods its route serves. */
 interface Layer {
   readonly route?: {
     readonly path: string;
@@ -12,9 +12,9 @@ interface Layer {
 
 /**
  * Lists the methods that routes of an application serve at a path, as the router matches the path.
- * The list is empty if no route serves it; the fallback does not count.
+ * The list is empty if no route but the fallback serves the path.
  *
- * @param head whether HEAD works like GET at this path
+ * @param head true if HEAD works like GET at this path
  */
 export function allowedMethods(application: Application, path: string, head: boolean): string[] {
   const methods = new Set<string>();

@@ -17,7 +17,7 @@ type Constructor = new (...parameters: never[]) => object;
 const reflector = new Reflector();
 const scanner = new MetadataScanner();
 
-/** The methods whose content means something (RFC 9110 §9.3). */
+/** The methods whose body has a meaning (RFC 9110 §9.3), and `ALL` for routes of every method. */
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH', 'ALL']);
 
 const JSON_BODY = { body: { kind: 'json' } } as const;
@@ -44,7 +44,10 @@ export function compileRoutes(modules: ModulesContainer): RoutePolicies {
   return new RoutePolicies(routes, unmatched, bases);
 }
 
-/** A rule inherits from the rules of the shorter paths that cover it. */
+/**
+ * Compiles the rules for requests that no route takes. Each rule inherits from the rules of the
+ * shorter paths that cover its path.
+ */
 function compileUnmatched(
   rules: readonly [string, UnmatchedRules[string]][],
 ): RouteTable<RoutePolicy> {
@@ -79,8 +82,8 @@ function routesOf(controller: Constructor, unmatched: RouteTable<RoutePolicy>): 
 }
 
 /**
- * The templates of a handler, as Nest mounts them; none for the fallback and for a method that is
- * no handler.
+ * Returns the templates of a handler, as Nest registers them. The list is empty for the fallback,
+ * and for a method that is no handler.
  */
 function templatesOf(controller: Constructor, handler: Handler): string[] {
   const paths = [Reflect.getMetadata(PATH_METADATA, handler) as string | string[] | undefined];

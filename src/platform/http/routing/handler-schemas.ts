@@ -2,7 +2,7 @@ import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
 import { toJSONSchema, type ZodType } from 'zod';
 
-/** The schemas by which a handler validates the parts of a request. */
+/** The schemas that validate the parts of a request for a handler. */
 export interface HandlerSchemas {
   readonly body?: ZodType;
   readonly query?: ZodType;
@@ -29,7 +29,7 @@ export function handlerSchemas(controller: object, name: string): HandlerSchemas
   return Object.fromEntries(parts);
 }
 
-/** Returns the names of the members that an object's schema reads. */
+/** Returns the names of the members that the schema of an object has. */
 export function namesOf(schema: ZodType | undefined): readonly string[] {
   if (schema === undefined) return [];
   const { properties } = toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });

@@ -1,6 +1,6 @@
 import { normalizePath } from './route-table.js';
 
-/** A segment of templates: the fixed segments below it, and the one that is a parameter. */
+/** A node of the tree: the nodes of the next segment, by its fixed text or for a parameter. */
 interface Node<T> {
   readonly fixed: Map<string, Node<T>>;
   parameter?: Node<T>;
@@ -8,9 +8,9 @@ interface Node<T> {
 }
 
 /**
- * Values by the template of a route, found by the path of a request. A path without parameters
- * costs one look-up in a map; any other path is followed segment by segment, where a fixed segment
- * wins over a parameter.
+ * Stores values by the template of a route, and finds them by the path of a request. A path without
+ * parameters costs one look-up in a map; any other path is followed segment by segment, where a
+ * fixed segment wins over a parameter.
  */
 export class PathTree<T> {
   readonly #asWritten = new Map<string, T>();
@@ -31,7 +31,10 @@ export class PathTree<T> {
     node.value = value;
   }
 
-  /** @returns undefined if no template matches */
+  /**
+   * Returns the value of the template that matches a path.
+   * @returns undefined if no template matches
+   */
   find(path: string): T | undefined {
     const asWritten = this.#asWritten.get(path);
     if (asWritten !== undefined) return asWritten;
@@ -61,14 +64,14 @@ function valueBelow<T>(node: Node<T>, segments: readonly string[], at: number): 
   return valueBelow(node.parameter, segments, at + 1);
 }
 
-/** Splits a path or a template as the router reads it. */
+/** Splits a path or a template into segments, after the same normalization as the router makes. */
 export function segmentsOf(template: string): readonly string[] {
   return normalizePath(template).split('/').slice(1);
 }
 
 /**
- * True if the segments of a template match a path, or another template whose parameters stand for
- * themselves.
+ * Returns true if the segments of a template match those of a path, or those of another template. A
+ * parameter of the other template counts as a fixed text.
  */
 export function matchesSegments(wanted: readonly string[], segments: readonly string[]): boolean {
   return (

@@ -13,28 +13,31 @@ export const FALLBACK_TEMPLATE = '/{*path}';
 
 /** A route with its rules. */
 export interface CompiledRoute {
-  /** `ALL` for a route of every method. */
+  /** The HTTP method; `ALL` for a route of every method. */
   readonly method: string;
-  /** The path as the router knows it, parameters as `:id`. */
+  /** The path as the router knows it, with parameters as `:id`. */
   readonly template: string;
   readonly handler: Handler;
   readonly policy: RoutePolicy;
   readonly schemas: HandlerSchemas;
 }
 
-/** The method of a controller that answers a route. */
+/** A method of a controller that handles a route. */
 export type Handler = (...parameters: never[]) => unknown;
 
-/** A route with its template in segments: all pairs of templates are compared at the start. */
+/**
+ * A route, with its template split into segments, because all pairs of templates are compared at
+ * the start.
+ */
 interface SplitRoute {
   readonly route: CompiledRoute;
   readonly wanted: readonly string[];
 }
 
-/** The routes of one path, in the order in which the router tries them. */
+/** The policies of one path, by the method of the request. */
 interface PathEntry {
   readonly byMethod: ReadonlyMap<string, RoutePolicy>;
-  /** The policy of requests whose method no route of the path has. */
+  /** The policy of a request whose method no route of the path has. */
   readonly otherwise: RoutePolicy;
 }
 
@@ -46,9 +49,9 @@ type Classified = IncomingMessage & {
 };
 
 /**
- * The one table of route policies: compiled at start-up, read by the edge before routing and by the
- * guards after it. A look-up reads a path as the router does, without regard to case and to a slash
- * at its end.
+ * The table of the policies of all routes. It is compiled at start-up; the edge reads it before
+ * routing, and the guards after it. A look-up reads a path as the router does, without regard to
+ * case and to a slash at its end.
  */
 export class RoutePolicies {
   readonly #byHandler = new Map<Handler, Map<string, RoutePolicy>>();
@@ -70,7 +73,7 @@ export class RoutePolicies {
     }
   }
 
-  /** The policy of a method and a path, before any routing. */
+  /** Returns the policy of a method and a path, without asking the router. */
   ofPath(method: string, path: string): RoutePolicy {
     const entry = this.#byPath.find(path);
     if (entry === undefined) return this.unmatched.of(path) ?? UNMATCHED_POLICY;
@@ -89,8 +92,8 @@ export class RoutePolicies {
   }
 
   /**
-   * Treats a request like one that no route takes: its path has no route, and its errors are in the
-   * format for programs.
+   * Makes a request count as one that no route takes: its path has no route, and its errors are in
+   * the format for programs.
    */
   ofNothing(request: Classified): void {
     request[POLICY] = { ...UNMATCHED_POLICY, errors: 'problem' };
@@ -98,7 +101,7 @@ export class RoutePolicies {
 
   /**
    * Reduces the target of a request to its path and query, so that the router reads the same path
-   * as the steps before it. It runs once the authority of the target is checked.
+   * as the steps before it. It runs after the authority of the target was checked.
    */
   readonly normalizeTarget: EdgeStep = (request, _response, next) => {
     request.url = originForm(request.url ?? '', this.bases);
@@ -106,8 +109,8 @@ export class RoutePolicies {
   };
 
   /**
-   * The policy of the handler that the router chose. The policy of a request that no route takes
-   * comes from its path.
+   * Returns the policy of the handler that the router chose. The policy of a request that no route
+   * takes comes from its path.
    *
    * @throws DomainError internal for a handler that the table does not have
    */
@@ -126,7 +129,10 @@ export class RoutePolicies {
   }
 }
 
-/** @throws Error if routes of one path differ in a rule that applies before the method counts */
+/**
+ * Collects the policies of the routes that serve one template.
+ * @throws Error if these routes differ in a rule that applies before the method counts
+ */
 function entryOf(template: string, routes: readonly SplitRoute[]): PathEntry {
   const segments = segmentsOf(template);
   const matching = routes
@@ -146,7 +152,7 @@ function entryOf(template: string, routes: readonly SplitRoute[]): PathEntry {
   return { byMethod, otherwise };
 }
 
-/** The rules that the edge applies to a path for every method. */
+/** Returns, as a text to compare, the rules that the edge applies to a path for every method. */
 function sharedRules(policy: RoutePolicy): string {
   const { audience, hosts, tenantHosts, plainHttp, errors, body } = policy;
   return [audience, hosts, tenantHosts, plainHttp, errors, body.max].join(' ');

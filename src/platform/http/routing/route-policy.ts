@@ -2,25 +2,26 @@ import type { ZodType } from 'zod';
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 
 /**
- * A way to read a body; `raw` reads the bytes of a JSON text, which a signature covers; `none`
- * reads no body at all.
+ * The ways to read a body. `raw` keeps the bytes of a JSON text, because a signature covers them;
+ * `none` reads no body at all.
  */
 export type BodyKind = 'json' | 'scim' | 'form' | 'fields' | 'raw' | 'none';
 
 /** The rule about the body of a request. */
 export interface BodyRule {
   readonly kind: BodyKind;
-  /** The largest size, in bytes. It also holds for a body that the route does not read. */
+  /** The largest size, in bytes. It also limits a body that the route does not read. */
   readonly max: number;
 }
 
 /**
  * The pages that a route is for. `api`: scripts of any origin read its responses. `ui`: our own
- * pages and those of SVC_CORS_ORIGINS. `navigation`: no script; a browser comes by its address bar.
+ * pages and those of SVC_CORS_ORIGINS. `navigation`: no script; a browser opens it as a page of its
+ * own.
  */
 export type Audience = 'api' | 'ui' | 'navigation';
 
-/** A format of errors: three for programs, and HTML for people. */
+/** The formats of errors: three for programs, and HTML for people. */
 export type ErrorFormat = 'problem' | 'oauth' | 'scim' | 'html';
 
 /**
@@ -83,13 +84,16 @@ export type MediaTypes = Readonly<Record<string, ZodType | 'text' | 'binary'>>;
  */
 export type ClientProof = 'client' | 'accessToken' | 'registrationToken';
 
-/** The parts of a request that no decorator of the handler validates, for `/openapi.json`. */
+/**
+ * The parts of a request that no decorator of the handler validates. They are described here for
+ * `/openapi.json`.
+ */
 export interface AskedParts {
   readonly body?: ZodType;
   readonly query?: ZodType;
   /** The headers that the route reads, with their meaning. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** Undefined if the route asks for no proof. */
+  /** The way in which the client authenticates; undefined if the route demands none. */
   readonly proof?: ClientProof;
 }
 
@@ -121,23 +125,23 @@ export interface RoutePolicy {
   /** True if HEAD works like GET. False if a GET uses up what the request carries. */
   readonly head: boolean;
   /**
-   * True if requests go first when the address has used up its limit, because a removal that waits
-   * leaves access.
+   * True if requests go before others when the client's address has used up its limit. It is for
+   * routes that remove access, because access lasts while such a request waits.
    */
   readonly goesFirst: boolean;
   /**
-   * A status that counts as a failed attempt of the client's network, beside the statuses that
-   * always count.
+   * A further status of the response that counts as a failed attempt of the client's network. Some
+   * statuses always count.
    */
   readonly failureStatus: number | undefined;
   /**
    * True if the route may write a row for a request without a user or an authenticated client. Such
-   * rows count for the client's network. Their writer calls `noteRow`.
+   * rows count against the limit of the client's network. The code that writes one calls `noteRow`.
    */
   readonly anonymousRows: boolean;
   /**
-   * True if OAuth protects the route: its challenge names the metadata of the resource (RFC 9728
-   * §5.1).
+   * True if OAuth protects the route. Its challenge then names the metadata of the resource (RFC
+   * 9728 §5.1).
    */
   readonly protectedResource: boolean;
   /**
@@ -145,7 +149,7 @@ export interface RoutePolicy {
    * §3).
    */
   readonly resourceMetadata: boolean;
-  /** One line for the reference. */
+  /** A summary of one line for the reference. */
   readonly summary: string;
   /** The responses of the route when it succeeds, by status, for `/openapi.json`. */
   readonly answers: Answers;
@@ -162,8 +166,8 @@ export interface RoutePolicy {
 const KIB = 1024;
 
 /**
- * The policy of a request that no route takes, at a path for which no module states rules. Each
- * route changes this policy.
+ * The policy of a request that no route takes, at a path for which no module states rules. The
+ * policy of each route is made from this one by changes.
  */
 export const UNMATCHED_POLICY: RoutePolicy = {
   tier: 'unlimited',
@@ -188,12 +192,12 @@ export const UNMATCHED_POLICY: RoutePolicy = {
   parameters: [],
 };
 
-/** Some rules of a policy, stated over the others of a base. */
+/** Rules that replace those of another policy. */
 export type PolicyChanges = Partial<Omit<RoutePolicy, 'body' | 'parameters'>> & {
   readonly body?: Partial<BodyRule>;
 };
 
-/** Applies changes to a policy, from the most general to the most special. */
+/** Applies changes to a policy in their order, the most general first. */
 export function withChanges(
   policy: RoutePolicy,
   ...changes: readonly (PolicyChanges | undefined)[]

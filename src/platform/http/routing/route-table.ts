@@ -2,9 +2,9 @@
 export type RouteRow<T> = readonly [pattern: string, value: T];
 
 /**
- * Values by path. A look-up takes the path of a request or the template of a route, and reads it as
- * the router does: without regard to case and to a slash at its end. The longest pattern wins, and
- * an exact path wins over a prefix.
+ * Finds values by path. A look-up takes the path of a request or the template of a route, and
+ * ignores case and a slash at the end, as the router does. The longest pattern wins, and an exact
+ * path wins over a prefix.
  */
 export class RouteTable<T> {
   readonly #exact = new Map<string, T>();
@@ -22,7 +22,10 @@ export class RouteTable<T> {
     this.#depth = Math.max(0, ...[...this.#below.keys()].map((path) => path.split('/').length));
   }
 
-  /** @returns the value of the path; undefined if no row covers it */
+  /**
+   * Returns the value of a path.
+   * @returns undefined if no row covers the path
+   */
   of(path: string): T | undefined {
     const asWritten = this.#exact.get(path);
     if (asWritten !== undefined) return asWritten;
@@ -40,7 +43,7 @@ export class RouteTable<T> {
   }
 }
 
-/** One spelling of a path: lower case, no slash at its end; the root is empty. */
+/** Normalizes a path: lower case, no slash at its end. The root becomes the empty string. */
 export function normalizePath(path: string): string {
   const lower = path.toLowerCase();
   return lower.endsWith('/') ? lower.slice(0, -1) : lower;

@@ -8,14 +8,15 @@ import { FALLBACK_TEMPLATE } from './route-policies.js';
 export const UNMATCHED = '<unmatched>';
 
 /**
- * The templates with their parameters as `{id}`, by the spelling of Express. Their number is that
- * of the routes, so the map does not grow.
+ * The templates with their parameters as `{id}`, by their spelling in Express. The map has one
+ * entry for each route at most.
  */
 const templates = new Map([[FALLBACK_TEMPLATE, UNMATCHED]]);
 
 /**
- * The template of the route that took a request, parameters as `{id}`: `/v1/keys/{id}`. It never
- * contains the values that a client sent. {@link UNMATCHED} if no route took the request.
+ * Returns the template of the route that took a request, with parameters as `{id}`:
+ * `/v1/keys/{id}`. It never contains values that a client sent. {@link UNMATCHED} if no route took
+ * the request.
  */
 export function routeTemplateOf(request: IncomingMessage): string {
   const path = (request as { readonly route?: { readonly path: string } }).route?.path;

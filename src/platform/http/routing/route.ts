@@ -12,8 +12,8 @@ export const KIB = 1024;
 export const Route = Reflector.createDecorator<PolicyChanges>();
 
 /**
- * The rules of unmatched requests by path: an exact path, or a path and all paths below it
- * (`/scim/*`).
+ * The rules for requests that no route takes, by path: an exact path, or a path and all paths below
+ * it (`/scim/*`).
  */
 export type UnmatchedRules = Readonly<
   Record<
@@ -36,15 +36,15 @@ export type UnmatchedRules = Readonly<
 
 interface SlashRule {
   /**
-   * True if a second slash right behind this path is dropped: clients append paths to a base
-   * address that ends with a slash.
+   * True if a second slash right behind this path is dropped, because clients append paths to a
+   * base address that ends with a slash.
    */
   readonly dropsSecondSlash?: boolean;
 }
 
 /**
- * States on a module how requests are answered that no route takes, by path. A longer path changes
- * the rules of a shorter one, and the routes at these paths inherit what they do not state
+ * States the rules for requests that no route takes, on a module and by path. A longer path changes
+ * the rules of a shorter one. The routes at these paths inherit the rules that they do not state
  * themselves.
  */
 export const UnmatchedPaths = Reflector.createDecorator<UnmatchedRules>();

@@ -25,15 +25,21 @@ export interface EdgeServerOptions {
 const MOST_HEADERS = 16 * 1024;
 
 /**
- * Milliseconds between two checks of the time-outs of connections: a connection may exceed its time
- * by so much.
+ * Milliseconds between two checks of the time-outs of connections. A connection may exceed its time
+ * by that much.
  */
 const CHECK_EVERY = 1000;
 
-/** Milliseconds by which Node's own deadline exceeds ours. It applies if ours does not. */
+/**
+ * Milliseconds by which the deadline of Node exceeds ours, so that it only applies if ours has
+ * failed.
+ */
 const GRACE = 5000;
 
-/** Makes the HTTP server of a listener. @param tls for a listener that ends TLS */
+/**
+ * Makes the HTTP server of a listener.
+ * @param tls the TLS options of a listener that ends TLS; left out for plain HTTP
+ */
 export function edgeServer(edge: RequestListener, options: EdgeServerOptions): Server;
 export function edgeServer(
   edge: RequestListener,

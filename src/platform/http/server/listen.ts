@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { ListenOptions, Server } from 'node:net';
 
-/** The error of a port that cannot be bound, in one line. */
+/** The error if a port cannot be bound. Its message is one line. */
 export class CannotListen extends Error {
   override readonly name = 'CannotListen';
 

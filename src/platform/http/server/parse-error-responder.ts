@@ -15,20 +15,20 @@ import { isEncrypted, type HeaderLine } from '#platform/http/contract/kept-heade
 import { UNMATCHED_POLICY } from '#platform/http/routing/route-policy.js';
 import { rawResponse } from './raw-response.js';
 
-/** The errors for Node's codes of faults other than malformed input. */
+/** The errors for those codes of Node that do not mean malformed input. */
 const FAULTS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['timed_out', 'The request arrived too slowly. Send it again.'],
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'The headers are too large.'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['body_too_large', 'The extensions of a chunk are too large.'],
 };
 
-/** The parts of the application that a response without a request needs. */
+/** The settings and functions that a response without a request needs. */
 export interface ParseErrorOptions {
   readonly headersOf: EdgeHeaders;
   /** Makes the headers about the rate limit of a client, by its address. */
   readonly limitsOf: (address: string | undefined) => readonly HeaderLine[];
   readonly errorRenderer: ErrorRenderer;
-  /** Writes the lines of the target `http`. */
+  /** Writes the log lines of the target `http`. */
   readonly logger: Logger;
   /** The time that a refused client has to read the response, in milliseconds. */
   readonly linger: number;
@@ -40,7 +40,7 @@ export interface ParseErrorOptions {
 }
 
 /**
- * The requests of one connection that may wait for their responses. Clients that pipeline send
+ * The most requests of one connection that may wait for their responses. Clients that pipeline send
  * fewer.
  */
 const MOST_WAITING = 32;
@@ -49,7 +49,7 @@ const RESPONSES = Symbol('responses of the connection, in their order');
 const REFUSED = Symbol('whether the connection is refused');
 type Connection = Socket & { [RESPONSES]?: ServerResponse[]; [REFUSED]?: true };
 
-/** A refusal that answers no request. */
+/** A refusal of input that is no request. */
 interface RawRefusal {
   readonly error: DomainError;
   readonly method?: string;
@@ -64,8 +64,8 @@ export class ParseErrorResponder {
   constructor(private readonly options: ParseErrorOptions) {}
 
   /**
-   * Records a response that a connection waits for: unreadable input may be the body of the newest
-   * request.
+   * Records a response that is not finished, because unreadable input of its connection may be the
+   * body of its request.
    *
    * @returns false for a request that follows the last response of its connection and is not served
    *   (RFC 9112 §9.6). The response is made the last one if too many wait already, since a client
@@ -83,7 +83,7 @@ export class ParseErrorResponder {
     return true;
   }
 
-  /** Responds to a server's `clientError`. */
+  /** Responds to the event `clientError` of a server. */
   refuse(fault: Error, socket: Connection): void {
     if (socket[REFUSED]) return; // the client continues to send while the connection closes
     const latest = socket[RESPONSES]?.at(-1);
@@ -100,7 +100,7 @@ export class ParseErrorResponder {
     }
   }
 
-  /** Responds to a server's `connect`: the service offers no tunnels. */
+  /** Responds to the event `connect` of a server: the service offers no tunnels. */
   refuseTunnel(stream: Duplex): void {
     const socket = stream as Connection;
     takeOver(socket);
@@ -109,7 +109,7 @@ export class ParseErrorResponder {
     this.#respondInOrder(socket, TUNNEL);
   }
 
-  /** Responds after the responses to earlier requests of the connection. */
+  /** Responds after the responses to earlier requests of the same connection. */
   #respondInOrder(socket: Connection, refusal: RawRefusal): void {
     const latest = socket[RESPONSES]?.at(-1);
     if (latest === undefined || latest.closed) this.#respond(socket, refusal);

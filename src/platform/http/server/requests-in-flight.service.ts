@@ -11,8 +11,8 @@ export class RequestsInFlight {
   #lastCame = 0;
 
   /**
-   * Counts a request until its response closes. It is the first step, so that it sees every
-   * request.
+   * Counts a request until its response closes. It is the first step of the edge, so that it sees
+   * every request.
    */
   readonly track: EdgeStep = (_request, response, next) => {
     this.#responses.add(response);
@@ -28,7 +28,7 @@ export class RequestsInFlight {
     return this.#responses.size;
   }
 
-  /** True if the process is stopping and wants no more traffic. */
+  /** True after the stop has begun. A load balancer should then send no more traffic. */
   get isStopping(): boolean {
     return this.#isStopping;
   }

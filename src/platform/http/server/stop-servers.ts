@@ -3,11 +3,11 @@ import { setImmediate as afterPoll } from 'node:timers/promises';
 import { systemClock } from '#platform/clock/clock.js';
 import type { RequestsInFlight } from './requests-in-flight.service.js';
 
-/** The milliseconds without a request after which a drain ends. */
+/** The milliseconds without a request after which the listeners stop accepting connections. */
 const QUIET_MS = 1000;
-/** … or after this time. */
+/** The longest time in milliseconds for which the listeners wait for such a pause. */
 const DRAIN_MS = 10_000;
-/** The time that the newest connection has to send its request. */
+/** The time in milliseconds that the newest connection has to send its request. */
 const LAST_CALL_MS = 500;
 const POLL_MS = 20;
 
@@ -15,7 +15,7 @@ const POLL_MS = 20;
  * Stops servers without losing an accepted request. Every response ends its connection, the
  * listeners close, the requests in flight end, and all other connections are cut off.
  *
- * @param drain whether to go on listening until no more requests arrive, for at most ten seconds
+ * @param drain true to go on listening until no more requests arrive, for at most ten seconds
  * @param limit the time after which requests in flight are cut off, in milliseconds from now
  * @returns the number of requests that were cut off
  */

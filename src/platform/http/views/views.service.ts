@@ -12,8 +12,8 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 export const PAGE_SCRIPTS = Symbol('scripts added to every page');
 
 /**
- * Renders HTML templates (Eta). `<%= %>` escapes its value, and no template uses the raw form for
- * data.
+ * Renders HTML templates (Eta). `<%= %>` escapes its value, and no template uses the form without
+ * escapes for data.
  */
 @Injectable()
 export class Views {
@@ -32,7 +32,8 @@ export class Views {
   /**
    * Registers every `.eta` file of a folder under its name without the ending.
    *
-   * @throws Error for a name that a template of another folder has: one page would show the other
+   * @throws Error for a name that a template of another folder has, because one would replace the
+   *   other
    */
   register(folder: URL): void {
     const path = fileURLToPath(folder);
@@ -47,7 +48,7 @@ export class Views {
     }
   }
 
-  /** Renders a template with its data. Every template has `site` too. */
+  /** Renders a template with its data. Every template also gets the data of the site as `site`. */
   render(name: string, data: object): string {
     return this.#eta.render(`@${name}`, { ...data, site: this.#site });
   }

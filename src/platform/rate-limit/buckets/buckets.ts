@@ -1,9 +1,9 @@
 import type { Rate, Decision } from '#platform/gcra/gcra.js';
 import { hitRecord, type HitRecord, type ThrottlerStorage } from './throttler.js';
 
-/** A request to be counted. */
+/** A request that a bucket decides about. */
 export interface Hit {
-  /** The tier and the client's address. */
+  /** The key of the bucket: the tier and the client's address. */
   readonly bucket: string;
   readonly tier: string;
   readonly rate: Rate;
@@ -21,13 +21,14 @@ export abstract class Buckets implements ThrottlerStorage {
 
   /**
    * Returns the decision for a request at this moment, from what this process knows. It counts and
-   * books nothing, and sends no statement. `remaining` includes that request.
+   * books nothing, and sends no statement. `remaining` is the number of requests that would be let
+   * through, that request included.
    */
   abstract peek(hit: Hit): Decision;
 
   /**
-   * Counts a request that was let through without a decision of this bucket. The debt never exceeds
-   * the burst.
+   * Counts a request that was let through without a decision of this bucket. The debt of the bucket
+   * never becomes larger than its burst allows.
    */
   abstract charge(hit: Hit): void;
 

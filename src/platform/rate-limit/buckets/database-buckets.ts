@@ -11,15 +11,15 @@ import { DenialCache } from './denial-cache.js';
 import { KeyedSemaphore } from './keyed-semaphore.js';
 
 /**
- * The longest time for a decision of the database, and the interval between retries while it is
- * away, in milliseconds.
+ * Milliseconds. The database gets `PATIENCE` for a decision. While it cannot be reached, it is
+ * asked again every `ASK_AGAIN_AFTER`.
  */
 const PATIENCE = 2000;
 const ASK_AGAIN_AFTER = 1000;
 
 /**
- * Buckets out of debt are deleted at this interval in milliseconds, and at most so many by one
- * statement.
+ * Buckets without a debt are deleted every `CLEAR_EVERY` milliseconds. One statement deletes at
+ * most `CLEAR_AT_ONCE` of them.
  */
 const CLEAR_EVERY = 60_000;
 const CLEAR_AT_ONCE = 10_000;
@@ -28,8 +28,9 @@ const CLEAR_AT_ONCE = 10_000;
  * The buckets that all replicas share, with their bookings, in the database.
  *
  * A denial is cached until it is over, and the number of concurrent statements for one bucket is at
- * most its burst, so that a flood costs the database nothing. While the database is away, this
- * process's own buckets decide from its last answers: a limit is never off.
+ * most its burst, so that a flood costs the database nothing. While the database cannot be reached,
+ * this process's own buckets decide, beginning with the database's last answers, so that a limit is
+ * never off.
  */
 export class DatabaseBuckets extends Buckets {
   readonly #local: LocalBuckets;
@@ -78,7 +79,10 @@ export class DatabaseBuckets extends Buckets {
     void shareCharge();
   }
 
-  /** @returns undefined when the database could not decide */
+  /**
+   * Asks the database for a decision about a request.
+   * @returns undefined if the database could not decide
+   */
   async #decide(hit: Hit, holder: string): Promise<Decision | undefined> {
     const { bucket, rate } = hit;
     const asked = this.clock.monotonic();
@@ -91,7 +95,10 @@ export class DatabaseBuckets extends Buckets {
     return decisionAfter(admitted, { tat: debt, bookings }, { holder, rate }, 0);
   }
 
-  /** While the database is away, one request at each interval checks whether it is back. */
+  /**
+   * Returns true if the database may be asked now. While it cannot be reached, only one request in
+   * each interval asks it.
+   */
   #mayAsk(now: number): boolean {
     if (this.#awayUntil === undefined) return true;
     if (now < this.#awayUntil) return false;
@@ -99,7 +106,10 @@ export class DatabaseBuckets extends Buckets {
     return true;
   }
 
-  /** @returns undefined when the database could not answer */
+  /**
+   * Asks the database a question.
+   * @returns undefined if the database could not answer, or may not be asked now
+   */
   async #ask<T>(question: () => Promise<T>): Promise<T | undefined> {
     const now = this.clock.monotonic();
     if (!this.#mayAsk(now)) return undefined;
@@ -122,7 +132,9 @@ export class DatabaseBuckets extends Buckets {
     }
   }
 
-  /** Starts the deletion of buckets out of debt, once in an interval. No request waits for it. */
+  /**
+   * Starts the deletion of buckets without a debt, once in an interval. No request waits for it.
+   */
   #clear(now: number): void {
     if (now < this.#clearAt) return;
     this.#clearAt = now + CLEAR_EVERY;
@@ -139,7 +151,10 @@ export class DatabaseBuckets extends Buckets {
   }
 }
 
-/** Converts a bucket of the database, whose times are relative, to this process's clock. */
+/**
+ * Converts the state of a bucket in the database, whose times are relative to now, to the times of
+ * this process's clock.
+ */
 function fromNow({ tat, bookings }: Bucket, now: number): Bucket {
   return {
     tat: now + tat,
@@ -148,7 +163,7 @@ function fromNow({ tat, bookings }: Bucket, now: number): Bucket {
 }
 
 /**
- * Waits for an answer, at most so many milliseconds. A later answer is ignored.
+ * Waits for an answer, for a number of milliseconds at most. A later answer is ignored.
  *
  * @throws Error when no answer came in time
  */

@@ -3,25 +3,32 @@ import { GRACE, type Rate, type Decision } from '#platform/gcra/gcra.js';
 import { GenerationalMap } from '#platform/gcra/generational-map.js';
 import { LONGEST_STATE } from './tiers.js';
 
-/** The greatest number of denials. Further denials are not cached: the database decides again. */
+/**
+ * The most denials in the cache. Further denials are not cached, so that the database decides about
+ * the next request again.
+ */
 const MOST = 100_000;
 
 /**
  * Milliseconds for which a client without a booking is refused from this cache while all places are
- * booked. A booking made meanwhile at another replica is not due earlier: no response states a wait
- * of less than a second.
+ * booked. No booking that is made meanwhile at another replica is due earlier, because no response
+ * states a wait of less than a second.
  */
 const HOLD = 990;
 
-/** The bucket after the database's decision, in milliseconds from the moment of that decision. */
+/**
+ * The state of a bucket after the database's decision, with times in milliseconds from the moment
+ * of that decision.
+ */
 export interface DeniedBucket {
   readonly debt: number;
-  /** Bookings with slots relative to the decision. */
+  /** The bookings of the bucket. Their slots are relative to the decision. */
   readonly bookings: readonly Booking[];
 }
 
 /**
- * A denied bucket with the times of the question and of the answer. The decision lies between them.
+ * A denied bucket with the times at which the database was asked and had answered. The decision was
+ * made between them.
  */
 interface Refusal extends DeniedBucket {
   readonly asked: number;
@@ -29,8 +36,9 @@ interface Refusal extends DeniedBucket {
 }
 
 /**
- * Denials of the database, kept until it could decide differently: for a client whose booking is
- * not due yet, and for each client without a booking while all places are booked.
+ * Keeps denials of the database as long as the database could not decide differently. They concern
+ * a client whose booking is not due yet, and any client without a booking while all places are
+ * booked.
  *
  * The database decided between the question and its answer. The end of a denial is counted from the
  * question, so that it ends here no later than in the database: a client that waited as long as any
@@ -40,7 +48,9 @@ interface Refusal extends DeniedBucket {
 export class DenialCache {
   readonly #known = new GenerationalMap(LONGEST_STATE, () => new Map<string, Refusal>());
 
-  /** Returns the denial of a holder while it certainly still holds. */
+  /**
+   * Returns the denial of a holder if the database would certainly still deny; undefined otherwise.
+   */
   find(bucket: string, holder: string, rate: Rate, now: number): Decision | undefined {
     const known = this.#known.get(bucket, now);
     if (!known) return undefined;

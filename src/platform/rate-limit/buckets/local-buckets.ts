@@ -9,20 +9,20 @@ import { GenerationalMap } from '#platform/gcra/generational-map.js';
 import { LONGEST_STATE } from './tiers.js';
 
 /**
- * The number of buckets up to which a client gets a bucket of its own: at most 32 bytes each, in
- * two generations.
+ * The most buckets of the process that belong to one client each. An entry takes at most 32 bytes
+ * in each of two generations.
  */
 const MOST_BUCKETS = 1_000_000;
 
 /**
- * The number of shared overflow buckets of a tier, for clients that come when all own buckets of
- * the process are in use.
+ * The number of shared overflow buckets of a tier, for clients that come when {@link MOST_BUCKETS}
+ * is reached.
  */
 const OVERFLOW_BUCKETS = 4096;
 
 /**
- * The greatest number of buckets with bookings. In other buckets a refused client gets the end of
- * the queue as its wait.
+ * The greatest number of buckets with bookings. In any other bucket, a refused client books
+ * nothing, and its stated wait is that until the end of the queue.
  */
 const MOST_BOOKED = 100_000;
 
@@ -31,10 +31,10 @@ const NO_BOOKINGS: readonly Booking[] = [];
 /**
  * The buckets of one process, in its memory.
  *
- * A bucket is dropped only when it is out of debt, so that no client loses a debt by a flood of
- * other clients. When a million clients came within a minute, new clients share overflow buckets at
- * random. That refuses too many requests rather than too few, and a client that has a bucket keeps
- * it.
+ * A bucket is dropped only if it has no debt, so that a flood of other clients does not clear the
+ * debt of a client. When a million clients came within a minute, new clients share overflow buckets
+ * at random. That refuses too many requests rather than too few, and a client that has a bucket
+ * keeps it.
  */
 export class LocalBuckets extends Buckets {
   /** The theoretical arrival times of buckets, by 48 bits of the hash of their keys. */
@@ -47,7 +47,7 @@ export class LocalBuckets extends Buckets {
   /** A salt, so that a client cannot compute which clients share an overflow bucket. */
   readonly #salt = systemRandom.bytes(16).toString('hex');
 
-  /** @param most the number of buckets up to which a client gets its own */
+  /** @param most the most buckets that belong to one client each */
   constructor(
     private readonly most = MOST_BUCKETS,
     private readonly clock: Clock = systemClock,
@@ -82,8 +82,8 @@ export class LocalBuckets extends Buckets {
   }
 
   /**
-   * Takes over the database's debt of a bucket when it is the larger one: the database may not have
-   * the latest charges yet.
+   * Raises the debt of a bucket to that of the database if the database's is larger. A smaller debt
+   * is ignored, because the database may not have the latest charges yet.
    */
   owe(hit: Hit, tat: number): void {
     const now = Math.floor(this.clock.monotonic());
@@ -91,7 +91,10 @@ export class LocalBuckets extends Buckets {
     if (tat > (this.#tats.get(id, now) ?? now)) this.#tats.set(id, tat, now);
   }
 
-  /** Takes over the database's state of a bucket, whose times are of this process's clock. */
+  /**
+   * Replaces the state of a bucket by the state in the database, whose times are already converted
+   * to this process's clock.
+   */
   learn(hit: Hit, { tat, bookings }: Bucket): void {
     const now = Math.floor(this.clock.monotonic());
     const id = this.#idOf(hit, now);
@@ -129,8 +132,8 @@ export class LocalBuckets extends Buckets {
   }
 
   /**
-   * Returns 48 bits of a hash, above 0. Among a million clients two share a bucket with a
-   * probability of 1 in 500.
+   * Returns 48 bits of a hash as a number above 0. Among a million clients two share a bucket with
+   * a probability of 1 in 500.
    */
   #digest(text: string): number {
     return 1 + Number.parseInt(hash('sha256', this.#salt + text).slice(0, 12), 16);

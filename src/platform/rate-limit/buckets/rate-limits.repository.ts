@@ -4,31 +4,32 @@ import { goesFirst, LAPSE_INTERVALS, type Booking } from '#platform/gcra/booking
 import { GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from './tiers.js';
 
-/** Seconds after the end of a bucket's debt by which each booking has lapsed. */
+/** The most seconds after the end of a bucket's debt until all its bookings have expired. */
 const LONGEST_LAPSE = Math.max(
   ...Object.values(TIERS).map(({ interval }) => (LAPSE_INTERVALS * interval) / 1000),
 );
 
 /**
- * A decision of the database and the bucket after it, in milliseconds from the moment of the
- * decision.
+ * A decision of the database with the state of the bucket after it. Times are in milliseconds from
+ * the moment of the decision.
  */
 export interface DecidedRow {
   readonly admitted: boolean;
   readonly debt: number;
-  /** Bookings with slots relative to the decision. */
+  /** The bookings of the bucket. Their slots are relative to the decision. */
   readonly bookings: readonly Booking[];
 }
 
-/** The buckets that all replicas share, decided by the database's clock. */
+/** The buckets that all replicas share. The database's clock decides. */
 export class RateLimitsRepository {
   /**
    * Decides about one request, as `takeOrBook` does, in one statement. The row's lock serializes
    * the requests of one bucket, and each sees the changes of the one before it. A request that
    * waited for the lock is decided by the time at which it came.
    *
-   * A refused request is written too, since PostgreSQL returns the current row only of a write. It
-   * moves the bucket only when the server's clock was set back and the debt is impossible.
+   * A refused request is written too, since PostgreSQL returns the current row only of a write.
+   * Such a write changes the debt only if the debt is impossible, because the server's clock was
+   * set back.
    */
   async take(tx: EntityManager, bucket: string, holder: string, rate: Rate): Promise<DecidedRow> {
     const { burst, interval, most, lapse, grace } = inSeconds(rate);
@@ -101,8 +102,8 @@ export class RateLimitsRepository {
   }
 
   /**
-   * Deletes buckets that are out of debt, which equal new ones. No booking is later than the debt,
-   * and each lapses soon after.
+   * Deletes buckets that have had no debt for some time. They equal new buckets, because all their
+   * bookings have expired too.
    *
    * @param most the greatest number of rows
    * @returns the number of deleted rows
@@ -129,7 +130,7 @@ interface BucketRow {
   readonly waits: readonly number[];
 }
 
-/** The times of a rate in seconds. */
+/** Returns the numbers of a rate in seconds, as the statements need them. */
 function inSeconds(rate: Rate) {
   const [interval, most, grace] = [rate.interval / 1000, longestDebt(rate) / 1000, GRACE / 1000];
   return { burst: rate.burst, interval, most, lapse: LAPSE_INTERVALS * interval, grace };

@@ -3,8 +3,8 @@ import type { TierName } from '#platform/http/routing/route-policy.js';
 import { longestDebt, type Rate } from '#platform/gcra/gcra.js';
 
 /**
- * Each route has one of these rate limits: `burst` requests at once, then one every `interval`
- * milliseconds. Each client has one bucket in each of them.
+ * The rate limits, of which each route has one: `burst` requests at once, then one every `interval`
+ * milliseconds. Each client has one bucket for each tier.
  */
 export const TIERS = {
   authentication: { burst: 8, interval: 2000 },
@@ -13,8 +13,8 @@ export const TIERS = {
 } as const satisfies Record<TierName, Rate>;
 
 /**
- * Milliseconds after which the bucket of any tier is as good as new, and has no bookings: none is
- * for later than its debt.
+ * Milliseconds after which a bucket of any tier has neither a debt nor a booking, so that it equals
+ * a new one.
  */
 export const LONGEST_STATE = Math.max(
   ...Object.values(TIERS).map((rate) => longestDebt(rate) + LAPSE_INTERVALS * rate.interval),

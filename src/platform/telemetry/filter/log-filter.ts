@@ -1,4 +1,4 @@
-/** The levels of RUST_LOG, each with pino's number; `off` is above them all. */
+/** The levels of RUST_LOG, each with pino's number. `off` is above all levels of lines. */
 const LEVELS: Readonly<Record<string, number>> = {
   trace: 10,
   debug: 20,
@@ -10,17 +10,17 @@ const LEVELS: Readonly<Record<string, number>> = {
 
 /** A filter of log lines by level and target. */
 export interface LogFilter {
-  /** The lowest level of any rule, by pino's name. */
+  /** The lowest level that a rule lets through, by pino's name. */
   readonly level: string;
-  /** Returns true if a line of this level (pino's number) and target is written. */
+  /** Returns true if a line of a level (pino's number) and a target is written. */
   allows(level: number, target: string): boolean;
 }
 
 /**
  * Reads RUST_LOG directives such as `info,security=warn,svc_server::scim=debug`: a bare level is
  * the default, a bare target means trace, the longest matching target wins. Targets are the
- * loggers' contexts; the leading `svc_server::` may be left out, and `svc_server` alone is all of
- * them.
+ * loggers' contexts; the leading `svc_server::` may be left out, and `svc_server` alone means all
+ * targets.
  *
  * @throws Error naming RUST_LOG for a level that does not exist
  */
