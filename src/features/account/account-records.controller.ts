@@ -47,8 +47,8 @@ export class AccountRecordsController {
 }
 
 /**
- * Closes the connection when a part fails, so that a client does not take a part for the whole
- * export.
+ * Closes the connection if a part of the export fails, so that a client does not take a part for
+ * the whole.
  */
 function cutOff(error: Error, response: { readonly destroy?: () => void }): void {
   logError(asDomainError(error));

@@ -32,10 +32,13 @@ export const SETUP_JSON = z
     }),
   })
   .meta({ id: 'Setup' });
-/** The JSON of {@link SETUP_JSON}. */
+/** The answer of `GET /v1/setup`. */
 export type SetupJson = z.output<typeof SETUP_JSON>;
 
-/** Renders the targets of a person. The rules that admit stay out, because programs need none. */
+/**
+ * Renders the targets of a person. The rules that admit the person are left out, because programs
+ * do not need them.
+ */
 export function setupJson(reach: OwnReach, changedAt: Date): SetupJson {
   return {
     ssh: reach.hosts.map(({ name, hosts, logins }) => ({ name, hosts, logins })),

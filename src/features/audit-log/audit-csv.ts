@@ -18,10 +18,10 @@ const COLUMNS: Readonly<Record<string, (row: AuditRow) => string | null>> = {
   details: (row) => JSON.stringify(row.details),
 };
 
-/** The first line of a table of events (RFC 4180). */
+/** The first line of an export as CSV: the names of the columns. */
 export const CSV_HEADER = `${Object.keys(COLUMNS).join(',')}\r\n`;
 
-/** Writes an event as a line of a table (RFC 4180). */
+/** Writes an event as a line of CSV (RFC 4180). */
 export function eventLine(row: AuditRow): string {
   return csvLine(Object.values(COLUMNS).map((valueOf) => valueOf(row) ?? ''));
 }

@@ -81,13 +81,16 @@ export const AUDIT_QUERY = z.strictObject({
     .transform(Number)
     .pipe(z.int().min(1).max(LARGEST_PAGE))
     .optional(),
-  /** The format, for a link, which cannot set `Accept`. */
+  /**
+   * The format of the response. A link uses this parameter, because it cannot set the header
+   * `Accept`.
+   */
   format: z.enum(Object.keys(FORMATS) as (keyof typeof FORMATS)[]).optional(),
 });
-/** The result of {@link AUDIT_QUERY}. */
+/** The query of `GET /api/v1/org/audit-events` after validation. */
 export type AuditRequest = z.output<typeof AUDIT_QUERY>;
 
-/** Returns the search of a request. */
+/** Converts the query of a request to a search of the audit log. */
 export function auditQuery(request: AuditRequest): AuditQuery {
   const { type, user, email, person, client, target, key, ip, request: requestId } = request;
   const people = [user, email, person].filter((text) => text !== undefined);
@@ -114,7 +117,7 @@ export const AUDIT_EVENT_JSON = z.object({
   subject_id: z.string().nullable(),
   /**
    * The addresses of both users and the name of the client at the time of the event; null in events
-   * from before 0.5.
+   * from before version 0.5.
    */
   actor_email: z.string().nullable(),
   subject_email: z.string().nullable(),
@@ -125,18 +128,18 @@ export const AUDIT_EVENT_JSON = z.object({
   details: z.record(z.string(), z.unknown()),
   created_at: z.string(),
 });
-/** An event in the JSON of the API. */
+/** The type of an event in the JSON of the API. */
 export type AuditEventJson = z.output<typeof AUDIT_EVENT_JSON>;
 
 /**
- * A page of events. `next` is null at the end of the log; a page with fewer events than `limit` may
- * have a next one.
+ * A page of events. `next` is null at the end of the log. A page that has fewer events than `limit`
+ * is not always the last page.
  */
 export const AUDIT_PAGE_JSON = z.object({
   events: z.array(AUDIT_EVENT_JSON),
   next: z.string().nullable(),
 });
-/** The JSON of a page of events. */
+/** The type of a page of events in the JSON of the API. */
 export type AuditPageJson = z.output<typeof AUDIT_PAGE_JSON>;
 
 /** Renders an event as JSON. */

@@ -20,7 +20,7 @@ const NAME = z
   .max(LONGEST_NAME, `must have at most ${LONGEST_NAME} characters`)
   .refine(isSingleLine, 'must be one line of text');
 
-/** A field that the page of the audit log understands. */
+/** Makes the schema of a field that the page of the audit log understands. */
 function fieldOf(field: (typeof QUESTION_FIELDS)[number]) {
   return z
     .string()
@@ -33,8 +33,8 @@ function fieldOf(field: (typeof QUESTION_FIELDS)[number]) {
 }
 
 /**
- * The body of `POST /api/v1/org/audit-questions`: a name and the filters. If it has a `period`,
- * which are relative days, `from` and `to` are left out.
+ * The body of `POST /api/v1/org/audit-questions`: a name and the filters. If it has a `period` of
+ * relative days, `from` and `to` are ignored.
  */
 export const SAVE_QUESTION = z
   .strictObject({
@@ -54,10 +54,10 @@ export const SAVE_QUESTION = z
     (body) => Object.entries(body).some(([key, text]) => key !== 'name' && text !== undefined),
     'a question needs at least one filter',
   );
-/** The result of {@link SAVE_QUESTION}. */
+/** The body of `POST /api/v1/org/audit-questions` after validation. */
 export type SaveQuestion = z.output<typeof SAVE_QUESTION>;
 
-/** Returns the question of a request. */
+/** Converts the body of a request to the question to save. */
 export function questionOf({ name, from, to, ...fields }: SaveQuestion): NamedQuestion {
   const days = fields.period === undefined ? { from, to } : {};
   const set = Object.entries({ ...fields, ...days }).filter(([, text]) => text !== undefined);
@@ -75,7 +75,7 @@ export const QUESTION_JSON = z.object({
   filters: z.record(z.string(), z.string().optional()),
   created_at: z.string(),
 });
-/** The JSON of a saved question. */
+/** The type of a saved question in the JSON of the API. */
 export type QuestionJson = z.output<typeof QUESTION_JSON>;
 
 /** The JSON of the saved questions of an organization. */

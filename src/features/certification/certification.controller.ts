@@ -18,7 +18,7 @@ import {
 } from './certification.schemas.js';
 
 /**
- * `POST /certification/complete-login` and `/certification/deny-login`. The caller presents the
+ * `POST /certification/complete-login` and `/certification/deny-login`. The caller must present the
  * test token.
  */
 @Controller('certification')
@@ -39,8 +39,8 @@ export class CertificationController {
   ) {}
 
   /**
-   * Ends the login of a pending authorization as successful, or approves a device, for the
-   * synthetic user.
+   * Ends the login of a pending authorization with success, or approves a device, for the synthetic
+   * user.
    */
   @Post('complete-login')
   @Route({
@@ -91,8 +91,8 @@ export class CertificationController {
   }
 
   /**
-   * Sends the next address to a program. A browser gets a page with a link, because the CSP forbids
-   * a form to redirect to a client.
+   * Sends the next address to a program. A browser gets a page with a link, because the
+   * Content-Security-Policy lets no form redirect to a client.
    */
   #continue(request: Request, response: Response, next: string): void {
     if (request.accepts(['html', 'json']) === 'html') {

@@ -14,7 +14,8 @@ import { CERTIFICATION_TOKEN } from './certification.schemas.js';
 @Module({})
 export class CertificationModule implements OnModuleInit {
   /**
-   * @param pendingLogins the module that exports PendingLogins: requests that wait for a login
+   * @param pendingLogins the module that exports `PendingLogins`, the requests that wait for a
+   *   login
    * @returns an empty list without a token, so that the paths do not exist
    */
   static forRoot({ token }: Config['certification'], pendingLogins: Type): DynamicModule[] {

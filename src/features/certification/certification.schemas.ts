@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** The injection token of SVC_CERTIFICATION_TEST_TOKEN. */
+/** The injection token of the value of SVC_CERTIFICATION_TEST_TOKEN. */
 export const CERTIFICATION_TOKEN = Symbol('certification test token');
 
 /** The form of both paths: the token, unless it is in the header, and the pending login. */
@@ -14,5 +14,5 @@ export const CERTIFICATION_FORM = z
   })
   .optional();
 
-/** A form that {@link CERTIFICATION_FORM} accepted. */
+/** The form of both paths after validation; undefined if the request has no body. */
 export type CertificationForm = z.output<typeof CERTIFICATION_FORM>;

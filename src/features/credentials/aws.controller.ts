@@ -58,7 +58,10 @@ export class AwsController {
     return this.#issue(session, body?.role_arn, origin);
   }
 
-  /** No cookie opens this route: a browser sends its cookie with a GET that any page made. */
+  /**
+   * Issues a token to a caller whose access token is in the header. A cookie does not open this
+   * route, because a browser sends its cookie with a GET that any page made.
+   */
   @Get()
   @Route({
     summary: 'Issues a token for AWS STS, to a token in the header alone',

@@ -12,14 +12,14 @@ export const AWS_REQUEST = z.object({
 });
 export type AwsRequest = z.output<typeof AWS_REQUEST>;
 
-/** The body of POST may be left out. */
+/** The body of POST, which may be left out. */
 export const AWS_BODY = AWS_REQUEST.optional();
 
 /** The answer of `/v1/credentials/aws/token`. */
 export const AWS_TOKEN_JSON = z
   .object({ id_token: z.string(), expires_in: z.int() })
   .meta({ id: 'AwsToken' });
-/** The JSON of {@link AWS_TOKEN_JSON}. */
+/** The type of the answer of `/v1/credentials/aws/token`. */
 export type AwsTokenJson = z.output<typeof AWS_TOKEN_JSON>;
 
 /** Renders an issued token. */

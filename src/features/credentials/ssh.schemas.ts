@@ -52,7 +52,7 @@ export const SSH_JSON = z
       .exactOptional(),
   })
   .meta({ id: 'SshCertificate' });
-/** The JSON of {@link SSH_JSON}. */
+/** The type of the answer of `POST /v1/credentials/ssh`. */
 export type SshJson = z.output<typeof SSH_JSON>;
 
 /** The answer of `POST /v1/credentials/ssh/challenge`. */
@@ -65,10 +65,10 @@ export const SSH_CHALLENGE_JSON = z
     expires_in: z.int().meta({ description: 'Seconds.' }),
   })
   .meta({ id: 'SshChallenge' });
-/** The JSON of {@link SSH_CHALLENGE_JSON}. */
+/** The type of the answer of `POST /v1/credentials/ssh/challenge`. */
 export type SshChallengeJson = z.output<typeof SSH_CHALLENGE_JSON>;
 
-/** Renders a challenge. */
+/** Renders a challenge as JSON. */
 export function challengeJson(issued: AttestationChallenge): SshChallengeJson {
   return {
     challenge: issued.challenge.toString('base64'),
@@ -77,7 +77,7 @@ export function challengeJson(issued: AttestationChallenge): SshChallengeJson {
   };
 }
 
-/** Renders an issued certificate. */
+/** Renders an issued certificate as JSON. */
 export function sshJson(issued: IssuedCertificate): SshJson {
   return {
     certificate: issued.certificate,
@@ -97,8 +97,8 @@ function attestationJson({ aaguid, model, verifyRequired }: KeyAttestation) {
 }
 
 /**
- * Reads base64 or base64url, with or without padding. Node.js skips other characters: they are
- * refused.
+ * Reads base64 or base64url, with or without padding. Any other character is refused, because
+ * Node.js would skip it.
  */
 function readBase64(text: string, context: z.RefinementCtx): Buffer {
   const bytes = Buffer.from(text, 'base64');

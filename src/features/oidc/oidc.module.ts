@@ -43,7 +43,7 @@ import { Fido2Grant } from './token/fido2-grant.service.js';
 import { TokenController } from './token/token.controller.js';
 import { UserinfoController } from './token/userinfo.controller.js';
 
-/** The rules of unmatched requests below the endpoints that browsers navigate to. */
+/** The rules for requests that no route takes, below the endpoints that browsers navigate to. */
 const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } as const;
 
 /**

@@ -20,7 +20,7 @@ const OWNERSHIP = {
 
 const texts = z.array(z.string()).readonly();
 
-/** A client in the API: its registration with all defaults. */
+/** A client in the JSON of the API: its registration with all defaults. */
 const CLIENT_JSON = z
   .object({
     ...OWNERSHIP,
@@ -68,7 +68,7 @@ const CLIENT_JSON = z
   })
   .meta({ id: 'ClientApplication' });
 
-/** A cluster in the API. */
+/** A cluster in the JSON of the API. */
 const CLUSTER_JSON = z
   .object({
     ...OWNERSHIP,
@@ -80,7 +80,7 @@ const CLUSTER_JSON = z
 
 /** An application in the API: a client or a cluster, with its owner and its dates. */
 export const APPLICATION_JSON = z.union([CLIENT_JSON, CLUSTER_JSON]).meta({ id: 'Application' });
-/** The JSON of {@link APPLICATION_JSON}. */
+/** The type of an application in the JSON of the API. */
 export type ApplicationJson = z.output<typeof APPLICATION_JSON>;
 
 /** A new application, with its secret if it has one. */
@@ -144,7 +144,7 @@ export const NOTICES_JSON = z
       .readonly(),
   })
   .meta({ id: 'LogoutNotices' });
-/** The JSON of {@link NOTICES_JSON}. */
+/** The type of the logout notices of an application in the JSON of the API. */
 export type NoticesJson = z.output<typeof NOTICES_JSON>;
 
 /** Converts the logout notices of an application to JSON. */
@@ -170,7 +170,7 @@ export function noticesJson(notices: NoticesOfClient): NoticesJson {
 export const SECRET_JSON = z
   .object({ id: z.string(), created_at: z.iso.datetime(), expires_at: z.iso.datetime().nullable() })
   .meta({ id: 'ApplicationSecret' });
-/** The JSON of {@link SECRET_JSON}. */
+/** The type of a secret, without its value, in the JSON of the API. */
 export type SecretJson = z.output<typeof SECRET_JSON>;
 
 /** Converts a secret to JSON. */

@@ -19,8 +19,8 @@ export const APPLICATION_WRITES = {
 } as const;
 
 /**
- * Returns the manager of a request. An admin with an OAuth access token needs the scope `svc:admin`
- * to act as an admin.
+ * Returns the manager of a request. If the request has an OAuth access token, an admin counts as
+ * one only with the scope `svc:admin`.
  */
 export function managerOf({
   id: sessionId,

@@ -10,8 +10,9 @@ import { APPLICATION_READS, APPLICATION_WRITES, managerOf } from './application-
 import { APPLICATION_ID, NOTICE_ID } from './applications.schemas.js';
 
 /**
- * `/api/v1/applications/{id}/logout-notices`: the logout tokens that wait for an application, and
- * those that it did not take (OpenID Connect Back-Channel Logout 1.0). It is for admins.
+ * `/api/v1/applications/{id}/logout-notices`: the logout tokens that wait for delivery to an
+ * application, and those that could not be delivered (OpenID Connect Back-Channel Logout 1.0). Only
+ * admins may use it.
  */
 @Controller('api/v1/applications/:id/logout-notices')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATION_WRITES })

@@ -44,8 +44,8 @@ import { Clusters } from './clusters.service.js';
 import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
 
 /**
- * `/api/v1/applications`: the OAuth clients that users register, and the clusters of admins. An
- * application that the user does not manage is a 404.
+ * `/api/v1/applications`: the OAuth clients that users register, and the clusters that admins
+ * register. An application that the user does not manage gets 404.
  */
 @Controller('api/v1/applications')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATION_WRITES })

@@ -10,16 +10,17 @@ import { OIDC_SCOPES, isOwnScope } from '../protocol/scopes.js';
 import { AUTH_METHODS } from '#domain/oauth/applications/registration.js';
 
 /**
- * Seconds for which a secret stays valid beside its successor: a day by default, 30 days at most.
+ * Seconds for which an old secret stays valid after a new one was created: a day by default, 30
+ * days at most.
  */
 const OVERLAP = { usual: 86_400, longest: 30 * 86_400 } as const;
 
-/** The most days until a new secret ends. */
+/** The most days for which a new secret can be valid. */
 const MOST_SECRET_DAYS = 730;
 
 /**
- * The limits of an ID token's lifetime in seconds: an offline verifier accepts a token until it
- * expires.
+ * The limits of an ID token's lifetime in seconds. The lifetime is short because a verifier that
+ * does not ask this service accepts a token until it expires.
  */
 const ID_TOKEN_SECONDS = { shortest: 60, longest: 3600 } as const;
 
@@ -37,7 +38,10 @@ const address = z.string().min(1).max(2048);
 const addresses = (most: number) =>
   z.array(address).max(most, `must have at most ${most} addresses`).nullish();
 
-/** The name in an update. If the application has the name already, it is not checked again. */
+/**
+ * The name in an update. It is not checked for invisible characters here, because the application
+ * may already have that name.
+ */
 const knownName = z
   .string()
   .trim()
@@ -67,7 +71,7 @@ const settings = {
   backchannel_logout_session_required: z.boolean().nullish(),
   backchannel_logout_at_session_end: z.boolean().nullish(),
   scopes: z.array(scope).max(50).nullish(),
-  /** The library checks the keys themselves. */
+  /** The public keys of the client. The OAuth library checks each of them. */
   jwks: z.object({ keys: z.array(z.looseObject({})).min(1).max(10) }).nullish(),
   jwks_uri: address.nullish(),
   tls_client_auth_subject_dn: z.string().min(1).max(1024).nullish(),
@@ -85,19 +89,19 @@ const settings = {
 
 /**
  * A client in the body of `POST /api/v1/applications`. A null or missing member gets its default;
- * an unknown one is rejected.
+ * an unknown member is rejected.
  */
 const CLIENT = z.strictObject({
   name,
   type: z.enum(['web', 'spa', 'native', 'service']),
   ...settings,
 });
-/** A parsed {@link CLIENT}. */
+/** A client in the body of `POST /api/v1/applications` after validation. */
 export type NewApplication = z.output<typeof CLIENT>;
 
 /** A cluster in the body of `POST /api/v1/applications`. */
 const CLUSTER = z.strictObject({ name, type: z.literal('kubernetes'), resource: address });
-/** A parsed {@link CLUSTER}. */
+/** A cluster in the body of `POST /api/v1/applications` after validation. */
 export type NewClusterBody = z.output<typeof CLUSTER>;
 
 /** The body of `POST /api/v1/applications`. */
@@ -106,11 +110,11 @@ export const REGISTER = z.discriminatedUnion('type', [CLIENT, CLUSTER], {
 });
 
 /**
- * The body of `PATCH /api/v1/applications/{id}`: a missing member stays, null resets it. The type
- * cannot change.
+ * The body of `PATCH /api/v1/applications/{id}`: a missing member stays as it is, and null resets
+ * it to the default. The type cannot change.
  */
 export const UPDATE = z.strictObject({ name: knownName.optional(), ...settings });
-/** A parsed {@link UPDATE}. */
+/** The body of `PATCH /api/v1/applications/{id}` after validation. */
 export type ApplicationUpdate = z.output<typeof UPDATE>;
 
 /** The query of `GET /api/v1/applications`. */
@@ -122,25 +126,28 @@ export const PAGE = z.object({
     .regex(/^[\w-]*$/)
     .default(''),
 });
-/** A parsed {@link PAGE}. */
+/** The query of `GET /api/v1/applications` after validation. */
 export type ApplicationsPage = z.output<typeof PAGE>;
 
 /** The body of `POST /api/v1/applications/{id}/secrets`, which may be absent. */
 export const ROTATE = z
   .strictObject({
     expires_previous_in_seconds: z.int().min(0).max(OVERLAP.longest).default(OVERLAP.usual),
-    /** The days until the new secret ends; without it there is no end. */
+    /** The days for which the new secret is valid; without this member it does not expire. */
     expires_in_days: z.int().min(1).max(MOST_SECRET_DAYS).exactOptional(),
   })
   .prefault({});
-/** A parsed {@link ROTATE}. */
+/** The body of `POST /api/v1/applications/{id}/secrets` after validation. */
 export type SecretRotation = z.output<typeof ROTATE>;
 
-/** The id of an application. An id in another format is a 404, not a 400. */
+/** The path parameter of an application. An id in another format gets 404, and not 400. */
 export const APPLICATION_ID = z.object({ id: z.string() });
 
-/** The ids of an application and of one of its dead letters. */
+/**
+ * The path parameters of an application and of one of its logout notices that could not be
+ * delivered.
+ */
 export const NOTICE_ID = z.object({ id: z.string(), noticeId: z.string() });
 
-/** The ids of an application and of one of its secrets. */
+/** The path parameters of an application and of one of its secrets. */
 export const SECRET_ID = z.object({ id: z.string(), secretId: z.string() });

@@ -27,10 +27,10 @@ import { checkCalledAddresses, checkedMetadata } from './registration/registrati
 import { registrationOf } from '#domain/oauth/applications/registration-metadata.js';
 import { completed, usesSecret } from '#domain/oauth/applications/registration.js';
 
-/** The number of applications that a user may have. */
+/** The most applications that a user may have. */
 const MOST_APPLICATIONS = 50;
 
-/** The number of valid secrets that an application may have. */
+/** The most valid secrets that an application may have. */
 const MOST_SECRETS = 3;
 
 /** An application that was just registered, and its secret, which is shown only once. */
@@ -174,7 +174,7 @@ export class Applications {
 
   /**
    * Adds a secret to an application. The earlier secrets stay valid for the overlap, so that the
-   * application is never without one.
+   * application has a valid secret at any time.
    *
    * @param rotation the overlap in seconds, and the days until the new secret ends
    * @returns the valid secrets, the new one first
@@ -239,7 +239,9 @@ export class Applications {
   }
 
   /**
-   * Limits the approval of an application to the redirect URIs that stay approved after a change.
+   * Limits the approval of an application to those redirect URIs of it that an admin has approved
+   * and that the change keeps.
+   *
    * @returns the details for the audit log
    */
   async #limitApproval(
@@ -298,7 +300,8 @@ export class Applications {
 }
 
 /**
- * Describes a secret of an application as a noted act, which is repeated if the database loses it.
+ * Describes an act on a secret of an application for the record from which the act is repeated if
+ * the database loses it.
  */
 function noted(
   kind: NotedSecret['kind'],
@@ -319,7 +322,10 @@ function noted(
   };
 }
 
-/** @throws DomainError invalid_request for an application that authenticates without a secret */
+/**
+ * Checks that an application authenticates with a secret.
+ * @throws DomainError invalid_request for any other application
+ */
 function assertUsesSecret(application: ClientApplication): void {
   const { auth_method: method } = registrationOf(application.metadata);
   if (usesSecret(method)) return;
@@ -330,8 +336,8 @@ function assertUsesSecret(application: ClientApplication): void {
 }
 
 /**
- * Refuses invisible characters in a new name. A name of earlier releases may stay. @throws
- * DomainError invalid_request
+ * Refuses invisible characters in a new name. An application may keep a name that an earlier
+ * version of the service accepted. @throws DomainError invalid_request
  */
 function assertNewName(name: string | undefined, known: string): void {
   if (name === undefined || name === known || isVisibleLine(name)) return;

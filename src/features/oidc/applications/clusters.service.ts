@@ -22,10 +22,13 @@ import {
   resourceProblem,
 } from './registration/cluster-registration.js';
 
-/** The number of clusters that an organization may have. */
+/** The most clusters that an organization may have. */
 const MOST_CLUSTERS = 100;
 
-/** Registers the Kubernetes clusters of organizations, for which `svc-cli` exchanges its tokens. */
+/**
+ * Registers the Kubernetes clusters of organizations. `svc-cli` can exchange its token for a token
+ * for a registered cluster.
+ */
 @Injectable()
 export class Clusters {
   readonly #ownAudiences: OwnAudiences;

@@ -41,13 +41,13 @@ export function consentTo({ params, iat }: Interaction): Consent {
   };
 }
 
-/** Returns the single claims of a request (OpenID Connect Core §5.5). */
+/** Returns the names of the single claims that a request asks for (OpenID Connect Core §5.5). */
 function claimsOf(claims: string | undefined): string[] {
   const { id_token: idToken, userinfo } = JSON.parse(claims ?? '{}') as Record<string, object>;
   return Object.keys({ ...idToken, ...userinfo });
 }
 
-/** Returns the scopes that contain the single claims of a request. */
+/** Returns the scopes to which the single claims of a request belong. */
 function scopesOfClaims(claims: string | undefined): string[] {
   const names = new Set(claimsOf(claims));
   return Object.entries(CLAIMS_OF_SCOPES)

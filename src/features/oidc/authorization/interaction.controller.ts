@@ -56,7 +56,7 @@ export class InteractionController {
     return { redirect_to: await this.interactions.consent(request, response, uid) };
   }
 
-  /** Records that the user refuses. */
+  /** Records that the user refuses the authorization. */
   @Post('deny')
   @Route({ summary: 'Denies an authorization' })
   @HttpCode(200)

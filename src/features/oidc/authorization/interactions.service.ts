@@ -82,8 +82,9 @@ export class Interactions extends PendingLogins {
   }
 
   /**
-   * Returns the page or the login page for a user who does not reach the application now; undefined
-   * if the authorization may go on, and decides again.
+   * Returns the page for a user who does not reach the application now, or the redirect to the
+   * login page if a login can change that. Undefined if the authorization may go on: it then
+   * decides again.
    */
   async #refusal(
     interaction: Interaction,
@@ -192,7 +193,12 @@ export class Interactions extends PendingLogins {
     );
   }
 
-  /** Finds an interaction of this browser, by the signed cookie of the browser that began it. */
+  /**
+   * Finds the interaction of this browser that has an id. The browser must have the signed cookie
+   * of the interaction.
+   *
+   * @throws DomainError not_found otherwise
+   */
   async #find(request: Request, response: Response, uid: string): Promise<Interaction> {
     const { provider } = this.oidcProvider;
     const { cookies } = provider.createContext(request, response);
@@ -202,7 +208,10 @@ export class Interactions extends PendingLogins {
     return interaction;
   }
 
-  /** Removes the account of another user, who has logged out, from the library's session. */
+  /**
+   * Removes another user's account, which has logged out, from the library's session of the
+   * browser.
+   */
   async #switchAccount(request: Request, { userId }: ResourceOwner): Promise<void> {
     const { provider } = this.oidcProvider;
     const id = readCookie(request, provider.cookieName('session'));
@@ -223,8 +232,8 @@ export class Interactions extends PendingLogins {
 }
 
 /**
- * Checks whether no admin of a user's organization has approved an application for the redirect URI
- * of a request.
+ * Returns true if no admin of a user's organization has approved an application for the redirect
+ * URI of a request.
  */
 function isUnapproved(
   client: Client & OwnMetadata,
@@ -236,7 +245,7 @@ function isUnapproved(
   return needsConsent(client, resourceOwner) || needsApproval(client, resourceOwner, redirectUri);
 }
 
-/** Returns an address that a page may link to: one with https. */
+/** Returns an address if it is https, so that a page may link to it; undefined otherwise. */
 function linkOf(address: string | undefined): string | undefined {
   const url = address === undefined ? null : URL.parse(address);
   return url?.protocol === 'https:' ? url.href : undefined;
@@ -247,8 +256,9 @@ function redirectTo(location: string): NextStep {
 }
 
 /**
- * Stores the result of an interaction. @returns the address at which the authorization request
- * continues
+ * Stores the result of an interaction in the library's record.
+ *
+ * @returns the address at which the authorization request continues
  */
 async function finish(
   interaction: Interaction,

@@ -6,16 +6,19 @@ import type { Provider } from '../protocol/library.js';
 /** An interaction of the library: an authorization request that waits for its user. */
 export type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
 
-/** An essential `acr` of the `claims` parameter (OpenID Connect Core §5.5.1.1). */
+/**
+ * A request for an `acr` in the `claims` parameter, which may be essential (OpenID Connect Core
+ * §5.5.1.1).
+ */
 interface AcrRequest {
   readonly value?: string;
   readonly values?: readonly (string | undefined)[];
 }
 
 /**
- * Checks whether a session satisfies the prompt. A forced login needs an assertion after the
- * request began. For the command line, it must also differ from the last assertion before the
- * request, because times are compared in whole seconds.
+ * Returns true if a session satisfies the prompt of an interaction. A forced login needs an
+ * assertion after the request began. For the command line, it must also differ from the last
+ * assertion before the request, because times are compared in whole seconds.
  */
 export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: ResourceOwner): boolean {
   if (prompt.name !== 'login') return true;
@@ -25,8 +28,9 @@ export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: Resour
 }
 
 /**
- * Returns the error of a request that this login cannot satisfy. The request may name another user
- * (OpenID Connect Core §3.1.2.2, §5.5.1), or an `acr` that the key does not give (§5.5.1.1).
+ * Returns the error for a request that this login cannot satisfy; undefined if it can. The request
+ * may name another user (OpenID Connect Core §3.1.2.2, §5.5.1), or an `acr` that the key does not
+ * give (§5.5.1.1).
  */
 export function loginErrorOf(
   { prompt, params }: Interaction,

@@ -2,18 +2,24 @@ import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { systemRandom } from '#platform/clock/random.js';
 import type { Adapters } from '../storage/adapters.service.js';
 
-/** The model under which a posted request is stored, beside those of the library. */
+/**
+ * The name of the model under which a posted request is stored, in the table of the library's
+ * models.
+ */
 const MODEL = 'PostedRequest';
 /**
- * The prefix of a reference: like that of a pushed request (RFC 9126 §2.2), but no client
- * authenticated for it.
+ * The prefix of a reference to a posted request. It differs from that of a pushed request (RFC 9126
+ * §2.2), because no client authenticated for it.
  */
 const PREFIX = 'urn:svc:params:oauth:posted-request:';
-/** Seconds that a request is stored: the browser follows the redirect at once. */
+/**
+ * The seconds for which a request is stored. They are few because the browser follows the redirect
+ * at once.
+ */
 const LIFETIME = 60;
-/** The most expired rows that storing a request removes. */
+/** The most expired rows that one call removes. */
 const MOST_REMOVED = 20;
-/** The longest id of a client in characters. */
+/** The most characters of the id of a client. */
 const LONGEST_CLIENT_ID = 256;
 
 /**
@@ -39,7 +45,7 @@ export async function storePostedRequest(
   });
 }
 
-/** Checks whether a query refers to a stored request. */
+/** Returns true if a query refers to a stored request. */
 export function isReference(query: URLSearchParams): boolean {
   return query.get('request_uri')?.startsWith(PREFIX) === true;
 }
@@ -65,7 +71,10 @@ function adapterOf(adapters: Adapters) {
   return adapters.of(MODEL, () => undefined);
 }
 
-/** Returns the client that a reference is bound to, if the request names one. */
+/**
+ * Returns the client for which a reference is valid; undefined if the request names none, or
+ * several.
+ */
 function boundClient(request: URLSearchParams): string | undefined {
   const [clientId, ...others] = request.getAll('client_id');
   const isOne = others.length === 0 && (clientId?.length ?? 0) <= LONGEST_CLIENT_ID;

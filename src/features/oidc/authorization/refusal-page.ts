@@ -10,7 +10,10 @@ import type { Interaction } from './login-prompt.js';
 export interface RefusalPage {
   readonly client: { readonly name: string };
   readonly user: { readonly email: string };
-  /** The touch that the application demands; undefined for a user who is not assigned. */
+  /**
+   * The kind of touch that the application demands, in words; undefined for a user who is not
+   * assigned.
+   */
   readonly demand: string | undefined;
   /** The way back to the application; undefined for a device. */
   readonly back:
@@ -22,14 +25,18 @@ export function isAboutReachOf({ prompt }: Interaction): boolean {
   return prompt.name === ASSIGNMENT_PROMPT || prompt.name === CONDITION_PROMPT;
 }
 
-/** Returns the demand of a denial in words; undefined for a user who is not assigned. */
+/**
+ * Returns in words the kind of touch that an application demands; undefined for a user who is not
+ * assigned.
+ */
 export function demandOfDenial({ denial, conditions = NO_CONDITIONS }: Denied): string | undefined {
   return denial === 'condition_unmet' ? demandOf(conditions) : undefined;
 }
 
 /**
- * Checks whether a user has touched a key for an authorization request already. If that touch does
- * not meet the conditions, the page says which key does: another login would only repeat it.
+ * Returns true if a user has already touched a key for an authorization request. If that touch does
+ * not meet the conditions, the page says which key does, because another login with the same key
+ * would fail again.
  */
 export function hasTouchedFor(
   { iat, lastSubmission }: Interaction,

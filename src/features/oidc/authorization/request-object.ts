@@ -5,12 +5,15 @@ import { UNREADABLE_REQUEST_OBJECT, UNSUPPORTED_RESPONSE_MODE } from '../engine/
 import { isFapi, type OwnMetadata } from '../protocol/client-metadata.js';
 import type { Client, KoaContextWithOIDC, Provider } from '../protocol/library.js';
 
-/** The prefix of the `request_uri` of a pushed request, which is not an address (RFC 9126 §2.2). */
+/**
+ * The prefix of a `request_uri` that names a pushed request. It is no address to fetch (RFC 9126
+ * §2.2).
+ */
 const PUSHED = 'urn:ietf:params:oauth:request_uri:';
 
 /**
- * Replaces the `request_uri` of an authorization request by the request object behind it (RFC 9101
- * §5.2), since the library does not fetch. The client must have registered the address. Its
+ * Replaces the `request_uri` of an authorization request by the request object at that address (RFC
+ * 9101 §5.2), since the library does not fetch it. The client must have registered the address. Its
  * fragment is the hash of the object (OpenID Connect Core §6.2).
  */
 export async function resolveRequestObject(
@@ -36,7 +39,7 @@ export async function resolveRequestObject(
   ctx.query = { client_id: clientId, request };
 }
 
-/** Fetches a request object; returns text that the library rejects if that fails. */
+/** Fetches a request object; if the fetch fails, returns a text that the library rejects. */
 async function fetchRequestObject(address: string, outboundHttp: OutboundHttp): Promise<string> {
   const [location = '', digest = ''] = address.split('#', 2);
   try {
@@ -54,9 +57,9 @@ async function fetchRequestObject(address: string, outboundHttp: OutboundHttp): 
 }
 
 /**
- * Checks whether a client registered an address (OpenID Connect Registration §2), either exactly or
- * without the fragment. An address that was registered with a fragment is bound to the content that
- * the fragment names.
+ * Returns true if a client registered an address (OpenID Connect Registration §2), either exactly
+ * or without the fragment. An address that was registered with a fragment is bound to the content
+ * that the fragment names.
  */
 function isRegisteredUri(address: string, registered: readonly string[]): boolean {
   const [location = ''] = address.split('#', 1);

@@ -18,7 +18,7 @@ export interface DeviceParameters {
 /** The access that a device gets when it is approved. */
 export interface DeviceGrant {
   readonly scopes: readonly string[];
-  /** The scopes at each resource server (RFC 8707); a server without scopes is left out. */
+  /** The scopes at each resource server (RFC 8707). A server without scopes is left out. */
   readonly resources: ReadonlyMap<string, readonly string[]>;
 }
 
@@ -28,9 +28,9 @@ export interface DeviceRequest {
   readonly userCode: string;
   readonly client: Client & OwnMetadata;
   readonly params: DeviceParameters;
-  /** The address and the program that asked for the code. */
+  /** The network address and the `User-Agent` of the program that asked for the code. */
   readonly device: { readonly ip: string | null; readonly userAgent: string };
-  /** The access that this user may give. */
+  /** The access that the user who typed the code may give. */
   readonly grant: DeviceGrant;
 }
 
@@ -48,7 +48,7 @@ export interface ApprovalPage {
    */
   readonly address: string | null;
   readonly user: { readonly email: string };
-  /** The session of the browser. The script of the page sends it with the decision. */
+  /** The id of the session of the browser. The script of the page sends it with the decision. */
   readonly sessionId: string;
   readonly scopes: readonly string[];
   readonly resources: readonly string[];
@@ -86,7 +86,7 @@ function originOf(resource: string): string {
 /**
  * Returns the access that a user may give a device. A registered application gets what it
  * requested, without our own APIs. The command line gets {@link DEVICE_SCOPES} at most, and no
- * token for a resource: a stranger may have sent the code.
+ * token for a resource, because an attacker may have sent the code to the user.
  */
 export function deviceGrant(
   params: DeviceParameters,
@@ -108,12 +108,12 @@ export function deviceGrant(
   };
 }
 
-/** Returns the scope of an approved code: all scopes that it may be redeemed for. */
+/** Returns the scope of an approved code: all scopes for which the device can get tokens. */
 export function scopeOfCode({ scopes, resources }: DeviceGrant): string {
   return [...new Set([...scopes, ...[...resources.values()].flat()])].join(' ');
 }
 
-/** Returns the payload of an approved code that the library's token endpoint expects. */
+/** Returns the payload of an approved code. The library's token endpoint expects this form. */
 export function approvedPayload(
   grantId: string,
   resourceOwner: ResourceOwner,
@@ -132,7 +132,7 @@ export function approvedPayload(
   };
 }
 
-/** Returns the payload of the grant of an approved device, as the library reads it. */
+/** Returns the payload of the grant of an approved device. The library expects this form. */
 export function grantPayload(
   { client: { clientId }, grant: { scopes, resources } }: DeviceRequest,
   { userId: accountId }: ResourceOwner,
@@ -152,18 +152,18 @@ export function grantPayload(
 }
 
 /**
- * Returns the origin of a session for svc-cli. It describes the device, and not the browser that
- * approves the device.
+ * Returns the address and the program of a new session for svc-cli. They are those of the device,
+ * and not those of the browser that approves the device.
  */
 export function originOfDevice({ ip, userAgent }: DeviceRequest['device']): SessionOrigin {
   const isAddress = ip !== null && isIP(ip) > 0 && !ip.includes('%');
   return { ip: isAddress ? ip : undefined, userAgent: userAgent.slice(0, 512) || undefined };
 }
 
-/** The number of characters before the dash of a displayed user code. */
+/** The number of characters in the first half of a displayed user code, before the dash. */
 const HALF = 4;
 
-/** Normalizes a user code that may be typed in small letters, with dashes or spaces. */
+/** Normalizes a user code. A user may type it in small letters, with dashes or spaces. */
 export function normalizeUserCode(typed: string): string {
   return typed.toUpperCase().replace(/[^A-Z0-9]/g, '');
 }

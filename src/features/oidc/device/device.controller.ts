@@ -51,8 +51,8 @@ export class DeviceController {
   }
 
   /**
-   * Shows the form for the code. A code in the address is shown for comparison, and never submitted
-   * by itself (§3.3.1).
+   * Shows the form for the code. A code in the address is filled in for comparison, and the user
+   * must submit it (§3.3.1).
    */
   @Get()
   @Route({
@@ -69,8 +69,8 @@ export class DeviceController {
   }
 
   /**
-   * Shows the device and the access that it asks for. A browser without a key login goes to a login
-   * first.
+   * Shows the device and the access that it asks for. A browser without a login by security key
+   * goes to a login first.
    */
   @Post()
   @Route({
@@ -107,7 +107,7 @@ export class DeviceController {
     } else this.#ask(form.user_code, { session, request, response: response.status(404) }, true);
   }
 
-  /** Approves the device, with a touch of the security key in the last minute. */
+  /** Approves the device. The user must have touched the security key within the last minute. */
   @Post('approve')
   @Route({ summary: 'Approves a device' })
   @HttpCode(200)
@@ -121,7 +121,7 @@ export class DeviceController {
     return { status: 'approved' };
   }
 
-  /** Refuses the device. */
+  /** Refuses the device, so that it gets no token. */
   @Post('deny')
   @Route({ summary: 'Denies a device' })
   @HttpCode(200)
@@ -144,7 +144,7 @@ export class DeviceController {
   }
 }
 
-/** A request of a browser for the form. */
+/** A request for the page `/device`, with the session of its browser. */
 interface Visit {
   readonly session: LiveSession | undefined;
   readonly request: Request;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Accepts any text of at most 64 characters; the look-up decides whether it is a code. */
+/** Accepts any text of at most 64 characters, because the look-up decides if it is a code. */
 const USER_CODE = z.string().max(64);
 
 /** The query of the page: a device may show an address that contains its code (RFC 8628 §3.3.1). */
@@ -11,18 +11,18 @@ export const DEVICE_FORM = z.object({
   user_code: USER_CODE.min(1),
   /** The identity provider to sign in with, for a browser without a session. */
   provider: z.string().max(32).optional(),
-  /** Chooses the login with the security key instead. */
+  /** Set if the user chose the login with the security key instead of an identity provider. */
   sign_in: z.literal('key').optional(),
 });
 
 /** The body of an approval or a refusal. */
 export const DEVICE_DECISION = z.object({ user_code: USER_CODE.min(1) });
 
-/** A parsed {@link DEVICE_QUERY}. */
+/** The query of the page `/device` after validation. */
 export type DeviceQuery = z.output<typeof DEVICE_QUERY>;
 
-/** A parsed {@link DEVICE_FORM}. */
+/** The form of the page `/device` after validation. */
 export type DeviceForm = z.output<typeof DEVICE_FORM>;
 
-/** A parsed {@link DEVICE_DECISION}. */
+/** The body of an approval or a refusal after validation. */
 export type DeviceDecision = z.output<typeof DEVICE_DECISION>;

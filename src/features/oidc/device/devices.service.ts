@@ -48,13 +48,16 @@ import {
   type DeviceRequest,
 } from './device-request.js';
 
-/** The session of a browser, which can answer a challenge for a touch. */
+/** The session of a denied request: that of a browser, where the user can touch the key again. */
 const BROWSER: DeniedSession = { isOfDevice: false, challenge: { scheme: 'Bearer' } };
 
-/** The error of a denial that the kind of credential does not have. */
+/** The error if the device grant's own condition withholds a credential. */
 const WITHHELD = ['issuance_refused', 'This application may not sign devices in.'] as const;
 
-/** The limit in certification test mode, which wrong codes never reach. The column is an int4. */
+/**
+ * The limit of wrong codes in certification test mode: the largest number of the column (int4),
+ * which is never reached.
+ */
 const NO_LIMIT = 2 ** 31 - 1;
 
 /** Devices that wait for approval (RFC 8628 §3.3), found by the code that a user types. */
@@ -94,8 +97,9 @@ export class Devices {
   }
 
   /**
-   * Refuses and records a device whose user is not assigned to its application, so that the device
-   * hears of it at once. Returns true then; otherwise it changes nothing, and the approval decides.
+   * Refuses a device whose user is not assigned to its application, so that the device gets its
+   * answer at once. It returns true then. For any other user it changes nothing and returns false,
+   * because the approval decides.
    */
   async refuseUnassigned(
     { sessionId, userId }: ResourceOwner,
@@ -152,7 +156,8 @@ export class Devices {
   }
 
   /**
-   * Records that a user does not reach an application. A user who is not assigned ends the code.
+   * Records that a user does not reach an application. If the user is not assigned to it, the code
+   * ends.
    */
   async #refuseUnreached(
     userId: string,
@@ -167,7 +172,8 @@ export class Devices {
   }
 
   /**
-   * Refuses a device; that needs no new assertion. The errors are those of {@link Devices.approve}.
+   * Refuses a device. No new assertion is needed.
+   * @throws DomainError as {@link Devices.approve}
    */
   async refuse(token: string | undefined, typed: string): Promise<void> {
     await this.#findFor(token, typed);
@@ -175,8 +181,9 @@ export class Devices {
   }
 
   /**
-   * Refuses a device without a user, in certification test mode only. @returns false if no device
-   * waits
+   * Refuses a device without asking for a user. Outside of certification test mode the caller has
+   * found the user.
+   * @returns false if no device waits with that code
    */
   refuseUnseen(typed: string): Promise<boolean> {
     const userCode = normalizeUserCode(typed);
@@ -195,7 +202,8 @@ export class Devices {
   }
 
   /**
-   * Checks that the organization allows devices, and keeps the setting until the transaction ends.
+   * Checks that the organization allows the device grant, and locks that setting until the
+   * transaction ends.
    * @throws DomainError issuance_refused
    */
   async #assertAllowed(tx: EntityManager, { orgId }: ResourceOwner): Promise<void> {
@@ -204,7 +212,9 @@ export class Devices {
   }
 
   /**
-   * Finds the client of a device. A client that registered itself may only use authorization codes.
+   * Finds the client of a device.
+   * @throws DomainError issuance_refused for a client without the device grant, and for a client
+   *   that registered itself
    */
   async #findClient(clientId: string): Promise<Client & OwnMetadata> {
     const client: (Client & OwnMetadata) | undefined =
@@ -215,7 +225,9 @@ export class Devices {
     return client;
   }
 
-  /** Writes the grant of the device's tokens. @returns the library's id of the grant */
+  /**
+   * Writes the grant of the device's tokens. @returns the id of the grant in the library's records
+   */
   async #writeGrant(
     tx: EntityManager,
     resourceOwner: ResourceOwner,
@@ -238,8 +250,9 @@ export class Devices {
   }
 
   /**
-   * Returns the session for the grant, which is usually the browser's. Only svc-cli gets a new
-   * session. It lasts an hour, survives the browser's logout and ends with the removal of the key.
+   * Returns the session to which the grant belongs: a new one for svc-cli, and that of the browser
+   * for any other client. The new session lasts an hour, survives the browser's logout and ends
+   * with the removal of the key.
    */
   async #sessionOf(
     tx: EntityManager,
@@ -278,7 +291,7 @@ export class Devices {
   }
 }
 
-/** The payload of a device code, as the library stores it. */
+/** The payload of a device code in the library's records, as far as it is read here. */
 interface StoredDeviceCode {
   readonly params: DeviceParameters;
   readonly deviceInfo?: { readonly ip?: string | null; readonly userAgent?: string };

@@ -5,7 +5,7 @@ import type { SessionCookies } from '#platform/http/access/session-cookies.servi
 import { formatUserCode } from './device-request.js';
 import type { DeviceForm } from './device.schemas.js';
 
-/** An identity provider that the form of `/device` offers. */
+/** An identity provider that the form of `/device` offers for the login. */
 export interface ProviderChoice {
   readonly slug: string;
   readonly name: string;
@@ -20,8 +20,8 @@ export interface LoginServices {
 }
 
 /**
- * Lists the identity providers to choose from; none in certification test mode, whose login page
- * has forms of its own.
+ * Lists the identity providers from which the user can choose. The list is empty in certification
+ * test mode, whose login page has forms of its own.
  */
 export function providerChoices(services: LoginServices): readonly ProviderChoice[] {
   if (services.isCertification) return [];
@@ -30,7 +30,7 @@ export function providerChoices(services: LoginServices): readonly ProviderChoic
 
 /**
  * Returns the address at which a browser without a session logs in: the chosen or only identity
- * provider, or the login page for the security key. Both lead back to the form and its code.
+ * provider, or the login page for the security key. Both lead back to the form with its code.
  *
  * @throws DomainError unknown_provider
  */
@@ -54,7 +54,7 @@ export async function beginLogin(
   return upstream.href;
 }
 
-/** Returns the address of the login page, which leads back to the form. */
+/** Returns the address of the login page. After the login, the browser returns to the form. */
 export function loginPage(form: DeviceForm, { isCertification }: LoginServices): string {
   const query = new URLSearchParams({ redirect_to: devicePage(form) });
   if (isCertification) query.set('user_code', formatUserCode(form.user_code));

@@ -11,8 +11,8 @@ import { correctDiscovery, type ServerMetadata } from './server-metadata.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /**
- * `/.well-known/*` and `/oauth/jwks`: the metadata and the public keys of this server, and of
- * issuers at their hosts.
+ * `/.well-known/*` and `/oauth/jwks`: the metadata and the public keys of this server, and those of
+ * the issuer of an organization at its own host.
  */
 @Controller()
 @Route({ tier: 'unlimited', audience: 'api', errors: 'negotiated', auth: PUBLIC })

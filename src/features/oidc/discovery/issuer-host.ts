@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { PublishedIssuer } from '#domain/organizations/issuers/issuer-hosts.service.js';
 import { tenantOf } from '#platform/http/request/tenant-host.js';
 
-/** The claims of the tokens for AWS. */
+/** The claims that tokens for AWS have. */
 const CLAIMS = [
   'iss',
   'sub',
@@ -19,8 +19,8 @@ const CLAIMS = [
 ];
 
 /**
- * Returns the issuer whose host a request names; undefined at the service's own host.
- * `src/create-app.ts` gives this function to the rule about hosts.
+ * Returns the issuer of the organization whose host a request names; undefined at the service's own
+ * host.
  */
 export function publishedIssuerOf(request: IncomingMessage): PublishedIssuer | undefined {
   return tenantOf(request) as PublishedIssuer | undefined;

@@ -23,8 +23,8 @@ const MUTUAL_TLS_ENDPOINTS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Corrects the library's document: it adds what this server does itself, and removes what no client
- * gets.
+ * Corrects the library's document. It adds features that this server implements itself, and removes
+ * those that no client can use.
  */
 export function correctDiscovery(document: ServerMetadata, http: Config['http']): void {
   document.request_uri_parameter_supported = true;
@@ -47,7 +47,7 @@ export function correctDiscovery(document: ServerMetadata, http: Config['http'])
   if (http.tls) document['mtls_endpoint_aliases'] = mutualTlsAliases(document, http);
 }
 
-/** Returns the endpoints at the mutual-TLS listener (RFC 8705 §5). */
+/** Returns the addresses of the endpoints at the mutual-TLS listener (RFC 8705 §5). */
 function mutualTlsAliases(
   document: ServerMetadata,
   { baseUrl, mtls }: Config['http'],

@@ -15,20 +15,23 @@ import { Adapters } from '../storage/adapters.service.js';
 
 type Token = InstanceType<Provider['AccessToken']> | InstanceType<Provider['ClientCredentials']>;
 
-/** The claims of a JWT access token (RFC 9068 §2.2) that its record needs. */
+/** The claims of a JWT access token (RFC 9068 §2.2) that its record contains. */
 export interface JwtClaims {
   readonly jti: string;
   readonly iat: number;
   readonly exp: number;
 }
 
-/** A prefix that no opaque token has. */
+/** The prefix of the key under which a JWT is recorded. No opaque token begins with it. */
 const HANDLE = 'jwt.';
 
-/** The library's models of access tokens. Their JWTs are recorded here. */
+/** The models of the library whose access tokens can be JWTs. This class records the JWTs. */
 const KINDS = ['AccessToken', 'ClientCredentials'] as const;
 
-/** A value that matches no token. It replaces an expired JWT, and a JWT of another issuer. */
+/**
+ * A text that matches no token. In a request, it replaces an expired JWT and a JWT of another
+ * issuer.
+ */
 const NO_TOKEN = 'none';
 
 /**
@@ -60,8 +63,8 @@ export class AccessTokens {
   }
 
   /**
-   * Records a JWT that is about to be signed. @throws InvalidGrant when its session or its client
-   * is gone
+   * Records a JWT that is about to be signed. @throws InvalidGrant if its session or its client
+   * does not exist any more
    */
   async record(ctx: KoaContextWithOIDC, token: Token, claims: JwtClaims): Promise<void> {
     const { jti, iat, exp } = claims;
@@ -97,8 +100,8 @@ export class AccessTokens {
   }
 
   /**
-   * Replaces a JWT by its stored key in the fields of a request: the library finds only stored
-   * keys, and rejects JWTs.
+   * Replaces a JWT by its stored key in the fields of a request, because the library finds tokens
+   * only by their stored keys, and rejects JWTs.
    */
   async replaceJwt(body: unknown): Promise<void> {
     const fields = body as Record<string, unknown> | undefined;
@@ -108,8 +111,8 @@ export class AccessTokens {
   }
 
   /**
-   * Checks whether a client may introspect a token (RFC 7662 §4): its own, or one of another
-   * application of the same user or organization.
+   * Returns true if a client may introspect a token (RFC 7662 §4): its own token, or a token of
+   * another application of the same user or organization.
    */
   async mayIntrospect(
     client: Client & OwnMetadata,
@@ -121,7 +124,7 @@ export class AccessTokens {
     return other !== undefined && mayIntrospectTokensOf(other, client);
   }
 
-  /** Returns the id of a valid JWT of this issuer; undefined for any other text. */
+  /** Returns the `jti` of a valid JWT of this issuer; undefined for any other text. */
   async #jtiOf(token: string): Promise<string | undefined> {
     try {
       const { payload } = await jwtVerify(token, this.#keys, {
@@ -136,8 +139,8 @@ export class AccessTokens {
   }
 
   /**
-   * Returns the MAC under which a JWT is recorded. While the root secret changes, it may be one
-   * under the previous secret.
+   * Returns the MAC under which a JWT is recorded. While the root secret is being replaced, the MAC
+   * may be one under the previous secret.
    */
   async #recordedHandle(jti: string): Promise<string | undefined> {
     const [handle, previous] = this.#handles(jti);
@@ -156,8 +159,8 @@ export class AccessTokens {
 }
 
 /**
- * Checks whether a token has the form of a JWT, or of a stored key of one, which no client can
- * know.
+ * Returns true if a token has a dot, as a JWT has, and as the stored key of a JWT has, which no
+ * client can know.
  */
 function isJwt(token: string): boolean {
   return token.includes('.');

@@ -8,7 +8,7 @@ export interface ClientErrorPage {
 
 const TELL_OPERATOR = 'Tell the operator of the application.';
 
-/** The pages of single errors (RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6). */
+/** The pages by the code of the error (RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6). */
 const PAGES: Readonly<Record<string, ClientErrorPage>> = {
   access_denied: {
     title: 'Access was refused',
@@ -57,8 +57,8 @@ const LOGOUT: ClientErrorPage = {
 };
 
 /**
- * The fault of each parameter of a logout (RP-Initiated Logout §2). If several are wrong, the page
- * names the first in this order.
+ * The words for the fault of each parameter of a logout (RP-Initiated Logout §2). If several are
+ * wrong, the page names the first in this order.
  */
 const WRONG_PARAMETERS: Readonly<Record<string, string>> = {
   post_logout_redirect_uri: 'it is not an address that the application registered',
@@ -67,8 +67,8 @@ const WRONG_PARAMETERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Finds the parameter that the library's text names. The text for an unknown `client_id` names
- * none.
+ * Finds the wrong parameter of a logout by the library's text. The text for an unknown `client_id`
+ * does not name the parameter.
  */
 function wrongParameterOf({ message, ...error }: Error): string | undefined {
   const text = 'error_description' in error ? String(error.error_description) : message;
@@ -83,7 +83,7 @@ function logoutErrorPage(error: Error): ClientErrorPage {
   return { title: NOT_LOGGED_OUT, detail };
 }
 
-/** The errors of a request with `prompt=none` that needs a page. */
+/** The errors of requests with `prompt=none` that would need a page for the user. */
 const WITHOUT_A_PAGE: ReadonlySet<string> = new Set([
   'login_required',
   'consent_required',

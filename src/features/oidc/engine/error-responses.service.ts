@@ -22,7 +22,9 @@ import { requestContextOf, requestOf } from '../request/request-context.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { errorPage } from './error-page.js';
 
-/** The endpoints that a browser shows to its user. Programs call the others. */
+/**
+ * The endpoints whose errors are shown to the user of a browser. Programs call the other endpoints.
+ */
 const PAGES: ReadonlySet<string> = new Set([
   'authorization',
   'resume',
@@ -51,14 +53,18 @@ export class ErrorResponses {
   }
 
   /**
-   * Renders an error. The endpoint decides the format; the library would negotiate it by `Accept`.
+   * Renders an error. The endpoint decides the format, and not the header `Accept`, by which the
+   * library would decide.
    */
   async render(ctx: KoaContextWithOIDC, out: ErrorOut, error: Error): Promise<void> {
     if (PAGES.has(ctx.oidc.route)) await this.#showPage(ctx, out.error, error);
     else ctx.body = out;
   }
 
-  /** Connects the log, the metrics and the JSON of our own faults to the events of a provider. */
+  /**
+   * Subscribes to the events of a provider, so that its errors are logged and counted, and faults
+   * of this server become JSON.
+   */
   listen(provider: Provider): void {
     provider.use(async (ctx, next) => {
       try {
@@ -80,9 +86,9 @@ export class ErrorResponses {
   }
 
   /**
-   * Shows a page in place of an error redirect to a client that registered itself, until the user
-   * has consented to the client. Otherwise the redirect would send users from a trusted address to
-   * an unchecked one (RFC 9700 §4.11.2).
+   * Shows an error page instead of a redirect with the error, if the client registered itself and
+   * the user has not consented to it. Otherwise the redirect would send users from a trusted
+   * address to an unchecked one (RFC 9700 §4.11.2).
    */
   async withholdRedirect(ctx: KoaContextWithOIDC): Promise<void> {
     // Certification test mode asks no user for consent, and its suite expects the errors.
@@ -97,8 +103,7 @@ export class ErrorResponses {
   }
 
   /**
-   * Shows the page of an error. The log has the library's own text, under the reference that the
-   * page shows.
+   * Shows the page of an error. The log has the library's own text; both have the same reference.
    */
   async #showPage(ctx: KoaContextWithOIDC, code: string, error: Error): Promise<void> {
     const fault = code === 'server_error' ? asDomainError(error) : undefined;
@@ -121,7 +126,7 @@ export class ErrorResponses {
 
   /**
    * Checks whether the user of the browser has consented to a client. A failed look-up counts as
-   * no.
+   * missing consent.
    */
   async #hasConsented(ctx: KoaContextWithOIDC, { clientId }: Client): Promise<boolean> {
     try {
@@ -143,8 +148,8 @@ export class ErrorResponses {
 
   /**
    * Responds to an error outside the library's own handlers, for example when it saves the
-   * browser's session. The library would send plain text and log nothing. The prepared response is
-   * discarded.
+   * browser's session. The library would send plain text and log nothing. The response that the
+   * library prepared is discarded.
    */
   #respond(ctx: KoaContextWithOIDC, error: unknown): void {
     const { req: request, res: response } = ctx;
@@ -156,7 +161,9 @@ export class ErrorResponses {
   }
 }
 
-/** Notes the error that ends an authorization request. */
+/**
+ * Notes the error that ends an authorization request, for {@link ErrorResponses.withholdRedirect}.
+ */
 function noteAuthorizationError(ctx: KoaContextWithOIDC, error: Error): void {
   requestContextOf(ctx).authorizationError = error;
 }
@@ -177,8 +184,8 @@ function respondToFault(ctx: KoaContextWithOIDC, error: Error): void {
 }
 
 /**
- * Returns the `error` of a response: an error of the library has one, and any other error is a
- * fault of the server.
+ * Returns the `error` of a response. An error of the library has one; any other error is a fault of
+ * the server.
  */
 function codeOf(error: Error): string {
   return 'expose' in error && error.expose === true

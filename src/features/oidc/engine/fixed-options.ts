@@ -8,7 +8,7 @@ import { LIFETIMES } from './lifetimes.js';
 /** The response modes of authorization responses. */
 export const RESPONSE_MODES = ['query', 'fragment', 'jwt', 'query.jwt', 'fragment.jwt'];
 
-/** The paths of the endpoints, by the library's names of them. */
+/** The paths of the endpoints, by the library's names of the endpoints. */
 export const ROUTES = {
   authorization: '/oauth/authorize',
   pushed_authorization_request: '/oauth/par',
@@ -82,7 +82,7 @@ export const FIXED: Configuration = {
   },
 };
 
-/** A user code of letters that are hard to confuse (RFC 8628 §6.1). */
+/** The form of a user code. Its letters are hard to confuse (RFC 8628 §6.1). */
 const USER_CODE = { charset: 'base-20', mask: '****-****' } as const;
 
 /** The features of the library that are the same in every deployment. */

@@ -42,16 +42,18 @@ export function currentContext(): KoaContextWithOIDC | undefined {
   return Provider.ctx;
 }
 
-/** Stores a proof's id for once-only use. Returns false for an id that was used before. */
+/**
+ * Stores the id of a proof, so that it can be used once. Resolves to false for an id that was used
+ * before.
+ */
 export type SpendId = (issuer: string, jti: string, expiresAt: Date) => Promise<boolean>;
 
 /**
- * Seconds for which an id is stored after its proof expires: the time of a proof may lie in the
- * future as well.
+ * Seconds for which an id is stored after its proof expires, because a client's clock may be ahead.
  */
 const REPLAY_MARGIN = 600;
 
-/** The part of a server's nonces for DPoP proofs that the check of a proof uses. */
+/** The nonces of a server for DPoP proofs, as far as the check of a proof uses them. */
 interface Nonces {
   checkChallenge(nonce: string): boolean;
 }
@@ -59,9 +61,10 @@ interface Nonces {
 const inside = instanceOf as (provider: Provider) => { readonly DPoPNonces: Nonces };
 
 /**
- * Also accepts the nonces of another secret. Reason: the library knows one `nonceSecret`, and a
- * replica that has the next root secret already gives out nonces that the others must accept.
- * Upstream: searched 2026-11-25, none found. Tests: test/api/root-secret-rotation.test.ts.
+ * Makes a provider accept the nonces of a second secret too. Reason: the library knows one
+ * `nonceSecret`, but while the root secret is being replaced, some replicas already give out nonces
+ * of the next one. Upstream: searched 2026-11-25, none found. Tests:
+ * test/api/root-secret-rotation.test.ts.
  */
 export function acceptNoncesOf(provider: Provider, secret: Buffer): void {
   const { DPoPNonces: own } = inside(provider);
@@ -80,9 +83,9 @@ export function patchProvider(provider: Provider, endpointsOf: EndpointsOf, spen
 }
 
 /**
- * Replaces `ReplayDetection.unique`. Reason: the library reads and then writes, so that two
- * requests at once could both pass; one statement cannot. Upstream: searched 2026-11-25, none
- * found. Tests: test/api/oauth/once-only.test.ts (DPoP proofs and client assertions).
+ * Replaces `ReplayDetection.unique`. Reason: the library first reads and then writes, so that two
+ * concurrent requests could both pass. One statement prevents that. Upstream: searched 2026-11-25,
+ * none found. Tests: test/api/oauth/once-only.test.ts (DPoP proofs and client assertions).
  */
 function checkReplaysBy(provider: Provider, spend: SpendId): void {
   provider.ReplayDetection.unique = (issuer, jti, exp) =>
@@ -105,17 +108,17 @@ function compareClientSecret(this: { readonly clientSecret?: string }, actual: s
   );
 }
 
-/** A session of the library, with the part that {@link nameSessionsOurselves} replaces. */
+/** A session of the library with the method that {@link nameSessionsOurselves} replaces. */
 interface NamedSession {
   sidFor(clientId: string, value?: string): string | undefined;
   authorizationFor(clientId: string, value?: string): object;
 }
 
 /**
- * Replaces `Session.prototype.sidFor`, so that the library names no session. Reason: its `sid` is
- * of the cookie of a browser and of one client, and devices and programs have none; ours is of the
- * session that ends, and the claims of the account contain it. Upstream: searched 2026-11-26, none
- * found. Tests: test/api/oauth/logout-notices.test.ts.
+ * Replaces `Session.prototype.sidFor`, so that the library puts no `sid` into tokens. Reason: its
+ * `sid` belongs to a browser's cookie and one client, and devices have none. Our `sid` names the
+ * session that a logout ends; the claims of the account contain it. Upstream: searched 2026-11-26,
+ * none found. Tests: test/api/oauth/logout-notices.test.ts.
  */
 function nameSessionsOurselves({ Session }: Provider): void {
   const session = Session.prototype as unknown as NamedSession;
@@ -126,12 +129,12 @@ function nameSessionsOurselves({ Session }: Provider): void {
 }
 
 /**
- * Returns the published addresses that a client assertion may name at an endpoint, by the library's
- * name of the endpoint.
+ * Returns the published addresses that a client assertion may name at an endpoint. The parameter is
+ * the library's name of the endpoint.
  */
 export type EndpointsOf = (route: string) => readonly string[];
 
-/** The audiences of client assertions that the library accepts in a request. */
+/** Returns the audiences of client assertions that the library accepts in a request. */
 type Audiences = (this: { readonly route: string }) => Set<string>;
 
 /**
@@ -148,13 +151,10 @@ function expectPublishedEndpoints({ OIDCContext }: Provider, endpointsOf: Endpoi
   };
 }
 
-/** A rule that decides whether a prompt is needed. */
+/** A rule that resolves to true if a prompt is needed. */
 type PromptRule = (ctx: KoaContextWithOIDC) => Promise<boolean>;
 
-/**
- * The rule when a touch is needed, and the fact about the request that the interaction stores for
- * it.
- */
+/** The rule that decides if a touch is needed, and the facts that the interaction stores for it. */
 interface TouchRule {
   readonly check: PromptRule;
   readonly details: (
@@ -168,17 +168,17 @@ interface ReachRules {
   readonly needsOtherTouch: PromptRule;
 }
 
-/** The prompt of a user who is not assigned to the client: its page leads back to the client. */
+/** The prompt for a user who is not assigned to the client. Its page leads back to the client. */
 export const ASSIGNMENT_PROMPT = 'assignment';
 
-/** The prompt of a user whose touch does not meet the conditions of the client. */
+/** The prompt for a user whose touch does not meet the conditions of the client. */
 export const CONDITION_PROMPT = 'condition';
 
 /**
  * Returns the library's list of prompts with two other rules for native clients, and two prompts of
- * our own about reach. Reason: the library asks for consent of every native client each time (RFC
- * 8252 §8.6), registered applications of the organization included; the command line asks for a
- * touch instead. Upstream: #603 leads to the policy. Tests:
+ * our own about reach. Reason: for a native client the library asks for consent each time (RFC 8252
+ * §8.6). For registered applications of the organization that is too much, and for the command line
+ * a touch is asked for instead. Upstream: #603 leads to the policy. Tests:
  * test/api/oauth/own-applications.test.ts, test/api/oauth/cli-authorization.test.ts,
  * test/api/oauth/access-authorization.test.ts.
  */
@@ -209,17 +209,20 @@ export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule, r
   return policy;
 }
 
-/** Returns a prompt of one rule, which is `interaction_required` without a page. */
+/**
+ * Returns a prompt with one rule. A request that may show no page gets the error
+ * `interaction_required`.
+ */
 function promptOf(name: string, description: string, check: PromptRule) {
   const rule = new interactionPolicy.Check(name, description, 'interaction_required', check);
   return new interactionPolicy.Prompt({ name }, rule);
 }
 
 /**
- * Shows the login page where `acr_values` names the AAL3 that a session does not have. Reason: the
- * library never asks for a login because of `acr_values` (RFC 9470 §5). The values stay a wish:
- * after the login, the request goes on without AAL3. Upstream: searched 2026-11-25, none found; the
- * policy is the library's way. Tests: test/api/oauth/step-up.test.ts.
+ * Shows the login page if `acr_values` names AAL3 and the session does not have it. Reason: the
+ * library never asks for a login because of `acr_values` (RFC 9470 §5). The values are voluntary,
+ * so that after the login the request goes on even without AAL3. Upstream: searched 2026-11-25,
+ * none found; the policy is the library's way. Tests: test/api/oauth/step-up.test.ts.
  */
 const AAL3_REQUESTED = new interactionPolicy.Check(
   'acr_values',
@@ -235,9 +238,10 @@ const AAL3_REQUESTED = new interactionPolicy.Check(
 export type LibrarySession = NonNullable<KoaContextWithOIDC['oidc']['session']>;
 
 /**
- * Removes the account from the library's session, with all that clients got in it. Reason: the
- * library rejects a session whose account changes; `touched` makes it write the session. Upstream:
- * #752, where the library ends such a session. Tests: test/api/oauth/login-requirements.test.ts.
+ * Removes the account from the library's session, with the authorizations of clients in it. Reason:
+ * the library rejects a session whose account changes. `touched` makes the library write the
+ * session. Upstream: #752, where the library ends such a session. Tests:
+ * test/api/oauth/login-requirements.test.ts.
  */
 export function removeAccount(session: LibrarySession): void {
   if (session.accountId === undefined) return;
@@ -248,9 +252,9 @@ export function removeAccount(session: LibrarySession): void {
 }
 
 /**
- * Replaces `invalid_request` by the error that RFC 6749 §5.2 names, for two of the library's
- * English messages. Reason: the library has no other mark for them. Upstream: #288 mended the same
- * for other errors. Tests: test/unit/features/oidc/library-patches.test.ts.
+ * Replaces `invalid_request` by the error that RFC 6749 §5.2 demands, in two cases. Reason: the
+ * library uses the wrong code, and only its English message tells the cases apart. Upstream: #288
+ * mended the same for other errors. Tests: test/unit/features/oidc/library-patches.test.ts.
  */
 export function correctErrorCode(ctx: KoaContextWithOIDC): void {
   const body = ctx.body as { error?: string; error_description?: string };
@@ -263,9 +267,9 @@ export function correctErrorCode(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * A response mode and a request object that the library rejects with the right error. Reason: it
- * ignores an unknown response mode, and does not fetch request objects, so it must see a wrong
- * value. Upstream: searched 2026-11-25, none found. Tests: test/api/oauth/oauth-edge.test.ts.
+ * Values that make the library reject a request with the right error. Reason: the library ignores
+ * an unknown response mode and does not fetch request objects, so that it must get a value that it
+ * refuses. Upstream: searched 2026-11-25, none found. Tests: test/api/oauth/oauth-edge.test.ts.
  */
 export const UNSUPPORTED_RESPONSE_MODE = 'unsupported';
 export const UNREADABLE_REQUEST_OBJECT = 'unreadable';
@@ -273,7 +277,7 @@ export const UNREADABLE_REQUEST_OBJECT = 'unreadable';
 const NOTICE = /^oidc-provider (?:NOTICE|WARNING): /;
 const CONSOLE_METHODS = ['info', 'warn'] as const;
 
-/** The logger of the newest application of the process. */
+/** The logger for the library's notices: that of the newest application of the process. */
 let noticeLogger: Logger | undefined;
 
 /**

@@ -8,7 +8,10 @@ import { JWT_LIFETIME } from '../protocol/resource-servers.js';
 import { scopeWords } from '../protocol/scopes.js';
 import { requestContextOf } from '../request/request-context.js';
 
-/** Lifetimes in seconds. A code lives for the minute that FAPI 2.0 allows (§5.3.2.1). */
+/**
+ * The lifetimes in seconds. A code lives for a minute, the longest time that FAPI 2.0 allows
+ * (§5.3.2.1).
+ */
 export const LIFETIMES = {
   authorizationCode: 60,
   clientCredentials: 300,
@@ -27,7 +30,8 @@ const LONGEST_OF_BOUND = 900;
 
 /**
  * Returns the lifetime of an ID token in seconds: what its client registered, but no longer than
- * the session. An offline verifier notices the deactivation of a user only when the token expires.
+ * the session. A verifier that does not ask this server notices the deactivation of a user only
+ * when the token expires.
  */
 export function idTokenLifetime(
   ctx: KoaContextWithOIDC,
@@ -39,7 +43,7 @@ export function idTokenLifetime(
   return resourceOwner ? Math.min(secondsLeft(resourceOwner, now), wanted) : LIFETIMES.idToken;
 }
 
-/** Returns the rest of a user's session in whole seconds. */
+/** Returns the remaining time of a user's session in whole seconds, at least 1. */
 function secondsLeft({ expiresAt }: ResourceOwner, now: Date): number {
   return Math.max(1, Math.floor((expiresAt.getTime() - now.getTime()) / 1000));
 }

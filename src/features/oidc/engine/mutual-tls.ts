@@ -19,14 +19,17 @@ const METHODS: readonly ClientAuthMethod[] = ['tls_client_auth', 'self_signed_tl
 
 const logger = new Logger('oidc');
 
-/** Returns the authentication methods by certificate: none if the server does not terminate TLS. */
+/**
+ * Returns the authentication methods by certificate. The list is empty if the server does not
+ * terminate TLS.
+ */
 export function mutualTlsMethods({ tls }: Config['http']): ClientAuthMethod[] {
   return tls ? [...METHODS] : [];
 }
 
 /**
- * Builds the library's mutual-TLS feature (RFC 8705). The TLS layer supplies certificates, and
- * never a header.
+ * Builds the library's mutual-TLS feature (RFC 8705). Certificates come only from the TLS layer,
+ * and never from a header.
  */
 export function mutualTls({ tls, mtls }: Config['http'], clock: Clock = systemClock): Feature {
   if (!tls) return { enabled: false };
@@ -43,8 +46,8 @@ export function mutualTls({ tls, mtls }: Config['http'], clock: Clock = systemCl
 }
 
 /**
- * Checks the path of a certificate for `tls_client_auth`. A self-signed certificate needs no
- * authority (RFC 8705 §2.2).
+ * Checks the path of a certificate for `tls_client_auth`. For `self_signed_tls_client_auth`, no
+ * authority is needed (RFC 8705 §2.2).
  */
 function isAuthorized(
   ctx: KoaContextWithOIDC,
@@ -60,7 +63,10 @@ function isAuthorized(
   }
 }
 
-/** @throws InvalidClientAuth `subject mismatch` for another subject */
+/**
+ * Returns true if the subject of the client's certificate is the expected one.
+ * @throws InvalidClientAuth `subject mismatch` for another subject
+ */
 function matchesSubject(ctx: KoaContextWithOIDC, property: string, expected: string): boolean {
   const certificate = clientCertificateOf(ctx.req);
   if (!certificate || property !== 'tls_client_auth_subject_dn') return false;

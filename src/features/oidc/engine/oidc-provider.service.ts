@@ -14,18 +14,16 @@ import { acceptNoncesOf, patchProvider } from './library-patches.js';
 import { correctResponse, routeOf } from './provider-middleware.js';
 import { nonceSecretOf, ProviderOptions } from './provider-options.service.js';
 
-/** A step that a controller runs before or after the library's own. */
+/** A function that runs before or after the library handles a request. */
 type Step = (ctx: KoaContextWithOIDC) => Promise<void> | void;
 
 /** Runs `oidc-provider`, the core of OAuth 2.0 and OpenID Connect. */
 @Injectable()
 export class OidcProvider {
   readonly provider: Provider;
-  /**
-   * The server runs in certification test mode: limits are off, and no user is asked for consent.
-   */
+  /** True in certification test mode: limits are off, and no user is asked for consent. */
   readonly isCertification: boolean;
-  /** The server terminates TLS, so that clients can use certificates. */
+  /** True if this server terminates TLS, so that clients can use certificates. */
   readonly hasMutualTls: boolean;
   /** The audiences that no client may name as a resource. */
   readonly ownAudiences: OwnAudiences;
@@ -81,8 +79,8 @@ export class OidcProvider {
 
   /**
    * Passes a request of one of our routes to the library, which trusts `Host` and `X-Forwarded-*`.
-   * They are overwritten from the configuration, so that a client cannot change the addresses in
-   * discovery, audiences and proofs.
+   * These headers are overwritten from the configuration, so that a client cannot change the
+   * addresses in discovery, audiences and proofs.
    */
   async answer(request: Request, response: Response): Promise<void> {
     const { headers } = request;
@@ -94,14 +92,14 @@ export class OidcProvider {
     await this.#callback(request, response);
   }
 
-  /** Runs a step before the library handles a request. */
+  /** Registers a function that runs before the library handles a request. */
   before(step: Step): void {
     this.#before.push(step);
   }
 
   /**
-   * Runs a step after the library handled a request of an endpoint, by the library's name of the
-   * endpoint.
+   * Registers a function that runs after the library has handled a request of an endpoint.
+   * @param route the library's name of the endpoint
    */
   after(route: string, step: Step): void {
     if (this.#after.has(route)) throw new Error(`${route} has a step already`);

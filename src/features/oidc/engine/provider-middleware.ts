@@ -9,14 +9,14 @@ import { correctErrorCode } from './library-patches.js';
 const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource';
 
 /**
- * The address of a registration (RFC 7592 §3). All other addresses of a registration are the
- * client's, and stay as they are.
+ * Matches the member with the address of a registration (RFC 7592 §3). All other addresses of a
+ * registration belong to the client, and are not changed.
  */
 const REGISTRATION_ADDRESS = /^registration_client_uri$/;
 
 /**
- * The members of responses that are addresses of the library's own endpoints, by the library's name
- * of the called endpoint.
+ * Matches the members of responses that are addresses of the library's own endpoints, by the
+ * library's name of the called endpoint.
  */
 const OWN_ADDRESSES: Readonly<Record<string, RegExp>> = {
   discovery: /^jwks_uri$|_endpoint$/,
@@ -66,7 +66,7 @@ function noteOAuthCaller(ctx: KoaContextWithOIDC): void {
 
 /**
  * Notes a client that has authenticated. A client that registered itself does not count, because
- * any program may register more of them.
+ * any program can register any number of clients.
  */
 function noteClientAuthentication(ctx: KoaContextWithOIDC): void {
   const client: (Client & OwnMetadata) | undefined = ctx.oidc.client;
@@ -94,7 +94,10 @@ function publishAddresses(
   }
 }
 
-/** Names a scheme by which a rejected client may authenticate (RFC 6749 §5.2, RFC 9110 §15.5.2). */
+/**
+ * Adds the header that names a scheme by which a rejected client may authenticate (RFC 6749 §5.2,
+ * RFC 9110 §15.5.2).
+ */
 function addAuthenticationScheme(ctx: KoaContextWithOIDC): void {
   if (ctx.status !== 401 || ctx.response.headers['www-authenticate'] !== undefined) return;
   const { error = 'invalid_client' } = ctx.body as { error?: string };
@@ -102,8 +105,9 @@ function addAuthenticationScheme(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * Keeps the one `WWW-Authenticate` challenge that fits the request's scheme, if the library sends
- * one for each scheme. It adds the address of the resource's metadata (RFC 9728 §5.1).
+ * Removes all `WWW-Authenticate` challenges but the one that fits the request's scheme, because the
+ * library sends one for each scheme. It adds the address of the resource's metadata (RFC 9728
+ * §5.1).
  */
 export function keepOneChallenge(ctx: KoaContextWithOIDC, baseUrl: string): void {
   const challenges = [ctx.response.headers['www-authenticate'] ?? []].flat().map(String);

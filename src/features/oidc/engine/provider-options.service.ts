@@ -138,8 +138,8 @@ export class ProviderOptions {
   }
 
   /**
-   * Runs in every authorization request before any prompt, because the library awaits this hook
-   * even without the parameter.
+   * Checks the scopes of an authorization request and updates the library's session, before any
+   * prompt. The library calls this hook in every authorization request.
    */
   #beforePrompts(ctx: KoaContextWithOIDC): Promise<void> {
     checkRequestedScopes(ctx);
@@ -269,8 +269,8 @@ export class ProviderOptions {
 }
 
 /**
- * Returns the address and the program of a device that requests a code, which the approval page
- * shows.
+ * Returns the address and the program of a device that requests a code. The approval page shows the
+ * address.
  */
 function deviceInfo(ctx: KoaContextWithOIDC): Record<string, unknown> {
   return {

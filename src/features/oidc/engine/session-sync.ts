@@ -26,8 +26,8 @@ import type { ResourceOwners } from '../request/resource-owners.service.js';
 import { removeAccount, type LibrarySession } from './library-patches.js';
 
 /**
- * Updates the library's session from the browser's, which alone decides who the user is. A pushed
- * request and a device have no session to update.
+ * Updates the library's session from our session of the browser, because only our session decides
+ * who the user is. A pushed request and a device have no session to update.
  */
 export async function updateSession(
   ctx: KoaContextWithOIDC,
@@ -44,7 +44,7 @@ export async function updateSession(
 /**
  * Finds the account of a subject: by the grant of a code or token, or by the browser's session.
  *
- * @returns undefined for a code or token whose user may not be issued anything any more
+ * @returns undefined for a code or token whose user may get no more tokens
  * @throws LoginRequired when the browser's session has ended, or belongs to another user
  */
 export async function findAccount(
@@ -65,7 +65,7 @@ export async function findAccount(
 
 /**
  * Creates the grant of an authorization with exactly the access that the request asks for, so that
- * the end of a stolen code ends no other token.
+ * revoking the grant of a stolen code ends no other token.
  *
  * @returns undefined if the user must be asked for consent first, or for a touch, or does not reach
  *   the client
@@ -108,8 +108,8 @@ export async function createGrant(
 }
 
 /**
- * Notes the denial that a user would get, so that the user is not asked for consent to an
- * application that the user does not reach.
+ * Looks up the denial that a user would get and notes it, so that no user is asked for consent to
+ * an application that the user does not reach.
  */
 async function expectDenial(
   ctx: KoaContextWithOIDC,
@@ -121,7 +121,7 @@ async function expectDenial(
   requestContextOf(ctx).refusedReach = denied;
 }
 
-/** Saves a grant. Returns false if its user does not reach the client, and notes the denial. */
+/** Saves a grant. If the user does not reach the client, it notes the denial and returns false. */
 async function isSaved(ctx: KoaContextWithOIDC, grant: Grant): Promise<boolean> {
   try {
     await grant.save();
@@ -134,8 +134,8 @@ async function isSaved(ctx: KoaContextWithOIDC, grant: Grant): Promise<boolean> 
 }
 
 /**
- * Checks whether the user of an authorization was denied for a reason, and records the refusal. The
- * library asks once for each request, after the login.
+ * Returns true if the user of an authorization was denied for a reason, and then records the
+ * refusal. The library calls it once for each request, after the login.
  */
 export async function isDenied(
   ctx: KoaContextWithOIDC,
@@ -188,8 +188,8 @@ async function isUnknownToUser(
 
 /**
  * Checks whether an authorization of the command line still needs a touch of the security key on
- * its own login page. Its code opens a session of its own. It is sent to a port of the machine,
- * where another program may listen (RFC 8252 §8.6).
+ * its own login page. The touch is needed because the code opens a new session and is sent to a
+ * port of the machine, where another program may listen (RFC 8252 §8.6).
  */
 export async function needsTouch(
   ctx: KoaContextWithOIDC,

@@ -10,11 +10,11 @@ export interface LogoutPage {
   readonly client: { readonly name: string; readonly isDynamic: boolean } | undefined;
   readonly nextHost: string | undefined;
   readonly isLoggedIn: boolean;
-  /** The page continues by itself. */
+  /** True if the page continues by itself, without asking. */
   readonly goesOn: boolean;
   /** The applications whose access ends with the session of the browser. */
   readonly ends: readonly string[];
-  /** The other sessions of the user, which stay unless the user ends them too. */
+  /** The other sessions of the user, which remain unless the user ends them too. */
   readonly others: readonly OtherSession[];
 }
 
@@ -27,9 +27,10 @@ interface OtherSession {
 }
 
 /**
- * Builds the logout page. The library knows only sessions that an application got, so any session
- * cookie counts. Without a session the page continues by itself, but not to a client that
- * registered itself: that would be an open redirector (RFC 9700 §4.11.2).
+ * Builds the logout page. The library knows only sessions in which an application was used, so that
+ * here any session cookie counts as a session. Without a session the page continues by itself. It
+ * does not if the next address belongs to a client that registered itself, because the page would
+ * be an open redirector (RFC 9700 §4.11.2).
  */
 export function logoutPage(
   { oidc }: KoaContextWithOIDC,

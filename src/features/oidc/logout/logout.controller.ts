@@ -60,7 +60,10 @@ export class LogoutController implements OnModuleInit {
     return this.#answerWithPage(request, response);
   }
 
-  /** Redirects to the GET, since Lax cookies do not come with a POST of another site (§2). */
+  /**
+   * Redirects a POST to the GET, since a browser sends no Lax cookie with a POST from another site
+   * (§2).
+   */
   @Post()
   @Route({ body: { kind: 'fields' }, summary: 'Asks whether to log out, by a form' })
   logOutByPost(@Body() fields: FormFields, @Res() response: Response): void {
@@ -81,7 +84,7 @@ export class LogoutController implements OnModuleInit {
     return this.#answerWithPage(request, response);
   }
 
-  /** Answers a browser: errors are pages as well. */
+  /** Passes a request to the library so that errors, too, are answered with pages. */
   #answerWithPage(request: Request, response: Response): Promise<void> {
     request.headers.accept = 'text/html';
     return this.oidcProvider.answer(request, response);
@@ -93,8 +96,8 @@ export class LogoutController implements OnModuleInit {
   }
 
   /**
-   * Ends the browser's own session, and the user's other sessions if the user asked for it.
-   * Otherwise the library's session would be created from it again.
+   * Ends our session of the browser, and the user's other sessions if the user asked for it. If our
+   * session remained, the library's session would be created from it again.
    */
   async #endSession(ctx: KoaContextWithOIDC): Promise<void> {
     const request = requestOf(ctx);

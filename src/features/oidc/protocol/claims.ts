@@ -26,8 +26,8 @@ export function proofClaims(resourceOwner: ResourceOwner) {
 }
 
 /**
- * Returns the claims that access tokens and introspection have beside the standard ones. `org_id`
- * lets a resource server tell the organizations of the service apart.
+ * Returns the claims that access tokens and introspection have in addition to the standard ones.
+ * `org_id` lets a resource server tell the organizations of the service apart.
  */
 export function accessTokenClaims(resourceOwner: ResourceOwner, hasEmail = true) {
   const { email, orgId } = resourceOwner;
@@ -39,8 +39,8 @@ export function accessTokenClaims(resourceOwner: ResourceOwner, hasEmail = true)
 }
 
 /**
- * Checks whether a token may name the address of its user: that of a client that registered itself
- * only with the scope `email`.
+ * Returns true if a token may contain the e-mail address of its user. The token of a client that
+ * registered itself needs the scope `email`.
  */
 export function mayNameEmail(client: OwnMetadata | undefined, scope: string | undefined): boolean {
   return client?.svc_kind !== 'dynamic' || scopeWords(scope).includes('email');
@@ -90,8 +90,8 @@ export function idTokenClaims(
 }
 
 /**
- * Returns the claims of a profile that are known (OpenID Connect Core §5.1). Clients must not
- * identify a user by them.
+ * Returns the claims about a profile whose values are known (OpenID Connect Core §5.1). Clients
+ * must not identify a user by them.
  */
 function profileClaims({ givenName, familyName, userName, updatedAt }: UserProfile) {
   return {

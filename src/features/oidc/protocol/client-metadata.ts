@@ -9,7 +9,7 @@ import { OIDC_SCOPES, OWN_SCOPES } from './scopes.js';
 export const FAPI_ALGORITHMS = ['PS256', 'ES256', 'EdDSA', 'Ed25519'] as const;
 
 /**
- * The algorithms that any other client may sign with; OpenID Connect makes RS256 the default (Core
+ * The algorithms that any other client may sign with. RS256 is the default of OpenID Connect (Core
  * §15.1).
  */
 export const CLIENT_ALGORITHMS = [...FAPI_ALGORITHMS, 'RS256'] as const;
@@ -35,7 +35,9 @@ export const OWN_METADATA = [
   'svc_resource_scopes',
 ] as const;
 
-/** The metadata of OpenID Connect Back-Channel Logout §2.2, and one name of our own. */
+/**
+ * The metadata of OpenID Connect Back-Channel Logout §2.2, and one that only this service knows.
+ */
 export const LOGOUT_METADATA = [
   'backchannel_logout_uri',
   'backchannel_logout_session_required',
@@ -43,9 +45,10 @@ export const LOGOUT_METADATA = [
 ] as const;
 
 /**
- * The metadata that the library does not know. `request_uris` is of OpenID Connect Registration,
- * and `require_pkce` lets a client demand PKCE of itself (RFC 9700 §2.1.1). The library
- * knows those about a logout only if it sends the logout tokens itself.
+ * The metadata that the library does not know. `request_uris` is defined by OpenID Connect
+ * Registration. By `require_pkce` a client says that its requests always use PKCE (RFC 9700
+ * §2.1.1). The library would know the metadata about a logout only if it sent the logout tokens
+ * itself.
  */
 export const EXTRA_METADATA = [
   ...OWN_METADATA,
@@ -54,7 +57,7 @@ export const EXTRA_METADATA = [
   'require_pkce',
 ] as const;
 
-/** The metadata of a client that the library does not know. */
+/** The metadata of a client that only this service uses. */
 export interface OwnMetadata {
   /** The redirect URIs at which an admin approved the application for its organization. */
   readonly svc_approved_uris?: readonly string[];
@@ -75,12 +78,12 @@ export function isFapi(client: OwnMetadata | undefined): boolean {
 }
 
 /**
- * The separator of the hashes of valid secrets, which replace the secret of a client. No hash
- * contains it.
+ * The separator between the hashes of valid secrets. The hashes take the place of the secret in the
+ * library's metadata, and none contains the separator.
  */
 const SEPARATOR = '.';
 
-/** The default algorithms of FAPI clients. RFC 7591 would make RS256 the default. */
+/** The default algorithms of FAPI clients. They replace RS256, the default of RFC 7591. */
 const FAPI_DEFAULTS = {
   id_token_signed_response_alg: 'ES256',
   authorization_signed_response_alg: 'ES256',
@@ -110,14 +113,14 @@ export function libraryMetadata(client: LiveClient): AdapterPayload {
 }
 
 /**
- * Gives an application without secrets an empty secret. It then fails to authenticate; without the
- * member the library would reject it as malformed.
+ * Gives an application without valid secrets an empty secret, so that its authentication fails.
+ * Without the member the library would reject the client as malformed.
  */
 function withoutSecret(kind: ClientKind): { client_secret?: string } {
   return kind === 'application' ? { client_secret: SEPARATOR } : {};
 }
 
-/** Returns the hashes that replace a client's secret. */
+/** Returns the hashes that are in the place of a client's secret. */
 export function secretHashesOf(clientSecret: string | undefined): Buffer[] {
   return (clientSecret ?? '')
     .split(SEPARATOR)
@@ -126,7 +129,8 @@ export function secretHashesOf(clientSecret: string | undefined): Buffer[] {
 }
 
 /**
- * Returns the metadata that is stored of a client: without its id, its secret and our own names.
+ * Returns the metadata of a client that are stored: all but its id, its secret and our own
+ * metadata.
  */
 export function storedMetadata(
   metadata: Readonly<Record<string, unknown>>,

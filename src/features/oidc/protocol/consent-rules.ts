@@ -4,8 +4,8 @@ import type { OwnMetadata } from './client-metadata.js';
 import type { Client } from './library.js';
 
 /**
- * The part of a request that needs consent: scopes and claims of OpenID Connect, and scopes at each
- * resource server.
+ * The access that a request asks for and that needs consent: scopes and claims of OpenID Connect,
+ * and the scopes at each resource server.
  */
 export interface RequestedAccess {
   readonly scopes: readonly string[];
@@ -14,8 +14,9 @@ export interface RequestedAccess {
 }
 
 /**
- * Checks whether a client needs the consent of a user: always if it registered itself, otherwise if
- * it is of another organization. The synthetic user of certification test mode is never asked.
+ * Checks whether a client needs the consent of a user: always if the client registered itself,
+ * otherwise if it belongs to another organization or user. The synthetic user of certification test
+ * mode is never asked.
  */
 export function needsConsent(client: Client & OwnMetadata, resourceOwner: ResourceOwner): boolean {
   if (client.svc_kind === 'first-party' || !resourceOwner.hardwareVerified) return false;
@@ -30,7 +31,7 @@ export function needsConsent(client: Client & OwnMetadata, resourceOwner: Resour
  * because no admin has approved it for the redirect URI of the request. Without that page, a link
  * would sign the user in without notice, and the colleague would learn who opened it.
  *
- * @param redirectUri undefined for a grant without a redirect, which each approval covers
+ * @param redirectUri undefined for a grant without a redirect; any approval covers such a grant
  */
 export function needsApproval(
   client: Client & OwnMetadata,
@@ -58,8 +59,8 @@ export function coversRequest(
 }
 
 /**
- * Checks whether a redirect URI is one of some registered ones. A native client chooses the port of
- * a loopback address.
+ * Checks whether a redirect URI is one of some registered ones. The port of a native client's
+ * loopback address is ignored, because the client chooses it.
  */
 function isCoveredUri(
   { applicationType }: Client,
@@ -74,7 +75,7 @@ function isCoveredUri(
 /** The hosts at which the port of a native client is not compared (RFC 8252 §7.3). */
 const LOOPBACK: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** Removes the port of a loopback address with http. Another address is returned as it is. */
+/** Removes the port of a loopback address with http. Any other address is returned as it is. */
 function withoutPort(address: string): string {
   const url = URL.parse(address);
   if (url?.protocol !== 'http:' || !LOOPBACK.has(url.hostname)) return address;

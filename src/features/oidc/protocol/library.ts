@@ -1,7 +1,7 @@
 /**
  * The names of `oidc-provider` that this feature uses: the types of its objects, and the error
- * classes that it renders as OAuth errors. Every other file imports them from here; README.md names
- * the two files of engine/ that import the library.
+ * classes that it renders as OAuth errors. All other files of the feature import them from this
+ * file, except for the two files of `engine/` that README.md names.
  */
 export { errors, ExternalSigningKey } from 'oidc-provider';
 export type {

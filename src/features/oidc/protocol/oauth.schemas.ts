@@ -1,9 +1,9 @@
 import { z } from 'zod';
 
-/** A value that may come once or several times (RFC 8707 §2). */
+/** A parameter that may occur several times in a form (RFC 8707 §2). */
 const repeatable = z.union([z.string(), z.array(z.string())]).optional();
 
-/** The ways in which a client authenticates in a form (RFC 6749 §2.3.1, RFC 7521 §4.2). */
+/** The parameters by which a client authenticates in a form (RFC 6749 §2.3.1, RFC 7521 §4.2). */
 const CLIENT_PROOF = {
   client_id: z.string().optional(),
   client_secret: z.string().optional(),
@@ -106,8 +106,8 @@ const JWKS = z
 const METADATA = z.looseObject({ issuer: z.string(), jwks_uri: z.string() });
 
 /**
- * The library names errors that the catalogue does not have: `invalid_grant`,
- * `authorization_pending` and others.
+ * The errors of requests of clients. The library also gives errors that the catalogue does not
+ * have, such as `invalid_grant` and `authorization_pending`.
  */
 const OF_CLIENT = ['invalid_request', 'invalid_client', 'unauthenticated'] as const;
 const FAULTS = ['internal', 'unavailable'] as const;

@@ -4,8 +4,8 @@ import { errors, type Client, type KoaContextWithOIDC } from './library.js';
 import { OIDC_SCOPES, isOwnScope, scopeWords } from './scopes.js';
 
 /**
- * The scopes of OpenID Connect Core §5.4 and §11. A client may request all of them, also those that
- * give nothing here.
+ * The scopes of OpenID Connect Core §5.4 and §11. A client may request all of them, although some
+ * of them give no access here.
  */
 const STANDARD: ReadonlySet<string> = new Set([
   ...OIDC_SCOPES,
@@ -14,14 +14,14 @@ const STANDARD: ReadonlySet<string> = new Set([
   'offline_access',
 ]);
 
-/** The endpoints whose requests a user decides about later. */
+/** The endpoints whose requests need a decision of the user after the request. */
 const PUSHED = 'pushed_authorization_request';
 const ROUTES: ReadonlySet<string> = new Set([PUSHED, 'authorization', 'device_authorization']);
 
 /**
  * Checks the scopes of an authorization request (RFC 6749 §3.3) before the user logs in. An unknown
  * scope fails a pushed request (RFC 9126 §2.3). In other requests the library ignores it (OpenID
- * Connect Core §3.1.2.1), unless no scope would be left.
+ * Connect Core §3.1.2.1), unless all scopes are unknown.
  *
  * @throws InvalidScope
  */
@@ -42,8 +42,8 @@ export function checkRequestedScopes({ oidc }: KoaContextWithOIDC): void {
 }
 
 /**
- * Returns the resource of a client's own tokens. It is not an address, since only the client and
- * its colleagues read them.
+ * Returns the resource of a client's own tokens. It is no address, since only the client and other
+ * applications of its owner read these tokens.
  */
 export function ownResourceOf({ clientId }: Pick<Client, 'clientId'>): string {
   return `urn:svc:client:${encodeURIComponent(clientId)}`;
@@ -56,8 +56,8 @@ export function isForClientItself({ oidc }: KoaContextWithOIDC): boolean {
 
 /**
  * Completes the scopes of a request for client credentials without a resource (RFC 6749 §3.3,
- * §4.4.2). The default are the application's own scopes. A named scope must be one of these or of
- * OpenID Connect.
+ * §4.4.2). Without a scope, the request gets the scopes that the application registered. A
+ * requested scope must be one of these or of OpenID Connect.
  *
  * @throws InvalidScope
  */

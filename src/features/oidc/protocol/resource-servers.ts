@@ -5,12 +5,12 @@ import { isForClientItself, ownResourceOf, ownScopesOf } from './requested-scope
 import { OIDC_SCOPES } from './scopes.js';
 
 /**
- * The lifetime of a JWT in seconds: a resource server that never introspects notices a deactivation
- * this late.
+ * The lifetime of a JWT in seconds. A resource server that does not introspect the JWT notices the
+ * deactivation of its user only after this time.
  */
 export const JWT_LIFETIME = 300;
 
-/** The audiences that are no resource of another service. */
+/** The audiences of this service itself and of AWS. No client may name them as a resource. */
 export interface OwnAudiences {
   readonly baseUrl: string;
   readonly awsAudience: string;
@@ -18,13 +18,14 @@ export interface OwnAudiences {
   readonly mtlsPort?: number;
 }
 
-/** Returns the audiences that are no resource of another service, as the configuration has them. */
+/** Returns the audiences of this service itself and of AWS from the configuration. */
 export function ownAudiences({ http, aws }: Config): OwnAudiences {
   return { baseUrl: http.baseUrl, awsAudience: aws.audience, mtlsPort: http.mtls.port };
 }
 
 /**
- * Checks whether an address is at an origin of this service: its own, or that of its mutual TLS.
+ * Returns true if an address is at an origin of this service: the public origin, or that of its
+ * mutual-TLS listener.
  */
 export function isOwnOrigin(url: URL, { baseUrl, mtlsPort }: OwnAudiences): boolean {
   const own = new URL(baseUrl);
@@ -35,9 +36,9 @@ export function isOwnOrigin(url: URL, { baseUrl, mtlsPort }: OwnAudiences): bool
 }
 
 /**
- * Returns the resource server of a resource indicator (RFC 8707 §2): any address but the server's
- * own, whose APIs accept only svc-cli, and the audience of tokens for AWS, which applications must
- * not get. Its scopes are those that the client registered.
+ * Returns the resource server of a resource indicator (RFC 8707 §2): any address is accepted,
+ * except for those of this server, whose APIs accept only svc-cli, and the audience of tokens for
+ * AWS, which applications must not get. Its scopes are those that the client registered.
  *
  * @throws InvalidTarget
  */
@@ -57,8 +58,8 @@ export function resourceServerOf(
 }
 
 /**
- * Returns the resource server of a cluster: its tokens are JWTs, with no scope but those of OpenID
- * Connect.
+ * Returns the resource server of a cluster: its tokens are JWTs, which can have only the scopes of
+ * OpenID Connect.
  */
 export function clusterServer(resource: string): ResourceServer {
   return {
@@ -70,7 +71,7 @@ export function clusterServer(resource: string): ResourceServer {
   };
 }
 
-/** Allows the address of a resource server under development. */
+/** Returns true for http at a loopback host: the address of a resource server under development. */
 function isLoopback({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
 }

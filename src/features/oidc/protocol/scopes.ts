@@ -8,7 +8,7 @@ import {
 
 export { ADMIN_SCOPE, CLI_CLIENT_ID };
 
-/** The scopes of OpenID Connect: the claims of ID tokens and userinfo. */
+/** The scopes of OpenID Connect, which select the claims of ID tokens and userinfo. */
 export const OIDC_SCOPES = ['openid', 'profile', 'email'] as const;
 
 /** The scope of the credentials of a user: SSH certificates and tokens for other services. */
@@ -17,7 +17,10 @@ export const CREDENTIALS_SCOPE = 'svc:credentials';
 /** The scopes of this server's own APIs, which only svc-cli gets. */
 export const OWN_SCOPES = [CREDENTIALS_SCOPE, APPLICATIONS_SCOPE, ADMIN_SCOPE] as const;
 
-/** Checks whether only svc-cli may have a scope: any with our prefix, known or not. */
+/**
+ * Returns true if a scope begins with our prefix, so that only svc-cli may have it. The scope need
+ * not be known.
+ */
 export function isOwnScope(scope: string): boolean {
   return scope.startsWith('svc:');
 }
@@ -28,8 +31,8 @@ export function scopeWords(scope: string | undefined): string[] {
 }
 
 /**
- * Returns the requested scopes that a client gets without consent. Scopes of our own APIs are for
- * svc-cli only, and `svc:admin` needs an admin of an organization.
+ * Returns the requested scopes that a client gets without consent. Only svc-cli gets scopes of our
+ * own APIs, and `svc:admin` needs an admin of an organization.
  */
 export function grantedScopes(
   requested: readonly string[],
@@ -44,15 +47,15 @@ export function grantedScopes(
 }
 
 /**
- * Removes `svc:admin` and `svc:applications` for a client without a DPoP proof (RFC 9449). With a
- * stolen token an attacker would control the organization, or sign its members in at an address of
- * the attacker.
+ * Removes `svc:admin` and `svc:applications` for a client without a DPoP proof (RFC 9449). An
+ * attacker with a stolen token could control the organization, or could make its members sign in at
+ * an address of the attacker.
  */
 export function boundScopes(scopes: readonly string[], isDpopBound: boolean): string[] {
   return scopes.filter((scope) => isDpopBound || !isBoundScope(scope));
 }
 
-/** Narrows the scopes of a device of the command line to those that a device code gives. */
+/** Removes the scopes that a device code does not give to the command line. */
 export function deviceScopes(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => DEVICE_SCOPES.has(scope));
 }

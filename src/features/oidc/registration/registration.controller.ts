@@ -82,8 +82,8 @@ export class RegistrationController implements OnModuleInit {
 }
 
 /**
- * Removes the hashes that stand in place of a secret from a response. A new secret stays: the
- * client sees it once.
+ * Removes the hashes in the place of a secret from a response. A new secret is not removed, because
+ * the client sees it only then.
  */
 function withholdSecrets(ctx: KoaContextWithOIDC): void {
   if (ctx.status !== 200) return;

@@ -24,19 +24,22 @@ export const UNMET_CONDITION = 'the login does not meet the conditions of this a
 const NO_SUCH_CLUSTER =
   'you are not assigned to a cluster of this resource; ask an admin of your organization';
 
-/** A denied grant of an authorization. The authorization shows a page in its place. */
+/**
+ * The error of a grant that was denied because the user does not reach the client. The
+ * authorization shows a page instead.
+ */
 export class NotReached extends errors.AccessDenied {
   constructor(readonly denied: Denied) {
     super(NOT_ASSIGNED);
   }
 }
 
-/** The request of a user who does not reach its client, or the cluster of its token. */
+/** A request whose user does not reach its client, or the cluster of its token. */
 export interface RefusedRequest extends Pick<KoaContextWithOIDC, 'req'> {
   readonly oidc: Pick<KoaContextWithOIDC['oidc'], 'client' | 'params'>;
 }
 
-/** The user of a denied token, and the session that the token hangs on. */
+/** The user who gets no token, and the session of the refused request. */
 export interface DeniedUser {
   readonly userId: string;
   readonly sessionId: string;
@@ -52,7 +55,7 @@ export function recordRefusedReach(
   return recordRefusedAccess(manager, { userId }, targetOf(ctx), denied, originOf(requestOf(ctx)));
 }
 
-/** Returns an application as a refused target. */
+/** Describes an application as a target that a user does not reach. */
 export function refusedApplication(client: Pick<Client, 'clientId' | 'clientName'>): RefusedTarget {
   return { kind: 'application', name: displayName(client), id: client.clientId };
 }
@@ -60,9 +63,10 @@ export function refusedApplication(client: Pick<Client, 'clientId' | 'clientName
 /**
  * Records that a user gets no token, and returns the error of the token endpoint.
  *
- * A code is `invalid_grant`, because the client starts again at `/oauth/authorize`. A cluster is
- * `invalid_target` (RFC 8693 §2.2.2), and a subject token whose user does not reach the client is
- * `invalid_request` (same section). A condition that a touch can meet is the challenge of RFC 9470.
+ * For a code the error is `invalid_grant`, so that the client starts again at `/oauth/authorize`.
+ * For a cluster it is `invalid_target` (RFC 8693 §2.2.2), and for a subject token whose user does
+ * not reach the client `invalid_request` (same section). If a touch can meet the condition, the
+ * error is the challenge of RFC 9470.
  */
 export async function refusedToken(
   manager: EntityManager,
@@ -81,7 +85,7 @@ export async function refusedToken(
   return isForCluster(ctx) ? noSuchCluster() : new errors.InvalidRequest(textOf(denied));
 }
 
-/** Creates the error for a cluster that is unknown, or that does not admit the user. */
+/** Creates the error for a cluster that is not registered, or that does not admit the user. */
 export function noSuchCluster(): Error {
   return new errors.InvalidTarget(NO_SUCH_CLUSTER);
 }
@@ -92,8 +96,8 @@ export function textOf({ denial }: Denied): string {
 }
 
 /**
- * Returns the challenge for a touch (RFC 9470 §3), and writes it into the response. The session of
- * a device can meet none, so that its error is `access_denied`.
+ * Returns the challenge for a touch (RFC 9470 §3), and writes it into the response. The error is
+ * `access_denied` for the session of a device, which cannot make a touch.
  */
 function touchNeeded(
   ctx: KoaContextWithOIDC,

@@ -6,14 +6,14 @@ import type { LiveGrant } from '#domain/oauth/grants/live-grant.js';
 import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
 
-/** Facts about one request that its hooks and adapters share. */
+/** Facts about one request that the library's hooks and adapters share. */
 export interface RequestContext {
   /** The user of the grant or of the browser's session; null after a look-up that found no user. */
   resourceOwner?: ResourceOwner | null;
   /** The grant that was found last. If the same request ends the grant, it uses this entry. */
   grant?: { readonly id: string; readonly found: LiveGrant | undefined };
   /**
-   * The consent of the user to the client, if the client is an application of the user's
+   * The consent that the user gave to the client, if the client is an application of the user's
    * organization.
    */
   consent?: Promise<RecordedConsent | undefined>;
@@ -25,33 +25,39 @@ export interface RequestContext {
   /** The cluster that the new token is for. Without an id, no application is registered for it. */
   cluster?: { readonly resource: string; readonly id: string | undefined };
   /**
-   * True if a code was redeemed again while the client that came first may still wait for the
+   * True if a code was redeemed a second time so soon that the first client may still wait for its
    * response.
    */
   isReusedAtOnce?: boolean;
-  /** The time of the assertion that the code of this request came from, in seconds since 1970. */
+  /**
+   * The time of the key's assertion in the login that gave the code of this request, in seconds
+   * since 1970.
+   */
   codeAuthTime?: number;
-  /** The code that this request consumed. */
+  /** The code that this request has consumed. */
   consumed?: ArtifactKey;
-  /** The tokens that this request stored. */
+  /** The tokens that this request has stored. */
   issued?: ArtifactKey[];
   /**
-   * The denial of an authorization whose user does not reach the client, or the one that a look
-   * expects.
+   * The denial of an authorization whose user does not reach the client, or the denial that is
+   * expected before the grant is saved.
    */
   refusedReach?: Denied | undefined;
-  /** The error that ends an authorization request, whether or not the client receives it. */
+  /**
+   * The error that ends an authorization request. It is set even if the client does not receive the
+   * error.
+   */
   authorizationError?: Error;
 }
 
 /**
- * Stores the context on the request itself: a WeakMap of all requests in flight costs time in
- * garbage collection.
+ * The key of the context on its request. A WeakMap of all requests would cost time in the garbage
+ * collector.
  */
 const CONTEXT = Symbol('OAuth request context');
 type RequestWithContext = KoaContextWithOIDC['req'] & { [CONTEXT]?: RequestContext };
 
-/** The context object of the library that holds the request. */
+/** An object of the library that holds the request. */
 export type HasRequest = Pick<KoaContextWithOIDC, 'req'>;
 
 /** Returns the context of a request: one object from the first hook to the last. */

@@ -26,7 +26,7 @@ import { recordRefusedReach, type RefusedRequest } from './refused-reach.js';
 import { requestContextOf, requestOf, type HasRequest } from './request-context.js';
 
 /**
- * Looks up the user that a request is about (RFC 6749 §1.1), in the database and once for each
+ * Looks up the user that a request is about (RFC 6749 §1.1), in the database, once for each
  * request.
  */
 @Injectable()
@@ -37,7 +37,10 @@ export class ResourceOwners {
     private readonly sessionCookies: SessionCookies,
   ) {}
 
-  /** Finds the user of the browser's session, who must have logged in with a security key. */
+  /**
+   * Finds the user of the browser's session; undefined unless the user has logged in with a
+   * security key.
+   */
   async ofBrowser(ctx: HasRequest): Promise<ResourceOwner | undefined> {
     const context = requestContextOf(ctx);
     if (context.resourceOwner === undefined) {
@@ -50,7 +53,7 @@ export class ResourceOwners {
     return context.resourceOwner ?? undefined;
   }
 
-  /** Finds the user who gave a grant, unless the grant is over. */
+  /** Finds the user who gave a grant; undefined if the grant is over. */
   async ofGrant(ctx: HasRequest, grantId: string): Promise<ResourceOwner | undefined> {
     const grant = await this.findGrant(ctx, grantId);
     const resourceOwner = grant === undefined || grant.isOver ? null : grant.resourceOwner;
@@ -59,8 +62,8 @@ export class ResourceOwners {
   }
 
   /**
-   * Finds a grant and its user by the library's id of the grant. A request that needs both runs one
-   * query.
+   * Finds a grant and its user by the id of the grant in the library's records. The result is kept
+   * for the request, so that it costs one query.
    */
   async findGrant(ctx: HasRequest, grantId: string): Promise<LiveGrant | undefined> {
     const context = requestContextOf(ctx);
@@ -71,14 +74,17 @@ export class ResourceOwners {
     return context.grant.found;
   }
 
-  /** Finds the user of a session. */
+  /** Finds the user of a session; undefined if the session has ended. */
   async ofSession(ctx: HasRequest, sessionId: string): Promise<ResourceOwner | undefined> {
     const found = await resourceOwnerOfSession(this.manager, sessionId);
     requestContextOf(ctx).resourceOwner = found ?? null;
     return found;
   }
 
-  /** Finds the profile of a user if a request asks for claims of it; most requests do not. */
+  /**
+   * Finds the profile of a user; undefined if the request asks for no claim of it, as most requests
+   * do.
+   */
   async profileOf(
     { userId }: ResourceOwner,
     scope: string,
@@ -100,7 +106,7 @@ export class ResourceOwners {
   }
 
   /**
-   * Finds what a user consented to at an application of the own organization, once for each
+   * Finds the consent that a user gave to an application of the user's organization, once for each
    * request.
    */
   async consentOf(
@@ -113,7 +119,12 @@ export class ResourceOwners {
     return context.consent;
   }
 
-  /** Refuses a resource that an organization registered. @throws InvalidTarget */
+  /**
+   * Refuses a resource that an organization registered for a cluster, because only svc-cli gets
+   * tokens for it. A request without a resource (undefined) is accepted.
+   *
+   * @throws InvalidTarget
+   */
   async assertFree(resource: string | undefined): Promise<void> {
     if (resource === undefined) return;
     if (await isRegisteredResource(this.manager, resource)) {
@@ -121,7 +132,10 @@ export class ResourceOwners {
     }
   }
 
-  /** {@link expectedDenial} */
+  /**
+   * Returns the denial that a user's session would get at a client now; undefined if the user
+   * reaches the client.
+   */
   expectedDenial(
     { sessionId }: Pick<ResourceOwner, 'sessionId'>,
     clientId: string,

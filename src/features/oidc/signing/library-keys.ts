@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import type { TokenKey } from '#domain/oauth/token-signing/token-key.js';
 import { ExternalSigningKey, type Configuration } from '../protocol/library.js';
 
-/** The library's view of a key whose private part is not in this process. */
+/** A key for the library whose private part is not in this process. */
 class OutsideKey extends ExternalSigningKey {
   constructor(private readonly key: TokenKey) {
     super();
@@ -14,7 +14,10 @@ class OutsideKey extends ExternalSigningKey {
     return this.key.publicKey;
   }
 
-  /** @throws DomainError `kms_unavailable` */
+  /**
+   * Signs bytes by the signer outside of this process.
+   * @throws DomainError `kms_unavailable`
+   */
   override sign(data: Uint8Array): Promise<Buffer> {
     const { signer } = this.key;
     if (signer === undefined) throw new Error('a key signs that is only published');
@@ -30,7 +33,8 @@ export interface LibraryKeys {
 
 /**
  * Builds the library's key set. The library signs with the first key that fits, and accepts an
- * `id_token_hint` of any key. Its experimental feature is on only if a key needs it.
+ * `id_token_hint` of any key. The library's experimental feature for keys outside of the process is
+ * on only if such a key exists.
  */
 export function libraryKeys(keys: readonly TokenKey[]): LibraryKeys {
   const set = keys.map((key) => key.privateJwk ?? new OutsideKey(key));

@@ -31,12 +31,14 @@ import { GrantAdapter } from './grant-adapter.service.js';
 import { artifactOf, GONE, orIfGone } from './stored-payload.js';
 
 /**
- * The seconds after the first use of a code in which the client that came first may still wait for
- * the response.
+ * The seconds after the first use of a code in which the first client may still wait for its
+ * response.
  */
 const AT_ONCE = 0.5;
 
-/** Stores the library's models in PostgreSQL. Each once-only act is one statement. */
+/**
+ * Stores the library's models in PostgreSQL. Each act that may happen only once is one statement.
+ */
 @Injectable()
 export class Adapters {
   readonly #pollInterval: number;
@@ -86,8 +88,8 @@ export class Adapters {
   }
 
   /**
-   * Takes back a token request if the key service did not sign its token. Its tokens end, and its
-   * code can be redeemed again, because the client has received none of them.
+   * Undoes a token request if the key service did not sign its token. The tokens of the request
+   * end, and its code can be redeemed again, because the client has received none of them.
    */
   async withdrawUnsigned(ctx: KoaContextWithOIDC): Promise<void> {
     const { authorizationError: error, consumed, issued = [] } = requestContextOf(ctx);
@@ -131,9 +133,10 @@ export class Adapters {
   }
 
   /**
-   * Consumes a code or a pushed request. The code of the command line opens a session of its own.
-   * If two requests consume one code at the same moment, the code was stolen, and its grant ends
-   * (RFC 6749 §4.1.2). The library itself detects a code that was consumed earlier.
+   * Consumes a code or a pushed request. When the command line redeems its code, the grant moves to
+   * a session of its own. If two requests consume one code at the same moment, the code was stolen,
+   * and its grant ends (RFC 6749 §4.1.2). The library itself detects a code that was consumed
+   * earlier.
    */
   async #consume(currentContext: CurrentContext, model: string, id: string): Promise<void> {
     const key = { model, id: artifactId(id) };
@@ -155,8 +158,8 @@ export class Adapters {
   }
 
   /**
-   * Counts a poll of a device (RFC 8628 §3.5). @throws SlowDown for a poll that came too soon; the
-   * interval then grows
+   * Counts a poll of a device (RFC 8628 §3.5). The interval between polls becomes longer if a poll
+   * came too soon. @throws SlowDown for such a poll
    */
   async #countPoll(deviceCode: string): Promise<void> {
     const id = artifactId(deviceCode);
@@ -166,8 +169,8 @@ export class Adapters {
   }
 
   /**
-   * Ends a token. A revocation (RFC 7009) writes an audit row and ends the tokens that were
-   * exchanged for it.
+   * Ends a token. If a client revokes the token (RFC 7009), an audit row is written, and the tokens
+   * for which it was exchanged end too.
    */
   async #destroyToken(currentContext: CurrentContext, model: string, id: string): Promise<void> {
     const ctx = currentContext();
@@ -240,8 +243,8 @@ export class Adapters {
 }
 
 /**
- * Notes the grant of a code or token, which the library looks up next, and whether the code was
- * redeemed just before.
+ * Notes the grant of a code or token, because the library looks it up next. It also notes if the
+ * code was redeemed less than {@link AT_ONCE} seconds ago.
  */
 function noteFound(
   currentContext: CurrentContext,

@@ -77,7 +77,10 @@ export class ClientAdapter {
     return libraryMetadata(client);
   }
 
-  /** @throws InvalidClientMetadata for an address that the server may not fetch */
+  /**
+   * Checks the addresses that a client registers for requests by this service.
+   * @throws InvalidClientMetadata for an address that the server may not fetch
+   */
   async #checkAddresses(payload: AdapterPayload): Promise<void> {
     const addresses = {
       backchannel_logout_uri: payload['backchannel_logout_uri'],
@@ -98,8 +101,8 @@ export class ClientAdapter {
 }
 
 /**
- * Returns the secret of a payload if it is new. Otherwise the payload contains the hashes of the
- * client's secrets.
+ * Returns the secret of a payload if it is new; undefined if the payload has the hashes of the
+ * client's present secrets in its place.
  */
 function newSecretOf(
   { client_secret: secret }: AdapterPayload,

@@ -26,7 +26,9 @@ import { requestContextOf, requestOf, type CurrentContext } from '../request/req
 import { ResourceOwners } from '../request/resource-owners.service.js';
 import { GONE, orIfGone, withoutId } from './stored-payload.js';
 
-/** Stores the grants of users to clients; each grant belongs to a session and ends with it. */
+/**
+ * Stores the grants of users to clients. Each grant belongs to a session and ends with the session.
+ */
 @Injectable()
 export class GrantAdapter {
   constructor(
@@ -46,13 +48,18 @@ export class GrantAdapter {
   }
 
   /**
-   * Ends a grant whose code was redeemed twice, soon after the first response (RFC 6749 §4.1.2).
+   * Ends a grant soon, because its code was redeemed twice (RFC 6749 §4.1.2). It waits a moment, so
+   * that the first client gets its response.
    */
   endSoon(grantId: string): Promise<void> {
     return this.manager.transaction((tx) => endGrantSoon(tx, artifactId(grantId)));
   }
 
-  /** {@link ResourceOwners.assertFree} */
+  /**
+   * Refuses a resource that an organization registered for a cluster, because only svc-cli gets
+   * tokens for it. A request without a resource (undefined) is accepted.
+   * @throws InvalidTarget
+   */
   assertFree(resource: string | undefined): Promise<void> {
     return this.resourceOwners.assertFree(resource);
   }
@@ -64,9 +71,9 @@ export class GrantAdapter {
 
   /**
    * Moves the grant of a code of the command line from the browser's session to a session of its
-   * own, when the code is redeemed. So a logout in the browser does not end it.
+   * own, when the code is redeemed. So a logout in the browser does not end the grant.
    *
-   * @throws InvalidGrant when the browser's session has ended before
+   * @throws InvalidGrant if the browser's session has ended before
    */
   async moveToOwnSession(ctx: KoaContextWithOIDC): Promise<void> {
     const context = requestContextOf(ctx);
@@ -128,7 +135,10 @@ export class GrantAdapter {
     throw new errors.AccessDenied('the session has ended');
   }
 
-  /** Returns the error for a user who does not reach the client: an authorization shows a page. */
+  /**
+   * Returns the error for a user who does not reach the client. For an authorization it is {@link
+   * NotReached}, so that a page is shown.
+   */
   async #refusal(
     ctx: KoaContextWithOIDC | undefined,
     user: DeniedUser,
@@ -146,7 +156,10 @@ export class GrantAdapter {
     return found && { ...grantableNow(found.payload, currentContext), jti: id };
   }
 
-  /** Ends a grant whose code came again, and the session that its client opened for it. */
+  /**
+   * Ends a grant whose code was redeemed again, and the session that the client opened with the
+   * code.
+   */
   async #end(id: Buffer): Promise<void> {
     await endOwnSession(this.manager, id);
     await destroyGrant(this.manager, id);
@@ -164,7 +177,7 @@ export class GrantAdapter {
 /**
  * Limits the scopes of a grant for this request. At the token endpoint `svc:admin` and
  * `svc:applications` need a DPoP proof, which the library verifies. A device of the command line
- * gets only the scopes of devices, even if an earlier version approved more.
+ * gets only the scopes of devices, even if an earlier version of this service approved more.
  */
 function grantableNow(payload: AdapterPayload, currentContext: CurrentContext): AdapterPayload {
   const ctx = currentContext();

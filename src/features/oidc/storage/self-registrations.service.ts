@@ -13,39 +13,39 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The number of clients without any user's consent that one network may have. */
+/** The most clients without any user's consent that one network may have. */
 const MOST_OF_NETWORK = 20;
 
 /** A client that registers or updates itself. */
 export interface SelfRegistration {
   readonly id: string;
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** A new secret; undefined if the client keeps the secrets that it has. */
+  /** A new secret of the client; undefined if it keeps its secrets. */
   readonly secret: string | undefined;
   readonly origin: AuditOrigin;
 }
 
 /**
  * Stores clients that register themselves (RFC 7591), and limits the clients that no user has
- * consented to. They are counted under one advisory lock. At the limit for all networks, the oldest
- * client is removed, so that no network can keep another one from registering.
+ * consented to. These clients are counted under an advisory lock. At the limit for all networks,
+ * the oldest of them is removed, so that no network can prevent registrations of other networks.
  */
 @Injectable()
 export class SelfRegistrations {
   /**
-   * The number of clients without any user's consent that all networks together may have. A test
-   * lowers it, so that it need not insert as many.
+   * The most clients without any user's consent that all networks together may have. A test lowers
+   * the limit, so that it need not insert as many.
    */
   mostInAll = 100_000;
   /**
-   * The number of registrations that may wait in a process. Those in a longer queue would reach the
-   * deadline of their requests.
+   * The most registrations that may wait in a process. In a longer queue, requests would reach
+   * their deadline.
    */
   mostWaiting = 500;
   readonly #isCertification: boolean;
   /**
-   * The previous registration of the process. Only one registration waits for the lock at a time,
-   * so that waiting takes only one connection.
+   * Settles when the previous registration of the process has ended. Only one registration waits
+   * for the lock at a time, so that waiting takes only one connection.
    */
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
@@ -124,8 +124,9 @@ export class SelfRegistrations {
   }
 
   /**
-   * In certification test mode the limit is off: a suite registers a client for each module, from
-   * one address.
+   * Refuses a network at its limit. In certification test mode there is no limit, because the suite
+   * registers a client for each of its modules from one address.
+   * @throws DomainError limit_reached
    */
   async #assertMayRegister(tx: EntityManager, address: string | undefined): Promise<void> {
     if (this.#isCertification || address === undefined) return;
@@ -155,8 +156,8 @@ export class SelfRegistrations {
 }
 
 /**
- * Checks whether a client of this metadata authenticates with a secret, which is the default (RFC
- * 7591 §2).
+ * Returns true if a client with some metadata authenticates with a secret, which is the default
+ * (RFC 7591 §2).
  */
 function needsSecret(metadata: object): boolean {
   const { token_endpoint_auth_method: method = 'client_secret_basic' } = metadata as {

@@ -6,9 +6,9 @@ import type { AdapterPayload } from '../protocol/library.js';
 const FOREIGN_KEY_VIOLATION = '23503';
 
 /**
- * Converts a payload of the library to a row of the domain. A waiting authorization request does
- * not depend on a grant: a login that raises the level of the session ends the grants on it, and
- * the request goes on. Each of its steps looks the session up live.
+ * Converts a payload of the library to a row of the domain. The row of a waiting authorization
+ * request has no grant, because a login with the security key ends the grants of the session, and
+ * the request must go on. Each step of the request looks the session up again.
  */
 export function artifactOf(
   model: string,
@@ -30,17 +30,17 @@ export function artifactOf(
   };
 }
 
-/** Removes the id from a payload: the id is the secret, and only its hash is stored. */
+/** Removes the id from a payload. The id is a secret, of which only the hash is stored. */
 export function withoutId({ jti: _secret, ...payload }: AdapterPayload): AdapterPayload {
   return payload;
 }
 
-/** The outcome of a write whose parent row is gone. */
+/** The outcome of a write whose parent row does not exist any more. */
 export const GONE = { denial: 'gone' } as const;
 
 /**
- * Returns another value if a write fails because its parent row is gone: the account or client was
- * just removed, or the grant revoked.
+ * Returns `gone` if a write fails because its parent row does not exist any more: the account or
+ * client was just removed, or the grant revoked.
  */
 export async function orIfGone<T, Gone>(written: Promise<T>, gone: Gone): Promise<T | Gone> {
   try {

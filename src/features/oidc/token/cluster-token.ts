@@ -17,7 +17,7 @@ import {
   type SubjectToken,
 } from './subject-token.js';
 
-/** A token for a cluster is bound to no key: `kubectl` sends it as Bearer. */
+/** The binding of a token for a cluster: none, because `kubectl` sends the token as Bearer. */
 const UNBOUND = { jkt: undefined, x5t: undefined };
 
 /**
@@ -57,7 +57,10 @@ export async function exchangeForCluster(
   ctx.body = buildTokenResponse(provider, { ...issued, issuedTokenType: ACCESS_TOKEN });
 }
 
-/** Returns the one resource that a request names. @throws InvalidTarget */
+/**
+ * Returns the resource that a request names.
+ * @throws InvalidTarget unless the request names exactly one resource, and no audience
+ */
 function onlyResource({ resource, audience }: Readonly<Record<string, unknown>>): string {
   if (typeof resource !== 'string' || !isResourceName(resource) || audience !== undefined) {
     throw new errors.InvalidTarget('name one cluster by one resource, and no audience');
@@ -65,7 +68,10 @@ function onlyResource({ resource, audience }: Readonly<Record<string, unknown>>)
   return resource;
 }
 
-/** The most characters of a resource: it is recorded in the audit log if it is refused. */
+/**
+ * The most characters of a resource. The length is limited because the audit log records a refused
+ * resource.
+ */
 const LONGEST_RESOURCE = 1_024;
 
 function isResourceName(resource: string): boolean {
@@ -73,8 +79,8 @@ function isResourceName(resource: string): boolean {
 }
 
 /**
- * Checks that a subject token is one of `svc-cli` for the credentials of its user, bound to the key
- * that the request proves, from a hardware-verified session.
+ * Checks that a subject token belongs to `svc-cli`, has the scope for the credentials of its user,
+ * is bound to the key that the request proves, and comes from a hardware-verified session.
  *
  * @throws InvalidRequest
  */
@@ -88,8 +94,9 @@ function assertOwnToken(subject: SubjectToken, jkt: string): void {
 }
 
 /**
- * Notes the cluster of a resource, which the user's organization registered. Another resource is
- * refused like a cluster that does not admit the user, so that no user learns of its existence.
+ * Finds the cluster that the user's organization registered for a resource, and notes it for the
+ * request. Any other resource gets the same error as a cluster that does not admit the user, so
+ * that no user learns which clusters exist.
  *
  * @throws InvalidTarget
  */

@@ -1,7 +1,7 @@
 import { errors } from '../protocol/library.js';
 import { scopeWords } from '../protocol/scopes.js';
 
-/** The type of an access token (RFC 8693 §3). */
+/** The URI that says that a token is an access token (RFC 8693 §3). */
 export const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 const JWT = 'urn:ietf:params:oauth:token-type:jwt';
 
@@ -17,12 +17,12 @@ export const EXCHANGE_PARAMETERS = [
   'scope',
 ];
 
-/** A token exchange request, as far as it is supported. */
+/** The parameters of a token exchange that are supported. */
 export interface ExchangeRequest {
   readonly subjectToken: string;
   /** The targets of the new token: the values of `resource` and `audience`. */
   readonly targets: readonly string[];
-  /** An empty list stands for all available scopes. */
+  /** The requested scopes. An empty list stands for all available scopes. */
   readonly scopes: readonly string[];
 }
 

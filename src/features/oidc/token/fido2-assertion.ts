@@ -3,12 +3,12 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { readable } from '#platform/http/errors/error-formats.js';
 import { errors } from '../protocol/library.js';
 
-/** The longest assertion in characters. An AuthenticationResponseJSON has a few hundred bytes. */
+/** The most characters of an assertion. An AuthenticationResponseJSON has a few hundred bytes. */
 const LONGEST_ASSERTION = 16_384;
 
 /**
  * Decodes base64url JSON; the ceremony checks its shape later. @throws DomainError
- * assertion_rejected for other or longer texts
+ * assertion_rejected for any other text, or a text that is too long
  */
 export function readAssertion(text: string): unknown {
   try {
@@ -19,12 +19,15 @@ export function readAssertion(text: string): unknown {
   }
 }
 
-/** Creates the error for an assertion that is wrong. */
+/** Creates the error for a wrong assertion. */
 export function rejected(detail: string): DomainError {
   return new DomainError('assertion_rejected', detail);
 }
 
-/** Creates an `invalid_grant` whose response contains the detail: the library would only log it. */
+/**
+ * Creates an `invalid_grant` error whose response contains the detail. The library alone would only
+ * log the detail.
+ */
 export function invalidGrant(detail: string): errors.InvalidGrant {
   return Object.assign(new errors.InvalidGrant(detail), { error_description: readable(detail) });
 }
@@ -44,8 +47,8 @@ export async function asInvalidGrant<T>(attempt: Promise<T>): Promise<T> {
 }
 
 /**
- * Creates the error of a login that needs a browser, so that a client can tell it from a wrong
- * assertion.
+ * Creates the error of a login that needs a browser. Its code differs from that of a wrong
+ * assertion, so that a client can tell them apart.
  */
 function signInRequired({ code, detail }: DomainError): errors.InvalidGrant {
   const { oauth } = CATALOGUE[code];

@@ -32,25 +32,28 @@ import { issueToken, verifyPossession, type IssuedToken, type Possession } from 
 
 const PURPOSE = 'fido2-grant';
 
-/** A challenge of the FIDO2 grant, as its sealed state holds it. */
+/** The contents of the sealed state of a challenge. */
 interface ChallengeState {
   readonly challenge: string;
-  /** The DPoP key that the token request must prove, if the client named one. */
+  /**
+   * The thumbprint of the DPoP key that the token request must prove; undefined if the client named
+   * none.
+   */
   readonly jkt?: string;
 }
 
 /** The assertion that a token request presents. */
 interface PresentedAssertion {
-  /** base64url of an AuthenticationResponseJSON. */
+  /** An AuthenticationResponseJSON in base64url. */
   readonly assertion: string;
   readonly state: string;
-  /** The DPoP key that the request proves. */
+  /** The thumbprint of the DPoP key that the request proves. */
   readonly jkt: string | undefined;
 }
 
 /**
  * Issues a token for an assertion of a security key, without a browser. The login has a session of
- * its own: a browser's logout leaves it, and the removal of the key or of the user ends it.
+ * its own, which a browser's logout does not end. The removal of the key or of the user ends it.
  */
 @Injectable()
 export class Fido2Grant {
@@ -64,8 +67,8 @@ export class Fido2Grant {
   ) {}
 
   /**
-   * Creates a challenge for a client, for one use. It writes no row, and reveals no user: the
-   * assertion names the key.
+   * Creates a challenge for a client, for one use. It writes no row. It reveals no user, because
+   * only the assertion will name the key.
    */
   async createChallenge(
     clientId: string,
@@ -82,7 +85,7 @@ export class Fido2Grant {
 
   /**
    * Responds to a token request. @throws InvalidRequest, InvalidGrant, InvalidScope, InvalidTarget,
-   * and those of DPoP
+   * and the errors of DPoP
    */
   async redeem(ctx: TokenEndpointGrantContext): Promise<void> {
     const { provider } = ctx.oidc;
@@ -132,8 +135,8 @@ export class Fido2Grant {
   /**
    * Logs a user in. The user becomes the user of the request.
    *
-   * @throws InvalidGrant for a wrong state or assertion, or if this client may be issued nothing
-   *   for this user
+   * @throws InvalidGrant for a wrong state or assertion, or if this client may get no token for
+   *   this user
    */
   async #logIn(
     ctx: TokenEndpointGrantContext,

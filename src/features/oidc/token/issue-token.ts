@@ -12,8 +12,8 @@ import { newGrant } from '../protocol/grant-id.js';
 import type { ResourceServerInstance, TokenEndpointGrantContext } from '../protocol/library.js';
 
 /**
- * The key (RFC 9449 §5) or certificate (RFC 8705 §3) that a request proves, and its token is bound
- * to.
+ * The key (RFC 9449 §5) or certificate (RFC 8705 §3) that a request proves, and to which its token
+ * is bound.
  */
 export interface Possession {
   readonly jkt: string | undefined;
@@ -27,9 +27,12 @@ export interface TokenOrder {
   readonly resourceOwner: ResourceOwner;
   readonly possession: Possession;
   readonly scopes: readonly string[];
-  /** The resource server of the token; without one the token is opaque and valid at userinfo. */
+  /**
+   * The resource server of the token. If it is undefined, the token is opaque and valid at
+   * userinfo.
+   */
   readonly server: ResourceServerInstance | undefined;
-  /** The latest end of the token, in seconds of the epoch: that of its subject token. */
+  /** The latest end of the token in seconds since 1970: that of its subject token. */
   readonly endsBy?: number;
 }
 
@@ -42,7 +45,7 @@ export interface IssuedToken {
 }
 
 /**
- * Verifies the DPoP proof or certificate of a token request. The proof is consumed.
+ * Verifies the DPoP proof or certificate of a token request. A proof can be used once.
  *
  * @throws InvalidDpopProof, UseDpopNonce; InvalidGrant for a replayed proof, or if the client's
  *   tokens must be bound and the request proves nothing
@@ -62,8 +65,8 @@ export async function verifyPossession(ctx: TokenEndpointGrantContext): Promise<
 /**
  * Issues an access token under a new grant.
  *
- * @throws InvalidGrant when the session or account has ended, or a scope that needs DPoP comes
- *   without it
+ * @throws InvalidGrant when the session or account has ended, or if a scope needs DPoP and the
+ *   request has no proof
  * @throws AccessDenied when the account must not get tokens
  */
 export async function issueToken(

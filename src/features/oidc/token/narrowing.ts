@@ -23,7 +23,7 @@ export function targetOf(
   return target;
 }
 
-/** The limits of the scopes of a new token. */
+/** The facts that limit the scopes of a new token. */
 export interface Bounds {
   readonly subject: Pick<SubjectToken, 'audience' | 'scopes' | 'grantedAt'>;
   /** The client that gets the token. */
@@ -37,7 +37,7 @@ export interface Bounds {
  * server allow.
  *
  * @param requested an empty list stands for all of them
- * @throws InvalidScope for a requested scope beyond these
+ * @throws InvalidScope for any other requested scope
  */
 export function narrowedScopes(
   requested: readonly string[],

@@ -17,20 +17,20 @@ const OPENID_CONNECT: ReadonlySet<string> = new Set(OIDC_SCOPES);
 /** An access token that a client may exchange. */
 export interface SubjectToken {
   readonly resourceOwner: ResourceOwner;
-  /** The library's id of its grant: the new token ends with this grant. */
+  /** The id of its grant in the library's records. The new token ends with this grant. */
   readonly grantId: string;
   readonly clientId: string;
-  /** Seconds since 1970. */
+  /** The end of the token in seconds since 1970. */
   readonly expiresAt: number;
-  /** The resource server of the token; undefined for an opaque one. */
+  /** The resource server of the token; undefined for an opaque token. */
   readonly audience: string | undefined;
-  /** The scopes without those of our own APIs, which no other client gets. */
+  /** The scopes of the token without those of our own APIs, which no client but svc-cli gets. */
   readonly scopes: readonly string[];
-  /** The scopes of our own APIs. */
+  /** The scopes of the token for our own APIs. */
   readonly ownScopes: readonly string[];
-  /** The thumbprint of the DPoP key that the token is bound to. */
+  /** The thumbprint of the DPoP key to which the token is bound; undefined without a binding. */
   readonly jkt: string | undefined;
-  /** Returns the scopes that its grant contains for a resource server. */
+  /** Returns the scopes that the grant of the token contains for a resource server. */
   readonly grantedAt: (resource: string) => readonly string[];
 }
 
@@ -78,8 +78,8 @@ export async function findSubjectToken(
 }
 
 /**
- * Checks whether a client may exchange a token. The token endpoint cannot ask the user for a
- * missing consent.
+ * Returns true if a client may exchange a token. A missing consent makes it false, because the
+ * token endpoint cannot ask the user.
  */
 async function mayExchange(
   ctx: TokenEndpointGrantContext,
@@ -97,7 +97,8 @@ async function mayExchange(
 
 /**
  * Checks whether a client lacks a consent that the token endpoint cannot ask for. This is so if the
- * client is of another organization, or if no admin approved it and the user did not consent to it.
+ * client belongs to another organization, or if no admin approved it and the user did not consent
+ * to it.
  */
 export async function lacksConsent(
   ctx: TokenEndpointGrantContext,
@@ -114,15 +115,15 @@ export async function lacksConsent(
 }
 
 /**
- * Checks that a request proves the key and certificate of a bound token: the token alone is
- * useless.
+ * Returns true if a request proves the key and the certificate to which a token is bound, because a
+ * stolen token alone must be useless.
  */
 function isBoundTo(token: AccessToken, { jkt, x5t }: Possession): boolean {
   const { jkt: key, 'x5t#S256': certificate } = token;
   return (key === undefined || key === jkt) && (certificate === undefined || certificate === x5t);
 }
 
-/** Creates the one error for every token that cannot be exchanged. */
+/** Creates the error that every token gets that cannot be exchanged. */
 export function invalidSubjectToken(): errors.InvalidRequest {
   return new errors.InvalidRequest('the subject token is invalid, or not one for this client');
 }

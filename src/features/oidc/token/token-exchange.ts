@@ -14,7 +14,7 @@ import { narrowedScopes, targetOf } from './narrowing.js';
 import { findSubjectToken, invalidSubjectToken, type ExchangeServices } from './subject-token.js';
 
 /**
- * Exchanges a user's access token for one of the requesting client (RFC 8693), with at most the
+ * Exchanges a user's access token for a token of the requesting client (RFC 8693), with at most the
  * same scopes and lifetime. The new grant belongs to that client, and ends with the grant of the
  * subject token. Of all public clients only `svc-cli` may exchange tokens, for clusters.
  *

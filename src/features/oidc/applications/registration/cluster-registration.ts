@@ -3,7 +3,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { resourceKey } from '#domain/oauth/clients/resource-key.js';
 import { isOwnOrigin, type OwnAudiences } from '../../protocol/resource-servers.js';
 
-/** The name after `urn:svc:` and the id of the organization. */
+/** Matches the name at the end of a resource `urn:svc:ORGANIZATION:NAME`. */
 const URN_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /**
@@ -38,13 +38,16 @@ export function resourceProblem(
   return undefined;
 }
 
-/** Returns the host whose domain an organization must have proven; undefined for a `urn:`. */
+/**
+ * Returns the host of a resource, because the organization must have proven its domain; undefined
+ * for a `urn:`.
+ */
 export function hostOfResource(resource: string): string | undefined {
   const url = URL.parse(resource);
   return url?.protocol === 'https:' ? url.hostname : undefined;
 }
 
-/** Returns the metadata of a cluster. A cluster is no client, so the metadata allow no grant. */
+/** Returns the metadata of a cluster. They allow no grant, because a cluster is no OAuth client. */
 export function clusterMetadata(name: string): Record<string, unknown> {
   return {
     client_name: name,

@@ -9,14 +9,14 @@ import { metadataOf } from '#domain/oauth/applications/registration-metadata.js'
 import { problemOf } from './registration-rules.js';
 import type { Registration } from '#domain/oauth/applications/registration.js';
 
-/** The addresses of an application that the server sends requests to. */
+/** The addresses in the metadata of an application to which this service sends requests. */
 type CalledAddresses = {
   readonly [Name in 'jwks_uri' | 'backchannel_logout_uri']?: string | null | undefined;
 };
 
 /**
  * Checks the addresses of an application's keys and of its logout tokens. @throws DomainError
- * invalid_request for one that may not be fetched
+ * invalid_request for an address that may not be fetched
  */
 export async function checkCalledAddresses(
   { jwks_uri, backchannel_logout_uri }: CalledAddresses,
@@ -34,11 +34,10 @@ export async function checkCalledAddresses(
 }
 
 /**
- * Checks a registration by our own rules and by those of the library, which reads it in every
- * request.
+ * Checks a registration by our own rules and by those of the OAuth library.
  *
  * @returns the metadata to store
- * @throws DomainError invalid_request, with the fault
+ * @throws DomainError invalid_request that describes the fault
  */
 export async function checkedMetadata(
   registration: Registration,
@@ -74,8 +73,8 @@ export async function checkedMetadata(
 }
 
 /**
- * Returns the text of the fault in the terms of the API. It leaves out the error object, which
- * would contain a private key that was sent by mistake.
+ * Returns the text of the fault in the terms of the API. It does not show the whole error, because
+ * that may contain a private key that was sent by mistake.
  */
 function detailOf({
   error_description: description = '',

@@ -8,8 +8,8 @@ import {
 } from '#domain/oauth/applications/registration.js';
 
 /**
- * Finds the fault of a registration by the rules of our own application types. The library checks
- * the metadata.
+ * Finds the fault of a registration by the rules of our own application types. The rules of OAuth
+ * are left to the library.
  *
  * @returns a sentence for the user, or undefined for a registration without a fault
  */
@@ -48,7 +48,10 @@ function addressProblem(registration: Registration): string | undefined {
   return startProblem(registration) ?? logoutProblem(registration);
 }
 
-/** The start address is a link for members, so that it must be where codes are sent. */
+/**
+ * Finds the fault of the start address. Members follow it as a link, so that it must have the
+ * origin of a redirect URI.
+ */
 function startProblem(registration: Registration): string | undefined {
   const { initiate_login_uri: start, redirect_uris: redirects } = registration;
   if (start === null) return undefined;
@@ -58,7 +61,10 @@ function startProblem(registration: Registration): string | undefined {
     : 'initiate_login_uri: must be at the same scheme, host and port as one of the redirect_uris';
 }
 
-/** A service signs no person in, so that no session of a person ends there. */
+/**
+ * Finds the fault of the address for logout tokens. A service application signs no person in, so
+ * that it gets none.
+ */
 function logoutProblem({ type, backchannel_logout_uri: uri }: Registration): string | undefined {
   return type === 'service' && uri !== null
     ? 'backchannel_logout_uri: a service application signs no person in'

@@ -16,17 +16,20 @@ const EXTENDED_KEY_USAGE = '2.5.29.37';
  */
 const NAME_CONSTRAINTS = '2.5.29.30';
 /**
- * The extensions that this file or `checkIssued` evaluates. Another critical extension fails (RFC
- * 5280 §4.2).
+ * The extensions that this file or `checkIssued` evaluates. A certificate with any other critical
+ * extension is refused (RFC 5280 §4.2).
  */
 const UNDERSTOOD = new Set([BASIC_CONSTRAINTS, KEY_USAGE, EXTENDED_KEY_USAGE, '2.5.29.17']);
 
-/** id-kp-clientAuth and anyExtendedKeyUsage (RFC 5280 §4.2.1.12). */
+/**
+ * The key purposes of a client certificate: id-kp-clientAuth and anyExtendedKeyUsage (RFC 5280
+ * §4.2.1.12).
+ */
 const FOR_CLIENTS = ['1.3.6.1.5.5.7.3.2', '2.5.29.37.0'];
 
 /**
- * Signatures over MD2, MD4, MD5 and SHA-1, of RSA, DSA and ECDSA, which an attacker can forge (RFC
- * 9325 §4.5).
+ * The algorithms of signatures over MD2, MD4, MD5 and SHA-1 with RSA, DSA and ECDSA, which an
+ * attacker can forge (RFC 9325 §4.5).
  */
 const WEAK_SIGNATURES = new Set([
   ...['2', '3', '4', '5'].map((hash) => `1.2.840.113549.1.1.${hash}`),
@@ -72,7 +75,10 @@ export function leadsToAuthority(
   return false;
 }
 
-/** Lists the certificates that a client presented behind its own; undefined for too many. */
+/**
+ * Lists the certificates of issuers that a client presented with its own; undefined if there are
+ * too many.
+ */
 function presentedBehind(leaf: X509Certificate): X509Certificate[] | undefined {
   const presented: X509Certificate[] = [];
   for (let next = leaf.issuerCertificate; next; next = next.issuerCertificate) {
@@ -90,7 +96,10 @@ function isSelfSigned(certificate: X509Certificate): boolean {
   return hasSigned(certificate, certificate);
 }
 
-/** Checks the dates, the size of the key, and that every critical extension is known. */
+/**
+ * Checks that a certificate is valid now, that its key is long enough, and that every critical
+ * extension is known.
+ */
 function isUsable(certificate: X509Certificate, now: Date): boolean {
   if (!(now >= certificate.validFromDate && now <= certificate.validToDate)) return false;
   const { modulusLength = SHORTEST_RSA } = certificate.publicKey.asymmetricKeyDetails ?? {};
@@ -100,12 +109,18 @@ function isUsable(certificate: X509Certificate, now: Date): boolean {
   );
 }
 
-/** Checks the signature's algorithm. A trusted authority's own signature is not checked. */
+/**
+ * Returns true if a certificate was signed by a weak algorithm. It is not called for a trusted
+ * authority, whose own signature proves nothing.
+ */
 function hasWeakSignature({ raw }: X509Certificate): boolean {
   return WEAK_SIGNATURES.has(Certificate.fromBER(raw).signatureAlgorithm.algorithmId);
 }
 
-/** @param below the number of certificates between this issuer and the leaf (RFC 5280 §4.2.1.9) */
+/**
+ * Returns true if a certificate may issue the next one of the path.
+ * @param below the number of certificates between this issuer and the leaf (RFC 5280 §4.2.1.9)
+ */
 function mayIssue(issuer: X509Certificate, below: number): boolean {
   if (!issuer.ca || !isPurposeOfClients(issuer)) return false;
   const found = extensionsOf(issuer).find(({ extnID }) => extnID === BASIC_CONSTRAINTS);
@@ -116,7 +131,7 @@ function mayIssue(issuer: X509Certificate, below: number): boolean {
   return cA && (typeof pathLenConstraint === 'number' ? pathLenConstraint : Infinity) >= below;
 }
 
-/** Checks that a certificate is for clients and its key may sign (RFC 5280 §4.2.1.12). */
+/** Checks that a certificate is for clients, and that its key may sign (RFC 5280 §4.2.1.12). */
 function isForClients(leaf: X509Certificate): boolean {
   if (!isPurposeOfClients(leaf)) return false;
   const usage = extensionsOf(leaf).find(({ extnID }) => extnID === KEY_USAGE);
@@ -125,8 +140,8 @@ function isForClients(leaf: X509Certificate): boolean {
 }
 
 /**
- * Checks that the extended key usages allow clients. As in OpenSSL, those of an authority limit
- * what it issues.
+ * Checks that the extended key usages allow clients. As in OpenSSL, the usages of an authority also
+ * limit the certificates that it issues.
  */
 function isPurposeOfClients(certificate: X509Certificate): boolean {
   // Node names the extended key usages `keyUsage`.

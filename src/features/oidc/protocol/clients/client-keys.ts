@@ -35,8 +35,8 @@ const KEYS_OF_ALGORITHMS: Readonly<Record<string, readonly [kty: string, crv?: s
 };
 
 /**
- * Finds the fault of a client's keys: no key fits an algorithm that the client may sign with. Keys
- * behind `jwks_uri` are not checked, since they change.
+ * Finds the fault of a client's keys. It is a fault if no key fits an algorithm with which the
+ * client may sign. Keys behind `jwks_uri` are not checked, since they change.
  *
  * @returns undefined for keys without a fault
  */
@@ -83,7 +83,7 @@ function canVerify({ kty, crv, n, alg, use, key_ops: operations }: Jwk, algorith
   );
 }
 
-/** Returns the number of bits of an integer in the encoding of JOSE (RFC 7518 §6.3.1.1). */
+/** Returns the number of bits of an integer that is encoded in base64url (RFC 7518 §6.3.1.1). */
 function bitsOf(integer: unknown): number {
   const hex = typeof integer === 'string' ? Buffer.from(integer, 'base64url').toString('hex') : '';
   return hex === '' ? 0 : BigInt(`0x${hex}`).toString(2).length;

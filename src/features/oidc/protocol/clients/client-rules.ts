@@ -9,7 +9,9 @@ import { redirectUriProblem } from './redirect-uri-rule.js';
 const LONGEST_ASSERTION = 300;
 const LONGEST_REQUEST_OBJECT = 3600;
 
-/** Seconds by which a client's clock may be ahead (FAPI 2.0 Security Profile §5.3.2.1). */
+/**
+ * The seconds by which a client's clock may be ahead of ours (FAPI 2.0 Security Profile §5.3.2.1).
+ */
 const CLOCK_AHEAD = 60;
 
 /** The claims of a JWT that the rules below check. */
@@ -39,14 +41,18 @@ export interface ClientAssertion {
   readonly claims: Claims;
   readonly header: Header;
   readonly issuer: string;
-  /** Every address of the token endpoint; in a pushed request, those of the called endpoint too. */
+  /**
+   * Every address of the token endpoint. In a pushed request, the addresses of the endpoint that
+   * was called are in the set too.
+   */
   readonly endpoints: readonly string[];
 }
 
 /**
- * Checks a client assertion: it is short-lived, and its only audience is the issuer (FAPI 2.0
- * Security Profile §5.3.2.1). Without that profile the token endpoint is allowed as well (RFC 7523
- * §3), and in a pushed request the called endpoint (RFC 9126 §2).
+ * Checks a client assertion. It must be short-lived, and its only audience must be the issuer (FAPI
+ * 2.0 Security Profile §5.3.2.1). For a client without that profile, the audience may also be the
+ * token endpoint (RFC 7523 §3), and in a pushed request the endpoint of pushed requests (RFC 9126
+ * §2).
  *
  * @param milliseconds the time since 1970
  * @throws InvalidClientAuth
@@ -83,7 +89,7 @@ export function checkClientAssertion(
   }
 }
 
-/** A request object (RFC 9101 §2.1), and whether it was pushed. */
+/** A request object (RFC 9101 §2.1), and true in `isPushed` if it came in a pushed request. */
 interface RequestObject {
   readonly claims: Claims;
   readonly header: Header;
@@ -92,8 +98,9 @@ interface RequestObject {
 
 /**
  * Checks a request object of a FAPI client: its algorithm must be one of FAPI, and its lifetime at
- * most an hour (FAPI 2.0 Message Signing §5.3.1). If it was pushed, its signature was checked then,
- * and is not stored.
+ * most an hour (FAPI 2.0 Message Signing §5.3.1). The signature of a pushed request object was
+ * checked when it was pushed, and its header is not stored, so that its algorithm is not checked
+ * again.
  *
  * @param milliseconds the time since 1970
  * @throws InvalidRequestObject
@@ -124,7 +131,7 @@ function isAhead({ iat, nbf }: Claims, milliseconds: number): boolean {
   return [iat, nbf].some((time) => time !== undefined && !(Number(time) <= latest));
 }
 
-/** The metadata that are flags. */
+/** The metadata whose values must be booleans. */
 const FLAGS: ReadonlySet<string> = new Set([
   'require_pkce',
   'backchannel_logout_session_required',
@@ -145,7 +152,9 @@ function checkLogoutAddress(value: unknown): void {
   throw new errors.InvalidClientMetadata(`backchannel_logout_uri: ${problem}`);
 }
 
-/** Checks one property of a client's metadata; the library calls this for each. */
+/**
+ * Checks one property of a client's metadata. The library calls this function for each property.
+ */
 export function checkMetadata(
   _ctx: unknown,
   key: string,

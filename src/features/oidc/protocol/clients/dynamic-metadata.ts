@@ -11,11 +11,12 @@ const OURS: ReadonlySet<string> = new Set(OWN_METADATA);
 const SCOPES: ReadonlySet<string> = new Set(OIDC_SCOPES);
 
 /**
- * Limits the metadata of a client that registers itself: only authorization codes, and no scope of
- * our own APIs. The server may replace a client's values (RFC 7591 §2), and the response contains
- * the result. Unknown metadata are ignored.
+ * Limits the metadata of a client that registers itself: the client gets only authorization codes,
+ * and no scope of our own APIs. The server may replace a client's values (RFC 7591 §2), and the
+ * response contains the result. Unknown metadata are ignored.
  *
- * @returns a value that is not an object unchanged: the library rejects it
+ * @returns the limited metadata; a value that is no object is returned unchanged, because the
+ *   library rejects it
  */
 export function dynamicMetadata(body: unknown): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
@@ -71,7 +72,7 @@ interface DynamicMetadata extends Partial<
 /**
  * Checks the metadata of a client that registers itself, beyond the library's own checks.
  *
- * @param known the registration that an update changes; its name may stay
+ * @param known the registration that an update changes; its present name is not checked again
  * @throws InvalidClientMetadata or InvalidRedirectUri (RFC 7591 §3.2.2)
  */
 export function checkDynamicMetadata(metadata: object, known: DynamicMetadata = {}): void {
@@ -90,7 +91,10 @@ export function checkDynamicMetadata(metadata: object, known: DynamicMetadata = 
   if (problem !== undefined) throw new errors.InvalidClientMetadata(problem);
 }
 
-/** Checks the client's name, which our pages show: it must not look like the page's own text. */
+/**
+ * Finds the fault of the client's name. Our pages show the name, so that it must not look like the
+ * page's own text.
+ */
 function nameProblem(
   { client_name: name }: DynamicMetadata,
   known: DynamicMetadata,
@@ -101,8 +105,9 @@ function nameProblem(
 }
 
 /**
- * Refuses `form_post`, because our Content-Security-Policy forbids its page. Otherwise the client
- * would wait for responses that never come.
+ * Finds the fault of the response modes. `form_post` is refused, because our
+ * Content-Security-Policy forbids its page, and the client would wait for responses that never
+ * come.
  */
 function responseModeProblem({ response_modes: modes = [] }: DynamicMetadata): string | undefined {
   return modes.some((mode) => mode.startsWith('form_post'))
@@ -110,7 +115,7 @@ function responseModeProblem({ response_modes: modes = [] }: DynamicMetadata): s
     : undefined;
 }
 
-/** Checks the addresses that users are redirected to, after a login or a logout. */
+/** Finds the fault of the addresses to which users are redirected after a login or a logout. */
 function returnAddressProblem(
   metadata: DynamicMetadata,
   name: 'redirect_uris' | 'post_logout_redirect_uris',

@@ -1,16 +1,19 @@
 /** The host names of the local machine (RFC 8252 §7.3). */
 const LOOPBACKS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** The kind of client that an address belongs to. */
+/** The facts about a client that decide which redirect URIs it may have. */
 export interface ClientKindOfAddress {
   readonly isNative: boolean;
-  /** The FAPI profile allows http to native clients only (FAPI 2.0 Security Profile §5.3.2.2). */
+  /**
+   * True for a client of the FAPI profile, which allows http only to native clients (FAPI 2.0
+   * Security Profile §5.3.2.2).
+   */
   readonly isFapi: boolean;
 }
 
 /**
- * Finds the fault of any address of a client. Users see such addresses, and they are compared
- * exactly.
+ * Finds the fault of any address of a client. The rules are strict because users see such
+ * addresses, and because addresses are compared exactly.
  *
  * @returns undefined for an address without a fault
  */
@@ -45,7 +48,10 @@ export function redirectUriProblem(uri: string, kind: ClientKindOfAddress): stri
     : 'must be https, http to a loopback host, or of a scheme named after a domain, as in com.example.app:/callback';
 }
 
-/** Detects an empty user name, which a parsed address does not show (`https://@example.com`). */
+/**
+ * Returns true if an address has user information. An empty user name counts
+ * (`https://@example.com`), although the parsed address does not show it.
+ */
 function hasUserInformation(uri: string): boolean {
   return /^[a-z][a-z\d+.-]*:\/\/[^/?#]*@/i.test(uri);
 }

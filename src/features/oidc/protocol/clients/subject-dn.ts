@@ -9,14 +9,18 @@ import {
 import { Certificate } from 'pkijs';
 import { attributeType } from './attribute-types.js';
 
-/** The result of comparing a registered subject with that of a certificate. */
+/** The result of a comparison of a registered subject with the subject of a certificate. */
 export type SubjectComparison = 'match' | 'reversed' | 'mismatch';
 
 /**
- * One attribute in canonical form: `oid=text`, or `oid#` and the DER of a value that is not text.
+ * One attribute in canonical form: `oid=text`. If the value is not text, the form is `oid#` and the
+ * DER of the value in hexadecimal.
  */
 type Attribute = string;
-/** The sorted attributes of one RDN; `+` joins them without an order. */
+/**
+ * The attributes of one relative distinguished name (RDN). They are sorted, because `+` joins them
+ * without an order.
+ */
 type Rdn = readonly Attribute[];
 
 /** The tags of the text types (X.680 §8.6). ASN.1.js treats dates as strings too. */
@@ -28,8 +32,8 @@ const TEXT_TAGS: ReadonlySet<number> = new Set([12, 18, 19, 20, 22, 26, 28, 30])
  * attribute names and the order around `+` do not matter.
  *
  * @param der the certificate
- * @returns `reversed` if it would match with its RDNs in the other order, which the log then
- *   explains
+ * @returns `reversed` if the subjects would match with the RDNs in the other order, so that the log
+ *   can explain the fault
  */
 export function compareSubjectDn(registered: string, der: Uint8Array): SubjectComparison {
   const expected = parseDn(registered);
@@ -78,7 +82,10 @@ function attribute(type: string, value: BaseBlock | string): Attribute {
     : `${type}=${text.trim().replaceAll(/\s+/g, ' ')}`;
 }
 
-/** @returns undefined for a value that is not text, or is malformed */
+/**
+ * Returns the text of an attribute's value.
+ * @returns undefined for a value that is not text, or is malformed
+ */
 function textOf(value: BaseBlock): string | undefined {
   const { tagClass, tagNumber, isConstructed } = value.idBlock;
   if (tagClass !== 1 || isConstructed || !TEXT_TAGS.has(tagNumber)) return undefined;
@@ -109,7 +116,7 @@ function parseAttribute(text: string): Attribute | undefined {
   return type === undefined || value === undefined ? undefined : attribute(type, value);
 }
 
-/** Splits at separators that are neither escaped nor quoted. */
+/** Splits a text at separators that are neither escaped nor quoted. */
 function split(text: string, separator: RegExp): string[] {
   const parts = [''];
   let isQuoted = false;
@@ -129,7 +136,10 @@ function parseHex(hex: string): BaseBlock | undefined {
   return offset === ber.length ? result : undefined;
 }
 
-/** @returns undefined for an invalid escape, a missing escape, or bytes that are not UTF-8 */
+/**
+ * Replaces the escapes and quotes of a value by the characters that they stand for.
+ * @returns undefined for an invalid escape, a missing escape, or bytes that are not UTF-8
+ */
 function unescapeValue(raw: string): string | undefined {
   const quoted = /^"((?:[^"\\]|\\.)*)"\s*$/su.exec(raw)?.[1];
   const bytes: Buffer[] = [];
@@ -141,7 +151,10 @@ function unescapeValue(raw: string): string | undefined {
   return decodeUtf8(Buffer.concat(bytes));
 }
 
-/** @returns undefined for bytes that are not UTF-8: as U+FFFD they would all be equal */
+/**
+ * Decodes bytes as UTF-8.
+ * @returns undefined for other bytes, because as U+FFFD all of them would be equal
+ */
 function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
