@@ -25,7 +25,9 @@ import {
 import { checkLength } from '../schema/stored-user.js';
 import { refusedPart } from '../schema/written-user.js';
 
-/** Refuses a write for a part that it cannot apply. @throws ScimError the error of the part */
+/**
+ * Refuses a write because of a part that cannot be applied. @throws ScimError the error of the part
+ */
 export function throwPart({ kind, error }: RefusedPart): void {
   if (kind !== 'dropped') throw error;
 }
@@ -42,14 +44,14 @@ export interface Given {
 }
 
 /**
- * A resource type with its critical attribute, and the receiver of the parts that are not
- * understood.
+ * A resource type with its critical attribute, and the function that receives the parts that are
+ * not understood.
  */
 export interface BodyReading {
   readonly resource: ResourceSchema;
   readonly critical: CriticalAttribute;
   readonly refuse: Refuse;
-  /** True for a POST, if an unknown name that resembles the critical attribute is ignored. */
+  /** True for a POST, in which an unknown name that resembles the critical attribute is ignored. */
   readonly isNew?: boolean;
 }
 
@@ -107,7 +109,10 @@ export function draftFrom(given: ReadonlyMap<string, Given>, refuse: Refuse): Dr
   return draft;
 }
 
-/** Reads an attribute, and refuses one that cannot be applied. */
+/**
+ * Reads an attribute by a function. If the attribute cannot be applied, it is refused; the result
+ * is then undefined.
+ */
 export function attempt<Value>(
   given: Given | undefined,
   refuse: Refuse,
@@ -122,7 +127,10 @@ export function attempt<Value>(
   }
 }
 
-/** The entries of a body; the attributes of a nested schema get their full names. */
+/**
+ * Returns the members of a body. Those in the object of an extension get full names, with the URN
+ * of the extension.
+ */
 function entriesOf(
   body: Readonly<Record<string, unknown>>,
   resource: ResourceSchema,

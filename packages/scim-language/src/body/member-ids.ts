@@ -9,8 +9,7 @@ const MAX_ID = 512;
  * Reads the ids in a list of members, without duplicates: the `value` of each object, or the string
  * itself. The ids are not looked up here.
  * @throws ScimError `invalidValue` for a member without an id, or for a group. No member is
- *   skipped because it was
- * not understood.
+ *   skipped, because a skipped member would lose or keep access without notice.
  */
 export function memberIds(raw: unknown): string[] {
   if (isEmpty(raw)) return [];
@@ -34,8 +33,8 @@ function memberId(raw: unknown): string {
 }
 
 /**
- * Unwraps the value of an operation with the path `members`: some clients repeat the name around
- * the list.
+ * Returns the list in the value of an operation with the path `members`. Some clients put the list
+ * into an object with the member `members`.
  */
 export function listOfMembers(value: unknown): unknown {
   if (!isObject(value)) return value;

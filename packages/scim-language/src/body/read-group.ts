@@ -27,19 +27,19 @@ export function readGroup(body: unknown): GroupAttributes {
 
 const GROUP = { resource: GROUP_SCHEMA, critical: 'members' } as const;
 
-/** A group after a PUT. */
+/** The state that a PUT demands of a group. */
 export interface ReplacedGroup {
-  /** Undefined if the body has a name that cannot be applied. */
+  /** The new name; undefined if the name in the body cannot be applied. */
   readonly displayName: string | undefined;
   readonly externalId: string | undefined;
   readonly members: readonly string[];
-  /** The parts of a PUT without members that cannot be applied. */
+  /** The parts that were left out of a PUT that ends memberships. */
   readonly leftOut: readonly RefusedPart[];
 }
 
 /**
- * Reads the body of a PUT of a group. A PUT without members ends memberships, and is not refused
- * for what it cannot apply.
+ * Reads the body of a PUT of a group. A PUT without members ends all memberships. It is not refused
+ * because of parts that it cannot apply: they are left out.
  *
  * @param taken the error of an earlier attempt, for a `displayName` that another group has
  * @throws ScimError `invalidSyntax` if the name is missing, `invalidValue` if an attribute is wrong
@@ -70,7 +70,10 @@ function mayNameMembers({ kind, name }: RefusedPart): boolean {
   return kind === 'unclear' || kind === 'lookalike' || name === 'members';
 }
 
-/** Reads the attributes of a group. The members are rows, and have no limit of a list. */
+/**
+ * Reads the attributes of a group. The members have no limit, because a service stores each as a
+ * row.
+ */
 function groupIn(given: Map<string, Given>, refuse: Refuse) {
   const members = attempt(given.get('members'), refuse, ({ raw }) => memberIds(raw)) ?? [];
   given.delete('members');

@@ -27,12 +27,12 @@ const NEW_USER = {
 
 /**
  * Reads the body of a PUT of a user. A PUT without `userName` or `active` keeps the values of
- * `current`, so that an update of a profile never reactivates a user. A PUT with `active: false`
- * keeps what it cannot apply, and is not refused for it.
+ * `current`, so that an update of a profile never reactivates a user. A PUT with `active: false` is
+ * not refused because of parts that it cannot apply: their present values remain.
  *
  * @param taken the error of an earlier attempt, for a `userName` that another user has
- * @throws ScimError `invalidSyntax` for a body that is no object, `invalidValue` if an
- *   attribute is wrong
+ * @throws ScimError `invalidSyntax` for a body that is no object, `invalidValue` if an attribute is
+ *   wrong
  */
 export function readReplacement(
   body: unknown,

@@ -4,8 +4,8 @@ import type { Filter } from './filter.js';
 import type { Operator } from '../schema/literal.js';
 
 /**
- * Tells whether an element meets the filter between the brackets of a path. The meaning is that of
- * the same filter on a resource.
+ * Returns true if an element meets the filter between the brackets of a path. The filter means the
+ * same as in a search for resources.
  */
 export function meets(element: ComplexValue, filter: Filter): boolean {
   if (filter.kind === 'and') return filter.operands.every((operand) => meets(element, operand));
@@ -36,8 +36,9 @@ const TESTS: Readonly<Record<Operator, (left: string, right: string) => boolean>
 };
 
 /**
- * Derives an element that meets the filter, from `type eq "mobile"` or several such comparisons
+ * Returns the element that a filter describes by `type eq "mobile"`, or by several such comparisons
  * joined by `and`.
+ *
  * @returns undefined for a filter that does not determine an element
  */
 export function impliedElement(filter: Filter): ComplexValue | undefined {

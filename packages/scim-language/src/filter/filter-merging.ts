@@ -31,8 +31,8 @@ export function merged(filter: Filter): Filter {
 }
 
 /**
- * The list condition of an operand of `or`, or the negated list condition of an operand of `and`;
- * undefined for others.
+ * Returns the condition on a list that can be merged: an operand of `or`, or the negated operand of
+ * `and`; undefined for any other operand.
  */
 function mergeable(operand: Filter, kind: 'and' | 'or'): Element | undefined {
   const inner = kind === 'and' && operand.kind === 'not' ? operand.operand : operand;
@@ -50,8 +50,8 @@ function joinedBy(elements: readonly Element[], kind: 'and' | 'or'): Filter {
 }
 
 /**
- * Counts the list conditions of a filter that was {@link merged}: each reads a list of every
- * resource.
+ * Counts the conditions on lists in a filter that was {@link merged}. They are counted because each
+ * reads a list of every resource.
  */
 export function listsIn(filter: Filter): number {
   if (filter.kind === 'element') return 1;

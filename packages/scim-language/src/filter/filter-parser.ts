@@ -27,7 +27,7 @@ export type PatchPath =
       readonly target: AttributeReference;
       readonly filter: Filter | undefined;
     }
-  /** A bare URN: an extension, or with the core URN the whole resource. */
+  /** A URN alone: that of an extension, or the core URN, which stands for the whole resource. */
   | { readonly kind: 'schema'; readonly schema: Schema }
   /** An unknown attribute, by its name in lower case. */
   | { readonly kind: 'unknown'; readonly name: string };
@@ -35,19 +35,18 @@ export type PatchPath =
 const MAX_DEPTH = 32;
 const MAX_NODES = 200;
 /**
- * The most list conditions of a filter. They cost far more than a test of one value; identity
- * providers send one.
+ * The most conditions on lists in a filter. Such a condition costs far more than the comparison of
+ * one value. Identity providers send one.
  */
 const MAX_LISTS = 20;
 
 /**
  * Reads a filter.
- * @param others the schemas searched together with this one. Their attributes have no value here
- *   (RFC 7644 §3.4.2.1).
+ * @param others the schemas that are searched together with this one. Their attributes are allowed,
+ *   but have no value in this resource (RFC 7644 §3.4.2.1).
  * @throws ScimError `invalidFilter` for a text that is not a filter, an unknown attribute, an
- *   operator that the
- * attribute does not take, or a filter that is too large; `tooMany` for a filter with too many
- * list conditions
+ *   operator that the attribute does not take, or a filter that is too large; `tooMany` for a
+ *   filter with too many conditions on lists
  */
 export function parseFilter(
   text: string,
@@ -66,7 +65,7 @@ export function parsePath(text: string, resource: ResourceSchema): PatchPath {
   return new Parser(text, resource, 'invalidPath').path();
 }
 
-/** The filter that no resource matches. */
+/** A filter that matches no resource. */
 const NOTHING: Filter = { kind: 'or', operands: [] };
 
 /** Parses by recursive descent: each token is read once, and only brackets recurse. */
@@ -202,8 +201,8 @@ class Parser {
   }
 
   /**
-   * Parses the rest of an expression: `pr`, or an operator and a literal. `wrap` puts an element
-   * condition around the result.
+   * Parses the rest of an expression: `pr`, or an operator and a literal. `wrap` turns the result
+   * into a condition on an element, if it has to be one.
    */
   #expression(target: AttributeReference, wrap: (leaf: Filter) => Filter): Filter {
     const word = this.#reader.word();
@@ -239,7 +238,10 @@ class Parser {
     return { kind: 'compare', target, operator, value };
   }
 
-  /** A complex attribute means its sub-attribute `value` (RFC 7643 §2.4). */
+  /**
+   * Returns the target of a comparison. A complex attribute stands for its sub-attribute `value`
+   * (RFC 7643 §2.4).
+   */
   #default(named: AttributeReference, at: number): AttributeReference {
     return named.attribute.subAttributes ? this.#subOf(named, 'value', at) : named;
   }

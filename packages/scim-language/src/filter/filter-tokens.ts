@@ -6,7 +6,7 @@ export type Token =
   | { readonly kind: 'string'; readonly value: string; readonly at: number }
   | { readonly kind: '(' | ')' | '[' | ']'; readonly at: number };
 
-/** A fault in the text of a token; `at` is the offset of the token. */
+/** The error for a fault in the text of a token; `at` is the offset of the token. */
 export class TokenError extends Error {
   override readonly name = 'TokenError';
   constructor(
@@ -23,8 +23,8 @@ const isBracket = (char: string): char is '(' | ')' | '[' | ']' =>
   char === '(' || char === ')' || char === '[' || char === ']';
 
 /**
- * Cuts a filter into tokens in one pass. A word is the text between spaces, brackets and quotes: an
- * attribute path, an operator or a literal. Strings are JSON strings (RFC 7644 §3.4.2.2).
+ * Splits a filter into tokens in one pass. A word is the text between spaces, brackets and quotes:
+ * an attribute path, an operator or a literal. Strings are JSON strings (RFC 7644 §3.4.2.2).
  * @throws TokenError for a string without an end, or a text that PostgreSQL cannot store
  */
 export function tokensOf(text: string): Token[] {

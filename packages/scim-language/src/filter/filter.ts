@@ -11,7 +11,7 @@ export type Filter =
   | { readonly kind: 'and'; readonly operands: readonly Filter[] }
   | { readonly kind: 'or'; readonly operands: readonly Filter[] }
   | { readonly kind: 'not'; readonly operand: Filter }
-  /** The attribute has a value. A complex attribute has one when a sub-attribute has. */
+  /** The attribute has a value. A complex attribute has one if one of its sub-attributes has. */
   | { readonly kind: 'present'; readonly target: AttributeReference }
   | {
       readonly kind: 'compare';

@@ -19,10 +19,16 @@ export class TokenReader {
   readonly #tokens: readonly Token[];
   #next = 0;
 
-  /** @throws ScimError `code` for a text that is too long or has no tokens */
+  /**
+   * Splits a text into tokens.
+   * @throws ScimError `code` for a text that is too long or has no tokens
+   */
   constructor(
     text: string,
-    /** Changes while the reader is between the brackets of a path. */
+    /**
+     * The code of the next error. The parser changes it while it reads between the brackets of a
+     * path.
+     */
     public code: ParseErrorCode,
   ) {
     if (Buffer.byteLength(text) > MAX_BYTES) {
@@ -31,12 +37,12 @@ export class TokenReader {
     this.#tokens = this.#cut(text);
   }
 
-  /** Looks at the next token, or at one after it, without reading it. */
+  /** Returns the next token, or one after it, without reading it. */
   peek(ahead = 0): Token | undefined {
     return this.#tokens[this.#next + ahead];
   }
 
-  /** Reads a name. */
+  /** Reads a name. It refuses any other token. */
   word(): Word {
     const token = this.peek();
     if (token?.kind !== 'word') this.refuse('must be a name', token?.at);
@@ -44,7 +50,10 @@ export class TokenReader {
     return token;
   }
 
-  /** Reads a keyword in any case, if it is next. */
+  /**
+   * Reads a keyword in any case and returns true, if it is the next token; otherwise it reads
+   * nothing and returns false.
+   */
   takeWord(wanted: string): boolean {
     const token = this.peek();
     if (token?.kind !== 'word' || asciiLowerCase(token.text) !== wanted) return false;
@@ -94,7 +103,7 @@ export class TokenReader {
     return this.refuse('must be a value; put text in double quotes', at);
   }
 
-  /** Reads the `.sub` after brackets, if there is one. */
+  /** Reads the `.sub` after brackets; undefined if there is none. */
   suffix(): Word | undefined {
     const token = this.peek();
     if (token?.kind !== 'word' || !token.text.startsWith('.')) return undefined;
@@ -102,7 +111,10 @@ export class TokenReader {
     return { text: token.text.slice(1), at: token.at };
   }
 
-  /** Names the place of the fault. The error does not repeat the text of the client. */
+  /**
+   * Throws the error for a fault, with the place of the fault. It does not repeat the text of the
+   * client.
+   */
   refuse(problem: string, at: number | undefined): never {
     const place = at === undefined ? 'The end' : `The text from character ${at + 1}`;
     throw new ScimError(this.code, `${place} ${problem}.`);

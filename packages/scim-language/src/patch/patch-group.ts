@@ -19,18 +19,19 @@ export type MemberChange =
 export interface GroupPatch {
   /** The attributes to set; `null` removes an `externalId`. */
   readonly set: { readonly displayName?: string; readonly externalId?: string | null };
-  /** The changes of members, in their order. */
+  /** The changes of the members, in the order in which they must be applied. */
   readonly members: readonly MemberChange[];
   readonly endsAccess: boolean;
   readonly leftOut: readonly RefusedPart[];
 }
 
 /**
- * Translates operations into changes of a group, without loading the group. An operation that
- * cannot be applied fails all, unless another one removes members: then it is left out.
+ * Translates operations into changes of a group, without loading the group. If an operation cannot
+ * be applied, the whole PATCH fails. If another operation removes members, the faulty operation is
+ * only left out.
  *
  * @param taken the error of an earlier attempt, for a `displayName` that another group has
- * @throws ScimError as {@link patchUser}
+ * @throws ScimError in the cases of {@link patchUser}
  */
 export function patchGroup(operations: readonly PatchOperation[], taken?: ScimError): GroupPatch {
   const refused: RefusedPart[] = [];
@@ -101,15 +102,18 @@ function listed(kind: 'add' | 'replace' | 'remove', ids: readonly string[]): Mem
   return ids.length === 0 ? [] : [{ kind, ids }];
 }
 
-/** Translates a filter on members. Only ids can choose members, so that none has to be loaded. */
+/**
+ * Converts a filter on members to the removal of members. Only ids can choose members, so that no
+ * member has to be loaded.
+ */
 function removal(filter: Filter): MemberChange {
   const ids = (filter.kind === 'or' ? filter.operands : [filter]).flatMap(idsIn);
   return { kind: 'remove', ids: [...new Set(ids)] };
 }
 
 /**
- * The ids in a condition: `value eq "id"`, optionally with `type eq "User"`, which is true of every
- * member.
+ * Returns the ids in a condition: `value eq "id"`, optionally with `type eq "User"`, which is true
+ * for every member.
  */
 function idsIn(filter: Filter): string[] {
   const conditions = filter.kind === 'and' ? filter.operands : [filter];

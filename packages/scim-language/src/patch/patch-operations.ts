@@ -12,17 +12,20 @@ export interface PatchOperation {
   readonly op: 'add' | 'replace' | 'remove';
   readonly path: string | undefined;
   readonly value: unknown;
-  /** The error of an operation that is malformed, or one too many. */
+  /**
+   * The error of an operation that is malformed, or that exceeds the number of operations;
+   * undefined for any other operation.
+   */
   readonly fault?: ScimError;
 }
 
 const MAX_OPERATIONS = 1000;
-/** The schema URN of a PATCH message, in lower case. */
+/** The schema URN of the body of a PATCH, in lower case. */
 const PATCH_OP = 'urn:ietf:params:scim:api:messages:2.0:patchop';
 
 /**
  * Reads the body of a PATCH. Keys and `op` may have any case, and `schemas` may be absent. A
- * malformed operation has a fault.
+ * malformed operation is returned with its fault.
  * @throws ScimError `invalidSyntax` for a body that is not a PATCH or has a key twice
  */
 export function readOperations(body: unknown): PatchOperation[] {
@@ -40,8 +43,8 @@ export function readOperations(body: unknown): PatchOperation[] {
 }
 
 /**
- * Tells whether an operation sets `active`, or removes members, by its path. Such an operation is
- * never one too many.
+ * Returns true if an operation sets `active`, or removes members, by its path. Such an operation is
+ * applied even if there are too many operations.
  */
 function endsAccess({ op, path = '' }: PatchOperation): boolean {
   const name = asciiLowerCase(path);
@@ -52,7 +55,10 @@ function tooMany(): ScimError {
   return new ScimError('tooMany', `There must be at most ${MAX_OPERATIONS} operations.`);
 }
 
-/** @throws ScimError `invalidSyntax` if the schemas name another message (RFC 7644 §3.5.2) */
+/**
+ * Checks the schemas of a body.
+ * @throws ScimError `invalidSyntax` if they name another message (RFC 7644 §3.5.2)
+ */
 function checkSchemas(schemas: unknown): void {
   if (schemas === undefined || schemas === null) return;
   const named: unknown[] = [schemas].flat();
@@ -71,9 +77,10 @@ function readOperation(raw: unknown): PatchOperation {
 }
 
 /**
- * @throws ScimError `invalidSyntax` for an unknown `op`, `invalidPath` for a path that is not
- *   a string, `invalidValue` for an
- * `add` without a value
+ * Reads an operation.
+ *
+ * @throws ScimError `invalidSyntax` for an unknown `op`, `invalidPath` for a path that is not a
+ *   string, `invalidValue` for an `add` without a value
  */
 function wellFormed(raw: unknown): PatchOperation {
   const named = member(raw, 'op');
@@ -106,8 +113,8 @@ export interface AttributeChange {
 }
 
 /**
- * A resource type with its critical attribute, and the receiver of the parts that are not
- * understood.
+ * A resource type with its critical attribute, and the function that receives the parts that are
+ * not understood.
  */
 export interface Reading {
   readonly resource: ResourceSchema;
@@ -129,7 +136,9 @@ export function changesOf(operation: PatchOperation, reading: Reading): Attribut
   });
 }
 
-/** Refuses a part that cannot be read, with its error. */
+/**
+ * Calls a function that reads a part. If it throws, the part is refused, and there are no changes.
+ */
 function attempt(
   name: string,
   { refuse }: Reading,
@@ -144,7 +153,7 @@ function attempt(
   }
 }
 
-/** The changes of an operation with a path. */
+/** Returns the changes of an operation with a path. */
 function changesAt(name: string, operation: PatchOperation, reading: Reading): AttributeChange[] {
   const { op, value } = operation;
   const { resource, refuse } = reading;
@@ -169,8 +178,8 @@ function changesAt(name: string, operation: PatchOperation, reading: Reading): A
 }
 
 /**
- * Refuses an object with two values for one attribute, because the intended one is unknown. Neither
- * is applied.
+ * Refuses an attribute that an object has twice, because the intended value is unknown. Neither
+ * value is applied.
  */
 function once(changes: AttributeChange[], { refuse }: Reading): AttributeChange[] {
   const seen = new Set<string>();
@@ -187,7 +196,10 @@ function once(changes: AttributeChange[], { refuse }: Reading): AttributeChange[
   return twice.size === 0 ? changes : changes.filter(({ path }) => !twice.has(path.target.path));
 }
 
-/** The changes of an operation on a whole schema. Without a value it removes the extension. */
+/**
+ * Returns the changes of an operation on a whole schema. An operation without a value removes the
+ * extension.
+ */
 function changesUnder(
   schema: Schema,
   operation: PatchOperation,
@@ -204,14 +216,14 @@ function changesUnder(
   });
 }
 
-/** The changes of an object of attributes, each attribute once. */
+/** Returns the changes by an object of attributes. An attribute that occurs twice is refused. */
 function changesIn(operation: PatchOperation, reading: Reading, prefix: string): AttributeChange[] {
   return once(attributesIn(operation, reading, prefix), reading);
 }
 
 /**
- * The changes of an object of attributes: the `value` of an operation without a path, or the values
- * under a URN.
+ * Returns the changes by an object of attributes, which is the `value` of an operation without a
+ * path, or the values under a URN.
  * @throws ScimError `noTarget`, `invalidValue` for a value that is no object
  */
 function attributesIn(

@@ -27,17 +27,17 @@ import { finished, namesAddress, refusedPart, type WrittenUser } from '../schema
 /** The attributes that a PATCH cannot remove. */
 const INDISPENSABLE: ReadonlySet<string> = new Set(['userName', 'active']);
 
-/** The most element comparisons of a request: one for each element and condition. */
+/** The most comparisons of elements in a request: one for each element and condition. */
 const MOST_WORK = 20_000;
 
 /**
- * Applies operations to a user in their order. `current` is not modified. An operation that cannot
- * be applied fails all, unless the last understood `active` is false: then it is left out.
+ * Applies operations to a user in their order. `current` is not modified. If an operation cannot be
+ * applied, the whole PATCH fails. If the last readable value of `active` is false, the faulty
+ * operation is only left out.
  *
  * @param taken the error of an earlier attempt, for a `userName` that another user has
- * @throws ScimError `mutability` for operations on read-only attributes alone, `noTarget`,
- *   `invalidPath`, `invalidFilter`,
- * `invalidValue`, `tooMany` for too many element comparisons
+ * @throws ScimError `mutability` if all operations are on read-only attributes, `noTarget`,
+ *   `invalidPath`, `invalidFilter`, `invalidValue`, `tooMany` for too many comparisons of elements
  */
 export function patchUser(
   current: StoredUser,
@@ -97,8 +97,8 @@ function tooMuchWork(): ScimError {
 }
 
 /**
- * Counts the element comparisons of a change: a request of 64 KiB may have a thousand operations on
- * a hundred elements each.
+ * Counts the comparisons of elements that a change needs. They are limited, because a request of 64
+ * KiB may have a thousand operations on a hundred elements each.
  */
 function workOf({ path: { target, filter }, value }: AttributeChange, draft: Draft): number {
   const elements = elementsIn(draft, rootPath(target)).length;
@@ -132,8 +132,8 @@ function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: Attri
 }
 
 /**
- * Changes a complex attribute. Sub-attributes without a new value stay (RFC 7644 §3.5.2.3), except
- * those of a reference, which describe the former target.
+ * Changes a complex attribute. Sub-attributes without a new value remain (RFC 7644 §3.5.2.3). Those
+ * of a reference do not, because they describe the former target.
  */
 function applyToComplex(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
   const path = rootPath(target);
@@ -150,12 +150,15 @@ function applyToComplex(draft: Draft, { op, path: { target }, value: raw }: Attr
   else draft.delete(path);
 }
 
-/** Tells whether an attribute refers to another resource, which is nothing without its `value`. */
+/**
+ * Returns true if an attribute refers to another resource, so that it means nothing without its
+ * `value`.
+ */
 function isReference({ attribute }: AttributeReference): boolean {
   return subAttribute(attribute, 'value') !== undefined;
 }
 
-/** Tells whether a value is `{}`, also as the one element of a list. */
+/** Returns true if a value is `{}`, or a list with `{}` as its only element. */
 function isEmptyObject(raw: unknown): boolean {
   if (Array.isArray(raw)) return raw.length === 1 && isEmptyObject((raw as unknown[])[0]);
   return isObject(raw) && Object.keys(raw).length === 0;
@@ -204,12 +207,15 @@ function changedElements(before: readonly ComplexValue[], change: AttributeChang
   return onePrimary(after, changed, target).filter(hasParts);
 }
 
-/** The part that clears the sub-attribute of a path. */
+/**
+ * Returns the part that clears the sub-attribute of a path; none for a path without a
+ * sub-attribute.
+ */
 function emptied({ sub }: AttributeReference): Part[] {
   return sub ? [[sub, undefined]] : [];
 }
 
-/** Changes a list without brackets: adds, removes or replaces elements. */
+/** Changes a list for a path without brackets: adds, removes or replaces elements. */
 function changedList(
   before: readonly ComplexValue[],
   { op, path: { target }, value }: AttributeChange,
@@ -247,10 +253,10 @@ function includes(element: ComplexValue, part: ComplexValue): boolean {
 }
 
 /**
- * The new element if the brackets match none, derived from the filter. Microsoft Entra replaces a
- * part of a value that does not exist yet, such as `phoneNumbers[type eq "work"].value`. A
- * `replace` of a whole element needs a match (RFC 7644 §3.5.2.3); without brackets it adds an
- * element.
+ * Returns the new element if the brackets match none. Its attributes follow from the filter.
+ * Microsoft Entra replaces a part of a value that does not exist yet, such as `phoneNumbers[type eq
+ * "work"].value`. A `replace` of a whole element needs a match (RFC 7644 §3.5.2.3). The result is
+ * undefined for a path without brackets.
  */
 function newElement({ op, path: { filter, target } }: AttributeChange): ComplexValue | undefined {
   if (!filter) return undefined;
@@ -263,7 +269,9 @@ function noTarget(): ScimError {
   return new ScimError('noTarget', 'No value matches the filter in the path.');
 }
 
-/** Clears `primary` of the other elements when a new one is primary (RFC 7644 §3.5.2). */
+/**
+ * Sets `primary` of the other elements to false if a changed element is primary (RFC 7644 §3.5.2).
+ */
 function onePrimary(
   elements: readonly ComplexValue[],
   changed: ReadonlySet<ComplexValue>,

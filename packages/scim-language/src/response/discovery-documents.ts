@@ -33,8 +33,8 @@ export interface ScimDocument {
 }
 
 /**
- * Lists the resources of `/Schemas` (RFC 7643 §7, §8.7), also the schemas of the discovery
- * documents.
+ * Lists the resources of `/Schemas` (RFC 7643 §7, §8.7). The schemas of the discovery documents are
+ * among them.
  * @param base the address of the SCIM service, without a slash at its end
  */
 export function schemaDocuments(base: string): ScimDocument[] {

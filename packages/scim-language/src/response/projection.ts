@@ -10,17 +10,17 @@ import {
 
 /** The attributes that a response shows (RFC 7644 §3.9), chosen before the resources are loaded. */
 export interface Projection {
-  /** Tells whether an attribute, by its path, is shown, at least in part. */
+  /** Returns true if an attribute, named by its path, is shown in whole or in part. */
   includes(path: string): boolean;
-  /** True when a response shows the members of a group. */
+  /** True if a response shows the members of a group. */
   readonly needsMembers: boolean;
-  /** True when a response shows the groups of a user. */
+  /** True if a response shows the groups of a user. */
   readonly needsGroups: boolean;
-  /** True when a response shows attributes of a user that are stored beside the named ones. */
+  /** True if a response shows attributes of a user other than those in {@link BESIDE}. */
   readonly needsAttributes: boolean;
-  /** True when a response shows the version, which covers all attributes. */
+  /** True if a response shows the version, which changes with all attributes. */
   readonly needsVersion: boolean;
-  /** True when the client chose no attributes. */
+  /** True if the client chose no attributes. */
   readonly isDefault: boolean;
 }
 
@@ -45,7 +45,10 @@ export function parseProjection(query: ProjectionQuery, resource: ResourceSchema
   return usual;
 }
 
-/** The attributes of a user that need no {@link Projection.needsAttributes}. */
+/**
+ * The attributes of a user that can be shown without loading the others. See {@link
+ * Projection.needsAttributes}.
+ */
 const BESIDE: ReadonlySet<string> = new Set([
   'schemas',
   'id',
@@ -56,7 +59,7 @@ const BESIDE: ReadonlySet<string> = new Set([
   'groups',
 ]);
 
-/** The projection of a request without these parameters, by resource type. */
+/** The projection for a request without these parameters, by resource type. */
 const DEFAULTS = new WeakMap<ResourceSchema, Projection>();
 
 function projectionOf(
@@ -98,7 +101,10 @@ function isShown(
   return !unwanted || !covers(unwanted);
 }
 
-/** `attributes=name.givenName` shows a part of `name`. */
+/**
+ * Returns true if a part of an attribute was requested: `attributes=name.givenName` shows a part of
+ * `name`.
+ */
 function hasPartOf(root: string, wanted: ReadonlySet<string>): boolean {
   for (const path of wanted) if (path.startsWith(`${root}.`)) return true;
   return false;
@@ -110,8 +116,8 @@ function withSubs(target: AttributeReference): AttributeReference[] {
 }
 
 /**
- * The paths in a parameter, with the URN of an extension for all its attributes; undefined for an
- * empty parameter.
+ * Returns the paths in a parameter. The URN of an extension stands for all its attributes.
+ * Undefined for an empty parameter.
  */
 function pathsIn(
   text: string | undefined,
@@ -125,8 +131,8 @@ function pathsIn(
 }
 
 /**
- * Removes a filter in brackets: Microsoft's tests request `emails[type eq "work"]`, and a list is
- * only shown whole.
+ * Removes a filter in brackets from a name, because Microsoft's tests request `emails[type eq
+ * "work"]`, and a list is only shown as a whole.
  */
 function withoutBrackets(name: string): string {
   const [path = ''] = name.split('[', 1);
@@ -141,7 +147,7 @@ function pathsOf(name: string, resource: ResourceSchema): string[] {
   return schema.attributes.map((attribute) => attribute.name);
 }
 
-/** Copies the shown attributes of a resource. */
+/** Copies the attributes of a resource that a response shows. */
 export function project(
   resource: Readonly<Record<string, unknown>>,
   projection: Projection,
@@ -161,7 +167,9 @@ export function project(
 type Show = (value: unknown) => unknown;
 const showWhole: Show = (value) => value;
 
-/** A function that copies the shown parts of an attribute; undefined for a hidden attribute. */
+/**
+ * Returns a function that copies the shown parts of an attribute; undefined for a hidden attribute.
+ */
 function visible(path: string, projection: Projection): Show | undefined {
   if (!projection.includes(path)) return undefined;
   const show: Show = (value) => {
@@ -177,7 +185,7 @@ function visible(path: string, projection: Projection): Show | undefined {
   return show;
 }
 
-/** Copies the shown members of an object; undefined when all are hidden. */
+/** Copies the shown members of an object; undefined if all are hidden. */
 function membersShown(value: unknown, how: (name: string) => Show | undefined): unknown {
   if (!isObject(value)) return undefined;
   const members = Object.entries(value)

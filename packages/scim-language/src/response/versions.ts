@@ -9,8 +9,8 @@ export function versionTag(version: string): string {
 }
 
 /**
- * Tells whether `If-Match` or `If-None-Match` names a version (RFC 9110 §13.1): `*` names each. The
- * comparison is weak for both, because all tags of {@link versionTag} are.
+ * Returns true if `If-Match` or `If-None-Match` names a version (RFC 9110 §13.1). `*` names every
+ * version. The comparison is weak for both, because all tags of {@link versionTag} are.
  */
 export function namesVersion(condition: string | undefined, tag: string): boolean {
   if (condition === undefined) return false;

@@ -18,7 +18,10 @@ export interface ComplexValue {
 /** The value of an attribute in canonical form. */
 export type AttributeValue = SimpleValue | ComplexValue | ComplexValue[];
 
-/** The most elements of a multi-valued attribute; `members` has its own rows and no such limit. */
+/**
+ * The most elements of a multi-valued attribute. `members` has no such limit, because a service
+ * stores each member as a row.
+ */
 const MAX_ELEMENTS = 100;
 /** The most characters of a text. */
 const MAX_TEXT = 16_384;
@@ -26,7 +29,7 @@ const MAX_TEXT = 16_384;
 const MAX_LIST = RESOURCE_SIZE;
 
 /**
- * Tells whether a value means "no value" (RFC 7643 §2.5). Some clients write the empty string
+ * Returns true if a value means "no value" (RFC 7643 §2.5). Some clients write the empty string
  * instead of null.
  */
 export function isEmpty(raw: unknown): boolean {
@@ -35,7 +38,7 @@ export function isEmpty(raw: unknown): boolean {
   );
 }
 
-/** Tells whether a value is a JSON object; an array is not. */
+/** Returns true for a JSON object. An array is not one. */
 export function isObject(raw: unknown): raw is Readonly<Record<string, unknown>> {
   return typeof raw === 'object' && raw !== null && !Array.isArray(raw);
 }
@@ -75,15 +78,18 @@ export function readSimple(of: Attribute, raw: unknown, path = of.name): SimpleV
   return text;
 }
 
-/** Converts a number in the place of a text; undefined for a number that JSON may have rounded. */
+/**
+ * Converts a number to a text, for an attribute that must be a text; undefined for a value that is
+ * no number, and for a number that JSON may have rounded.
+ */
 function textOfNumber(raw: unknown): string | undefined {
   if (typeof raw !== 'number' || Math.abs(raw) > Number.MAX_SAFE_INTEGER) return undefined;
   return String(raw);
 }
 
 /**
- * Tells whether a text is base64 (RFC 7643 §2.3.6). The padding is optional; no other character is
- * allowed.
+ * Returns true if a text is base64 (RFC 7643 §2.3.6). The padding is optional; no other character
+ * is allowed.
  */
 function isBase64(text: string): boolean {
   const [, digits = '', padding = ''] = /^([A-Za-z0-9+/]+)(={0,2})$/.exec(text) ?? [];
@@ -151,8 +157,8 @@ export function readElements(of: Attribute, raw: unknown): ComplexValue[] {
 }
 
 /**
- * Leaves out photos that are over the limit of a text, because a photo decides nothing and its user
- * matters.
+ * Leaves out photos that are over the limit of a text, because a photo that is too large must not
+ * prevent the write of its user.
  */
 function shortOnes(photos: readonly unknown[]): readonly unknown[] {
   return photos.filter((photo) =>
@@ -175,7 +181,7 @@ function readEach(of: Attribute, given: readonly unknown[]): ComplexValue[] {
   return distinct(elements);
 }
 
-/** Reads a value of the type of an attribute; undefined for an empty value. */
+/** Reads a value by the type of its attribute; undefined for an empty value. */
 export function readValue(of: Attribute, raw: unknown): AttributeValue | undefined {
   if (!of.subAttributes) return readSimple(of, raw);
   if (!of.multiValued) return readComplex(of, raw);
@@ -209,7 +215,11 @@ function storedComplex(of: Attribute, stored: unknown): ComplexValue | undefined
 const isSimple = (value: unknown): value is SimpleValue =>
   typeof value === 'string' || typeof value === 'boolean';
 
-/** @throws ScimError `invalidValue` for too many elements, or too much text in them */
+/**
+ * Checks the number and the total length of the elements of an attribute.
+ *
+ * @throws ScimError `invalidValue` for too many elements, or too much text in them
+ */
 export function checkSize(of: Attribute, elements: readonly unknown[]): void {
   if (elements.length > MAX_ELEMENTS) {
     throw new TooLarge(of.name, `must not have more than ${MAX_ELEMENTS} values`);
@@ -225,14 +235,14 @@ export function checkSize(of: Attribute, elements: readonly unknown[]): void {
 
 const lengthOf = (part: unknown): number => (typeof part === 'string' ? part.length : 0);
 
-/** Drops elements that have only a label: a `type` or `primary` without a value says nothing. */
+/** Drops elements that have only a label: `type` and `primary` mean nothing without a value. */
 export function withoutLabels(elements: readonly ComplexValue[]): ComplexValue[] {
   return elements.filter((each) =>
     Object.keys(each).some((name) => name !== 'type' && name !== 'primary'),
   );
 }
 
-/** Drops duplicates; of two equal elements the primary one stays. */
+/** Removes duplicates. Of two equal elements, the primary one is kept. */
 export function distinct(elements: readonly ComplexValue[]): ComplexValue[] {
   const seen = new Map<string, ComplexValue>();
   for (const element of elements) {
@@ -243,8 +253,8 @@ export function distinct(elements: readonly ComplexValue[]): ComplexValue[] {
 }
 
 /**
- * Identifies an element by all parts except `primary`. The cache relies on elements never being
- * modified.
+ * Returns a text that is the same for elements that differ only in `primary`. The text is cached,
+ * because elements are never modified.
  */
 export function identity(element: ComplexValue): string {
   let known = IDENTITIES.get(element);

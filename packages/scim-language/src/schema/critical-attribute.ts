@@ -4,14 +4,14 @@ import { booleanOf } from './literal.js';
 import type { ResourceSchema, Schema } from './schemas.js';
 
 /**
- * The critical attribute of a resource: every reference to it must be understood or refused.
- * Ignoring an unparsable reference to `active` could leave a user enabled; a lost reference to
- * `members` could leave a user in a group.
+ * The critical attribute of a resource. A write with a reference to it that is not understood must
+ * be refused. Ignoring an unparsable reference to `active` could leave a user enabled; a lost
+ * reference to `members` could leave a user in a group.
  */
 export type CriticalAttribute = 'active' | 'members';
 
 /**
- * Tells whether a name, path or URN refers to the attribute: `active.value`, `urn:x:y:active`,
+ * Returns true if a name, path or URN refers to the attribute: `active.value`, `urn:x:y:active`,
  * `$active`.
  */
 export function refersTo(critical: CriticalAttribute, name: string): boolean {
@@ -20,7 +20,7 @@ export function refersTo(critical: CriticalAttribute, name: string): boolean {
     .includes(critical);
 }
 
-/** Tells whether a value contains a key, at any depth, that refers to the attribute. */
+/** Returns true if a value has a key, at any depth, that refers to the attribute. */
 export function containsReferenceTo(critical: CriticalAttribute, value: unknown): boolean {
   const pending: unknown[] = [value];
   while (pending.length > 0) {
@@ -35,14 +35,14 @@ export function containsReferenceTo(critical: CriticalAttribute, value: unknown)
   return false;
 }
 
-/** The unknown names that may mean the critical attribute. */
+/** Matches unknown names that may mean the critical attribute. */
 const LOOKALIKES: Readonly<Record<CriticalAttribute, RegExp>> = {
   active: /^act|activ|enabl|disab|suspend|lock|status/,
   members: /member/,
 };
 
 /**
- * Tells whether an unknown attribute may mean the critical one: `accountEnabled: "False"`,
+ * Returns true if an unknown attribute may mean the critical one: `accountEnabled: "False"`,
  * `actve: false`. A name that resembles `active` counts only with a boolean, because a status may
  * be any text.
  */
@@ -53,7 +53,7 @@ export function resembles(critical: CriticalAttribute, name: string, value: unkn
   return critical === 'members' || readsAsBoolean(value);
 }
 
-/** Tells whether a value is a boolean, also in a list or under `value`. */
+/** Returns true if a value is a boolean, or is a list or an object whose `value` is one. */
 function readsAsBoolean(raw: unknown): boolean {
   if (Array.isArray(raw)) return raw.length === 1 && readsAsBoolean((raw as unknown[])[0]);
   if (!isObject(raw)) return booleanOf(raw) !== undefined;
@@ -63,8 +63,8 @@ function readsAsBoolean(raw: unknown): boolean {
 }
 
 /**
- * Tells whether a name lies under the URN of an unknown schema. Clients send their extensions to
- * every service.
+ * Returns true if a name begins with the URN of an unknown schema. Such names are harmless, because
+ * clients send their own extensions to every service.
  */
 export function isForeign(name: string, { core, extensions }: ResourceSchema): boolean {
   const lower = asciiLowerCase(name);

@@ -2,16 +2,19 @@ import { invalidValue, type AttributeValue, type ComplexValue } from './attribut
 import { referenceTo, type AttributeReference } from './schemas.js';
 
 /**
- * The attributes of a resource while a request reads or patches them: values by the path of their
- * attribute.
+ * The attributes of a resource while a request reads or patches them: the values, by the paths of
+ * the attributes.
  */
 export type Draft = Map<string, AttributeValue>;
 
-/** The most characters of a text that a service indexes: PostgreSQL indexes at most 2704 bytes. */
+/**
+ * The most characters of a text that a service indexes, because PostgreSQL indexes at most 2704
+ * bytes.
+ */
 const MAX_INDEXED = 512;
 
 /**
- * Tells whether a client can write an attribute. A password is not writable: the service reads and
+ * Returns true if a client can write an attribute. A password is not writable, because the service
  * drops it.
  */
 export function isWritable({ attribute, sub }: AttributeReference): boolean {
@@ -19,7 +22,7 @@ export function isWritable({ attribute, sub }: AttributeReference): boolean {
   return mutability === 'readWrite' || mutability === 'immutable';
 }
 
-/** The path of an attribute without the sub-attribute. */
+/** Returns the path of an attribute without its sub-attribute. */
 export function rootPath({ extension, attribute }: AttributeReference): string {
   return referenceTo(extension, attribute).path;
 }
@@ -37,13 +40,19 @@ export function elementsIn(draft: Draft, path: string): readonly ComplexValue[] 
   return Array.isArray(value) ? value : [];
 }
 
-/** Reads a text that fits an index. */
+/**
+ * Reads a text that fits into an index; undefined for an attribute without a text.
+ * @throws ScimError `invalidValue` for a text that is too long
+ */
 export function textIn(draft: Draft, path: string): string | undefined {
   const value = draft.get(path);
   return typeof value === 'string' ? limited(path, value) : undefined;
 }
 
-/** @throws ScimError `invalidValue` for a text that is too long for an index */
+/**
+ * Returns a text if it fits into an index.
+ * @throws ScimError `invalidValue` for a text that is too long
+ */
 export function limited(path: string, value: string): string {
   if (value.length <= MAX_INDEXED) return value;
   throw invalidValue(path, `must not be longer than ${MAX_INDEXED} characters`);

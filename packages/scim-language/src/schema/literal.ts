@@ -5,8 +5,7 @@ import type { AttributeType } from './attributes/attribute.js';
 export type Operator = 'eq' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le';
 
 /**
- * The value of a comparison, in the type of its attribute. A dateTime is an instant as ISO 8601 in
- * UTC.
+ * The value of a comparison, in the type of its attribute. A dateTime is a time as ISO 8601 in UTC.
  */
 export type Literal = string | boolean;
 
@@ -23,8 +22,8 @@ const OPERATORS: ReadonlySet<string> = new Set<Operator>([
 export const isOperator = (text: string): text is Operator => OPERATORS.has(text);
 
 /**
- * The operators of each type. `gt` of a boolean or of bytes is an error (RFC 7644 §3.4.2.2), and so
- * is `co` of an instant.
+ * The operators for each type. `gt` with a boolean or bytes is an error (RFC 7644 §3.4.2.2), and so
+ * is `co` with a time.
  */
 export const COMPARABLE_BY: Record<AttributeType, ReadonlySet<Operator>> = {
   string: new Set(['eq', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le']),
@@ -36,7 +35,7 @@ export const COMPARABLE_BY: Record<AttributeType, ReadonlySet<Operator>> = {
   complex: new Set(),
 };
 
-/** A literal as the filter has it, before the type of the attribute is known. */
+/** A literal as it is in the filter, before the type of the attribute is known. */
 export type RawLiteral = string | number | boolean | null;
 
 /** Converts a literal to the type of the attribute; undefined if it does not fit. */
@@ -47,7 +46,7 @@ export function literalOf(type: AttributeType, raw: RawLiteral): Literal | undef
 }
 
 /**
- * Reads a boolean, also from a string in any case as some clients write it; undefined for another
+ * Reads a boolean, also from a string in any case as some clients write it; undefined for any other
  * value.
  */
 export function booleanOf(value: unknown): boolean | undefined {
@@ -61,8 +60,8 @@ export function booleanOf(value: unknown): boolean | undefined {
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(Z|[+-]\d\d:\d\d)?$/i;
 
 /**
- * Normalizes an instant to the form that PostgreSQL reads with every setting. Without an offset it
- * is UTC.
+ * Normalizes a time to the form that PostgreSQL reads with every setting. A time without an offset
+ * is in UTC. Undefined for any other text.
  */
 function instantOf(text: string): string | undefined {
   const parts = DATE_TIME.exec(text);
@@ -76,7 +75,8 @@ function instantOf(text: string): string | undefined {
 const asciiUpperCase = (text: string): string => text.replace('t', 'T').replace('z', 'Z');
 
 /**
- * Tells whether PostgreSQL can store a text: it stores neither U+0000 nor half a surrogate pair.
+ * Returns true if PostgreSQL can store a text. It can store neither U+0000 nor half of a surrogate
+ * pair.
  */
 export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();

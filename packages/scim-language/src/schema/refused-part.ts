@@ -24,7 +24,7 @@ export type RefusedKind = 'fault' | 'unclear' | 'lookalike' | 'unknown' | 'forei
 /** A part of a PATCH or PUT that is not applied: an operation, or one attribute. */
 export interface RefusedPart {
   readonly kind: RefusedKind;
-  /** The path or the key, as the client wrote it. */
+  /** The path or the key, as it is in the request. */
   readonly name: string;
   readonly error: ScimError;
 }
@@ -32,9 +32,9 @@ export interface RefusedPart {
 /** Receives the parts of a write that are not applied. */
 export type Refuse = (part: RefusedPart) => void;
 
-/** The facts about the understood parts of a write. */
+/** The facts about a write that decide if it is applied without its refused parts. */
 export interface Understood {
-  /** True if an understood part sets the critical attribute. */
+  /** True if a part that was understood sets the critical attribute. */
   readonly hasCritical: boolean;
   /** True if the write ends access: it says `active: false`, or removes members. */
   readonly endsAccess: boolean;
@@ -43,8 +43,8 @@ export interface Understood {
 }
 
 /**
- * Decides whether a write is applied without its refused parts. A write that ends access always is:
- * a value that cannot be applied must not keep a person's access alive.
+ * Decides whether a write is applied without its refused parts. A write that ends access always is,
+ * because a faulty value must not keep the access of a person alive.
  *
  * @returns the parts to report; none for attributes that every write ignores
  * @throws ScimError the error of a part for which the write is refused
@@ -67,7 +67,7 @@ export function partsLeftOut(
 }
 
 /**
- * Classifies a name that is not the critical attribute.
+ * Tells how an attribute with another name may mean the critical attribute.
  *
  * @returns undefined if the name and the value have nothing to do with the critical attribute
  */

@@ -46,8 +46,8 @@ export interface ResourceSchema {
 /** A reference to an attribute or sub-attribute, found by its name. */
 export interface AttributeReference {
   /**
-   * The URN of the attribute's extension, the key of its values in the resource; undefined for core
-   * attributes.
+   * The URN of the attribute's extension, under which the resource has its values; undefined for
+   * core attributes.
    */
   readonly extension: string | undefined;
   readonly attribute: Attribute;
@@ -132,8 +132,8 @@ const namesIn = (attributes: readonly Attribute[]): Names =>
   new Map(attributes.map((each) => [asciiLowerCase(each.name), each]));
 
 /**
- * The attributes by their names in lower case. A name from a client is looked up in a Map and never
- * reaches an object's prototype.
+ * The attributes of each list by their names in lower case. A Map is used so that a name from a
+ * client never reaches an object's prototype.
  */
 const NAMES = new Map<readonly Attribute[], Names>();
 
@@ -158,9 +158,10 @@ export function findSchema(resource: ResourceSchema, urn: string): Schema | unde
 }
 
 /**
- * Finds the attribute of a name, in any case: `attr`, `attr.sub`, `URN:attr`, `URN:attr.sub`, and
+ * Finds an attribute by its name in any case: `attr`, `attr.sub`, `URN:attr`, `URN:attr.sub`, and
  * `URN.attr` as some clients write it. URNs contain dots and colons, so only the known URNs are
- * recognized as prefixes. A bare name may belong to an extension: Microsoft Entra writes `manager`.
+ * recognized as prefixes. A name without a URN may belong to an extension, because Microsoft Entra
+ * writes `manager`.
  */
 export function findAttribute(
   resource: ResourceSchema,
@@ -205,7 +206,7 @@ export function referenceTo(
   return { extension, attribute: of, sub, path };
 }
 
-/** Lists every attribute of a resource, the common ones first. */
+/** Lists every attribute of a resource. The common ones are first. */
 export function attributesOf(resource: ResourceSchema): AttributeReference[] {
   return [
     ...COMMON_ATTRIBUTES.map((each) => referenceTo(undefined, each)),

@@ -12,16 +12,16 @@ import { RESOURCE_SIZE } from './resource-size.js';
 import { attributesOf, USER_SCHEMA, type AttributeReference } from './schemas.js';
 
 /**
- * Attributes in stored form: canonical names, no empty values, the attributes of an extension under
- * its URN.
+ * Attributes in stored form: names are canonical, no value is empty, and the attributes of an
+ * extension are under its URN.
  */
 export interface StoredAttributes {
   readonly [name: string]: AttributeValue | Readonly<Record<string, AttributeValue>>;
 }
 
 /**
- * A user as the body of a request describes it. `attributes` has the attributes that are not
- * named here.
+ * A user as the body of a request describes it. `attributes` has all attributes without a member of
+ * their own.
  */
 export interface UserAttributes {
   readonly userName: string;
@@ -31,7 +31,7 @@ export interface UserAttributes {
   readonly attributes: StoredAttributes;
 }
 
-/** A user as a service stores it: of its attributes, those count that the schema has. */
+/** A user as a service stores it. Attributes that the schema does not have are ignored. */
 export type StoredUser = Omit<UserAttributes, 'attributes'> & {
   readonly attributes: Readonly<Record<string, unknown>>;
 };
@@ -42,7 +42,7 @@ const MAX_BYTES = RESOURCE_SIZE;
 /** The attributes with a member of their own in {@link UserAttributes}. */
 const COLUMNS: ReadonlySet<string> = new Set(['userName', 'externalId', 'active', 'displayName']);
 
-/** Makes a draft of a stored user; changes of the draft leave the user as it is. */
+/** Makes a draft of a stored user. Changes of the draft do not change the user. */
 export function draftOf(user: StoredUser): Draft {
   const draft: Draft = new Map([
     ['userName', user.userName],
@@ -83,22 +83,26 @@ export function userOf(draft: Draft): UserAttributes {
 }
 
 /**
- * Reads a stored user as a write without any change would leave it.
- * @throws ScimError as {@link userOf}
+ * Reads a stored user, normalized as by a write without any change.
+ * @throws ScimError in the cases of {@link userOf}
  */
 export function readStored(user: StoredUser): UserAttributes {
   return userOf(draftOf(user));
 }
 
 /**
- * Checks a new value of an attribute with a limit of its own. @throws ScimError `invalidValue`
+ * Checks a new value of an attribute that has a limit of its own. @throws ScimError `invalidValue`
  */
 export function checkColumn(path: string, value: AttributeValue): void {
   if (path === 'userName' && typeof value === 'string' && value.trim() === '') throw noUserName();
   checkLength(path, value);
 }
 
-/** @throws ScimError `invalidValue` for a text that is too long for an index */
+/**
+ * Checks the length of the value of an attribute with a member of its own.
+ *
+ * @throws ScimError `invalidValue` for a text that is too long for an index
+ */
 export function checkLength(path: string, value: AttributeValue): void {
   if (COLUMNS.has(path) && typeof value === 'string') limited(path, value);
 }
@@ -107,7 +111,7 @@ function noUserName(): ScimError {
   return invalidValue('userName', 'must have a value');
 }
 
-/** Collects the other attributes. Every key is a name of the schema table. */
+/** Collects the attributes without a member of their own. Every key is a name of the schema. */
 function storedAttributes(draft: Draft): StoredAttributes {
   const stored = emptyRecord<AttributeValue | Record<string, AttributeValue>>();
   for (const { extension, attribute, path } of attributesOf(USER_SCHEMA)) {
@@ -132,7 +136,8 @@ function isTooLarge(stored: object): boolean {
 }
 
 /**
- * Drops elements that have only a label (`type`, `primary`); undefined if none is left.
+ * Removes the elements of a list that have only a label (`type`, `primary`); undefined if no
+ * element is left.
  *
  * @throws ScimError invalidValue for too many or too long elements
  */

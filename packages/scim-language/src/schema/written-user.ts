@@ -8,12 +8,18 @@ import { draftOf, userOf, type StoredUser, type UserAttributes } from './stored-
 /** A user after a write, with the parts of the write that were not applied. */
 export interface WrittenUser {
   readonly user: UserAttributes;
-  /** The values that the write gives to `userName` and `emails`. */
+  /**
+   * The values that the write gives to `userName` and `emails`, from which the address to sign in
+   * with may follow.
+   */
   readonly named: readonly unknown[];
   readonly leftOut: readonly RefusedPart[];
 }
 
-/** A user after a write, of which the parts that can be applied were applied. */
+/**
+ * A user after a write, before its refused parts are judged. The parts that can be applied were
+ * applied.
+ */
 interface Written {
   readonly draft: Draft;
   readonly named: readonly unknown[];
@@ -41,8 +47,8 @@ export function finished(
 }
 
 /**
- * Describes an attribute whose value cannot be applied. A photo over the limit is dropped, and
- * fails no write.
+ * Describes an attribute whose value cannot be applied. A photo over the limit is left out, and no
+ * write is refused because of it.
  */
 export function refusedPart({ attribute, path }: AttributeReference, error: unknown): RefusedPart {
   if (!(error instanceof ScimError)) throw error;
@@ -50,7 +56,7 @@ export function refusedPart({ attribute, path }: AttributeReference, error: unkn
   return { kind: isDropped ? 'dropped' : 'fault', name: path, error };
 }
 
-/** Tells whether the values of an attribute can be the address to sign in with. */
+/** Returns true if the values of an attribute can be the address to sign in with. */
 export function namesAddress({ path }: AttributeReference): boolean {
   const [root] = path.split('.', 1);
   return root === 'userName' || root === 'emails';

@@ -1,11 +1,11 @@
 import type { BulkOperation } from './bulk-request.js';
 
-/** The bulkIds that each operation of a bulk request refers to. */
+/** The bulkIds to which each operation of a bulk request refers. */
 export type References = ReadonlyMap<BulkOperation, readonly string[]>;
 
 /**
- * The bulkId of the resource that an operation creates; undefined for an operation that creates
- * none.
+ * Returns the bulkId of the resource that an operation creates; undefined for an operation that
+ * creates none.
  */
 export function madeAs({ method, bulkId }: BulkOperation): string | undefined {
   return method === 'POST' ? bulkId : undefined;
@@ -13,7 +13,7 @@ export function madeAs({ method, bulkId }: BulkOperation): string | undefined {
 
 /**
  * Finds the POST operations without a bulkId, or with the bulkId of an earlier POST. RFC 7644 §3.7
- * requires one for each POST.
+ * requires a bulkId of its own for each POST.
  */
 export function withoutOwnId(operations: readonly BulkOperation[]): ReadonlySet<BulkOperation> {
   const known = new Set<string>();
@@ -28,14 +28,15 @@ export function withoutOwnId(operations: readonly BulkOperation[]): ReadonlySet<
 }
 
 /**
- * Tells whether an operation creates a user. Only users can be promised an id before they exist.
+ * Returns true if an operation creates a user. Only for a user can the id be chosen before the user
+ * is created.
  */
 const makesUser = (operation: BulkOperation): boolean =>
   madeAs(operation) !== undefined && /^\/users$/i.test(operation.path);
 
 /**
- * Finds an operation that waits for itself, directly or through others, and may run first (RFC 7644
- * §3.7.1). Such a circle consists of users and their managers.
+ * Finds an operation on a circle of references that can run first (RFC 7644 §3.7.1). Such a circle
+ * consists of users and their managers. Undefined if there is no such operation.
  */
 export function firstOfCircle(
   waiting: readonly BulkOperation[],
@@ -52,7 +53,7 @@ export function firstOfCircle(
 
 /**
  * Finds the operations on circles by Tarjan's strongly connected components. It reads each
- * reference once: a client may send very many, and the event loop waits meanwhile.
+ * reference once, because a client may send very many, and all other requests wait meanwhile.
  */
 function inCircles(
   makers: ReadonlyMap<string | undefined, BulkOperation>,
@@ -62,7 +63,11 @@ function inCircles(
   const visited = new Map<BulkOperation, number>();
   const open: BulkOperation[] = [];
   const isOpen = new Set<BulkOperation>();
-  /** @returns the earliest open operation that can be reached, by the order of the visits */
+  /**
+   * Visits an operation and the operations to which it refers.
+   * @returns the place of the earliest open operation that can be reached, by the order of the
+   *   visits
+   */
   const visit = (operation: BulkOperation): number => {
     const place = visited.size;
     let earliest = place;

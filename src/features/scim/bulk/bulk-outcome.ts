@@ -17,7 +17,10 @@ export interface BulkOutcome {
 
 const STATUS: Readonly<Record<string, string>> = { POST: '201', DELETE: '204' };
 
-/** @param made the resource after the operation; undefined for a removed resource */
+/**
+ * Builds the outcome of an operation that succeeded.
+ * @param made the resource after the operation; undefined for a removed resource
+ */
 export function succeeded(
   { method, bulkId }: BulkOperation,
   location: string,
@@ -47,7 +50,7 @@ export function refused(
   };
 }
 
-/** Builds the outcome of an operation that threw, and logs an internal error. */
+/** Builds the outcome of an operation that failed, and logs an internal error. */
 export function failed(operation: BulkOperation, thrown: unknown, location?: string): BulkOutcome {
   const error = asDomainError(thrown);
   if (error.status >= 500) logError(error);

@@ -8,7 +8,7 @@ import {
 } from '../language/scim-language.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The most operations of a request. */
+/** The most operations of a bulk request. */
 export const MOST_OPERATIONS = 1000;
 
 /** One operation of a bulk request (RFC 7644 §3.7). Malformed fields have empty values. */
@@ -16,7 +16,7 @@ export interface BulkOperation {
   readonly method: string;
   readonly bulkId: string | undefined;
   readonly path: string;
-  /** The version as the client sent it; {@link versionOf} validates it. */
+  /** The version as the client sent it. {@link versionOf} validates it. */
   readonly version: unknown;
   readonly data: unknown;
 }
@@ -70,8 +70,8 @@ function readOperation(raw: unknown): BulkOperation {
 }
 
 /**
- * Unwraps the data of an operation. The examples of RFC 7644 §3.7.3 put a resource, or PATCH
- * operations, into a list.
+ * Unwraps the data of an operation. In the examples of RFC 7644 §3.7.3, a resource or PATCH
+ * operations are in a list.
  */
 function dataOf(method: string, data: unknown): unknown {
   if (!Array.isArray(data)) return data;
@@ -83,7 +83,7 @@ function dataOf(method: string, data: unknown): unknown {
 }
 
 /**
- * The version that an operation requires; undefined for any version.
+ * Returns the version that an operation requires; undefined if it requires none.
  *
  * @throws DomainError invalid_value for a version that is not a string, because a condition is
  *   never ignored
@@ -94,7 +94,10 @@ export function versionOf({ version }: BulkOperation): string | undefined {
   throw new DomainError('invalid_value', 'The version of an operation must be a string.');
 }
 
-/** @throws DomainError invalid_request for two keys that differ only in case */
+/**
+ * Returns the members of an object by their names in lower case.
+ * @throws DomainError invalid_request for two keys that differ only in case
+ */
 function fieldsOf(raw: unknown): ReadonlyMap<string, unknown> {
   const entries = isObject(raw) ? Object.entries(raw) : [];
   const fields = new Map(entries.map(([name, value]) => [asciiLowerCase(name), value]));
@@ -105,7 +108,7 @@ function fieldsOf(raw: unknown): ReadonlyMap<string, unknown> {
 /** The prefix of a reference to another operation (RFC 7644 §3.7.2). */
 export const REFERENCE = 'bulkId:';
 
-/** Lists the bulkIds that an operation refers to: in its path, in members, or as a manager. */
+/** Lists the bulkIds to which an operation refers: in its path, in members, or as a manager. */
 export function referencesOf(operation: BulkOperation): string[] {
   const found: string[] = [];
   withReferences(operation, (reference) => {
@@ -115,7 +118,7 @@ export function referencesOf(operation: BulkOperation): string[] {
   return found;
 }
 
-/** Replaces the bulkId references of an operation by ids. */
+/** Replaces the bulkId references of an operation by the ids of the resources that were created. */
 export function resolved(
   operation: BulkOperation,
   ids: ReadonlyMap<string, string>,
@@ -127,8 +130,8 @@ export function resolved(
 }
 
 /**
- * Replaces references without a resource by a value that no reference can have, so that what they
- * stand in is not applied.
+ * Replaces references for which no resource was created by a value that no reference can have, so
+ * that the attributes with these references are not applied.
  */
 export function withoutUnresolved(
   operation: BulkOperation,
@@ -174,7 +177,7 @@ function inPatchOperation(operation: unknown, replace: Replace): unknown {
   });
 }
 
-/** Replaces references in an id, an object with an id as `value`, or a list of them. */
+/** Replaces references in an id, in an object with an id as `value`, or in a list of them. */
 function inReference(value: unknown, replace: Replace): unknown {
   if (typeof value === 'string') return value.startsWith(REFERENCE) ? replace(value) : value;
   if (Array.isArray(value)) return value.map((each) => inReference(each, replace));

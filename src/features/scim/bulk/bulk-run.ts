@@ -27,10 +27,10 @@ import {
 } from './bulk-request.js';
 
 /**
- * Runs the operations of a bulk request one after the other, each as a request of its own: an
- * operation stays done if a later one fails. An operation that refers to a later one waits for it.
- * Of users who are each other's managers, the first is created with the id that the next will get
- * (RFC 7644 §3.7.1).
+ * Runs the operations of a bulk request one after the other, each as a request of its own, so that
+ * an operation remains done if a later one fails. An operation that refers to a later one runs
+ * after it. Of users who are each other's managers, the first is created with the id that the next
+ * will get (RFC 7644 §3.7.1).
  *
  * @returns the outcomes in the order of the request, without the operations that failOnErrors
  *   skipped
@@ -47,7 +47,7 @@ export async function runBulk(
   return outcomes;
 }
 
-/** The operations of a resource that a bulk request runs. */
+/** The acts on a resource that a bulk request can have. */
 type BulkTarget = Pick<ScimResource, 'create' | 'replace' | 'patch' | 'remove' | 'locationOf'>;
 
 /** The progress of one bulk request. */
@@ -56,17 +56,17 @@ class BulkRun {
   /** The POST operations without a bulkId of their own. */
   readonly #nameless: ReadonlySet<BulkOperation>;
   readonly #outcomes = new Map<BulkOperation, BulkOutcome>();
-  /** The refused writes, for the record. */
+  /** The refused writes of the request, which are recorded after the run. */
   readonly refusals: ScimRefusal[] = [];
   #errors = 0;
-  /** The ids of created resources, by bulkId. */
+  /** The ids of the resources that were created, by bulkId. */
   readonly #ids = new Map<string, string>();
   /**
-   * The ids that users will get who are created after other operations that refer to them, by
-   * bulkId.
+   * The ids that users will get. Other operations refer to these users before they are created. The
+   * key is the bulkId.
    */
   readonly #promised = new Map<string, string>();
-  /** The ids of users who were created before the users that they refer to. */
+  /** The ids of users who were created before the users to whom they refer, by operation. */
   readonly #early = new Map<BulkOperation, string>();
 
   constructor(
@@ -100,7 +100,7 @@ class BulkRun {
   /**
    * Runs the operations of a queue that wait for no other operation.
    *
-   * @param first runs although it waits for others
+   * @param first an operation that runs although it waits for others
    * @returns the operations that still wait
    */
   async #pass(
@@ -129,7 +129,10 @@ class BulkRun {
     return deferred;
   }
 
-  /** @param missing the bulkIds that the operation refers to and that are created later */
+  /**
+   * Runs an operation, and turns an error into an outcome.
+   * @param missing the bulkIds to which the operation refers and whose users are created later
+   */
   async #try(unread: BulkOperation, missing: readonly string[]): Promise<BulkOutcome> {
     for (const id of missing) this.#promised.set(id, this.#promised.get(id) ?? newUuid());
     const operation = resolved(unread, new Map([...this.#promised, ...this.#ids]));
@@ -146,8 +149,8 @@ class BulkRun {
   }
 
   /**
-   * Runs a PATCH or PUT whose references have no resource, without them: it may end access (E35).
-   * Any other operation with such references is refused.
+   * Runs a PATCH or PUT whose references have no resource, and leaves these references out, because
+   * the write may end access. Any other operation with such references is refused.
    */
   async #unresolved(operation: BulkOperation): Promise<BulkOutcome> {
     const { method, path } = operation;
@@ -184,8 +187,8 @@ class BulkRun {
   }
 
   /**
-   * Completes a user who was created before the manager; removes the reference if no manager was
-   * created.
+   * Sets the manager of a user who was created before the manager. If the manager was not created,
+   * the reference is removed.
    */
   async #complete(operation: BulkOperation, id: string): Promise<void> {
     const outcome = this.#outcomes.get(operation);
@@ -204,8 +207,8 @@ class BulkRun {
   }
 
   /**
-   * Runs an operation as a request of its own. @returns the resource after it; undefined for a
-   * removed resource
+   * Runs an operation as a request of its own. @returns the resource after the operation; undefined
+   * for a removed resource
    */
   async #runOne(
     resource: BulkTarget,
@@ -223,8 +226,9 @@ class BulkRun {
   }
 
   /**
+   * Finds the resource and the id that an operation names.
    * @throws DomainError invalid_request for a path that is not of SCIM, or a method that the path
-   * does not take
+   *   does not take
    */
   #targetOf({ method, path }: BulkOperation): { resource: BulkTarget; id: string | undefined } {
     const [, name, id] = TARGET.exec(path) ?? [];

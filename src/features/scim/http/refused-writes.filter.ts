@@ -12,8 +12,8 @@ import { refusalOf } from '../resources/refused-writes.js';
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
 /**
- * Records refused writes before it renders their error: an admin must see that a directory's change
- * has no effect.
+ * Records refused writes before it renders their error, because admins must see that a change of
+ * their directory had no effect.
  */
 @Catch()
 export class RefusedWrites implements ExceptionFilter {

@@ -23,14 +23,14 @@ export const SCIM = {
 /** A request of an identity provider whose token the access guard has admitted. */
 export interface ScimCall {
   readonly caller: ScimActor;
-  /** The id in the path; empty for a route without one. */
+  /** The id in the path; empty for a route without an id. */
   readonly id: string;
   readonly query: QueryFields;
   readonly body: unknown;
   readonly ifMatch: string | undefined;
 }
 
-/** Injects the {@link ScimCall} into a handler's parameter. */
+/** Gives a handler the {@link ScimCall} of its request. */
 export const Call = createParamDecorator((_: unknown, context: ExecutionContext): ScimCall => {
   const request = context.switchToHttp().getRequest<AdmittedRequest>();
   return {
@@ -69,7 +69,10 @@ export async function listResources<Stored extends Tagged, Listed>(
   } else await streamJson(response, 200, listPieces(head, json));
 }
 
-/** Gives rendered resources piece by piece. @param count the number of resources of a text */
+/**
+ * Returns rendered resources piece by piece, whether they are one text or come in pieces.
+ * @param count the number of resources in a text
+ */
 export async function* piecesOf(json: string | JsonPieces, count: number): JsonPieces {
   if (typeof json !== 'string') return yield* json;
   if (json !== '') yield json;
@@ -82,7 +85,7 @@ async function* listPieces(head: string, pieces: JsonPieces): AsyncGenerator<str
   yield listTail(count);
 }
 
-/** Sends one resource, or 304 (RFC 7644 §3.4.1). */
+/** Sends a resource, or 304 if the client has its version (RFC 7644 §3.4.1). */
 export function findResource<Stored extends Tagged>(
   resource: ScimResource<Stored>,
   call: ScimCall,
@@ -105,8 +108,8 @@ export function replaceResource<Stored extends Tagged>(
 }
 
 /**
- * Changes a resource and sends it; 204 for a large group, unless the client asks for attributes
- * (RFC 7644 §3.5.2).
+ * Changes a resource and sends it; a large group is answered with 204, unless the client asks for
+ * attributes (RFC 7644 §3.5.2).
  */
 export async function patchResource<Stored extends Tagged>(
   resource: ScimResource<Stored>,
@@ -122,8 +125,8 @@ export async function patchResource<Stored extends Tagged>(
 }
 
 /**
- * Sends the resource that an act returns. The projection is read first: a faulty one must change
- * nothing.
+ * Sends the resource that an act returns. The projection is read before the act, so that a request
+ * with a faulty projection changes nothing.
  */
 async function sendStored<Stored extends Tagged>(
   resource: ScimResource<Stored>,

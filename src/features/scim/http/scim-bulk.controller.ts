@@ -8,7 +8,9 @@ import { sendJson } from './scim-response.js';
 import { RefusedWrites } from './refused-writes.filter.js';
 import { SCIM_ROUTES } from './scim.schemas.js';
 
-/** `/scim/v2/Bulk` (RFC 7644 §3.7): many operations for one token of the rate limit. */
+/**
+ * `/scim/v2/Bulk` (RFC 7644 §3.7): many operations that count as one request for the rate limit.
+ */
 @Controller('scim/v2/Bulk')
 @Route(SCIM)
 @UseFilters(RefusedWrites)

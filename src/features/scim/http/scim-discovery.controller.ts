@@ -15,7 +15,7 @@ import { listHead, listTail, sendJson } from './scim-response.js';
 import { serviceProviderConfig } from './service-provider-config.js';
 import { SCIM_ROUTES } from './scim.schemas.js';
 
-/** Discovery: the documents that tell a client what the service supports (RFC 7644 §4). */
+/** Serves the documents that tell a client which features the service supports (RFC 7644 §4). */
 @Controller('scim/v2')
 @Route(SCIM)
 export class ScimDiscoveryController {
@@ -64,7 +64,10 @@ export class ScimDiscoveryController {
     sendJson(response, 200, head + texts.join(',') + tail);
   }
 
-  /** @throws DomainError not_found */
+  /**
+   * Sends the document with an id.
+   * @throws DomainError not_found
+   */
   #one(response: Response, id: string, documents: readonly ScimDocument[]): void {
     const found = documents.find((one) => asciiLowerCase(one.id) === asciiLowerCase(id));
     if (!found) throw new DomainError('not_found', 'There is no such document.');
@@ -72,7 +75,10 @@ export class ScimDiscoveryController {
   }
 }
 
-/** @throws DomainError not_filterable (RFC 7644 §4) */
+/**
+ * Refuses a request with a filter.
+ * @throws DomainError not_filterable (RFC 7644 §4)
+ */
 function refuseFilter(query: QueryFields): void {
   if (Object.keys(query).some((name) => asciiLowerCase(name) === 'filter')) {
     throw new DomainError('not_filterable', 'Discovery documents cannot be filtered.');

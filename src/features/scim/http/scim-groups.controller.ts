@@ -26,7 +26,7 @@ import {
 } from './resource-endpoint.js';
 import { SCIM_ROUTES } from './scim.schemas.js';
 
-/** `/scim/v2/Groups` (RFC 7644 §3). */
+/** `/scim/v2/Groups`: the groups of an organization (RFC 7644 §3). */
 @Controller('scim/v2/Groups')
 @Route(SCIM)
 @UseFilters(RefusedWrites)
@@ -45,7 +45,7 @@ export class ScimGroupsController {
     return listResources(this.scimResources.groups, caller, query, response);
   }
 
-  /** The same search, with the query in the body (RFC 7644 §3.4.3). */
+  /** Searches groups by a query in the body (RFC 7644 §3.4.3). */
   @Post('.search')
   @Route({ summary: 'Searches groups by POST (RFC 7644 §3.4.3)', ...SCIM_ROUTES.groups.search })
   search(@Call() { caller, body }: ScimCall, @Res() response: Response): Promise<void> {

@@ -6,22 +6,22 @@ const LIST = '"schemas":["urn:ietf:params:scim:api:messages:2.0:ListResponse"]';
 /** The part of a list response that precedes its resources (RFC 7644 §3.4.2). */
 export interface ListHead {
   readonly totalResults: number;
-  /** Undefined for a page by cursor. */
+  /** The place of the first resource in the list; undefined for a page by cursor. */
   readonly startIndex: number | undefined;
   /** The cursor of the next page (RFC 9865 §2). */
   readonly nextCursor: string | undefined;
 }
 
-/** Sends a document. */
+/** Sends a whole JSON document. */
 export function sendJson(response: Response, status: number, json: string): void {
   begin(response, status);
   response.end(json);
 }
 
 /**
- * Sends a document piece by piece. The next piece is produced when the client has read the pieces
- * before it: a slow client holds no database connection, and the deadline of the request ends the
- * response.
+ * Sends a document piece by piece. The next piece is produced only after the client has read the
+ * pieces before it, so that a slow client holds no database connection. The deadline of the request
+ * ends the response.
  */
 export async function streamJson(
   response: Response,
@@ -46,7 +46,7 @@ export async function streamJson(
  * Sets the version of a resource as `ETag`. Sends 304 if a GET or HEAD names the version in
  * `If-None-Match` (RFC 9110 §9.3.2, §13.1.2).
  *
- * @returns true when 304 was sent
+ * @returns true if 304 was sent
  */
 export function isNotModified(response: Response, tag: string): boolean {
   response.setHeader('ETag', tag);
@@ -57,7 +57,7 @@ export function isNotModified(response: Response, tag: string): boolean {
   return true;
 }
 
-/** The text of a list before its resources. */
+/** Returns the text of a list response before its resources. */
 export function listHead({ totalResults, startIndex, nextCursor }: ListHead): string {
   const parts = [`{${LIST}`, `"totalResults":${totalResults}`];
   if (startIndex !== undefined) parts.push(`"startIndex":${startIndex}`);
@@ -65,7 +65,7 @@ export function listHead({ totalResults, startIndex, nextCursor }: ListHead): st
   return `${parts.join(',')},"Resources":[`;
 }
 
-/** The text of a list after its resources, whose number is known by then. */
+/** Returns the text of a list response after its resources, whose number is only known then. */
 export function listTail(itemsPerPage: number): string {
   return `],"itemsPerPage":${itemsPerPage}}`;
 }
@@ -77,14 +77,15 @@ function begin(response: Response, status: number): void {
 }
 
 /**
- * Writes a piece and waits until the client has read it. @returns false when the client has gone
+ * Writes a piece and waits until the client has read it. @returns false if the client has
+ * disconnected
  */
 async function isRead(response: Response, text: string): Promise<boolean> {
   if (!response.closed && !response.write(text)) await drained(response);
   return !response.closed;
 }
 
-/** Waits until the client has read all that was written, or has gone. */
+/** Waits until the client has read all that was written, or has disconnected. */
 function drained(response: Response): Promise<void> {
   return new Promise((resolve) => {
     const settle = () => {
@@ -96,8 +97,8 @@ function drained(response: Response): Promise<void> {
 }
 
 /**
- * `application/scim+json`, unless the client accepts plain JSON only (RFC 7644 §3.1). Neither has a
- * charset.
+ * Returns the media type of a response: `application/scim+json`, unless the client accepts only
+ * plain JSON (RFC 7644 §3.1). Neither has a charset.
  */
 function mediaType(request: Request): string {
   const accept = request.headers.accept ?? '*/*';

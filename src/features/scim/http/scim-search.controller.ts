@@ -10,20 +10,20 @@ import { Call, piecesOf, SCIM, type ScimCall } from './resource-endpoint.js';
 import { listHead, listTail, streamJson } from './scim-response.js';
 import { SCIM_ROUTES } from './scim.schemas.js';
 
-/** `/scim/v2`: searches over users and groups at once, and `/Me`. */
+/** `/scim/v2`: searches over users and groups together, and `/Me`. */
 @Controller('scim/v2')
 @Route(SCIM)
 export class ScimSearchController {
   constructor(private readonly scimResources: ScimResources) {}
 
-  /** RFC 7644 §3.4.2.1. */
+  /** Searches users and groups by a query in the address (RFC 7644 §3.4.2.1). */
   @Get()
   @Route({ summary: 'Searches users and groups', ...SCIM_ROUTES.all.list })
   async list(@Call() { caller, query }: ScimCall, @Res() response: Response): Promise<void> {
     await this.#search(caller, query, response);
   }
 
-  /** RFC 7644 §3.4.3. */
+  /** Searches users and groups by a query in the body (RFC 7644 §3.4.3). */
   @Post('.search')
   @Route({
     summary: 'Searches users and groups by POST (RFC 7644 §3.4.3)',
@@ -33,7 +33,10 @@ export class ScimSearchController {
     await this.#search(caller, body as QueryFields, response);
   }
 
-  /** RFC 7644 §3.11: a token stands for an identity provider, and not for a user. */
+  /**
+   * Refuses `/Me` (RFC 7644 §3.11), because a SCIM token belongs to an identity provider, and not
+   * to a user.
+   */
   @Get('Me')
   @Route({ summary: 'Refuses: a SCIM token belongs to no user', ...SCIM_ROUTES.me })
   me(): never {

@@ -7,7 +7,7 @@ import {
   type Attribute,
 } from '../language/scim-language.js';
 
-/** The part of an attribute's schema that its type decides. */
+/** The Zod schema for each type of an attribute. */
 const TYPES = {
   string: () => z.string(),
   boolean: () => z.boolean(),
@@ -20,8 +20,8 @@ const TYPES = {
 type Direction = 'written' | 'shown';
 
 /**
- * Converts the attributes of a resource, so that the document follows the definitions that the
- * reader follows.
+ * Converts the attributes of a resource to a Zod schema, so that the API document follows the
+ * definitions by which bodies are read.
  */
 function shapeOf(attributes: readonly Attribute[], direction: Direction): z.ZodRawShape {
   const hidden = direction === 'written' ? 'readOnly' : 'writeOnly';
@@ -80,7 +80,7 @@ const NEW_GROUP = z
   .looseObject({ schemas: schemas.optional(), ...shapeOf(GROUP_ATTRIBUTES, 'written') })
   .meta({ id: 'ScimGroupToWrite' });
 
-/** Operations on a resource (RFC 7644 §3.5.2). */
+/** The body of a PATCH: operations on a resource (RFC 7644 §3.5.2). */
 const PATCH_BODY = z
   .looseObject({
     schemas: schemas.optional(),
@@ -96,7 +96,7 @@ const PATCH_BODY = z
   })
   .meta({ id: 'ScimPatch' });
 
-/** The attributes that a response shows (RFC 7644 §3.9). */
+/** The parameters that choose the attributes of a response (RFC 7644 §3.9). */
 const PROJECTION = z.object({
   attributes: z.string().optional(),
   excludedAttributes: z.string().optional(),
@@ -144,8 +144,8 @@ const listOf = (resource: z.ZodType) =>
   });
 
 /**
- * Returns the two media types of a response (RFC 7644 §8.1): plain JSON if the client accepts it
- * alone.
+ * Returns the two media types of a response (RFC 7644 §8.1): plain JSON is for clients that accept
+ * only that.
  */
 const inBothTypes = (body: z.ZodType) => ({
   'application/scim+json': body,
@@ -160,7 +160,7 @@ const SEARCH_REFUSALS = [
   'too_many',
 ] as const;
 
-/** The errors of a write of a resource. */
+/** The errors that a write of a resource can get. */
 const WRITE_REFUSALS = [
   'invalid_path',
   'invalid_value',
@@ -184,7 +184,9 @@ interface Kind {
   readonly newResource: z.ZodType;
 }
 
-/** The description of a PATCH. A large group is not shown after it: 204. */
+/**
+ * Describes the PATCH of a kind of resource. After the PATCH of a large group the answer is 204.
+ */
 const patchOf = ({ resource }: Kind) =>
   ({
     answers: { 200: inBothTypes(resource), 204: null },

@@ -42,7 +42,7 @@ export {
   type WrittenUser,
 } from '@svc/scim-language';
 
-/** The codes of the server for the errors of the language. */
+/** The error code of this server for each type of SCIM error. */
 const CODES: Readonly<Record<ScimErrorType, ErrorCode>> = {
   invalidFilter: 'invalid_filter',
   invalidPath: 'invalid_path',
@@ -54,7 +54,10 @@ const CODES: Readonly<Record<ScimErrorType, ErrorCode>> = {
   uniqueness: 'uniqueness',
 };
 
-/** Translates an error of the language. The error of an earlier attempt comes back as it was. */
+/**
+ * Translates an error of the package to one of this server. An error of an earlier attempt, which
+ * {@link scimErrorOf} has wrapped, is returned unwrapped.
+ */
 export function domainErrorOf(error: ScimError): DomainError {
   const { cause } = error;
   return cause instanceof DomainError
@@ -62,12 +65,15 @@ export function domainErrorOf(error: ScimError): DomainError {
     : new DomainError(CODES[error.scimType], error.detail);
 }
 
-/** Translates the error of an earlier attempt, for a name that another resource has. */
+/**
+ * Wraps the error of an earlier attempt, whose name another resource has, for the package;
+ * undefined without such an error.
+ */
 function scimErrorOf(taken: DomainError | undefined): ScimError | undefined {
   return taken && new ScimError('uniqueness', taken.detail, { cause: taken });
 }
 
-/** Makes a function of the language throw a {@link DomainError}. */
+/** Makes a function of the package throw a {@link DomainError}. */
 function translated<Given extends readonly unknown[], Result>(
   read: (...given: Given) => Result,
 ): (...given: Given) => Result {
@@ -87,24 +93,36 @@ export const readOperations = translated(language.readOperations);
 export const parseFilter = translated(language.parseFilter);
 export const parseProjection = translated(language.parseProjection);
 
-/** Reads the body of a PUT of a user. @param taken the error of an earlier attempt */
+/**
+ * Reads the body of a PUT of a user. @param taken the error of an earlier attempt, whose name
+ * another user has
+ */
 export const readReplacement = translated(
   (body: unknown, current: StoredUser, taken?: DomainError) =>
     language.readReplacement(body, current, scimErrorOf(taken)),
 );
 
-/** Applies a PATCH to a user. @param taken the error of an earlier attempt */
+/**
+ * Applies a PATCH to a user. @param taken the error of an earlier attempt, whose name another user
+ * has
+ */
 export const patchUser = translated(
   (current: StoredUser, operations: readonly language.PatchOperation[], taken?: DomainError) =>
     language.patchUser(current, operations, scimErrorOf(taken)),
 );
 
-/** Reads the body of a PUT of a group. @param taken the error of an earlier attempt */
+/**
+ * Reads the body of a PUT of a group. @param taken the error of an earlier attempt, whose name
+ * another group has
+ */
 export const readGroupReplacement = translated((body: unknown, taken?: DomainError) =>
   language.readGroupReplacement(body, scimErrorOf(taken)),
 );
 
-/** Translates a PATCH of a group. @param taken the error of an earlier attempt */
+/**
+ * Translates a PATCH of a group. @param taken the error of an earlier attempt, whose name another
+ * group has
+ */
 export const patchGroup = translated(
   (operations: readonly language.PatchOperation[], taken?: DomainError) =>
     language.patchGroup(operations, scimErrorOf(taken)),

@@ -1,6 +1,6 @@
 import type { Operator } from '../language/scim-language.js';
 
-/** The SQL operators of instants. The parser allows no other operator for an instant. */
+/** The SQL operators that compare times. The parser allows no other operator for a time. */
 export const ORDERS: Readonly<Partial<Record<Operator, string>>> = {
   eq: '=',
   gt: '>',
@@ -9,7 +9,9 @@ export const ORDERS: Readonly<Partial<Record<Operator, string>>> = {
   le: '<=',
 };
 
-/** The SQL tests of texts. `LIKE` is not used: a value has no wildcards. */
+/**
+ * The SQL that compares texts. `LIKE` is not used, because `%` and `_` in a value are no wildcards.
+ */
 export const TEXT_TESTS: Readonly<Record<Operator, (side: string, value: string) => string>> = {
   eq: (side, value) => `(${side} = ${value})`,
   co: (side, value) => `(strpos(${side}, ${value}) > 0)`,
@@ -25,7 +27,7 @@ export function folded(raw: string, caseExact: boolean): string {
   return caseExact ? raw : `lower(${raw} COLLATE "C")`;
 }
 
-/** Quotes a name of the schema table as an SQL literal. */
+/** Quotes the name of an attribute as an SQL literal. */
 export function quoted(name: string): string {
   return `'${name.replaceAll("'", "''")}'`;
 }

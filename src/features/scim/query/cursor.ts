@@ -1,7 +1,7 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isStorable } from '../language/scim-language.js';
 
-/** The end of a page: its last resource. */
+/** The position at which a page ends: its last resource. */
 export interface Position {
   /** The value of the sort attribute, as text; null if the resource has no value. */
   readonly sort_value: string | null;
@@ -12,7 +12,7 @@ export interface Position {
 export const SEARCH_LENGTH = 12;
 /** The number of bytes of a resource id in a cursor. */
 const ID_LENGTH = 16;
-/** Precedes a value, so that an empty value differs from no value. */
+/** Stands before a value in a cursor, so that an empty value differs from a missing one. */
 const VALUE = '=';
 
 /**

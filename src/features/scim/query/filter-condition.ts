@@ -11,7 +11,7 @@ import {
 } from '../language/scim-language.js';
 import type { Field, FilterFields } from './filter-fields.js';
 
-/** A condition with `$n` in place of the values. */
+/** An SQL condition with `$n` in the places of the values. */
 export interface Condition {
   readonly text: string;
   readonly values: readonly string[];
@@ -22,9 +22,9 @@ export interface Condition {
  * table, and values are bound.
  *
  * The condition is true where the filter matches, and otherwise false or NULL, which `WHERE`, `AND`
- * and `OR` treat alike. A negation uses `IS NOT TRUE`: an absent attribute equals nothing, and
- * `not` of an absent attribute is true. Other conditions stay without it, because an index serves
- * `lower(user_name COLLATE "C") = $1` but not `(…) IS TRUE`.
+ * and `OR` treat alike. A negation uses `IS NOT TRUE`, because a comparison with an absent
+ * attribute is not true, and its negation is true. No `IS TRUE` is added to other conditions,
+ * because an index serves `lower(user_name COLLATE "C") = $1` but not `(…) IS TRUE`.
  *
  * @param first the number of the first placeholder
  * @throws DomainError `invalid_filter` for an attribute that has no place in the database
@@ -35,7 +35,8 @@ export function conditionOf(filter: Filter, fields: FilterFields, first = 1): Co
 }
 
 /**
- * The places of attributes at one level: in the resource, in a JSON element, or in a related row.
+ * Finds the attributes at one level in SQL: in the resource, in a JSON element, or in a related
+ * row.
  */
 interface Level {
   /** The column of an attribute; undefined for an attribute in JSON. */
@@ -44,7 +45,7 @@ interface Level {
   holder(target: AttributeReference): string | undefined;
 }
 
-/** An expression with one value, NULL if the value is absent. */
+/** An SQL expression with one value. It is NULL if the value is absent. */
 interface Leaf {
   readonly kind: 'text' | 'boolean' | 'timestamp' | 'uuid';
   readonly expression: string;
@@ -52,10 +53,10 @@ interface Leaf {
 
 /** The SQL name of an array element. Elements contain no arrays, so that one name is enough. */
 const ELEMENT = 'scim_element';
-/** The SQL name of a text that several tests share. */
+/** The SQL name of a text that several comparisons share. */
 const TEXT = 'scim_text';
 
-/** Matches the spelling of ids, so that an index serves the comparison. */
+/** Matches texts that are spelled like an id. Any other value needs no comparison. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 type Compare = Extract<Filter, { kind: 'compare' }>;
@@ -96,8 +97,8 @@ class ConditionWriter {
   }
 
   /**
-   * Groups the operands that test the same text in JSON; a group takes the place of its first
-   * operand.
+   * Groups the comparisons of the same text in JSON. A group takes the place of its first
+   * comparison.
    */
   #byText(operands: readonly Filter[], level: Level): (Filter | Compare[])[] {
     const texts = new Map<string, Compare[]>();
@@ -122,7 +123,7 @@ class ConditionWriter {
     return kind === 'text' ? expression : undefined;
   }
 
-  /** Writes several tests of one text, which is extracted and folded once. */
+  /** Writes several comparisons of one text, which is extracted and lower-cased only once. */
   #compareAll(tests: readonly Compare[], joint: string, level: Level): string {
     const [first] = tests;
     if (!first || tests.length === 1) {
@@ -145,7 +146,9 @@ class ConditionWriter {
     return this.#exists(target, (element) => this.#presentSome(target, element));
   }
 
-  /** A complex attribute is present when one of its sub-attributes is. */
+  /**
+   * Writes the condition that a complex attribute is present: one of its sub-attributes is present.
+   */
   #presentSome(target: AttributeReference, level: Level): string {
     const subs = (target.attribute.subAttributes ?? []).map((sub) =>
       referenceTo(target.extension, target.attribute, sub),
@@ -189,22 +192,26 @@ class ConditionWriter {
   }
 
   /**
-   * Folds case in ASCII only, as e-mail addresses do (`domain/organizations/email-address.ts`), and
-   * orders by code point: the result does not depend on the locale of the server.
+   * Compares a text. It lower-cases only ASCII letters, as for e-mail addresses
+   * (`domain/organizations/email-address.ts`), and orders by code point, so that the result does
+   * not depend on the locale of the server.
    */
   #compareText(raw: string, caseExact: boolean, operator: Operator, value: string): string {
     return this.#testText(folded(raw, caseExact), caseExact, operator, value);
   }
 
-  /** @param side the tested expression, folded if the attribute compares without case */
+  /**
+   * Compares an expression with a value.
+   * @param side the expression, already in lower case if the attribute compares without case
+   */
   #testText(side: string, caseExact: boolean, operator: Operator, value: string): string {
     const bound = `${this.#bind(caseExact ? value : asciiLowerCase(value))}::text`;
     return TEXT_TESTS[operator](side, bound);
   }
 
   /**
-   * Compares `schemas`, which is derived: the core schema, and each extension of which the resource
-   * has attributes.
+   * Compares the attribute `schemas`, which is not stored. It consists of the core schema, and of
+   * each extension of which the resource has attributes.
    */
   #compareSchemas(operator: Operator, value: string): string {
     const { core, extensions } = this.#fields.resource;
@@ -217,7 +224,7 @@ class ConditionWriter {
     return `EXISTS (SELECT FROM (VALUES ${rows}) AS s (scim_schema) WHERE ${matches})`;
   }
 
-  /** Writes the condition that some element or related row meets a condition. */
+  /** Writes the condition that at least one element or related row meets a condition. */
   #exists(target: AttributeReference, where: (element: Level) => string): string {
     const field = own(this.#fields.columns, target.path);
     if (field?.kind === 'relation') {
@@ -237,8 +244,8 @@ class ConditionWriter {
   }
 
   /**
-   * Adds conditions that an index serves, so that the database looks into the JSON of a few rows
-   * only.
+   * Returns further conditions that an index serves, so that the database reads the JSON of only a
+   * few rows.
    */
   #narrowed(where: Filter): string[] {
     if (where.kind === 'and') return where.operands.flatMap((operand) => this.#narrowed(operand));
@@ -265,7 +272,10 @@ class ConditionWriter {
     return { kind: 'boolean', expression };
   }
 
-  /** The JSON object that contains an attribute, or the sub-attribute of a singular attribute. */
+  /**
+   * Returns the SQL of the JSON object that contains an attribute, or a sub-attribute of a singular
+   * attribute; undefined if the attribute is not stored in JSON.
+   */
   #holder({ extension, attribute, sub }: AttributeReference): string | undefined {
     // Read-only attributes are not stored in JSON.
     if (attribute.mutability === 'readOnly') return undefined;

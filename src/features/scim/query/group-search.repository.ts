@@ -15,9 +15,9 @@ interface FoundRow extends GroupRow {
   sort_value: string | null;
 }
 
-/** The version of {@link DirectoryGroup} as SQL, for filters by `meta.version`. */
+/** The SQL of the version of a {@link DirectoryGroup}, for filters by `meta.version`. */
 const TAG = `(g.version || coalesce('-' || nullif(${MEMBER_VERSION}, 0), ''))`;
-/** The display name of a member of a group. */
+/** The SQL of the display name of a member of a group. */
 const MEMBER_NAME = `(SELECT coalesce(gu.name, gu.user_name, gu.email, gu.id::text) FROM users gu WHERE gu.id = gm.user_id)`;
 
 /** The places of the attributes of a group, for filters and order. */
@@ -43,7 +43,10 @@ const FIELDS: FilterFields = {
     },
   },
 };
-/** The attributes that are unique in an organization, and those that an index finds. */
+/**
+ * The SQL keys of the attributes that are unique in an organization. `KEYS` are further attributes
+ * that an index finds.
+ */
 const UNIQUE: UniqueKeys = {
   id: undefined,
   displayName: `(g.org_id::text || lower(g.display_name COLLATE "C"))`,
@@ -51,7 +54,7 @@ const UNIQUE: UniqueKeys = {
 const KEYS: ReadonlySet<string> = new Set(['externalId', 'members.value']);
 const SHOWN = `g.id, g.display_name, g.external_id, g.version, ${MEMBER_VERSION} AS member_version, g.created_at, ${LAST_MODIFIED} AS updated_at`;
 
-/** Tells whether a search finds one group at most, by a unique key. */
+/** Returns true if a search can find only one group, because it compares a unique attribute. */
 export function isOfOneGroup(search: ScimSearch): boolean {
   return isOfOne(search, UNIQUE);
 }

@@ -10,7 +10,7 @@ import {
 } from '../language/scim-language.js';
 import type { ScimSearch } from './search-table.repository.js';
 
-/** The default and the largest number of resources on a page. */
+/** The default number of resources on a page, and the largest. */
 const USUAL_COUNT = 100;
 export const MOST_RESULTS = 1000;
 
@@ -31,8 +31,8 @@ export interface ScimQuery {
 /**
  * Reads a query. The names of parameters may have any case.
  *
- * @param others the schemas searched together with this one. Their attributes have no value here
- *   (RFC 7644 §3.4.2.1).
+ * @param others the schemas that are searched together with this one. Their attributes are allowed,
+ *   but no resource of this schema has a value for them (RFC 7644 §3.4.2.1).
  * @throws DomainError invalid_request, invalid_filter, invalid_value, invalid_path
  */
 export function readQuery(
@@ -60,7 +60,7 @@ export function readQuery(
   };
 }
 
-/** Reads the attributes that a response shows (RFC 7644 §3.9). @throws DomainError invalid_value */
+/** Reads which attributes a response shows (RFC 7644 §3.9). @throws DomainError invalid_value */
 export function readProjection(raw: QueryFields, schema: ResourceSchema): Projection {
   const fields = byLowerName(raw);
   return parseProjection(
@@ -74,7 +74,10 @@ export function readProjection(raw: QueryFields, schema: ResourceSchema): Projec
 
 type Fields = ReadonlyMap<string, unknown>;
 
-/** @throws DomainError invalid_request for a search whose body is missing or a list */
+/**
+ * Returns the parameters by their names in lower case.
+ * @throws DomainError invalid_request for a search whose body is missing or a list
+ */
 function byLowerName(raw: unknown): Fields {
   if (!isObject(raw)) {
     throw new DomainError('invalid_request', 'The search must be a JSON object.');
@@ -112,7 +115,10 @@ function integer(fields: Fields, name: string): number | undefined {
   return number as number;
 }
 
-/** Reads a list of names: a text with commas in a query, an array in a search request. */
+/**
+ * Reads a list of names, which is a text with commas in a query, and an array in a search request.
+ * The result is a text with commas; undefined without the parameter.
+ */
 function nameList(fields: Fields, name: string): string | undefined {
   const value = fields.get(name);
   if (value === undefined || value === null) return undefined;

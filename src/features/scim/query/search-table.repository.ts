@@ -13,14 +13,14 @@ import { sortExpression, type Sort } from './sort-expression.js';
 export interface ScimSearch {
   readonly filter: Filter | undefined;
   readonly sort: { readonly target: AttributeReference; readonly descending: boolean } | undefined;
-  /** The largest number of resources on the page. */
+  /** The most resources on the page. */
   readonly count: number;
   readonly page:
     | { readonly kind: 'index'; /** From 1. */ readonly startIndex: number }
     | { readonly kind: 'cursor'; /** Empty for the first page. */ readonly cursor: string };
-  /** True when the result needs the user attributes without a column. */
+  /** True if the result needs the attributes of users that have no column. */
   readonly withAttributes: boolean;
-  /** True when the result, or its version, needs the groups of users. */
+  /** True if the result, or its version, needs the groups of users. */
   readonly withRelations: boolean;
 }
 
@@ -37,18 +37,18 @@ export interface SearchedTable<Row, Resource> {
   readonly from: string;
   readonly id: string;
   readonly orgId: string;
-  /** A condition of all resources that lists show. `$1` is the organization. */
+  /** The SQL of a condition that all resources in lists meet. `$1` is the organization. */
   readonly shown?: string;
   readonly fields: FilterFields;
   readonly unique: UniqueKeys;
-  /** The paths of attributes with an index and few resources per value. */
+  /** The paths of further attributes with an index, which find few resources for each value. */
   readonly keys: ReadonlySet<string>;
   /**
    * The statement that reads the resources of `listed (id, sort_value, place)` in the order of
    * their places. `$1` is the organization.
    */
   readonly show: string;
-  /** The same columns, read from the table directly. */
+  /** The columns of that statement, if it reads from the table directly. */
   readonly columns: string;
   readonly read: (row: Row) => Resource;
 }
@@ -106,7 +106,7 @@ function alsoShown({ shown }: { readonly shown?: string }): string {
   return shown === undefined ? '' : ` AND ${shown}`;
 }
 
-/** Puts the comparison of the unique key before the condition. */
+/** Puts the comparison with the unique key before the condition, so that its index is used. */
 function withKey(
   { text, values }: Within,
   { target, value }: Comparison,
@@ -120,7 +120,7 @@ function withKey(
   };
 }
 
-/** Finds the one resource with a unique key, for every page and order. */
+/** Finds the only resource with a unique key. Every kind of page and order has the same result. */
 async function findOne<Row extends Position, Resource>(
   tx: EntityManager,
   orgId: string,
@@ -194,7 +194,10 @@ function findPage<Row extends Position>(
   );
 }
 
-/** The total number of matches, if the page shows it. */
+/**
+ * Returns the total number of matches if the page shows it; undefined if a second statement must
+ * count.
+ */
 function totalAtEnd({ page, count }: ScimSearch, found: number): number | undefined {
   if (count === 0) return undefined;
   const before = page.kind === 'index' ? page.startIndex - 1 : 0;
@@ -215,8 +218,8 @@ interface Order {
 }
 
 /**
- * Writes the condition for resources after a position. Deleted and added resources make no other
- * resource be skipped or repeated.
+ * Writes the condition for resources after a position. If resources are deleted or added meanwhile,
+ * no other resource is skipped or repeated.
  */
 function afterPosition(position: Position, { sort, descending, bind }: Order): string {
   const later = `id > ${bind(position.id)}::uuid`;
@@ -238,8 +241,8 @@ function afterPosition(position: Position, { sort, descending, bind }: Order): s
 }
 
 /**
- * Identifies a search by organization, resource type, filter and order, so that a cursor serves no
- * other search.
+ * Returns a hash of the organization, the resource type, the filter and the order of a search, so
+ * that a cursor is valid for no other search.
  */
 function fingerprintOf(
   orgId: string,

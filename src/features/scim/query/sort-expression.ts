@@ -3,13 +3,15 @@ import type { Attribute, AttributeReference } from '../language/scim-language.js
 import type { FilterFields } from './filter-fields.js';
 
 /**
- * The number of characters that count in an attribute without a column: a cursor contains them and
- * has to fit into the request line. Attributes with a column have at most 512 units of UTF-16 and
- * count whole, as in their index.
+ * The number of characters by which an attribute without a column is sorted. It is limited because
+ * a cursor contains them and has to fit into the request line. Attributes with a column have at
+ * most 512 units of UTF-16, and are sorted by the whole text, as in their index.
  */
 const MOST_CHARACTERS = 256;
 
-/** The sort expression of a search. `isRequired` is true when every resource has a value. */
+/**
+ * The SQL expression by which a search sorts. `isRequired` is true if every resource has a value.
+ */
 export interface Sort {
   readonly expression: string;
   readonly isRequired: boolean;
@@ -58,8 +60,8 @@ export function sortExpression(target: AttributeReference, fields: FilterFields)
 }
 
 /**
- * Tells whether the database has values of an attribute: read-only attributes are derived, and
- * passwords are dropped.
+ * Returns true if the database stores the values of an attribute. Read-only attributes are
+ * computed, and passwords are never stored.
  */
 function isKept({ mutability }: Attribute): boolean {
   return mutability === 'readWrite' || mutability === 'immutable';

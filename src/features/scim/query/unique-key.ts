@@ -10,7 +10,10 @@ export type UniqueKeys = Readonly<Record<string, string | undefined>>;
 /** A comparison of an attribute with a value. */
 export type Comparison = Extract<Filter, { kind: 'compare' }>;
 
-/** Tells whether a search finds one resource at most, by the key of a unique index. */
+/**
+ * Returns true if a search can find only one resource, because it compares the key of a unique
+ * index.
+ */
 export function isOfOne(
   { filter }: { readonly filter: Filter | undefined },
   unique: UniqueKeys,

@@ -21,11 +21,11 @@ import {
 /** A user on a page of a list. */
 export interface ListedUser {
   readonly id: string;
-  /** Undefined if the users before this one filled the batch. */
+  /** The user; undefined if the users before this one have reached the limit of the batch. */
   readonly user: DirectoryUser | undefined;
 }
 
-/** The parts of listed users that a response needs. */
+/** The parts of listed users that a response shows. */
 export type UserParts = Pick<ScimSearch, 'withAttributes' | 'withRelations'>;
 
 interface ListedRow extends Omit<UserRow, 'attributes'> {
@@ -34,13 +34,14 @@ interface ListedRow extends Omit<UserRow, 'attributes'> {
 }
 
 /**
- * The approximate number of characters, and the largest number of users, that one statement reads.
+ * The limits of what one statement reads: the approximate number of characters, and the number of
+ * users.
  */
 export const MOST_TEXT = 1 << 20;
 export const MOST_AT_ONCE = 200;
 /**
- * The attributes if a response shows none: only the presence of the enterprise extension, for
- * `schemas`.
+ * The SQL of the attributes if a response shows none. It only tells if the enterprise extension is
+ * present, for `schemas`.
  */
 const NO_ATTRIBUTES = `CASE WHEN u.attributes ? '${ENTERPRISE_URN}' THEN '{"${ENTERPRISE_URN}": {}}' ELSE '{}' END`;
 
@@ -55,13 +56,14 @@ function textsOf({ withAttributes, withRelations }: UserParts): {
   };
 }
 
-/** The columns of listed users that are never long. */
+/** The columns of listed users whose values are never long. */
 const LISTED =
   'id, user_name, external_id, active, email, version, created_at, updated_at, sort_value';
 
 /**
  * Reads the `listed` users in their places until {@link MOST_TEXT} characters are reached. The
- * first user is read whole; users after the limit are read without attributes and groups.
+ * first user is always read with all parts. Users after the limit are read without attributes and
+ * groups.
  */
 function showUsers(parts: UserParts): string {
   const { attributes, groups } = textsOf(parts);
@@ -86,14 +88,17 @@ function showUsers(parts: UserParts): string {
     ORDER BY place`;
 }
 
-/** The attributes that are unique in an organization, and those that an index finds. */
+/**
+ * The SQL keys of the attributes that are unique in an organization. `KEYS` are further attributes
+ * that an index finds.
+ */
 const UNIQUE: UniqueKeys = {
   id: undefined,
   userName: `(u.org_id::text || lower(${UNIQUE_NAME} COLLATE "C"))`,
 };
 const KEYS: ReadonlySet<string> = new Set(['externalId', 'emails.value', 'groups.value']);
 
-/** The values of e-mails in ASCII lower case, as the index `users_email_values` has them. */
+/** The SQL of the values of e-mails in ASCII lower case, as in the index `users_email_values`. */
 const EMAIL_VALUES = `lower(jsonb_path_query_array(u.attributes, '$.emails[*].value')::text COLLATE "C")::jsonb`;
 /** The places of the attributes of a user, for filters and order. */
 const FIELDS: FilterFields = {
@@ -125,12 +130,12 @@ const FIELDS: FilterFields = {
   },
 };
 
-/** Tells whether a search finds one user at most, by a unique key. */
+/** Returns true if a search can find only one user, because it compares a unique attribute. */
 export function isOfOneUser(search: ScimSearch): boolean {
   return isOfOne(search, UNIQUE);
 }
 
-/** Reads one page of the users that a search finds; of a large page only the beginning. */
+/** Reads a page of the users that a search finds. Of a large page it reads only the beginning. */
 export function searchUsers(
   tx: EntityManager,
   orgId: string,
@@ -153,7 +158,7 @@ export function searchUsers(
 
 /**
  * Reads users of the organization in the order of a list of ids; ids without a user are left out.
- * At least one user is read.
+ * If a user is found, at least one is read with all parts.
  */
 export async function readUsers(
   tx: EntityManager,

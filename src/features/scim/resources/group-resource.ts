@@ -29,14 +29,15 @@ import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
 import { groupHead, memberJson } from './resource-json.js';
 import type { Compute, JsonPieces, ResourceType } from './scim-resource.js';
 
-/** The number of members that one statement reads. */
+/** The number of members that one statement reads for a response. */
 const BATCH = 2000;
 
 /** The most members of a group that the response to a PATCH shows. */
 const MOST_SHOWN = 200;
 
 /**
- * Groups as resources. The members of a group stream from the database to the client in batches.
+ * The resource type of groups. The members of a group are sent to the client in batches, while they
+ * are read from the database.
  */
 export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, DirectoryGroup> {
   readonly schema = GROUP_SCHEMA;
@@ -123,7 +124,7 @@ export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, Di
   }
 }
 
-/** The state of a group after a PATCH. */
+/** Returns the state of a group after a PATCH. */
 function patchedGroup(
   { displayName, externalId }: DirectoryGroup,
   { set, members, endsAccess, leftOut }: GroupPatch,
@@ -133,7 +134,9 @@ function patchedGroup(
   return { displayName, externalId, ...set, members, asksMore, endsAccess, leftOut: parts };
 }
 
-/** The state of a group after a PUT. What the PUT leaves out stays as it is. */
+/**
+ * Returns the state of a group after a PUT. Members and attributes that the PUT leaves out remain.
+ */
 function replacedGroup(current: DirectoryGroup, group: ReplacedGroup): NextGroup {
   const { members, leftOut } = group;
   const isKept = leftOut.some(({ name }) => name === 'externalId');

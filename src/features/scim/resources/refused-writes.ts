@@ -3,14 +3,14 @@ import type { DomainError } from '#platform/errors/domain-error.js';
 import { isUuid } from '#platform/text/single-line.js';
 
 /**
- * The statuses of a write that was refused. A client that is not admitted has no token to record it
- * under.
+ * The statuses of writes that are recorded as refused. 401 is not among them, because a client that
+ * is not admitted has no token for the record.
  */
 const REFUSED: ReadonlySet<number> = new Set([400, 404, 409, 412, 413, 415]);
 
 /**
  * Describes a refused write for the record; undefined for an error that is no refusal. A DELETE of
- * what does not exist is none, because its wish is fulfilled.
+ * a resource that does not exist is no refusal, because its aim is reached.
  *
  * @param path the path below `/scim/v2`
  */

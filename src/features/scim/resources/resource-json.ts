@@ -15,22 +15,22 @@ import {
   type DirectoryUser,
 } from '#domain/directory/provisioning/directory-user.js';
 
-/** A resource with its version; without a tag if a part of the resource was not read. */
+/** A resource with its version. The tag is undefined if a part of the resource was not read. */
 export interface Tagged {
   readonly id: string;
   readonly tag: string | undefined;
 }
 
 /**
- * The version of a resource as an entity tag (RFC 7644 §3.14). The tag changes with everything that
- * clients see of the resource.
+ * Returns the version of a resource as an entity tag (RFC 7644 §3.14). The tag changes with
+ * everything that clients see of the resource.
  */
 export function entityTag({ tag }: Pick<Tagged, 'tag'>): string {
   if (tag === undefined) throw new Error('a part of the resource was not read');
   return versionTag(tag);
 }
 
-/** The address of a resource. */
+/** Returns the address of a resource. */
 export function locationOf(base: string, type: 'Users' | 'Groups', id: string): string {
   return `${base}/${type}/${id}`;
 }
@@ -40,8 +40,8 @@ const WITH_ENTERPRISE = JSON.stringify([USER_URN, ENTERPRISE_URN]);
 const ENTERPRISE_KEY = `"${ENTERPRISE_URN}":`;
 
 /**
- * Writes a user as JSON. Stored JSON text is copied, not parsed, so that a list of a thousand users
- * stays cheap.
+ * Writes a user as JSON. Stored JSON text is copied and not parsed, because a list may have a
+ * thousand users.
  *
  * @param base the address of the SCIM service
  */

@@ -9,18 +9,18 @@ import type { ScimPage, ScimSearch } from '../query/search-table.repository.js';
 import { entityTag, type Tagged } from './resource-json.js';
 
 /**
- * Derives the state of a resource after a write, or throws.
- *
- * @param taken the error of an earlier attempt, for a name that another resource has
+ * Computes the state of a resource after a write from its present state. It throws if the write
+ * cannot be applied.
+ * @param taken the error of an earlier attempt, whose name another resource has
  */
 export type Compute<Stored, Next> = (current: Stored, taken?: DomainError) => Next;
 
-/** The state after a write, with what the write left out. */
+/** The state of a resource after a write, with the parts that the write left out. */
 export interface NextState {
   readonly leftOut?: readonly LeftOut[];
 }
 
-/** Reports what a write that ended access left out. */
+/** Reports the parts that were left out of a write that ended access. */
 export type OnLeftOut = (
   actor: ScimActor,
   resourceType: ResourceSchema['name'],
@@ -31,18 +31,22 @@ export type OnLeftOut = (
 /** The transactions on one type of resource. */
 interface Provisioning<Stored, Next> {
   create(actor: ScimActor, next: Next, id?: string): Promise<Stored>;
-  /** @throws DomainError not_found */
+  /**
+   * Returns a resource.
+   * @throws DomainError not_found
+   */
   find(orgId: string, id: string): Promise<Stored>;
   change(actor: ScimActor, id: string, compute: (current: Stored) => Next): Promise<Stored>;
   remove(actor: ScimActor, id: string, verify: (current: Stored) => void): Promise<void>;
 }
 
 /**
- * Pieces of JSON with commas between the resources; the return value is the number of resources.
+ * Pieces of JSON, which together are resources with commas between them. The return value is the
+ * number of resources.
  */
 export type JsonPieces = AsyncGenerator<string, number>;
 
-/** The differences between users and groups. */
+/** The functions in which users and groups differ. */
 export interface ResourceType<Stored extends Tagged, Next, Listed> {
   readonly schema: ResourceSchema;
   readonly provisioning: Provisioning<Stored, Next>;
@@ -53,17 +57,19 @@ export interface ResourceType<Stored extends Tagged, Next, Listed> {
   readReplacement(body: unknown): Compute<Stored, Next>;
   /** Reads the body of a PATCH. */
   readPatch(body: unknown): Compute<Stored, Next>;
-  /** Tells whether a search finds one resource at most. */
+  /** Returns true if a search can find only one resource. */
   isOfOne(search: ScimSearch): boolean;
   search(tx: EntityManager, orgId: string, search: ScimSearch): Promise<ScimPage<Listed>>;
-  /** The JSON of one resource: a text if it is short. */
+  /** Renders a resource as JSON: one text if it is short, otherwise pieces. */
   render(orgId: string, stored: Stored, projection: Projection): string | JsonPieces;
   /**
-   * The JSON of listed resources, with commas between them: one text if all of them are at hand.
+   * Renders listed resources as JSON, with commas between them: one text if all of them were read,
+   * otherwise pieces.
    */
   renderList(orgId: string, listed: readonly Listed[], query: ScimQuery): string | JsonPieces;
   /**
-   * Tells whether the response to a PATCH shows the resource unless the client asks for attributes.
+   * Returns true if the response to a PATCH shows the resource even if the client asks for no
+   * attributes.
    */
   isShownAfterPatch(orgId: string, stored: Stored): Promise<boolean>;
 }
@@ -85,20 +91,26 @@ export class ScimResource<
     private readonly onLeftOut: OnLeftOut,
   ) {}
 
-  /** The address of a resource. */
+  /** Returns the address of a resource. */
   locationOf(id: string): string {
     return `${this.base}${this.type.schema.endpoint}/${id}`;
   }
 
   /**
-   * @param id the id of the new resource, if a bulk request has promised it to another operation
+   * Creates a resource (RFC 7644 §3.3).
+   *
+   * @param id the id of the new resource, if a bulk request has already used it in another
+   *   operation
    * @throws DomainError invalid_request, invalid_value, uniqueness
    */
   async create(actor: ScimActor, body: unknown, id?: string): Promise<Stored> {
     return this.type.provisioning.create(actor, this.type.readNew(body), id);
   }
 
-  /** @throws DomainError not_found */
+  /**
+   * Returns a resource (RFC 7644 §3.4.1).
+   * @throws DomainError not_found
+   */
   async find({ orgId }: ScimActor, id: string): Promise<Stored> {
     this.#requireUuid(id);
     return this.type.provisioning.find(orgId, id);
@@ -112,8 +124,9 @@ export class ScimResource<
   }
 
   /**
-   * RFC 7644 §3.5.1. @throws DomainError not_found, precondition_failed, invalid_request,
-   * invalid_value, uniqueness
+   * Replaces a resource (RFC 7644 §3.5.1).
+   *
+   * @throws DomainError not_found, precondition_failed, invalid_request, invalid_value, uniqueness
    */
   async replace(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<Stored> {
     this.#requireUuid(id);
@@ -121,23 +134,24 @@ export class ScimResource<
   }
 
   /**
-   * RFC 7644 §3.5.2. @throws DomainError not_found, precondition_failed, uniqueness, or the error
-   * of an operation
+   * Applies a PATCH to a resource (RFC 7644 §3.5.2).
+   *
+   * @throws DomainError not_found, precondition_failed, uniqueness, or the error of an operation
    */
   async patch(actor: ScimActor, id: string, body: unknown, ifMatch?: string): Promise<Stored> {
     this.#requireUuid(id);
     return this.#change(actor, id, this.type.readPatch(body), ifMatch);
   }
 
-  /** RFC 7644 §3.6. @throws DomainError not_found, precondition_failed */
+  /** Deletes a resource (RFC 7644 §3.6). @throws DomainError not_found, precondition_failed */
   async remove(actor: ScimActor, id: string, ifMatch?: string): Promise<void> {
     this.#requireUuid(id);
     await this.type.provisioning.remove(actor, id, (current) => checkIfMatch(ifMatch, current));
   }
 
   /**
-   * Changes a resource. A name that another resource has is left out by a write that ends access,
-   * and refused otherwise.
+   * Changes a resource. If another resource has the new name, a write that ends access is applied
+   * without the name, and any other write is refused.
    */
   async #change(
     actor: ScimActor,
@@ -170,15 +184,20 @@ export class ScimResource<
     return stored;
   }
 
-  /** @throws DomainError not_found for a text that cannot be an id */
+  /**
+   * Checks that a text can be an id.
+   * @throws DomainError not_found otherwise
+   */
   #requireUuid(id: string): void {
     if (!isUuid(id)) throw this.type.notFound();
   }
 }
 
 /**
+ * Checks the condition of a change.
+ *
  * @throws DomainError precondition_failed if `If-Match` names another version (RFC 7644 §3.14, RFC
- * 9110 §13.1.1)
+ *   9110 §13.1.1)
  */
 function checkIfMatch(condition: string | undefined, current: Tagged): void {
   if (condition !== undefined && !namesVersion(condition, entityTag(current))) {

@@ -13,7 +13,7 @@ import { GroupResource } from './group-resource.js';
 import { ScimResource, type OnLeftOut } from './scim-resource.js';
 import { UserResource } from './user-resource.js';
 
-/** The two types of resources of `/scim/v2`. */
+/** The resources of `/scim/v2` by their two types, users and groups. */
 @Injectable()
 export class ScimResources {
   /** The address of the SCIM service, without a slash at its end. */
@@ -50,7 +50,7 @@ export class ScimResources {
     return recordScimRefusals(this.tenantWork, actor, refusals);
   }
 
-  /** Logs and records what a write that ended access left out. */
+  /** Logs and records the parts that were left out of a write that ended access. */
   #reportLeftOut(
     ...[actor, resourceType, resourceId, leftOut]: Parameters<OnLeftOut>
   ): Promise<void> {

@@ -28,7 +28,10 @@ import {
 import { userJson } from './resource-json.js';
 import type { Compute, JsonPieces, ResourceType } from './scim-resource.js';
 
-/** Users as resources. A large page of users streams from the database to the client in batches. */
+/**
+ * The resource type of users. A large page of users is sent to the client in batches, while they
+ * are read from the database.
+ */
 export class UserResource implements ResourceType<DirectoryUser, NextUser, ListedUser> {
   readonly schema = USER_SCHEMA;
   readonly notFound = noUser;
@@ -85,8 +88,8 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
   }
 
   /**
-   * Users that were not read with the list are read as they are now, and left out where they are
-   * gone.
+   * Returns listed users as pieces of JSON. Users that were not read with the list are read now,
+   * and a user who was deleted meanwhile is left out.
    */
   async *#pieces(orgId: string, listed: readonly ListedUser[], query: ScimQuery): JsonPieces {
     let count = 0;
@@ -115,7 +118,7 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
   }
 }
 
-/** The listed users whose attributes were read with the list. */
+/** Returns the listed users whose attributes were read with the list. */
 function readOf(listed: readonly ListedUser[]): DirectoryUser[] {
   return listed.flatMap(({ user }) => user ?? []);
 }

@@ -14,7 +14,7 @@ import {
   type WrittenUser,
 } from '../language/scim-language.js';
 
-/** Converts a user of the tables to the form that the schema functions read. */
+/** Converts a user from the form of the tables to the form of the SCIM package. */
 export function storedUser(user: DirectoryUser): StoredUser {
   const { displayName, ...attributes } = JSON.parse(user.attributes) as Record<string, unknown>;
   return {
@@ -26,12 +26,12 @@ export function storedUser(user: DirectoryUser): StoredUser {
   };
 }
 
-/** Derives the address to sign in with; null if the user has none. */
+/** Returns the address to sign in with; null if the user has none. */
 function signInAddress({ userName, attributes }: UserAttributes): string | null {
   return addressesOf(userName, attributes['emails']).has[0]?.address ?? null;
 }
 
-/** Converts a user from a request to the form of the tables. */
+/** Converts a user from the form of the SCIM package to the form of the tables. */
 export function nextUser(user: UserAttributes): NextUser {
   const { displayName, attributes } = user;
   return {
@@ -45,7 +45,7 @@ export function nextUser(user: UserAttributes): NextUser {
 }
 
 /**
- * Derives the state of a user after a write. The address to sign in with changes only by a write
+ * Computes the state of a user after a write. The address to sign in with changes only by a write
  * that names the new address, or that changes which address comes first: an address does not move
  * to a user because another user gave it up.
  */
@@ -68,7 +68,7 @@ export function leftOutOf({ name, error }: RefusedPart): LeftOut {
   return { name: toSingleLine(name, LONGEST_NAME) ?? '', reason: domainErrorOf(error).code };
 }
 
-/** The most characters of the name of a part. */
+/** The most characters of the name of a part that was left out. */
 const LONGEST_NAME = 128;
 
 function holds(value: unknown, address: string): boolean {
@@ -90,7 +90,7 @@ function fullName(name: unknown): string | undefined {
   return parts.length === 0 ? undefined : cut(parts.join(' '));
 }
 
-/** Cuts a name without leaving half a surrogate pair, which PostgreSQL does not store. */
+/** Shortens a full name. It leaves no half of a surrogate pair, which PostgreSQL does not store. */
 function cut(text: string): string {
   return text.length <= MAX_FULL_NAME
     ? text

@@ -64,7 +64,7 @@ export function complex(
   return attribute('complex', name, description, { subAttributes, ...traits });
 }
 
-/** A multi-valued attribute with the sub-attributes of RFC 7643 §2.4 beside `value`. */
+/** A multi-valued attribute with the sub-attributes of RFC 7643 §2.4 in addition to `value`. */
 export function list(
   name: string,
   description: string,

@@ -3,7 +3,7 @@ import { attribute, complex, readOnly, reference, text, type Attribute } from '.
 const supported = (of: string): Attribute =>
   attribute('boolean', 'supported', `Whether ${of} is supported.`, { required: true });
 
-/** ServiceProviderConfig (RFC 7643 §5, RFC 9865 §4 for `pagination`). */
+/** The attributes of ServiceProviderConfig (RFC 7643 §5, RFC 9865 §4 for `pagination`). */
 export const SERVICE_PROVIDER_CONFIG_ATTRIBUTES: readonly Attribute[] = [
   reference('documentationUri', 'Where the documentation for people lies.', ['external']),
   complex('patch', 'PATCH.', [supported('PATCH')], { required: true }),
@@ -61,7 +61,7 @@ export const SERVICE_PROVIDER_CONFIG_ATTRIBUTES: readonly Attribute[] = [
   ),
 ].map(readOnly);
 
-/** ResourceType (RFC 7643 §6). */
+/** The attributes of ResourceType (RFC 7643 §6). */
 export const RESOURCE_TYPE_ATTRIBUTES: readonly Attribute[] = [
   text('id', 'The identifier of the resource type.'),
   text('name', 'The name of the resource type.', { required: true }),
@@ -82,7 +82,8 @@ export const RESOURCE_TYPE_ATTRIBUTES: readonly Attribute[] = [
 ].map(readOnly);
 
 /**
- * The characteristics in a schema document; a sub-attribute has the same, without sub-attributes.
+ * The characteristics of an attribute in a schema document. A sub-attribute has the same, apart
+ * from sub-attributes.
  */
 const CHARACTERISTICS: readonly Attribute[] = [
   text('name', 'The name of the attribute.', { required: true, caseExact: true }),
@@ -119,7 +120,7 @@ const CHARACTERISTICS: readonly Attribute[] = [
   text('referenceTypes', 'What a reference may point to.', { multiValued: true, caseExact: true }),
 ];
 
-/** Schema (RFC 7643 §7). */
+/** The attributes of Schema (RFC 7643 §7). */
 export const SCHEMA_ATTRIBUTES: readonly Attribute[] = [
   reference('id', 'The URI of the schema.', ['uri'], { required: true }),
   text('name', 'The name of the schema.', { required: true }),

@@ -96,7 +96,7 @@ export const USER_ATTRIBUTES: readonly Attribute[] = [
   ),
 ];
 
-/** The enterprise extension (RFC 7643 §4.3). */
+/** The attributes of the enterprise extension (RFC 7643 §4.3). */
 export const ENTERPRISE_ATTRIBUTES: readonly Attribute[] = [
   text('employeeNumber', 'The identifier the organization gave the user.'),
   text('costCenter', 'The name of the cost center.'),
