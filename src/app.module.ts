@@ -57,31 +57,31 @@ import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
 import { LISTENER_PLAN, Listeners, type ListenerPlan } from './listeners.service.js';
 
 /**
- * The parts of the application that only a composition root decides, and that no variable can
- * change.
+ * The decisions about the application that only its composition root makes, and that no variable
+ * can change.
  */
 export interface CompositionRoot extends ListenerPlan {
   readonly composition: Composition;
-  /** The trusted attestation roots. Production: only the pinned vendor roots. */
+  /** The trusted attestation roots. In production they are only the pinned roots of the vendor. */
   readonly trustAnchors: readonly TrustAnchor[];
-  /** Scripts that every page loads. Production: none. */
+  /** The scripts that every page loads. Production has none. */
   readonly pageScripts: readonly string[];
   /** The time-outs and retries of calls to KMS. */
   readonly kmsLimits: KmsLimits;
-  /** The times of a failover of the database; by default those of production. */
+  /** The times of a failover of the database; the default are those of production. */
   readonly failoverLimits?: FailoverLimits | undefined;
-  /** The time of the services and of the rate limits; by default that of the machine. */
+  /** The clock of the services and of the rate limits; the default is that of the machine. */
   readonly clock?: Clock | undefined;
-  /** Modules in addition to the product's features. Production: none. */
+  /** Modules in addition to the product's features. Production has none. */
   readonly modules: readonly (Type | DynamicModule)[];
   /**
-   * The document of the object store, which may change while the application runs. Undefined: there
-   * is none.
+   * The comparison with the document of the object store, which may change while the application
+   * runs; undefined if no object store is configured.
    */
   readonly live?: LiveConfiguration | undefined;
 }
 
-/** The list of features. */
+/** The module of the application. It lists the features. */
 @UnmatchedPaths({
   '/v1/*': { errors: 'problem', protectedResource: true, query: 'strict' },
   '/api/*': { errors: 'problem', protectedResource: true },

@@ -37,7 +37,7 @@ import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { AppModule, type CompositionRoot } from './app.module.js';
 import { Listeners, type Edges } from './listeners.service.js';
 
-/** An application that is built and does not listen yet. */
+/** An application that is built, but does not listen yet. */
 export interface BuiltApplication {
   readonly nest: NestExpressApplication;
   /** Opens the listeners. @throws Error if a port that the service needs cannot be bound */
@@ -45,7 +45,7 @@ export interface BuiltApplication {
   close(): Promise<void>;
 }
 
-/** The parts that the Nest application is made of. */
+/** The parts from which the Nest application is made. */
 interface NestParts {
   readonly config: Config;
   readonly logger: Logger;
@@ -54,7 +54,7 @@ interface NestParts {
   readonly kmsKeys: KmsKeys;
 }
 
-/** The parts that the edge is made of. */
+/** The parts from which the edges are made. */
 interface Parts extends Omit<NestParts, 'kmsKeys'> {
   readonly nest: NestExpressApplication;
   readonly headersOf: EdgeHeaders;
@@ -92,7 +92,7 @@ export async function createApp(
   };
 }
 
-/** Creates the Nest application, with Express as the router alone. */
+/** Creates the Nest application. Express is used only as its router. */
 async function createNest({
   config,
   logger,
@@ -118,7 +118,7 @@ async function createNest({
 
 /**
  * Makes the two edges: that of the application, and that of the plain listener beside TLS, which
- * redirects to https.
+ * only redirects to https.
  */
 function edgesOf(parts: Parts): Edges {
   const { nest, config } = parts;
@@ -142,7 +142,7 @@ function edgesOf(parts: Parts): Edges {
   };
 }
 
-/** The steps that both edges begin with, in their order. */
+/** Returns the steps with which both edges begin, in their order. */
 function firstSteps({ nest, config, root, log, headersOf, limits }: Parts): EdgeStep[] {
   const routePolicies = nest.get(RoutePolicies);
   const errorRenderer = nest.get(ErrorRenderer);

@@ -8,12 +8,15 @@ import { RateLimitModule } from '#platform/rate-limit/rate-limit.module.js';
 import { TierGuard } from '#platform/rate-limit/tier.guard.js';
 
 /**
- * Puts the rate limit and the rules of routes in front of every handler, and the error filter
- * behind it.
+ * Puts the rate limit and the rules of routes in front of every handler, and adds the error filter
+ * for what a handler throws.
  */
 @Module({})
 export class EdgeModule {
-  /** @param accessPolicy the module that exports the AccessPolicy: the platform knows no users */
+  /**
+   * @param accessPolicy the module that exports the AccessPolicy, which is not in the platform
+   *   because the platform knows no users
+   */
   static forRoot(accessPolicy: Type): DynamicModule {
     return {
       module: EdgeModule,
@@ -28,8 +31,8 @@ export class EdgeModule {
 }
 
 /**
- * Takes every request that no route took. It is the last of all modules, since the router tries
- * them in their order.
+ * Handles every request that no route takes. It must be the last of all modules, since the router
+ * tries them in their order.
  */
 @Module({ imports: [HttpModule], controllers: [FallbackController] })
 export class FallbackModule {}

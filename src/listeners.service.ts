@@ -22,16 +22,16 @@ import { readTlsMaterial, type TlsMaterial, type TlsSource } from '#platform/tls
 import type { ParseErrorResponder } from '#platform/http/server/parse-error-responder.js';
 import { startUpLine, type StartUpFacts } from './start-up-line.js';
 
-/** The addresses and limits that a composition sets, in addition to the configuration. */
+/** The ports, hosts and limits that a composition sets, in addition to the configuration. */
 export interface ListenerPlan {
-  /** The ports with TLS. Production: 443 and 80. */
+  /** The ports if TLS is configured. In production they are 443 and 80. */
   readonly ports: { readonly https: number; readonly http: number };
   /**
-   * The hosts without TLS, instead of the host of SVC_LISTEN_ADDR. Each host after the first is
-   * optional. Production: none.
+   * The hosts if TLS is not configured, instead of the host of SVC_LISTEN_ADDR. Each host after the
+   * first is optional. Production has none.
    */
   readonly hosts: readonly string[];
-  /** Production: EDGE_TIMEOUTS. */
+  /** The time-outs of clients. In production they are EDGE_TIMEOUTS. */
   readonly timeouts: EdgeTimeouts;
 }
 
@@ -45,12 +45,12 @@ export const LISTENER_PLAN = Symbol('ListenerPlan');
 export interface Edges {
   readonly application: RequestListener;
   readonly redirect: RequestListener;
-  /** Answers what becomes no request, on all of them. */
+  /** Answers input that becomes no request, on all listeners. */
   readonly parseErrorResponder: ParseErrorResponder;
 }
 
 /**
- * The protocol versions of RFC 9325 §3.1.1, and for TLS 1.2 only the cipher suites of its §4.2
+ * The TLS versions of RFC 9325 §3.1.1. For TLS 1.2, only the cipher suites of its §4.2 are offered
  * (FAPI 2.0 SP §5.2.2).
  */
 const TLS = {
@@ -67,7 +67,10 @@ const TLS = {
   ].join(':'),
 } as const;
 
-/** Milliseconds from the signal until requests are aborted. The pool uses the remaining time. */
+/**
+ * Milliseconds after the signal to stop. At `CUT_OFF_MS` the requests in flight are cut off, and at
+ * `EXIT_MS` the process ends. Between the two, the pool of the database closes.
+ */
 const CUT_OFF_MS = 24_000;
 const EXIT_MS = 29_000;
 
@@ -80,7 +83,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
   readonly #servers: Server[] = [];
   readonly #tlsServers: { readonly server: TlsServer; readonly options: TlsOptions }[] = [];
   readonly #logger = new Logger('listeners');
-  /** Undefined without TLS. */
+  /** The certificate and key that are in use; undefined without TLS. */
   #tls: TlsSource | undefined;
 
   constructor(
@@ -93,8 +96,8 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
   }
 
   /**
-   * Serves the requests that passed the edge. @throws Error with one line when a required port
-   * cannot be bound
+   * Opens the listeners, which pass requests to the edges.
+   * @throws Error with one line if a required port cannot be bound
    */
   async open(edges: Edges): Promise<void> {
     try {
@@ -110,7 +113,8 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
   /**
    * Serves new connections with another certificate and key; open connections keep theirs.
    *
-   * @throws Error with one line when the two cannot be used; the listeners then keep what they have
+   * @throws Error with one line if the two cannot be used; the listeners then keep their
+   *   certificate and key
    */
   replaceCertificate(source: TlsSource): void {
     const material = readTlsMaterial(source);
@@ -184,7 +188,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
   }
 
   /**
-   * Reads certificate and key again on SIGHUP, for new connections; open connections keep theirs.
+   * Reads certificate and key again on SIGHUP, for new connections. Open connections keep theirs.
    */
   readonly #reload = (): void => {
     if (!this.#tls) {
@@ -216,10 +220,11 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
 }
 
 /**
- * Requests a client certificate, and accepts any certificate or none: the route decides about it.
- * The empty list of authorities keeps their names out of the request; without a list Node would
- * trust the public authorities. No TLS session is resumed, because a resumed session has only the
- * client's own certificate, without its intermediates.
+ * Makes a listener request a client certificate. It accepts any certificate or none, because the
+ * route decides about the certificate. With the empty list of authorities, the request contains no
+ * names of authorities; without a list Node would trust the public authorities. No TLS session is
+ * resumed, because a resumed session has only the client's own certificate, without its
+ * intermediates.
  */
 const MUTUAL_TLS: TlsOptions = {
   ...TLS,
@@ -234,8 +239,8 @@ function withMaterial(options: TlsOptions, { cert, key }: TlsMaterial): TlsOptio
 }
 
 /**
- * Returns true for the error of an address that this machine does not have, such as ::1 without
- * IPv6.
+ * Returns true if a listener failed because this machine does not have its address, such as ::1
+ * without IPv6.
  */
 function isMissingHere(error: unknown): boolean {
   return error instanceof CannotListen && ['EADDRNOTAVAIL', 'EAFNOSUPPORT'].includes(error.code);

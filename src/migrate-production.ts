@@ -6,10 +6,10 @@ import { migrateDatabase } from '#platform/database/open-database.js';
 import { runOrExit } from './start.js';
 
 /**
- * Migrates production's database and ends with status 0 (`npm run migrate`). The service does the
- * same at every start, and builds indexes after it; this command builds them first. It is for
- * operators who migrate before the upgrade, or under another role, and for the job of the Helm
- * chart.
+ * Migrates production's database and ends with status 0 (`npm run migrate`). The service migrates
+ * at every start, too, but builds indexes afterwards, while it serves. This command also waits for
+ * the indexes. It is for operators who migrate before the upgrade or under another role, and for
+ * the job of the Helm chart.
  */
 export function migrateProduction(): Promise<void> {
   return runOrExit(async () => {

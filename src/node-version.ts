@@ -1,8 +1,8 @@
 const OLDEST = 24;
 
 /**
- * Ends the process with one line when Node is too old. Entry points call it before any import:
- * another module could fail first, with a less clear error.
+ * Ends the process with one line if Node is too old. Entry points call it before they import other
+ * modules, because such a module could fail first with a less clear error.
  */
 export function requireNode(): void {
   const { node } = process.versions;
@@ -13,8 +13,8 @@ export function requireNode(): void {
 
 /**
  * Ends the process with status 2 if an entry point without arguments was given one, because it
- * would start without what the operator meant. The text of an argument is not repeated: it may hold
- * a password.
+ * would start without the setting that the operator wanted. The text of an argument is not
+ * repeated, because it may contain a password.
  */
 export function refuseArguments(program: string, given = process.argv.slice(2)): void {
   if (given.length === 0) return;

@@ -10,7 +10,8 @@ import { TracingModule } from '#platform/telemetry/telemetry.module.js';
 import { createApp } from './create-app.js';
 
 /**
- * Composes production: it trusts only the pinned vendor roots, and no variable adds to them.
+ * Starts the service in production. It trusts only the pinned roots of the vendor, and no variable
+ * can add a root.
  *
  * @throws Error with the reason of a failed start
  */

@@ -7,10 +7,10 @@ import {
   type DatabaseHost,
 } from '#platform/database/url/database-url.js';
 
-/** The parts of the configuration that the start-up line contains. */
+/** The parts of the configuration that the line about the start contains. */
 export type StartUpFacts = Pick<Config, 'http' | 'database' | 'upstream'>;
 
-/** The version of this package. */
+/** The version of the service, from its package.json. */
 export const VERSION = readVersion();
 
 /**

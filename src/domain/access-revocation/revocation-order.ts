@@ -1,7 +1,7 @@
 /**
  * The order in which the kinds of access end: a kind with a lower number locks its rows and ends
- * first. Each class that implements `Revocable` takes its number from this table, because two
- * transactions that lock rows in different orders could wait for each other forever.
+ * first. Each kind takes its number from this table, because two transactions that lock rows in
+ * different orders could wait for each other forever.
  */
 export const REVOCATION_ORDER = {
   /** Notices are queued before the sessions end, because a notice names its session. */

@@ -38,8 +38,8 @@ import {
 } from './github.schemas.js';
 
 /**
- * The links of an organization to installations of the GitHub App, which its admins make and
- * remove.
+ * Serves the links between an organization and installations of the GitHub App. The admins of the
+ * organization make and remove them.
  */
 @Controller('v1/credentials/github')
 @Route({
@@ -78,8 +78,8 @@ export class GitHubLinksController {
   }
 
   /**
-   * Receives the browser of an admin that GitHub sends back. The state is spent even if the link
-   * then fails.
+   * Receives the browser of an admin that GitHub sends back. The state can be used once, even if
+   * the link then fails.
    */
   @Get('callback')
   @Route({

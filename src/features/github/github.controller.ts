@@ -97,7 +97,10 @@ export class GitHubController {
   }
 }
 
-/** @throws DomainError issuance_refused for a user without an organization */
+/**
+ * Returns the organization of the user of a session.
+ * @throws DomainError issuance_refused for a user without an organization
+ */
 function orgIdOf({ user }: VerifiedSession): string {
   if (user.orgId !== null) return user.orgId;
   const detail = 'GitHub tokens are for members of an organization.';

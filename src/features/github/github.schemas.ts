@@ -6,7 +6,7 @@ const LOGIN = z
   .string()
   .regex(/^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?$/, 'must be a GitHub login');
 
-/** A repository, with or without its owner. */
+/** A repository: its name, with or without the owner in front. */
 const REPOSITORY = z
   .string()
   .regex(/^(?:[A-Za-z0-9_-]{1,100}\/)?(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/, 'must be a repository');
@@ -61,10 +61,10 @@ export const GITHUB_TOKEN_JSON = z
       .meta({ description: 'Null: every repository of the installation.' }),
   })
   .meta({ id: 'GitHubToken' });
-/** The JSON of {@link GITHUB_TOKEN_JSON}. */
+/** The type of the answer of `POST /v1/credentials/github/token`. */
 export type GitHubTokenJson = z.output<typeof GITHUB_TOKEN_JSON>;
 
-/** Renders an issued token. */
+/** Renders an issued token as JSON. */
 export function tokenJson(issued: IssuedGitHubToken): GitHubTokenJson {
   return {
     token: issued.token,
@@ -84,7 +84,7 @@ export const INSTALLATION_JSON = z
     linked_at: z.iso.datetime(),
   })
   .meta({ id: 'GitHubInstallation' });
-/** The JSON of {@link INSTALLATION_JSON}. */
+/** The type of an installation in the answer of `GET /v1/credentials/github/status`. */
 export type InstallationJson = z.output<typeof INSTALLATION_JSON>;
 
 /** The answer of `GET /v1/credentials/github/status`. */
@@ -97,10 +97,10 @@ export const STATUS_JSON = z.object({
   }),
   installations: z.array(INSTALLATION_JSON),
 });
-/** The JSON of {@link STATUS_JSON}. */
+/** The type of the answer of `GET /v1/credentials/github/status`. */
 export type StatusJson = z.output<typeof STATUS_JSON>;
 
-/** Renders a linked installation. */
+/** Renders a linked installation as JSON. */
 export function installationJson(linked: LinkedInstallation): InstallationJson {
   return {
     id: linked.id,

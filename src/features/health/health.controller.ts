@@ -31,8 +31,8 @@ export class HealthController {
   ) {}
 
   /**
-   * Answers the liveness probe. It checks nothing, so that no pod restarts because the database is
-   * away.
+   * Answers the liveness probe. It checks nothing, so that no pod is restarted because the database
+   * cannot be reached.
    */
   @Get()
   @Route({ summary: 'Says that the process is alive' })
@@ -42,8 +42,8 @@ export class HealthController {
   }
 
   /**
-   * Answers the readiness probe: 503 while the database is away or takes no writes, and while the
-   * process is stopping.
+   * Answers the readiness probe: 503 while the database cannot be reached or takes no writes, and
+   * while the process is stopping.
    */
   @Get('ready')
   @Route({ summary: 'Says whether the process takes traffic' })

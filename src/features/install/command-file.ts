@@ -3,13 +3,13 @@ import { readFileSync } from 'node:fs';
 import { encodedDocument, type EncodedDocument } from '#platform/http/request/encoded-document.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The bundle of the `svc` command, as clients download it. */
+/** The bundle of the `svc` command, as clients download it, with its hash. */
 export interface CommandFile extends EncodedDocument {
-  /** The SHA-256 of the content, in hexadecimal. */
+  /** The SHA-256 of the bundle, in hexadecimal. */
   readonly sha256: string;
 }
 
-/** The place of the bundle, seen from the sources and from the build alike. */
+/** The address of the bundle. The same relative path is right in the sources and in the build. */
 const BUNDLE = new URL('../../../dist/svc.mjs', import.meta.url);
 
 let known: CommandFile | undefined;

@@ -6,7 +6,7 @@ import { Route } from '#platform/http/routing/route.js';
 import { hostScript } from './host-script.js';
 
 /**
- * Serves `GET /install-host.sh`: the script by which a host accepts the SSH certificates of this
+ * Serves `GET /install-host.sh`, a script that makes a host accept the SSH certificates of this
  * service.
  */
 @Controller('install-host.sh')

@@ -1,4 +1,4 @@
-/** The facts that an install script states. */
+/** The values that are written into the install script. */
 export interface InstallFacts {
   /** The base URL of the server. */
   readonly server: string;
@@ -8,7 +8,7 @@ export interface InstallFacts {
 
 /**
  * Writes the POSIX shell script of `/install.sh`. All of it is in one function, and only the last
- * line calls the function. So a script that was cut off does nothing.
+ * line calls the function. So a script whose download was cut off does nothing.
  */
 export function installScript({ server, sha256 }: InstallFacts): string {
   return `#!/bin/sh
@@ -21,7 +21,7 @@ sha256=${quoted(sha256)}
 ${SCRIPT}`;
 }
 
-/** Quotes a value for the shell; an address and a hash contain no quote. */
+/** Quotes a value for the shell. It drops quotes, because an address and a hash contain none. */
 function quoted(value: string): string {
   return `'${value.replaceAll("'", '')}'`;
 }

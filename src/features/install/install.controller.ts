@@ -46,7 +46,7 @@ export class InstallController {
   }
 }
 
-/** Sends a file with its tag, or 304 to a client that has it. */
+/** Sends a file with its entity tag, or 304 if the client already has the file. */
 function send(request: Request, response: Response, content: Buffer, type: string): void {
   const tag = entityTag(content);
   response.setHeader('ETag', tag);

@@ -5,8 +5,8 @@ import { InstallHostController } from './install-host.controller.js';
 import { InstallController } from './install.controller.js';
 
 /**
- * Serves what sets up other machines: /install-host.sh, /install, /install.sh, /static/svc.mjs.
- * Public; nothing is secret.
+ * Serves the files that set up other machines: /install-host.sh, /install, /install.sh and
+ * /static/svc.mjs. They are public and contain no secret.
  */
 @Module({ imports: [HttpModule], controllers: [InstallHostController, InstallController] })
 export class InstallModule implements OnModuleInit {

@@ -7,7 +7,7 @@ import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 
-/** The injection token of SVC_METRICS_BEARER_TOKEN. */
+/** The injection token of the value of SVC_METRICS_BEARER_TOKEN. */
 export const METRICS_TOKEN = Symbol('metrics token');
 
 /** Serves `GET /metrics` for a caller that presents SVC_METRICS_BEARER_TOKEN. */
@@ -19,7 +19,10 @@ export class MetricsController {
     @Inject(METRICS_TOKEN) private readonly token: string,
   ) {}
 
-  /** @throws DomainError unauthenticated without the token */
+  /**
+   * Returns the metrics of this process.
+   * @throws DomainError unauthenticated without the bearer token
+   */
   @Get()
   @Route({ summary: 'Counters of the process, for a bearer of SVC_METRICS_BEARER_TOKEN' })
   @Header('Content-Type', 'text/plain; version=0.0.4; charset=utf-8')

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MEMBERSHIPS } from '#domain/organizations/membership.js';
 import { VISIBLE_LINE, isVisibleLine } from '#platform/text/single-line.js';
 
-/** A line of text from an admin: trimmed, not empty, at most 256 characters. */
+/** A line of text that an admin wrote: trimmed, not empty, at most 256 characters. */
 export const LINE_OF_TEXT = z
   .string()
   .trim()
@@ -19,7 +19,7 @@ export const CHANGE_ORGANIZATION = z.strictObject({
   device_grant: z.boolean().exactOptional(),
   aws_roles: z.enum(AWS_ROLES).exactOptional(),
 });
-/** The result of {@link CHANGE_ORGANIZATION}. */
+/** The body of `PATCH /api/v1/org` after validation. */
 export type OrganizationChange = z.output<typeof CHANGE_ORGANIZATION>;
 
 /** The settings of an organization in the JSON of the API. */

@@ -23,15 +23,15 @@ import {
 } from './scim-tokens.schemas.js';
 import { OrganizationAdmin } from '#domain/admin/organization/organization-admin.service.js';
 
-/** The valid tokens of an organization, with the refused writes of each. */
+/** The valid tokens of an organization, and the writes with them that were refused. */
 interface TokensJson {
   readonly tokens: ScimTokenJson[];
   readonly refused_writes: ScimRefusalJson[];
 }
 
 /**
- * `/api/v1/org/scim-tokens`: the SCIM tokens of the organization. The creation alone returns the
- * secret.
+ * `/api/v1/org/scim-tokens`: the SCIM tokens of the organization. Only the response to the creation
+ * of a token has its secret.
  */
 @Controller('api/v1/org/scim-tokens')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

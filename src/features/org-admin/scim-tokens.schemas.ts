@@ -7,23 +7,23 @@ import type {
   NewToken,
 } from '#domain/admin/organization/organization-admin.service.js';
 
-/** The days until a token expires. */
+/** The days until a token expires: the default, and the most that an admin can choose. */
 const DAYS = { usual: 90, most: 365 } as const;
 
-/** `POST /api/v1/org/scim-tokens`. */
+/** The body of `POST /api/v1/org/scim-tokens`. */
 export const CREATE_TOKEN = z.strictObject({
   description: LINE_OF_TEXT,
   expires_in_days: z.int().min(1).max(DAYS.most).default(DAYS.usual),
   /**
-   * The id of the token that the new one replaces: both are valid until an admin ends the earlier
-   * one.
+   * The id of the token that the new one will replace. Both are valid until an admin revokes the
+   * earlier one.
    */
   replaces: z.string().max(64, 'must have at most 64 characters').exactOptional(),
 });
-/** The result of {@link CREATE_TOKEN}. */
+/** The body of `POST /api/v1/org/scim-tokens` after validation. */
 export type CreateToken = z.output<typeof CREATE_TOKEN>;
 
-/** An id that is not a UUID is the id of no token: 404, not 400. */
+/** The path parameter of a token. A text that is no UUID gets 404, and not 400. */
 export const TOKEN_ID = z.object({ id: z.string() });
 
 /** A token in the list of the API, without its secret. */
@@ -46,10 +46,10 @@ export const SCIM_TOKEN_JSON = z
       .meta({ description: 'The id of the token that this one replaces.' }),
   })
   .meta({ id: 'ScimToken' });
-/** The JSON of {@link SCIM_TOKEN_JSON}. */
+/** The type of a token in the list of the API. */
 export type ScimTokenJson = z.output<typeof SCIM_TOKEN_JSON>;
 
-/** A write of an identity provider that was refused, or applied without a part. */
+/** A write of an identity provider that was refused, or of which a part was left out. */
 export const SCIM_REFUSAL_JSON = z
   .object({
     token_id: z.string(),
@@ -68,7 +68,7 @@ export const SCIM_REFUSAL_JSON = z
     last_at: z.iso.datetime(),
   })
   .meta({ id: 'ScimRefusal' });
-/** The JSON of {@link SCIM_REFUSAL_JSON}. */
+/** The type of a write of an identity provider that was refused in the JSON of the API. */
 export type ScimRefusalJson = z.output<typeof SCIM_REFUSAL_JSON>;
 
 /** Renders a refused write as JSON. */
@@ -86,7 +86,7 @@ export function scimRefusalJson(refusal: ListedRefusal): ScimRefusalJson {
   };
 }
 
-/** A new token with its secret, which the API returns once. */
+/** A new token with its secret. The API returns the secret only here. */
 export const NEW_TOKEN_JSON = z
   .object({
     id: z.string(),
@@ -99,7 +99,7 @@ export const NEW_TOKEN_JSON = z
       .meta({ description: 'The membership setting of the organization, from this token on.' }),
   })
   .meta({ id: 'NewScimToken' });
-/** The JSON of {@link NEW_TOKEN_JSON}. */
+/** The type of a new token with its secret in the JSON of the API. */
 export type NewTokenJson = z.output<typeof NEW_TOKEN_JSON>;
 
 /** Renders a token as JSON. */

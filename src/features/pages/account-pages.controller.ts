@@ -18,7 +18,7 @@ import { person } from './shell/person.js';
 
 const QUERY = z.object({ redirect_to: z.string().max(2048).optional() });
 
-/** Serves the pages of a user: enrollment, and logout. */
+/** Serves the page of enrollment, and the logout. */
 @Controller()
 @Route({
   tier: 'general',
@@ -68,8 +68,8 @@ export class AccountPagesController {
   }
 
   /**
-   * Ends the session of every received cookie, so that a cookie set by another host cannot keep a
-   * session alive.
+   * Ends the session of each received session cookie, so that a cookie that another host has set
+   * cannot keep a session open.
    */
   @Post('logout')
   @Route({ summary: 'Ends the session of the browser' })

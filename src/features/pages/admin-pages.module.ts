@@ -9,7 +9,7 @@ import { AuditPageController } from './admin/audit/audit-page.controller.js';
 import { MemberReachPageController } from './admin/members/reach-page.controller.js';
 import { MembersPageController } from './admin/members/members-page.controller.js';
 
-/** The folders of the templates. */
+/** The folders of the templates of these pages. */
 const VIEWS = ['admin/views/', 'admin/members/views/', 'admin/audit/views/'];
 
 /** Serves /admin and the pages below it: the console of an organization, for its admins. */

@@ -20,19 +20,19 @@ const QUERY = z.object({
   provider: z.string().max(32).optional(),
   login_hint: z.string().max(254).optional(),
   redirect_to: z.string().max(2048).optional(),
-  /** An application requires a new login with the key, also right after another one. */
+  /** Set if an application requires a new login with the key, even right after another one. */
   again: z.literal('true').optional(),
-  /** In certification test mode: the pending login. */
+  /** In certification test mode: the pending login that the form ends. */
   interaction: z.string().max(64).optional(),
   user_code: z.string().max(64).optional(),
 });
 
-/** Matches the page of a pending authorization request, with its id. */
+/** Matches the path of a pending authorization request, and its id. */
 const INTERACTION = /^\/interaction\/([\w-]{1,64})$/;
 
 /**
  * Serves `GET /login`: a button for each identity provider and one for the key. `?provider=`
- * redirects upstream at once.
+ * redirects to that identity provider at once.
  */
 @Controller('login')
 @Route({
@@ -95,7 +95,10 @@ export class LoginPageController {
     response.type('html').send(html);
   }
 
-  /** Returns the application of the login, if it leads back to an authorization request. */
+  /**
+   * Returns the application that waits for the login; undefined if the login does not lead back to
+   * an authorization request.
+   */
   async #application(redirectTo: string) {
     const uid = INTERACTION.exec(new URL(redirectTo).pathname)?.[1];
     return uid === undefined ? undefined : this.pending.applicationOf(uid);
@@ -111,7 +114,10 @@ function isCrossSite(request: Request): boolean {
   return site !== undefined && site !== 'same-origin' && site !== 'none';
 }
 
-/** Returns the field of the certification form that names the pending login, if there is one. */
+/**
+ * Returns the field of the certification form that names the pending login; undefined if there is
+ * none.
+ */
 function pendingLogin({ interaction, user_code: userCode }: z.output<typeof QUERY>) {
   if (interaction !== undefined) return { name: 'interaction', value: interaction };
   return userCode === undefined ? undefined : { name: 'user_code', value: userCode };

@@ -34,7 +34,10 @@ import { StaticController } from './static.controller.js';
 })
 @Module({})
 export class PagesModule implements OnModuleInit {
-  /** @param pendingLogins the module that exports PendingLogins: requests that wait for a login */
+  /**
+   * @param pendingLogins the module that exports `PendingLogins`, the requests that wait for a
+   *   login
+   */
   static forRoot(pendingLogins: Type): DynamicModule {
     return {
       module: PagesModule,

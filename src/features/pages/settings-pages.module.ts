@@ -14,7 +14,7 @@ import { ProvidersPageController } from './admin/settings/providers-page.control
 import { SettingsPageController } from './admin/settings/settings-page.controller.js';
 import { TokensPageController } from './admin/tokens/tokens-page.controller.js';
 
-/** The folders of the templates. */
+/** The folders of the templates of these pages. */
 const VIEWS = [
   'admin/access/views/',
   'admin/tokens/views/',

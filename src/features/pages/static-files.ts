@@ -4,7 +4,7 @@ import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { encodedDocument, type EncodedDocument } from '#platform/http/request/encoded-document.js';
 
-/** A file of the pages, kept in memory. */
+/** A file that pages use, kept in memory. */
 export interface StaticFile extends EncodedDocument {
   readonly type: string;
 }
@@ -16,8 +16,8 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads every file of a folder and its subfolders into a map by file name. A name that is not in
- * the map does not exist.
+ * Reads every file of a folder and its subfolders into a map by file name. A request for any other
+ * name gets 404.
  */
 export function readStaticFiles(folder: URL): ReadonlyMap<string, StaticFile> {
   const path = fileURLToPath(folder);

@@ -7,7 +7,9 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 import { securityText } from './security-text.js';
 
-/** `GET /.well-known/security.txt`: where to report a vulnerability (RFC 9116). */
+/**
+ * Serves `GET /.well-known/security.txt`, which says where to report a vulnerability (RFC 9116).
+ */
 @Controller('.well-known/security.txt')
 @Route({ tier: 'unlimited', audience: 'api', errors: 'negotiated', auth: PUBLIC })
 export class SecurityContactController {
@@ -16,7 +18,10 @@ export class SecurityContactController {
     private readonly clock: Clock,
   ) {}
 
-  /** @throws DomainError not_found if the operator names no contact */
+  /**
+   * Returns the file.
+   * @throws DomainError not_found if the operator has set no contact
+   */
   @Get()
   @Route({
     summary: 'Where to report a vulnerability (RFC 9116)',

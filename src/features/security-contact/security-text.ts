@@ -1,9 +1,9 @@
 const DAY = 86_400_000;
 
-/** The days for which a file is good. RFC 9116 §2.5.5 recommends less than a year. */
+/** The days until the file expires. RFC 9116 §2.5.5 recommends less than a year. */
 const GOOD_FOR = 180;
 
-/** The facts of a security.txt. */
+/** The values that are written into security.txt. */
 export interface SecurityFacts {
   /** An https, mailto or tel URI. */
   readonly contact: string;
@@ -11,7 +11,7 @@ export interface SecurityFacts {
 }
 
 /**
- * Writes the security.txt of a service (RFC 9116 §2.5). Its end is rounded to a day, so that the
+ * Writes the security.txt of a service (RFC 9116 §2.5). Its expiry is rounded to a day, so that the
  * text changes once a day.
  */
 export function securityText({ contact, baseUrl }: SecurityFacts, now: Date): string {

@@ -20,10 +20,10 @@ export const SESSION_JSON = z
     current: z.boolean().meta({ description: 'True for the session of this request.' }),
   })
   .meta({ id: 'Session' });
-/** The JSON of {@link SESSION_JSON}. */
+/** The type of a session in the JSON of `/v1/sessions`. */
 export type SessionJson = z.output<typeof SESSION_JSON>;
 
-/** Renders a session. @param currentId the id of the session of this request */
+/** Renders a session as JSON. @param currentId the id of the session of this request */
 export function sessionJson(session: OwnSession, currentId: string): SessionJson {
   const { client } = session;
   return {

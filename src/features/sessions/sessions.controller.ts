@@ -11,7 +11,7 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { SESSION_JSON, sessionJson, type SessionJson } from './session-json.js';
 
-/** An id that is not a UUID matches no session: 404, not 400. */
+/** The path parameter of a session. A text that is no UUID gets 404, and not 400. */
 const SESSION_ID = z.object({ id: z.string() });
 
 const count = z.int().min(0);
@@ -19,7 +19,10 @@ const ENDED_OTHERS = z.object({
   ended: z.object({ sessions: count, grants: count, tokens: count }),
 });
 
-/** Serves `/v1/sessions`: the sessions of the current user. A session of another user is 404. */
+/**
+ * Serves `/v1/sessions`: the sessions of the current user. The id of another user's session gets
+ * 404.
+ */
 @Controller('v1/sessions')
 @Route({
   tier: 'general',
@@ -44,8 +47,8 @@ export class SessionsController {
   }
 
   /**
-   * Ends every session of the user but that of the request. A request without another session ends
-   * nothing.
+   * Ends every session of the user but that of the request. If there is no other session, nothing
+   * ends.
    */
   @Post('end-others')
   @HttpCode(200)
@@ -57,7 +60,7 @@ export class SessionsController {
     return { ended: await this.sessions.endOthers(session, origin) };
   }
 
-  /** Ends a session. A browser that ends its own loses the cookie too. */
+  /** Ends a session. If it is the browser's own session, the response also removes the cookie. */
   @Delete(':id')
   @Route({ summary: 'Ends a session of the user', answers: { 204: null }, refusals: ['not_found'] })
   @HttpCode(204)

@@ -26,8 +26,8 @@ interface Written {
 }
 
 /**
- * `GET /v1/credentials/ssh/krl`: the file that sshd's `RevokedKeys` reads, or JSON when asked for;
- * and one serial of it.
+ * `GET /v1/credentials/ssh/krl`: the file that `RevokedKeys` of sshd reads, or JSON for a client
+ * that prefers it. `/krl/{serial}` tells if one serial is revoked.
  */
 @Controller('v1/credentials/ssh/krl')
 @Route({
@@ -38,7 +38,10 @@ interface Written {
   auth: PUBLIC,
 })
 export class RevocationListController {
-  /** The encodings of a list, which never change. They are dropped with the list. */
+  /**
+   * The encodings of each list. A list never changes, so that they can be reused until the list is
+   * replaced.
+   */
   readonly #written = new WeakMap<PublishedRevocations, Partial<Record<Form, Written>>>();
 
   constructor(

@@ -5,7 +5,10 @@ import { KIB, Route } from '#platform/http/routing/route.js';
 import { CertificateAuthority } from '#domain/ssh/authority/certificate-authority.service.js';
 import { AUTHORITY_JSON, authorityJson } from './ssh-ca.schemas.js';
 
-/** `GET /v1/credentials/ssh/ca`: the lines for `TrustedUserCAKeys`, or JSON when asked for. */
+/**
+ * `GET /v1/credentials/ssh/ca`: the lines for `TrustedUserCAKeys`, or JSON for a client that
+ * prefers it.
+ */
 @Controller('v1/credentials/ssh/ca')
 @Route({
   tier: 'general',

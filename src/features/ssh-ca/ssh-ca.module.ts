@@ -6,8 +6,8 @@ import { SshCaController } from './ssh-ca.controller.js';
 
 /**
  * Serves /v1/credentials/ssh/ca and /v1/credentials/ssh/krl (OpenSSH PROTOCOL.krl): the facts that
- * an sshd needs about this service. They are public, and no secret is near them: for a revoked
- * certificate only the serial is shown.
+ * an sshd needs about this service. They are public and contain no secret: of a revoked
+ * certificate, only the serial is shown.
  */
 @UnmatchedPaths({ '/v1/credentials/ssh/krl/*': { tier: 'general' } })
 @Module({

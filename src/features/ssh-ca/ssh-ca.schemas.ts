@@ -13,7 +13,7 @@ export const SERIAL = z.object({
 });
 export type SerialParameter = z.output<typeof SERIAL>;
 
-/** The list in JSON; the times are RFC 3339. */
+/** The revocation list in JSON. Times are as in RFC 3339. */
 export const REVOCATION_LIST_JSON = z
   .object({
     revoked_serials: z.array(z.string()).readonly().meta({ description: 'Decimal, ascending.' }),
@@ -28,14 +28,14 @@ export const REVOCATION_LIST_JSON = z
     generated_at: z.iso.datetime(),
   })
   .meta({ id: 'RevocationList' });
-/** The JSON of {@link REVOCATION_LIST_JSON}. */
+/** The type of the list in JSON. */
 export type RevocationListJson = z.output<typeof REVOCATION_LIST_JSON>;
 
 /** The revocation state of one serial. */
 export const REVOCATION_JSON = z
   .object({ serial: z.string(), revoked: z.boolean(), checked_at: z.iso.datetime() })
   .meta({ id: 'Revocation' });
-/** The JSON of {@link REVOCATION_JSON}. */
+/** The type of the revocation state of one serial in the JSON of the API. */
 export type RevocationJson = z.output<typeof REVOCATION_JSON>;
 
 /** A public key of the authority. */
@@ -47,7 +47,7 @@ export const AUTHORITY_KEY_JSON = z
     signs: z.boolean().meta({ description: 'False for a key that has signed or will sign.' }),
   })
   .meta({ id: 'SshAuthorityKey' });
-/** The JSON of {@link AUTHORITY_KEY_JSON}. */
+/** The type of a public key of the authority in the JSON of the API. */
 export type AuthorityKeyJson = z.output<typeof AUTHORITY_KEY_JSON>;
 
 /**
@@ -60,10 +60,10 @@ export const AUTHORITY_JSON = z
     keys: z.array(AUTHORITY_KEY_JSON).readonly(),
   })
   .meta({ id: 'SshAuthority' });
-/** The JSON of {@link AUTHORITY_JSON}. */
+/** The type of the answer of `GET /v1/credentials/ssh/ca` in JSON. */
 export type AuthorityJson = z.output<typeof AUTHORITY_JSON>;
 
-/** Renders the public keys of the authority. */
+/** Renders the public keys of the authority as JSON. */
 export function authorityJson(authority: CertificateAuthority): AuthorityJson {
   const { comment } = authority;
   const lines = authority.publicKeyLines();

@@ -19,8 +19,8 @@ import { KIB, Route } from '#platform/http/routing/route.js';
 import { goOn } from './signed-in.js';
 
 /**
- * The form of the provider. Its RelayState has no meaning here: the id of the request leads to the
- * sign-in.
+ * The form that a browser sends for the SAML provider. Its `RelayState` is ignored, because the id
+ * of the request leads to the sign-in.
  */
 const RESPONSE = z.object({ SAMLResponse: z.string().min(1) });
 const PROVIDER = z.object({ provider: z.string().max(32).optional() });
@@ -51,8 +51,9 @@ export class SamlController {
   }
 
   /**
-   * The post of another site carries no cookie. The page it leads to demands the cookies of the
-   * browser that began the sign-in.
+   * Receives the response of a SAML provider. A browser sends no cookie with a POST from another
+   * site. So the response is a page that calls an address at which the browser must have the
+   * cookies with which it began the sign-in.
    */
   @Post('acs')
   @Route({

@@ -3,8 +3,8 @@ import type { SignedIn } from '#domain/sign-in/upstream-login/upstream-login.ser
 import type { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 
 /**
- * Sets the bootstrap session of a sign-in, and sends the browser on to enroll a key or to use its
- * key.
+ * Sets the cookie of the bootstrap session of a sign-in, and redirects the browser to the page on
+ * which the user enrolls a key or uses one.
  */
 export function goOn(
   response: Response,

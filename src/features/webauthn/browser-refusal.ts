@@ -26,8 +26,8 @@ const MEANINGS: ReadonlyMap<string, RefusedEnrollment> = new Map([
 ]);
 
 /**
- * Explains an error of the browser by its name. The text of the error is not used: a client can
- * write any text.
+ * Explains an error of the browser by its name. The text of the error is not used, because a client
+ * can send any text.
  */
 export function browserRefusal(errorName: string): RefusedEnrollment {
   const meaning = MEANINGS.get(errorName);

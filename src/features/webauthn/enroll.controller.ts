@@ -19,7 +19,9 @@ import {
   type StartEnrollment,
 } from './webauthn.schemas.js';
 
-/** Enrolls the first key of a user, in a bootstrap session. A user who has a key is refused. */
+/**
+ * Enrolls the first key of a user, in a bootstrap session. A user who already has a key is refused.
+ */
 @Controller('enroll/webauthn')
 @Route({
   tier: 'authentication',
@@ -47,8 +49,8 @@ export class EnrollController {
   }
 
   /**
-   * Records that the browser created no credential. The response has the reference for questions to
-   * an admin.
+   * Records that the browser created no credential. The response has the reference that the user
+   * can give to an admin.
    */
   @Post('failed')
   @Route({ summary: 'Reports that the browser created no credential' })
@@ -63,8 +65,8 @@ export class EnrollController {
   }
 
   /**
-   * Without a session every state is invalid. If several requests carry one state, the first one
-   * has ended the session.
+   * Completes the enrollment. Without a session every state is invalid. If several requests send
+   * one state, the first of them has ended the session.
    */
   @Post('complete')
   @Route({

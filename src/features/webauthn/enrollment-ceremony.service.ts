@@ -23,12 +23,15 @@ import type { CompleteEnrollment, FailedEnrollment, StartEnrollment } from './we
 
 const PURPOSE = 'webauthn-enroll';
 
-/** Returns the binding of a ceremony to the session in which it began. */
+/** Returns the text that binds a ceremony to the session in which it began. */
 export function sessionBinding(sessionId: string): string {
   return `session ${sessionId}`;
 }
 
-/** Returns the user of a new credential (WebAuthn §5.4.3): the handle is the id of the user. */
+/**
+ * Returns the user of a new credential for the browser (WebAuthn §5.4.3). The handle is the id of
+ * the user.
+ */
 export function userEntity(
   userId: string,
   { email, name }: { readonly email: string | null; readonly name: string | null },
@@ -41,8 +44,8 @@ export function userEntity(
 }
 
 /**
- * Verifies a registration by the policy of enrollment, and names the key: by the user, else by its
- * model.
+ * Verifies a registration by the policy of enrollment, and names the key. The name is that which
+ * the user chose, or else that of the model.
  *
  * @throws DomainError attestation_rejected and the other causes of a refused key
  */
@@ -58,10 +61,10 @@ export async function verifyNewKey(
 
 interface State {
   readonly challenge: string;
-  /** The user handle for the key: the id of the user, who may not exist yet. */
+  /** The user handle for the key: the id that the user has or will get. */
   readonly userId: string;
   readonly redirectTo: string;
-  /** The SHA-256 of the re-enrollment pass, base64url; absent without one. */
+  /** The SHA-256 of the re-enrollment pass in base64url; absent without a pass. */
   readonly passHash?: string;
 }
 
@@ -78,7 +81,8 @@ export class EnrollmentCeremony {
   ) {}
 
   /**
-   * Begins a ceremony. A re-enrollment pass is compared here, and consumed by the completion.
+   * Begins a ceremony. A re-enrollment pass is only compared here. The completion of the ceremony
+   * consumes it.
    *
    * @throws DomainError already_enrolled, enrollment_refused, enrollment_pass_required or
    *   enrollment_pass_invalid, each with an audit event
@@ -137,7 +141,7 @@ export class EnrollmentCeremony {
   }
 
   /**
-   * Records that the browser reported no credential, and spends the state of the ceremony.
+   * Records that the browser created no credential. The state of the ceremony cannot be used again.
    *
    * @throws DomainError invalid_state
    */
@@ -164,8 +168,8 @@ export class EnrollmentCeremony {
   }
 
   /**
-   * Returns the address after enrollment: the target with user verification, else the login page.
-   * If no page or application sent the user, it is the page about a second key.
+   * Returns the address after the enrollment: `redirectTo` if the key verified its user, else the
+   * login page. If `redirectTo` is the start page, it is replaced by the page about a second key.
    */
   #whereNext(level: Enrolled['level'], redirectTo: string): string {
     const { baseUrl } = this.config.http;

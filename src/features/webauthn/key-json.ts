@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Authenticator } from '#domain/keys/authenticators/authenticators.repository.js';
 import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
 
-/** A key as `/v1/keys` shows it. */
+/** A key in the JSON of `/v1/keys`. */
 export const KEY_JSON = z
   .object({
     id: z.string(),
@@ -17,10 +17,13 @@ export const KEY_JSON = z
     user_verification: z.boolean(),
   })
   .meta({ id: 'SecurityKey' });
-/** The JSON of {@link KEY_JSON}. */
+/** The type of a key as `/v1/keys` shows it. */
 export type KeyJson = z.output<typeof KEY_JSON>;
 
-/** Renders a key; `currentId` is the key of the session that asks. */
+/**
+ * Renders a key as JSON.
+ * @param currentId the id of the key with which the session of this request was opened
+ */
 export function keyJson(key: Authenticator, currentId: string | undefined): KeyJson {
   return {
     id: key.id,

@@ -24,7 +24,7 @@ interface State {
 
 /**
  * Runs the registration ceremony of a further key, in a verified session (WebAuthn §7.1). The
- * session stays as it is.
+ * session does not change.
  */
 @Injectable()
 export class KeyRegistrationCeremony {
@@ -38,7 +38,7 @@ export class KeyRegistrationCeremony {
   ) {}
 
   /**
-   * Begins a ceremony. The options exclude the keys that the user has.
+   * Begins a ceremony. The options exclude the keys that the user already has.
    *
    * @throws DomainError limit_reached, with an audit event
    */

@@ -16,7 +16,10 @@ import {
   type Start,
 } from './webauthn.schemas.js';
 
-/** Registers a further key of a user, who touched a registered key in the last minute. */
+/**
+ * Registers a further key of a user. The user must have touched a registered key within the last
+ * minute.
+ */
 @Controller('v1/keys/register')
 @Route({
   tier: 'authentication',

@@ -13,8 +13,7 @@ import { KEY_JSON, keyJson, type KeyJson } from './key-json.js';
 import { KEY_ID, RENAME, type Rename } from './webauthn.schemas.js';
 
 /**
- * Lists, renames and removes the security keys of the user. A key of another user does not exist
- * here: 404.
+ * Lists, renames and removes the security keys of the user. The id of another user's key gets 404.
  */
 @Controller('v1/keys')
 @Route({
@@ -52,8 +51,8 @@ export class KeysController {
   }
 
   /**
-   * Removes a key with everything that it opened. A browser whose own session ends with the key
-   * loses the cookie too.
+   * Removes a key with everything that it opened. If the browser's own session ends with the key,
+   * the response also removes the cookie.
    */
   @Delete(':id')
   @Route({

@@ -27,10 +27,10 @@ interface State {
   readonly redirectTo: string;
 }
 
-/** The origin of a login request: a session, or a browser without one. */
+/** The session or the browser of a login request, to which the ceremony is bound. */
 export interface LoginRequester {
   readonly session: LiveSession | undefined;
-  /** The secret of the browser, for a request without a session. */
+  /** The secret of the browser, which is used for a request without a session. */
   readonly browser: string | undefined;
 }
 
@@ -78,8 +78,8 @@ export class LoginCeremony {
   /**
    * Completes a ceremony.
    *
-   * @returns the new session, or undefined when the present session stays (a step-up), and the next
-   *   address
+   * @returns the new session and the next address; for a step-up the session is undefined, because
+   *   the present session is kept
    * @throws DomainError invalid_state, and the errors of KeyAuthentication.logIn
    */
   async complete(
@@ -109,7 +109,10 @@ function verificationFor(
   return owned.some((key) => key.userVerification) ? 'preferred' : 'discouraged';
 }
 
-/** Binds a ceremony to a session or a browser. @throws DomainError invalid_state without either */
+/**
+ * Returns the text that binds a ceremony to a session or a browser.
+ * @throws DomainError invalid_state for a request that has neither
+ */
 function bindingOf({ session, browser }: LoginRequester): string {
   if (session) return sessionBinding(session.id);
   if (browser === undefined) throw invalidState();

@@ -13,7 +13,7 @@ import { LoginController } from './login.controller.js';
 import { KeyRegistrationCeremony } from './key-registration-ceremony.service.js';
 import { KeyRegistrationController } from './key-registration.controller.js';
 
-/** The rules of unmatched requests below the two ceremonies. */
+/** The rules for requests that no route takes, below the paths of the two ceremonies. */
 const CEREMONY = {
   tier: 'authentication',
   body: { max: 32 * KIB },

@@ -1,14 +1,17 @@
 import { z } from 'zod';
 import { VISIBLE_LINE, isVisibleLine } from '#platform/text/single-line.js';
 
-/** The address after the ceremony. Only addresses of this service are followed. */
+/** The address to open after the ceremony. Addresses of other services are not followed. */
 const redirectTo = z.string().max(2048).optional();
 
-/** `POST /login/webauthn/start`; the body may be absent. */
+/** The body of `POST /login/webauthn/start`, which may be absent. */
 export const START = z.object({ redirect_to: redirectTo }).prefault({});
 export type Start = z.output<typeof START>;
 
-/** `POST /enroll/webauthn/start`; the body may be absent. An empty `pass` is none. */
+/**
+ * The body of `POST /enroll/webauthn/start`, which may be absent. An empty `pass` counts as no
+ * pass.
+ */
 export const START_ENROLLMENT = z
   .object({
     redirect_to: redirectTo,
@@ -23,7 +26,7 @@ export type StartEnrollment = z.output<typeof START_ENROLLMENT>;
 
 const completion = {
   state: z.string().max(8192),
-  /** A RegistrationResponseJSON or AuthenticationResponseJSON: read by the ceremony itself. */
+  /** A RegistrationResponseJSON or AuthenticationResponseJSON. The ceremony itself validates it. */
   credential: z.unknown(),
 };
 
@@ -34,26 +37,26 @@ const keyName = z
   .max(64, 'must have at most 64 characters')
   .refine(isVisibleLine, VISIBLE_LINE);
 
-/** `POST /login/webauthn/complete`. */
+/** The body of `POST /login/webauthn/complete`. */
 export const COMPLETE_LOGIN = z.object(completion);
 export type CompleteLogin = z.output<typeof COMPLETE_LOGIN>;
 
-/** `POST /enroll/webauthn/complete`. */
+/** The body of `POST /enroll/webauthn/complete`. */
 export const COMPLETE_ENROLLMENT = z.object({ ...completion, name: keyName.optional() });
 export type CompleteEnrollment = z.output<typeof COMPLETE_ENROLLMENT>;
 
 /**
- * `POST /enroll/webauthn/failed`: the name of the error that `navigator.credentials.create()`
- * threw.
+ * The body of `POST /enroll/webauthn/failed`: the name of the error that
+ * `navigator.credentials.create()` threw.
  */
 export const FAILED_ENROLLMENT = z.object({ state: completion.state, error: z.string().max(64) });
 export type FailedEnrollment = z.output<typeof FAILED_ENROLLMENT>;
 
-/** `PATCH /v1/keys/{id}`. */
+/** The body of `PATCH /v1/keys/{id}`. */
 export const RENAME = z.object({ name: keyName });
 export type Rename = z.output<typeof RENAME>;
 
-/** An id that is not a UUID is the id of no key: 404, not 400. */
+/** The path parameter of a key. A text that is no UUID gets 404, and not 400. */
 export const KEY_ID = z.object({ id: z.string() });
 
 /** `PublicKeyCredentialCreationOptionsJSON` (WebAuthn Level 3 §5.1.8), as this service fills it. */

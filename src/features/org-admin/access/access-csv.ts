@@ -17,12 +17,12 @@ const COLUMNS: Readonly<Record<string, (line: ReachLine) => string | null>> = {
   because: ({ because }) => because,
 };
 
-/** The first line of a table of who can reach what (RFC 4180). */
+/** The first line of the CSV of who can reach what: the names of the columns. */
 export const REACH_HEADER = `${Object.keys(COLUMNS).join(',')}\r\n`;
 
 /**
- * Writes a line of the table. `because` names the kind of rule, never a group. A target for
- * everyone has one line without a person.
+ * Writes a line of the CSV. `because` names the kind of rule, never a group. A target for everyone
+ * has one line without a person.
  */
 export function reachLine(line: ReachLine): string {
   return csvLine(Object.values(COLUMNS).map((valueOf) => valueOf(line) ?? ''));

@@ -94,7 +94,10 @@ export class AccessController {
     return decisionJson(await this.accessRules.check(adminOf(session), user, ref));
   }
 
-  /** Demands a touch, because the table has the people of targets that one group alone makes. */
+  /**
+   * Exports who can reach what. It demands a touch, because the people of a target with one
+   * assigned group show who is in the group.
+   */
   @Get('export')
   @Route({
     auth: ADMIN_WRITES,
@@ -142,7 +145,10 @@ export class AccessController {
     return targetRuleJson(details);
   }
 
-  /** Shows names without a touch, unless they would tell who is in a group. */
+  /**
+   * Lists the people whom a target admits. Names are shown without a touch, unless they show who is
+   * in a group.
+   */
   @Get(':kind/:id/people')
   @Route({
     summary: 'Lists the members whom a target admits',

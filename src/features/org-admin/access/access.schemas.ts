@@ -21,12 +21,12 @@ import { isHostPattern } from '@svc/openssh';
 import { isUuid } from '#platform/text/single-line.js';
 import { ENDED_JSON } from '../members/members.schemas.js';
 
-/** The path of a target. A kind or an id that does not exist is 404, not 400. */
+/** The path parameters of a target. A kind or an id that does not exist gets 404, and not 400. */
 export const TARGET_PATH = z.object({ kind: z.string(), id: z.string() });
-/** The path of a role or a group of hosts. */
+/** The path parameter of a role or a group of hosts. */
 export const MADE_PATH = z.object({ id: z.string() });
 
-/** The query of a question about one person and one target. */
+/** The query of the question if a person reaches a target. */
 export const CHECK_QUERY = z.strictObject({
   user: z.string().max(64),
   kind: z.string().max(64),
@@ -116,15 +116,15 @@ const RULE_FIELDS = {
 
 /** The body of `PUT /api/v1/org/access/{kind}/{id}`: the whole rule. */
 export const RULE = z.strictObject(RULE_FIELDS);
-/** The result of {@link RULE}. */
+/** The body of `PUT /api/v1/org/access/{kind}/{id}` after validation. */
 export type RuleBody = z.output<typeof RULE>;
 
-/** The body of a forecast: another rule, or the end of the target. */
+/** The body of a request for a forecast: another rule, or the deletion of the target. */
 export const ASKED_CHANGE = z.union([RULE, z.strictObject({ deleted: z.literal(true) })]);
-/** The result of {@link ASKED_CHANGE}. */
+/** The body of a request for a forecast after validation. */
 export type AskedChangeBody = z.output<typeof ASKED_CHANGE>;
 
-/** Returns the rule of a body. */
+/** Converts a body to the rule that it states. */
 export function wantedRule({ access, conditions, assignments }: RuleBody): WantedRule {
   return {
     access,
@@ -138,7 +138,7 @@ export function wantedRule({ access, conditions, assignments }: RuleBody): Wante
   };
 }
 
-/** Returns the change of a role that a body states. */
+/** Converts a body to the changes of a role that it states. */
 export function roleChange(body: z.output<typeof CHANGE_ROLE>): TargetChange {
   const { role_arn: role, ...rest } = body;
   return { ...rest, ...(role !== undefined && { roleArn: role }) };
@@ -165,25 +165,25 @@ export const TARGET_JSON = z
     updated_at: z.iso.datetime(),
   })
   .meta({ id: 'AccessTarget' });
-/** The JSON of {@link TARGET_JSON}. */
+/** The type of a target in a list of the API. */
 export type TargetJson = z.output<typeof TARGET_JSON>;
 
 /** A target with its whole rule. */
 export const TARGET_RULE_JSON = TARGET_JSON.extend({ assignments: z.array(ASSIGNMENT) }).meta({
   id: 'AccessRule',
 });
-/** The JSON of {@link TARGET_RULE_JSON}. */
+/** The type of a target with its whole rule in the JSON of the API. */
 export type TargetRuleJson = z.output<typeof TARGET_RULE_JSON>;
 
-/** A page of targets. */
+/** A page of targets in the JSON of the API. */
 export const TARGETS_JSON = z.object({
   targets: z.array(TARGET_JSON),
   next: z.string().nullable(),
 });
-/** The JSON of {@link TARGETS_JSON}. */
+/** The type of a page of targets in the JSON of the API. */
 export type TargetsJson = z.output<typeof TARGETS_JSON>;
 
-/** The answer to a question about one person and one target. */
+/** The answer to the question if a person reaches a target. */
 export const DECISION_JSON = z.object({
   allowed: z.boolean(),
   because: z.enum([
@@ -213,12 +213,12 @@ export const PEOPLE_JSON = z.object({
     .meta({ description: 'Null without a recent touch, for a list that one group makes.' }),
   next: z.string().nullable(),
 });
-/** The JSON of {@link PEOPLE_JSON}. */
+/** The type of the people whom a target admits in the JSON of the API. */
 export type PeopleJson = z.output<typeof PEOPLE_JSON>;
 
 const SIDE = PEOPLE_JSON.omit({ next: true });
 
-/** A forecast of a change. */
+/** A forecast of the effects of a change. */
 export const PREVIEW_JSON = z.object({
   gains: SIDE,
   loses: SIDE,
@@ -232,7 +232,7 @@ export const PREVIEW_JSON = z.object({
     }),
   ),
 });
-/** The JSON of {@link PREVIEW_JSON}. */
+/** The type of a forecast of the effects of a change in the JSON of the API. */
 export type PreviewJson = z.output<typeof PREVIEW_JSON>;
 
 /** Renders a target as JSON. */
@@ -273,7 +273,7 @@ export function targetsJson({ targets, next }: TargetPage): TargetsJson {
   return { targets: targets.map(targetJson), next };
 }
 
-/** Renders the answer to a question about one person and one target. */
+/** Renders the answer to the question if a person reaches a target. */
 export function decisionJson({ allowed, because }: ReachDecision): z.output<typeof DECISION_JSON> {
   return { allowed, because };
 }
@@ -297,7 +297,7 @@ function side({ count, people }: RulePreview['gains']): z.output<typeof SIDE> {
   return { count, people: people && people.map((person) => ({ ...person })) };
 }
 
-/** Returns the entity tag of a target: its version. */
+/** Returns the entity tag of a target, which contains its version. */
 export function targetTag({ version }: Target): string {
   return `"${version}"`;
 }

@@ -26,7 +26,10 @@ const OF_CHANGE: ErrorCode[] = ['not_found', 'precondition_failed', 'preconditio
 
 type Path = z.output<typeof MADE_PATH>;
 
-/** `/api/v1/org/access/aws_role` and `/host_group`: the targets that admins make and delete. */
+/**
+ * `/api/v1/org/access/aws_role` and `/host_group`: the kinds of targets that admins create, change
+ * and delete.
+ */
 @Controller('api/v1/org/access')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class MadeTargetsController {

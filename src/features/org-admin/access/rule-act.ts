@@ -10,8 +10,9 @@ import { assertNames } from '#platform/http/request/entity-tag.js';
 import { targetTag } from './access.schemas.js';
 
 /**
- * Gives a handler of an admin the act that the request asks for. The act is only done if `If-Match`
- * names the version of the target; the creation of a target has no version.
+ * Gives a handler the admin, the origin and the condition of a request that changes a target. The
+ * change is only made if `If-Match` names the version of the target; the creation of a target needs
+ * no version.
  */
 export const OnTarget = createParamDecorator((_: unknown, context: ExecutionContext): RuleAct => {
   const request = context.switchToHttp().getRequest<AdmittedRequest>();

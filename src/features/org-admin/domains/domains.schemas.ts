@@ -3,14 +3,17 @@ import { proofRecord } from '#domain/organizations/domains/domain-record.js';
 import { stateOf } from '#domain/organizations/domains/domain-state.js';
 import type { OrganizationDomain } from '#domain/organizations/domains/organization-domains.repository.js';
 
-/** The body of `POST /api/v1/org/domains`. The domain decides what a domain name is. */
+/**
+ * The body of `POST /api/v1/org/domains`. The check that the text is a domain name is made in
+ * `domain/organizations`.
+ */
 export const ADD_DOMAIN = z.strictObject({ domain: z.string().trim().min(1).max(1024) });
-/** The result of {@link ADD_DOMAIN}. */
+/** The body of `POST /api/v1/org/domains` after validation. */
 export type AddDomain = z.output<typeof ADD_DOMAIN>;
 
 /**
- * The name of a domain in the path. A text that is no domain name matches no domain of the
- * organization, so the answer is 404 and not 400.
+ * The path parameter of a domain. A text that is no domain name gets 404 and not 400, because it
+ * matches no domain of the organization.
  */
 export const DOMAIN_NAME = z.object({ domain: z.string() });
 
@@ -37,7 +40,7 @@ export const DOMAIN_JSON = z
     failures: z.int(),
   })
   .meta({ id: 'Domain' });
-/** The JSON of {@link DOMAIN_JSON}. */
+/** The type of a domain in the JSON of the API. */
 export type DomainJson = z.output<typeof DOMAIN_JSON>;
 
 /** Renders a domain as JSON. */

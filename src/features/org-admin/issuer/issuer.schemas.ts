@@ -7,22 +7,22 @@ import {
 import { publishedKeys } from '#domain/organizations/issuers/issuer-key-state.js';
 import type { OrganizationIssuer } from '#domain/organizations/issuers/organization-issuers.repository.js';
 
-/** `POST /api/v1/org/issuer`. */
+/** The body of `POST /api/v1/org/issuer`. */
 export const CLAIM_LABEL = z.strictObject({
   label: z.string().refine(isIssuerLabel, LABEL_RULE),
   active: z.boolean().default(false),
 });
-/** The result of {@link CLAIM_LABEL}. */
+/** The body of `POST /api/v1/org/issuer` after validation. */
 export type ClaimLabel = z.output<typeof CLAIM_LABEL>;
 
-/** `PATCH /api/v1/org/issuer`. */
+/** The body of `PATCH /api/v1/org/issuer`. */
 export const CHANGE_ISSUER = z.strictObject({ active: z.boolean() });
-/** The result of {@link CHANGE_ISSUER}. */
+/** The body of `PATCH /api/v1/org/issuer` after validation. */
 export type ChangeIssuer = z.output<typeof CHANGE_ISSUER>;
 
-/** `POST /api/v1/org/issuer/rotate`. */
+/** The body of `POST /api/v1/org/issuer/rotate`. */
 export const ROTATE_KEY = z.strictObject({ emergency: z.boolean().default(false) });
-/** The result of {@link ROTATE_KEY}. */
+/** The body of `POST /api/v1/org/issuer/rotate` after validation. */
 export type RotateKey = z.output<typeof ROTATE_KEY>;
 
 /** A published key in the JSON of the API. */
@@ -38,7 +38,7 @@ export const ISSUER_KEY_JSON = z
       .meta({ description: 'Null: the key stays until a rotation.' }),
   })
   .meta({ id: 'IssuerKey' });
-/** The JSON of {@link ISSUER_KEY_JSON}. */
+/** The type of a published key in the JSON of the API. */
 export type IssuerKeyJson = z.output<typeof ISSUER_KEY_JSON>;
 
 /** An issuer in the JSON of the API. */
@@ -51,12 +51,12 @@ export const ISSUER_JSON = z
     keys: z.array(ISSUER_KEY_JSON).readonly(),
   })
   .meta({ id: 'Issuer' });
-/** The JSON of {@link ISSUER_JSON}. */
+/** The type of an issuer in the JSON of the API. */
 export type IssuerJson = z.output<typeof ISSUER_JSON>;
 
 /** A response with the issuer of the organization; null if it has none. */
 export const ISSUER_RESPONSE = z.object({ issuer: ISSUER_JSON.nullable() });
-/** The JSON of {@link ISSUER_RESPONSE}. */
+/** The type of a response with the issuer of the organization. */
 export type IssuerResponse = z.output<typeof ISSUER_RESPONSE>;
 
 /** Renders an issuer with the keys that it publishes now. */

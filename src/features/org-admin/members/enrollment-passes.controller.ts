@@ -17,8 +17,9 @@ import {
 import { MEMBER_ID } from './members.schemas.js';
 
 /**
- * `/api/v1/org/members/{id}/enrollment-passes`: the one pass by which a member enrolls another key.
- * `If-Match` names the state of the member, as for the other acts.
+ * `/api/v1/org/members/{id}/enrollment-passes`: the pass with which a member enrolls another key. A
+ * member has one pass at most. `If-Match` names the state of the member, as for other acts on
+ * members.
  */
 @Controller('api/v1/org/members/:id/enrollment-passes')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
@@ -26,7 +27,7 @@ export class EnrollmentPassesController {
   constructor(private readonly passes: EnrollmentPasses) {}
 
   /**
-   * Ends the credentials of the member and returns the pass. An earlier pass of the member ends.
+   * Ends the credentials of the member and returns a new pass. An earlier pass of the member ends.
    */
   @Post()
   @Route({

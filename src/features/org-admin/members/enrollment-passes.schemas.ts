@@ -2,11 +2,11 @@ import { z } from 'zod';
 import type { DemandedPass } from '#domain/keys/enrollment-passes/enrollment-pass.js';
 import type { Renewal } from '#domain/keys/enrollment-passes/give-pass.js';
 
-/** The answer with a new pass, which the API returns once. */
+/** The answer with a new pass. The API returns the pass only here. */
 export const NEW_PASS_JSON = z.object({
   pass: z.string(),
   expires_at: z.iso.datetime(),
-  /** The credentials of the member that ended, by their kind. */
+  /** The numbers of credentials of the member that ended, by their kind. */
   ended: z.object({
     sessions: z.int(),
     certificates: z.int(),
@@ -14,23 +14,23 @@ export const NEW_PASS_JSON = z.object({
     github_tokens: z.int(),
     grants: z.int().optional(),
     tokens: z.int().optional(),
-    /** The SSH keys that were proven to be in a security key. */
+    /** The number of SSH keys that ended and that had been proven to be in a security key. */
     ssh_keys: z.int().optional(),
     enrollment_passes: z.int().optional(),
   }),
 });
-/** The result of {@link NEW_PASS_JSON}. */
+/** The type of the answer with a new pass. */
 export type NewPassJson = z.output<typeof NEW_PASS_JSON>;
 
 /** The pass that is demanded of a member: a list of one or none, without its secret. */
 export const PASSES_JSON = z.object({
   passes: z.array(
     z.object({
-      /** The id of the admin who made it; null for the operator of the service. */
+      /** The id of the admin who made the pass; null for the operator of the service. */
       created_by: z.string().nullable(),
       created_at: z.iso.datetime(),
       expires_at: z.iso.datetime(),
-      /** True for a pass that was withdrawn: the member needs another one. */
+      /** True for a pass that was withdrawn, so that the member needs another one. */
       withdrawn: z.boolean(),
     }),
   ),
@@ -40,7 +40,7 @@ export const PASSES_JSON = z.object({
    */
   demanded: z.boolean(),
 });
-/** The result of {@link PASSES_JSON}. */
+/** The type of the pass that is demanded of a member in the JSON of the API. */
 export type PassesJson = z.output<typeof PASSES_JSON>;
 
 /** Renders a new pass as JSON. */

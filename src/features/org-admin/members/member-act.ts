@@ -8,22 +8,22 @@ import { originOf } from '#platform/http/request/client-origin.js';
 import { namesTag } from '#platform/http/request/entity-tag.js';
 
 /**
- * Makes the act of a request on a member. It includes the admin, the origin and the condition of
- * the request.
+ * Returns the act of a request on a member, with the admin, the origin and the condition of the
+ * request.
  */
 export type ActOn = (memberId: string) => MemberAct;
 
 /**
- * Returns the weak entity tag of a member (RFC 9110 §8.8.3): it changes with the account, the role,
- * the state and the keys.
+ * Returns the weak entity tag of a member (RFC 9110 §8.8.3). It changes if the account, the role,
+ * the state or the keys of the member change.
  */
 export function memberTag({ revision }: Member): string {
   return `W/"${revision}"`;
 }
 
 /**
- * Gives a handler of an admin the act that the request asks for. With `If-Match`, the act is only
- * done if the member has the state that the tag names.
+ * Gives a handler the function that makes the act of a request on a member. With `If-Match`, the
+ * act is only done if the member has the state that the tag names.
  */
 export const Act = createParamDecorator((_: unknown, context: ExecutionContext): ActOn => {
   const request = context.switchToHttp().getRequest<AdmittedRequest>();
@@ -33,8 +33,8 @@ export const Act = createParamDecorator((_: unknown, context: ExecutionContext):
 });
 
 /**
- * Returns the check of `If-Match` (RFC 9110 §13.1.1); undefined if the request has no such
- * condition.
+ * Returns the function that checks `If-Match` (RFC 9110 §13.1.1); undefined if the request has no
+ * such condition.
  */
 function checkOf(condition: string | undefined): MemberAct['check'] {
   if (condition === undefined) return undefined;

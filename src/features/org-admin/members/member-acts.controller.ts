@@ -21,8 +21,8 @@ import {
 } from './members.schemas.js';
 
 /**
- * The acts of admins on the members of the organization. With `If-Match`, an act on a member that
- * has changed meanwhile is refused.
+ * Serves the acts of admins on the members of the organization. With `If-Match`, an act on a member
+ * that has changed meanwhile is refused.
  */
 @Controller('api/v1/org/members')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

@@ -19,8 +19,8 @@ import {
 import { MEMBER_ID } from './members.schemas.js';
 
 /**
- * The acts of admins on members that an address ties to a record of SCIM, and on removed people.
- * With `If-Match`, an act on a member that has changed meanwhile is refused.
+ * Serves the acts of admins on removed people, and on members whose address is also that of a SCIM
+ * record. With `If-Match`, an act on a member that has changed meanwhile is refused.
  */
 @Controller('api/v1/org/members')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

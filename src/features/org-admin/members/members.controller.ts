@@ -33,8 +33,8 @@ export class MembersController {
   }
 
   /**
-   * Shows a member. The entity tag is for `If-Match` alone: it does not change with the sessions,
-   * so that the response is never 304.
+   * Shows a member. The entity tag is only for `If-Match`. The response is never 304, because the
+   * tag does not change with the sessions, which are in the response too.
    */
   @Get(':id')
   @Route({

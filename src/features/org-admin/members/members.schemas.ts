@@ -5,12 +5,12 @@ import type { Member } from '#domain/directory/users.repository.js';
 import type { MemberPage, MemberRecord } from '#domain/admin/members/member-records.service.js';
 import type { ListedMember } from '#domain/admin/members/member-search.repository.js';
 
-/** An id that is not a UUID is the id of no member: 404, not 400. */
+/** The path parameter of a member. A text that is no UUID gets 404, and not 400. */
 export const MEMBER_ID = z.object({ id: z.string() });
 
-/** The path of one session of a member. */
+/** The path parameters of a session of a member. */
 export const SESSION_OF_MEMBER = MEMBER_ID.extend({ session_id: z.string() });
-/** The path of one key of a member. */
+/** The path parameters of a key of a member. */
 export const KEY_OF_MEMBER = MEMBER_ID.extend({ key_id: z.string() });
 
 const time = z.iso.datetime({ offset: true });
@@ -26,20 +26,32 @@ export const MEMBER_JSON = z.object({
   /** The number of enrolled keys. */
   keys: z.int(),
   created_at: time,
-  /** The records of SCIM that the member is a twin of: the end of each ends the member. */
+  /**
+   * The ids of the SCIM records whose twin the member is. If one of these records ends, the member
+   * ends.
+   */
   twin_of: z.array(z.guid()),
-  /** The twins of the member. */
+  /** The ids of the twins of the member. */
   twins: z.array(z.guid()),
-  /** The linked records: the end of either deactivates the other. */
+  /** The ids of linked records. If one of two linked records ends, the other one is deactivated. */
   linked_to: z.array(z.guid()),
-  /** The time at which a record of SCIM took the member over, who had signed in before. */
+  /**
+   * The time at which a SCIM record took over the account of a member who had signed in before;
+   * null otherwise.
+   */
   taken_over_at: time.nullable(),
-  /** The userName of a linked record with which another member signs in. */
+  /**
+   * An address that the record has as its userName, and with which a linked member signs in
+   * instead; null if there is none.
+   */
   withheld_address: z.string().nullable(),
-  /** An address that several records have, and none as its userName: it signs in no one. */
+  /**
+   * An address that several records have, but none as its userName, so that it signs in none of
+   * them; null if there is none.
+   */
   shared_address: z.string().nullable(),
 });
-/** The result of {@link MEMBER_JSON}. */
+/** The type of a member in the JSON of the API. */
 export type MemberJson = z.output<typeof MEMBER_JSON>;
 
 /** The numbers of items that an act ends, by their kind. A kind without an item may be missing. */
@@ -50,21 +62,21 @@ export const ENDED_JSON = z.object({
   grants: z.int().optional(),
   tokens: z.int().optional(),
   github_tokens: z.int().optional(),
-  /** The SSH keys that are proven to be in a security key. */
+  /** The number of SSH keys that are proven to be in a security key. */
   ssh_keys: z.int().optional(),
-  /** The applications that the member registered. */
+  /** The number of applications that the member registered. */
   applications: z.int().optional(),
   enrollment_passes: z.int().optional(),
 });
 
 /** A member after an act, and what the act ended. */
 export const ENDED_MEMBER_JSON = MEMBER_JSON.extend({ ended: ENDED_JSON });
-/** The result of {@link ENDED_MEMBER_JSON}. */
+/** The type of a member after an act in the JSON of the API. */
 export type EndedMemberJson = z.output<typeof ENDED_MEMBER_JSON>;
 
-/** The response to an act that leaves no member. */
+/** The response to an act after which there is no member to show. */
 export const ONLY_ENDED_JSON = z.object({ ended: ENDED_JSON });
-/** The result of {@link ONLY_ENDED_JSON}. */
+/** The type of the response to an act after which there is no member to show. */
 export type OnlyEndedJson = z.output<typeof ONLY_ENDED_JSON>;
 
 /** A page of members. */
@@ -73,20 +85,23 @@ export const MEMBERS_JSON = z.object({
     MEMBER_JSON.extend({
       /** The vendor's names of the models of the keys; null for a key of an unknown model. */
       key_models: z.array(z.string().nullable()),
-      /** The last use of any key. */
+      /** The time of the last use of any key. */
       last_used_at: time.nullable(),
     }),
   ),
-  /** False when more members match `q` than the service looks at. */
+  /** False if more members match `q` than the service examines. */
   complete: z.boolean(),
   next: z.string().nullable(),
 });
-/** The result of {@link MEMBERS_JSON}. */
+/** The type of a page of members in the JSON of the API. */
 export type MembersJson = z.output<typeof MEMBERS_JSON>;
 
 const application = z.object({ client_id: z.string(), name: z.string().nullable() });
 
-/** A member with the keys, and with what is open or was issued in the name of the member. */
+/**
+ * A member with the security keys, the open sessions, and the credentials that were issued in the
+ * name of the member.
+ */
 export const MEMBER_RECORD_JSON = MEMBER_JSON.extend({
   last_login_at: time.nullable(),
   security_keys: z.array(
@@ -101,7 +116,7 @@ export const MEMBER_RECORD_JSON = MEMBER_JSON.extend({
       last_used_at: time.nullable(),
     }),
   ),
-  /** The newest 50 live sessions. */
+  /** The newest 50 sessions that are open. */
   sessions: z.array(
     z.object({
       id: z.guid(),
@@ -136,7 +151,7 @@ export const MEMBER_RECORD_JSON = MEMBER_JSON.extend({
   /** The numbers of items that each act would end now. */
   ending: z.object({ deactivate: ENDED_JSON, revoke_credentials: ENDED_JSON, remove: ENDED_JSON }),
 });
-/** The result of {@link MEMBER_RECORD_JSON}. */
+/** The type of a member with the security keys in the JSON of the API. */
 export type MemberRecordJson = z.output<typeof MEMBER_RECORD_JSON>;
 
 type Shown = Omit<Member, 'revision'>;

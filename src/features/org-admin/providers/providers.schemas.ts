@@ -16,10 +16,10 @@ export const ALLOW_PROVIDER = z.strictObject({
    */
   tenant: z.string().trim().max(253, 'must have at most 253 characters').exactOptional(),
 });
-/** The result of {@link ALLOW_PROVIDER}. */
+/** The body of `POST /api/v1/org/providers` after validation. */
 export type AllowProvider = z.output<typeof ALLOW_PROVIDER>;
 
-/** An id that is not a UUID is the id of no provider: 404, not 400. */
+/** The path parameter of a provider. A text that is no UUID gets 404, and not 400. */
 export const PROVIDER_ID = z.object({ id: z.string() });
 
 /** A provider of the organization in the JSON of the API. */
@@ -39,7 +39,7 @@ export const ORGANIZATION_PROVIDER_JSON = z
     users: z.int().meta({ description: 'The members who are bound through it.' }),
   })
   .meta({ id: 'OrganizationProvider' });
-/** The JSON of {@link ORGANIZATION_PROVIDER_JSON}. */
+/** The type of a provider of the organization in the JSON of the API. */
 export type OrganizationProviderJson = z.output<typeof ORGANIZATION_PROVIDER_JSON>;
 
 /** A configured provider in the JSON of the API. */
@@ -51,10 +51,10 @@ export const AVAILABLE_PROVIDER_JSON = z
     tenant_required: z.boolean(),
   })
   .meta({ id: 'AvailableProvider' });
-/** The JSON of {@link AVAILABLE_PROVIDER_JSON}. */
+/** The type of a configured provider in the JSON of the API. */
 export type AvailableProviderJson = z.output<typeof AVAILABLE_PROVIDER_JSON>;
 
-/** The answer of a withdrawal: what ended. */
+/** The answer to the withdrawal of a provider: the numbers of items that ended. */
 export const WITHDRAWAL_JSON = z
   .object({
     users: z.int().meta({ description: 'The users whose access ended.' }),
@@ -66,7 +66,7 @@ export const WITHDRAWAL_JSON = z
       .meta({ description: 'The same under the names of every act.' }),
   })
   .meta({ id: 'Withdrawal' });
-/** The JSON of {@link WITHDRAWAL_JSON}. */
+/** The type of the answer to the withdrawal of a provider. */
 export type WithdrawalJson = z.output<typeof WITHDRAWAL_JSON>;
 
 /** Renders a provider of the organization as JSON. */
@@ -95,7 +95,7 @@ export function availableProviderJson({
   return { provider: slug, name, issuer, tenant_required: tenancy.kind !== 'one' };
 }
 
-/** Renders what a withdrawal ended as JSON. */
+/** Renders the result of a withdrawal as JSON. */
 export function withdrawalJson({ users, counts }: Withdrawal): WithdrawalJson {
   return {
     users,

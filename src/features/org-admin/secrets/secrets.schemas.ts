@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { ListedSecret } from '#domain/admin/database-failover/reconciliation/listed-secrets.repository.js';
 
-/** An id that is not a UUID is the id of no secret: 404, not 400. */
+/** The path parameter of a secret in the list. A text that is no UUID gets 404, and not 400. */
 export const LISTED_ID = z.object({ id: z.string() });
 
-/** A secret that an admin confirms. */
+/** A secret that an admin has to confirm. */
 export const SECRET_TO_CONFIRM_JSON = z
   .object({
     id: z.string().meta({ description: 'The id of the entry, by which it is confirmed.' }),
@@ -26,10 +26,10 @@ export const SECRET_TO_CONFIRM_JSON = z
     valid: z.boolean().meta({ description: 'True if the secret is valid now.' }),
   })
   .meta({ id: 'SecretToConfirm' });
-/** The JSON of {@link SECRET_TO_CONFIRM_JSON}. */
+/** The type of a secret that an admin has to confirm in the JSON of the API. */
 export type SecretToConfirmJson = z.output<typeof SECRET_TO_CONFIRM_JSON>;
 
-/** Returns the JSON of a secret in the list. */
+/** Renders a secret that an admin has to confirm as JSON. */
 export function secretToConfirmJson(listed: ListedSecret): SecretToConfirmJson {
   return {
     id: listed.id,

@@ -6,18 +6,24 @@ import type { EventRange, OwnEvent } from '#domain/account/own-events.repository
 import { deviceOfEvent } from '#platform/text/device-name.js';
 import { moment } from '../shell/moment.js';
 
-/** The query of a page with a list: the cursor of the page before. */
+/** The query of a page with a list: the place after which it begins. */
 export const PAGE_QUERY = z.object({ after: z.string().max(128).optional() });
 
 /** The most items of a list on one page. */
 const PAGE_SIZE = 50;
 
-/** Returns the part of a list that a page shows: an unreadable cursor shows the newest items. */
+/**
+ * Returns the range of a list that a page shows. If the cursor cannot be read, the range is that of
+ * the newest items.
+ */
 export function rangeOf({ after }: z.output<typeof PAGE_QUERY>): EventRange {
   return { after: after === undefined ? undefined : readCursor(after), limit: PAGE_SIZE };
 }
 
-/** Returns the links of a list to its newest and to its older items. */
+/**
+ * Returns the addresses of the newest and of the older items of a list; undefined for one that is
+ * not needed.
+ */
 export function pagingOf(path: string, range: EventRange, next: EventRange['after'] | null) {
   return {
     newest: range.after ? path : undefined,
@@ -25,7 +31,7 @@ export function pagingOf(path: string, range: EventRange, next: EventRange['afte
   };
 }
 
-/** Returns an event for a template. */
+/** Prepares an event of the user's account for a template. */
 export function eventOf(event: OwnEvent, userId: string) {
   const { ip, userAgent } = originFor(event, userId);
   return {

@@ -55,7 +55,7 @@ export class CredentialsPageController {
   }
 }
 
-/** Returns a credential for the template. */
+/** Prepares a credential for the template. */
 function shown(credential: OwnCredential, now: Date) {
   const { kind, validUntil, revokedAt, serial, principals, target, clientName, userAgent } =
     credential;

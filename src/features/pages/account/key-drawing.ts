@@ -1,7 +1,7 @@
-/** A form of security keys, by the place that is touched. */
+/** The shape of a security key, as far as it decides where the key is touched. */
 export type KeyForm = 'keychain' | 'compact' | 'nano' | 'lightning' | 'fingerprint' | 'unknown';
 
-/** The drawing of a key for a page: its form, and the same in words. */
+/** The drawing of a key for a page: its shape, and the place of the touch in words. */
 export interface KeyDrawing {
   readonly form: KeyForm;
   readonly text: string;
@@ -19,8 +19,8 @@ const TEXTS: Readonly<Record<KeyForm, string>> = {
 };
 
 /**
- * The forms by words of the model's name, the most special first. The attestation tells the series,
- * and not each shape.
+ * The shapes by words of the model's name, the most special first. The name is that of a series, so
+ * that it does not tell every shape.
  */
 const FORMS: readonly (readonly [words: RegExp, form: KeyForm])[] = [
   [/\bBio\b/, 'fingerprint'],

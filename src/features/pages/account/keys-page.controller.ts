@@ -15,12 +15,12 @@ import { moment } from '../shell/moment.js';
 import { showToUser } from '../shell/show-page.js';
 import { keyDrawing } from './key-drawing.js';
 
-/** The most events of keys that a user sees. */
+/** The most events about keys that the page shows. */
 const EVENTS_SHOWN = 20;
 
 /**
- * Serves `/account/keys`, where users add, rename and remove their security keys and read what
- * happened to them.
+ * Serves `/account/keys`, where users add, rename and remove their security keys and see the events
+ * about them.
  */
 @Controller('account/keys')
 @Route(PAGE_ROUTE)

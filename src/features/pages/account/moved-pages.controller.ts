@@ -3,7 +3,9 @@ import type { Response } from 'express';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 
-/** Redirects from the addresses that the pages of the account had before 0.9, permanently. */
+/**
+ * Redirects permanently from the addresses that the pages of the account had before version 0.9.
+ */
 @Controller()
 @Route({ tier: 'general', audience: 'ui', errors: 'html', auth: PUBLIC })
 export class MovedPagesController {

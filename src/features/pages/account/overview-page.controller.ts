@@ -10,7 +10,7 @@ import { PAGE_ROUTE } from '../shell/admission.js';
 import { showToUser } from '../shell/show-page.js';
 import { eventOf } from './account-page.js';
 
-/** The number of events on the overview. */
+/** The most events on the overview. */
 const EVENTS_SHOWN = 5;
 
 /**

@@ -10,7 +10,9 @@ import { PAGE_ROUTE } from '../shell/admission.js';
 import { showToUser } from '../shell/show-page.js';
 import { reachedKinds } from './reach-words.js';
 
-/** Serves `/account/reach`: the targets that admit the user, their conditions, and why. */
+/**
+ * Serves `/account/reach`: the targets that admit the user, the conditions of each, and the reason.
+ */
 @Controller('account/reach')
 @Route(PAGE_ROUTE)
 export class ReachPageController {

@@ -20,14 +20,14 @@ export interface ReachedTarget {
   readonly because: string;
 }
 
-/** The targets of one kind. */
+/** The targets of one kind that a person reaches. */
 export interface ReachedKind {
   readonly id: string;
   readonly title: string;
   readonly targets: readonly ReachedTarget[];
 }
 
-/** Returns a target with its rule in words. */
+/** Returns a target with its conditions and the reason of admission in words. */
 function target(
   { because, conditions }: { readonly because: AdmittedBy; readonly conditions: Conditions },
   name: string,
@@ -41,7 +41,7 @@ function target(
   };
 }
 
-/** Returns the reach of a person for a page, by kind, in words. */
+/** Returns the targets that a person reaches, by their kind and in words, for a page. */
 export function reachedKinds(reach: OwnReach): ReachedKind[] {
   return [
     {
@@ -77,7 +77,10 @@ function shown<Target>(list: readonly Target[]) {
   return { targets: list.slice(0, MOST_OF_KIND), more: Math.max(0, list.length - MOST_OF_KIND) };
 }
 
-/** Returns the targets of the start page, and how many there are in all. */
+/**
+ * Returns the targets for the start page. Of each kind it has the first ones, and the number of the
+ * others.
+ */
 export function launcherOf(reach: OwnReach) {
   const { applications, hosts, roles, clusters, owners } = reach;
   return {
@@ -89,12 +92,12 @@ export function launcherOf(reach: OwnReach) {
   };
 }
 
-/** Writes the accounts of a group of hosts. */
+/** Writes the accounts that a person may use on the hosts of a group; empty if there is none. */
 function logins({ logins: names }: { readonly logins: readonly string[] }): string {
   return names.length === 0 ? '' : `as ${names.join(' or ')}`;
 }
 
-/** Writes the conditions of a target, each as a phrase. */
+/** Writes the conditions of a target, one phrase for each. */
 export function conditionWords(conditions: Conditions): string[] {
   const { touchWithinSeconds: seconds, models, userVerification } = conditions;
   return [

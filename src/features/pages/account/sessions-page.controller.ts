@@ -39,7 +39,10 @@ export class SessionsPageController {
   }
 }
 
-/** Names the client that has a session for itself, on one line. */
+/**
+ * Returns the name of a client on one line, for the title of a session that the client has for
+ * itself.
+ */
 function titleOf({ id, name }: { readonly id: string; readonly name: string | null }): string {
   return displayName({ clientId: id, clientName: name ?? undefined });
 }

@@ -22,7 +22,10 @@ export class AdminOverviewController {
     private readonly views: Views,
   ) {}
 
-  /** @throws DomainError admin_required */
+  /**
+   * Shows the overview to an admin.
+   * @throws DomainError admin_required
+   */
   @Get()
   @Route({ summary: 'Shows the overview of the organization' })
   async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {

@@ -15,8 +15,8 @@ export interface SentencePart {
 const LONGEST_NAME = 80;
 
 /**
- * A sentence for each type. `{name}` is a name of the event. If the event lacks the name, the part
- * in brackets around it is left out.
+ * The sentence for each type of event. `{name}` stands for a name of the event. If the event lacks
+ * the name, the part in brackets around it is left out.
  */
 const SENTENCES: Partial<Record<AuditType, string>> = {
   login_success: '{actor} logged in[ with the key “{key}”][, a {model}]',
@@ -93,14 +93,15 @@ const SENTENCES: Partial<Record<AuditType, string>> = {
 };
 
 /**
- * The sentences for acts of one person on another, for types that are mostly about the own account.
+ * The sentences for events in which one person acted on another. Most events of these types are
+ * about the person's own account.
  */
 const BY_ANOTHER: Partial<Record<AuditType, string>> = {
   session_ended: '{actor} ended a session of {subject}[ at {client}]',
   key_removed: '{actor} removed the key “{key}” of {subject}[, a {model}]',
 };
 
-/** The names that every event has, if its own are missing. */
+/** The names in a sentence if the event lacks its own. */
 const DEFAULTS: Readonly<Record<string, string>> = {
   actor: 'The service',
   subject: 'an unknown person',
@@ -108,7 +109,10 @@ const DEFAULTS: Readonly<Record<string, string>> = {
   provider: 'an identity provider',
 };
 
-/** Says in a sentence what an event means, with the names of its time. */
+/**
+ * Describes an event in a sentence, with the names that people and things had at the time of the
+ * event.
+ */
 export function sentenceOf(row: EventFacts): SentencePart[] {
   const template = templateOf(row);
   const names = namesOf(row);
@@ -140,7 +144,7 @@ function templateOf({ type, actorId, subjectId, details }: EventFacts): string |
 
 const RULE_CHANGED = '{actor} changed who may reach {target}[: {access}]';
 
-/** The sentences for changes of a target, by the change. */
+/** The sentences for changes of a target, by the kind of change. */
 const RULE_CHANGES: Readonly<Record<string, string>> = {
   created: '{actor} added {target}',
   changed: '{actor} changed {target}',
@@ -155,7 +159,10 @@ const TARGETS: Readonly<Record<string, string>> = {
   github_installation: 'the GitHub owner',
 };
 
-/** The words for the rule that refused a person, by the type of the event and the rule. */
+/**
+ * The words for the reason why a person was refused or lost access, by the type of the event and
+ * the rule.
+ */
 const REASONS: Readonly<Record<string, string>> = {
   'access_refused assignment': 'not assigned',
   'access_refused condition': 'the touch does not meet the conditions',
@@ -171,7 +178,7 @@ const ACCESS: Readonly<Record<string, string>> = {
   assigned: 'only assigned people',
 };
 
-/** Returns the words of an event about a target. A role that is asked for may have no name. */
+/** Returns the words for an event about a target. A role that a user requests may have no name. */
 function wordsOfTarget({ type, details }: EventFacts): Record<string, string | undefined> {
   const { target, rule } = details;
   if (typeof target !== 'object' || target === null) return {};
@@ -197,7 +204,7 @@ function provisioningTemplate({ operation, resource_type: type }: EventFacts['de
   return `The identity provider ${verb} the ${thing}[ {subject}][ {display_name}]`;
 }
 
-/** Returns the object that an event gave or used: an application, a credential, or a key. */
+/** Returns the thing that an event is about: an application, a credential, or a key. */
 export function thingOf(row: EventFacts): string {
   const names = namesOf(row);
   const { client, key } = names;
@@ -223,7 +230,7 @@ export function thingOf(row: EventFacts): string {
   return names['model'] ?? names['provider'] ?? names['domain'] ?? names['description'] ?? '';
 }
 
-/** Returns the person of an event: its subject, or else its actor. */
+/** Returns the name of the person of an event: that of its subject, or else of its actor. */
 export function personOf(row: EventFacts): string {
   const names = namesOf(row);
   return names['subject'] ?? names['actor'] ?? '';
@@ -247,7 +254,7 @@ export function labelOf(type: string): string {
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 }
 
-/** Collects the names of an event, each of one line and not too long. */
+/** Collects the names of an event. Each is cut to one line that is not too long. */
 function namesOf(row: EventFacts): Readonly<Record<string, string | undefined>> {
   const { details } = row;
   const texts = Object.entries(details).map(([key, value]) => [key, textOf(value)] as const);
@@ -263,7 +270,7 @@ function namesOf(row: EventFacts): Readonly<Record<string, string | undefined>> 
   };
 }
 
-/** Names the operator of the service, who is no user: by the name at the operating system. */
+/** Names the operator of the service, who is no user, by the account in the operating system. */
 function operatorOf({ by, os_user: user }: Readonly<Record<string, string | undefined>>) {
   return by === 'operator' ? `The operator ${user ?? ''}`.trimEnd() : undefined;
 }

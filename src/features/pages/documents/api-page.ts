@@ -8,7 +8,7 @@ import type {
 } from '#platform/http/openapi/document-types.js';
 import { componentsIn, rowsOf, typeOf, type SchemaRow } from './schema-rows.js';
 
-/** A group of operations in the index. */
+/** A group of operations in the index of the API's documentation. */
 interface ListedGroup {
   readonly name: string;
   readonly description: string;
@@ -16,14 +16,14 @@ interface ListedGroup {
   readonly operations: readonly { readonly label: string; readonly summary: string }[];
 }
 
-/** A body as a page shows it. */
+/** The body of a request or response for a template. */
 interface ShownBody {
   readonly types: string;
   readonly type: string;
   readonly rows: readonly SchemaRow[];
 }
 
-/** A response as a page shows it. */
+/** A response for a template. */
 interface ShownResponse {
   readonly status: string;
   readonly description: string;
@@ -31,7 +31,7 @@ interface ShownResponse {
   readonly body: ShownBody | undefined;
 }
 
-/** An operation as a page shows it. */
+/** An operation for a template. */
 interface ShownOperation {
   readonly id: string;
   readonly label: string;
@@ -44,7 +44,7 @@ interface ShownOperation {
   readonly refusals: readonly ShownResponse[];
 }
 
-/** The page of a group. */
+/** The data of the page of a group. */
 export interface GroupPage {
   readonly name: string;
   readonly description: string;
@@ -91,10 +91,10 @@ export function groupPage(document: OpenApiDocument, slug: string): GroupPage | 
   return { ...tag, operations: placed.map((one) => shown(one, document)), objects };
 }
 
-/** The schemas of errors, which the page of the catalogue explains. */
+/** The schemas of errors. They are left out here, because the page of each code explains them. */
 const ERRORS = new Set(['Problem', 'OAuthError', 'ScimError']);
 
-/** A choice of objects is one row for each. */
+/** Returns the members of an object. A schema that is a choice of objects gets one row. */
 function objectRows(schema: JsonSchema): SchemaRow[] {
   const rows = rowsOf(schema);
   if (rows.length > 0) return rows;

@@ -2,24 +2,24 @@ import { CATALOGUE, type ErrorCode } from '#platform/errors/catalogue.js';
 import { EXPLANATIONS } from '#platform/errors/explanations.js';
 import type { OpenApiDocument } from '#platform/http/openapi/document-types.js';
 
-/** A code of the catalogue as a page shows it. */
+/** A code of the error catalogue for a template. */
 interface ListedError {
   readonly code: ErrorCode;
   readonly status: number;
   readonly title: string;
 }
 
-/** The page of a code. */
+/** The data of the page of an error code. */
 interface ErrorPage extends ListedError {
   readonly cause: string;
   readonly remedy: string;
   /** The error in each format, with the routes that use the format. */
   readonly formats: readonly { readonly name: string; readonly value: string }[];
-  /** The operations that state the code. */
+  /** The operations that can answer with the code. */
   readonly operations: readonly string[];
 }
 
-/** Lists every code, by status. */
+/** Lists every error code, by status. */
 export function errorList(): ListedError[] {
   const codes = Object.keys(CATALOGUE) as ErrorCode[];
   return codes
@@ -27,7 +27,7 @@ export function errorList(): ListedError[] {
     .toSorted((one, other) => one.status - other.status);
 }
 
-/** Makes the page of a code; undefined for a text that is no code. */
+/** Makes the page of an error code; undefined for a text that is no code. */
 export function errorPageOf(code: string, document: OpenApiDocument): ErrorPage | undefined {
   if (!isCode(code)) return undefined;
   const { status, title, oauth, ...row } = CATALOGUE[code];

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '#platform/http/openapi/document-types.js';
 
-/** A member of an object, as a page shows it. */
+/** A member of an object, for a template. */
 export interface SchemaRow {
   readonly name: string;
   readonly type: string;
@@ -8,10 +8,13 @@ export interface SchemaRow {
   readonly description: string;
 }
 
-/** The nesting of objects that a page shows. Deeper members are in the document for programs. */
+/** The deepest nesting of objects that a page shows. Deeper members are only in `/openapi.json`. */
 const DEEPEST = 2;
 
-/** Lists the members of an object's schema, those of objects inside it by a path: `record.name`. */
+/**
+ * Lists the members of an object's schema. Members of an object inside it have a path as their
+ * name: `record.name`.
+ */
 export function rowsOf(schema: JsonSchema, prefix = '', depth = 0): SchemaRow[] {
   const { properties = {}, required = [] } = schema as {
     readonly properties?: Readonly<Record<string, JsonSchema>>;
@@ -46,8 +49,8 @@ export function typeOf(schema: JsonSchema): string {
 }
 
 /**
- * Returns the names of the components that a part of the document refers to, those of the
- * components included.
+ * Returns the names of the components to which a part of the document refers, directly or through
+ * other components.
  */
 export function componentsIn(
   part: unknown,
@@ -66,7 +69,10 @@ function nameOf(reference: string): string {
   return reference.slice(reference.lastIndexOf('/') + 1);
 }
 
-/** The schema of the object in a value, if the value is one or a list of them. */
+/**
+ * Returns the schema of the object that a value is, or of the objects in a list; undefined for any
+ * other value.
+ */
 function innerOf(schema: JsonSchema): JsonSchema | undefined {
   const { type, items, anyOf } = schema;
   if (type === 'object') return schema;

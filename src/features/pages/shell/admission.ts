@@ -4,8 +4,8 @@ import type { Admin } from '#domain/directory/users.repository.js';
 import type { LiveSession, VerifiedSession } from '#domain/sessions/session.js';
 
 /**
- * The rules that every page of the account and of the console shares: a visitor without a session
- * is sent to the login.
+ * The rules that all pages of the account and of the admin console share. A visitor without a
+ * session is redirected to the login.
  */
 export const PAGE_ROUTE = {
   tier: 'general',
@@ -18,7 +18,7 @@ export const PAGE_ROUTE = {
  * Admits a user who logged in with a security key. Any other visitor is redirected to the login,
  * which leads back to the page.
  *
- * @returns the session, or undefined if the response is sent
+ * @returns the session; undefined if the visitor was redirected
  */
 export function admitUser(
   session: LiveSession | undefined,
@@ -33,7 +33,7 @@ export function admitUser(
  * Admits an admin of an organization who logged in with a security key. A visitor who did not log
  * in is redirected to the login.
  *
- * @returns the session and the admin, or undefined if the response is sent
+ * @returns the session and the admin; undefined if the visitor was redirected
  * @throws DomainError admin_required for a user who is no admin
  */
 export function admitAdmin(

@@ -1,8 +1,9 @@
-/** A point in time for a page: for `<time datetime>`, and as a text. */
+/** A point in time for a page: for the attribute `datetime` of `<time>`, and as a text. */
 export interface Moment {
   readonly iso: string;
   /**
-   * In UTC, since the server does not know the reader's time zone. The page's script converts it.
+   * The time in UTC, since the server does not know the reader's time zone. The page's script
+   * converts it to local time.
    */
   readonly text: string;
 }

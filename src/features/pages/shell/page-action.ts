@@ -6,7 +6,10 @@ const USE_KEY: PageAction = { href: '/login', text: 'Use your security key' };
 const START: PageAction = { href: '/', text: 'Go to the start page' };
 const GITHUB: PageAction = { href: '/admin/github', text: 'Back to GitHub' };
 const KEYS: PageAction = { href: '/account/keys', text: 'See your keys' };
-/** An empty reference is the address of the page itself (RFC 3986 §4.4). */
+/**
+ * The link that repeats the request. An empty reference is the address of the page itself (RFC 3986
+ * §4.4).
+ */
 const AGAIN: PageAction = { href: '', text: 'Try again' };
 
 const ACTIONS: Partial<Record<ErrorCode, PageAction>> = {
@@ -20,7 +23,7 @@ const ACTIONS: Partial<Record<ErrorCode, PageAction>> = {
   insufficient_user_authentication: USE_KEY,
 };
 
-/** The errors that may not come again if the same request is repeated. */
+/** The errors that may not occur again if the same request is repeated. */
 const PASSING: ReadonlySet<ErrorCode> = new Set([
   'internal',
   'rate_limited',
@@ -28,7 +31,7 @@ const PASSING: ReadonlySet<ErrorCode> = new Set([
   'unavailable',
 ]);
 
-/** Decides which page an error page leads to. */
+/** Chooses the page to which an error page links. */
 export const pageActionOf: PageActionRule = (error, request) => {
   if (error.code === 'misdirected_request') {
     return { href: `${request.baseUrl}/`, text: `Go to ${new URL(request.baseUrl).host}` };

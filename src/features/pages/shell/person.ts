@@ -1,18 +1,20 @@
 import type { LiveSession } from '#domain/sessions/session.js';
 import { moment, type Moment } from './moment.js';
 
-/** The user of a page, for its template. */
+/** The user of a session, for the template of a page. */
 export interface Person {
   readonly email: string;
   readonly name: string | null;
   /** True after a login with a security key; false after an upstream login only. */
   readonly verified: boolean;
   readonly enrolled: boolean;
-  /** True for an admin of an organization in a verified session. */
+  /**
+   * True if the user is an admin of an organization, and the session is verified by a security key.
+   */
   readonly isAdmin: boolean;
-  /** The id of the session: the scripts of the page state it with every write. */
+  /** The id of the session. The scripts of the page send it with every write. */
   readonly sessionId: string;
-  /** The end of the session. */
+  /** The time at which the session ends. */
   readonly expires: Moment;
 }
 

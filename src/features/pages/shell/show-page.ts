@@ -13,7 +13,8 @@ interface Visit {
 }
 
 /**
- * Shows a page to a user who logged in with a security key. Any other visitor is sent to the login.
+ * Shows a page to a user who logged in with a security key. Any other visitor is redirected to the
+ * login.
  *
  * @param view the name of the template
  * @param load returns the data of the template; it runs only for an admitted user

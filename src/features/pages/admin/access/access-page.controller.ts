@@ -18,10 +18,10 @@ import { showToAdmin } from '../../shell/show-page.js';
 import { conditionWords, KIND_WORDS, ruleWords } from './rule-words.js';
 import { targetAddress } from './target-path.js';
 
-/** The targets on a page. */
+/** The number of targets on a page. */
 const PAGE_SIZE = '50';
 
-/** The query of the page: that of the API, if a form sends its empty fields, too. */
+/** The query of the page: that of the API. Empty fields, which a form also sends, are left out. */
 const PAGE_QUERY = z.preprocess((query) => {
   const filled = Object.entries(query ?? {}).filter(([, value]) => value !== '');
   return { limit: PAGE_SIZE, ...Object.fromEntries(filled) };
@@ -38,7 +38,10 @@ export class AccessPageController {
     private readonly views: Views,
   ) {}
 
-  /** @throws DomainError admin_required */
+  /**
+   * Shows the list of targets to an admin.
+   * @throws DomainError admin_required
+   */
   @Get()
   @Route({ summary: 'Shows who may reach what' })
   async list(

@@ -19,8 +19,8 @@ import { shownTarget } from './shown-target.js';
 import { pageTarget, TARGET_PAGE, targetAddress, type TargetPath } from './target-path.js';
 
 /**
- * Serves `/admin/access/{kind}/{id}/change` and `/delete`: who gains, who loses and what ends,
- * before an admin confirms.
+ * Serves `/admin/access/{kind}/{id}/change` and `/delete`: the people who gain and lose the target
+ * and the items that end, before an admin confirms.
  */
 @Controller('admin/access/:kind/:id')
 @Route(PAGE_ROUTE)
@@ -31,7 +31,10 @@ export class ChangePageController {
     private readonly views: Views,
   ) {}
 
-  /** @throws DomainError admin_required, invalid_request, not_found */
+  /**
+   * Shows the forecast of a proposed rule to an admin.
+   * @throws DomainError admin_required, invalid_request, not_found
+   */
   @Get('change')
   @Route({ summary: 'Shows who gains and who loses by another rule' })
   async change(
@@ -56,7 +59,10 @@ export class ChangePageController {
     });
   }
 
-  /** @throws DomainError admin_required, not_found */
+  /**
+   * Shows the forecast of a deletion to an admin.
+   * @throws DomainError admin_required, not_found
+   */
   @Get('delete')
   @Route({ summary: 'Shows what ends with a role or a group of hosts' })
   async remove(
@@ -73,7 +79,7 @@ export class ChangePageController {
     });
   }
 
-  /** Returns the proposed rule, and the texts of the form that name no person and no group. */
+  /** Returns the proposed rule, and the texts of the form that match no person and no group. */
   async #ruleOf(
     admin: Admin,
     proposal: Proposal,
@@ -91,7 +97,7 @@ export class ChangePageController {
   }
 }
 
-/** The longest address to which the login page leads back. */
+/** The most characters of an address to which the login page can lead back. */
 const LONGEST_RETURN = 2048;
 
 /**
@@ -101,12 +107,13 @@ function afterTouch({ req }: Response, ref: TargetRef): string {
   return req.originalUrl.length > LONGEST_RETURN ? targetAddress(ref) : req.originalUrl;
 }
 
-/** The words in place of a figure of a forecast while a touch is missing. */
+/** The words in the place of a number of a forecast, before the admin has touched the key. */
 const HIDDEN = 'shown after a touch';
 
 /**
- * Returns a preview for the template. While a touch is missing it has no figure, and no warning
- * that depends on one: asked with and without one person, each of them tells who is in a group.
+ * Prepares a preview for the template. Before a touch it has no number, and no warning that depends
+ * on one. Two previews, with and without one person, would otherwise show if the person is in a
+ * group.
  */
 function shownPreview({ gains, loses, ends, notRecalled }: RulePreview, address: string) {
   const touch = `/login?again=true&redirect_to=${encodeURIComponent(address)}`;

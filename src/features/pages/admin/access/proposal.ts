@@ -14,7 +14,10 @@ const ids = z
   .transform((one) => [one].flat())
   .pipe(z.array(z.string().refine(isUuid, 'must be an id')).max(MOST_ASSIGNMENTS));
 
-/** The address of a page with three of these texts fits the headers of a request. */
+/**
+ * The most characters of one text of the form. The address of the page has three of these texts,
+ * and must fit the headers of a request.
+ */
 const LONGEST_TEXT = 2000;
 
 const lines = z
@@ -26,8 +29,8 @@ const lines = z
   .pipe(z.array(z.string().max(256)).max(MOST_ASSIGNMENTS));
 
 /**
- * The fields of the form that proposes a rule. It names what to add and what to remove, so that the
- * address stays short for a target with many assignments.
+ * The fields of the form that proposes a rule. It names the people and groups to add and to remove,
+ * so that the address stays short for a target with many assignments.
  */
 export const PROPOSAL = z.strictObject({
   access: z.enum(['everyone', 'assigned']),
@@ -45,16 +48,16 @@ export const PROPOSAL = z.strictObject({
   add_people: lines,
   add_group: lines,
 });
-/** The result of {@link PROPOSAL}. */
+/** The fields of the form that proposes a rule after validation. */
 export type Proposal = z.output<typeof PROPOSAL>;
 
-/** People and groups that a proposal names, as they were found. */
+/** The people and groups of a proposal that exist. */
 export interface FoundNames {
   readonly added: Pick<Named, 'people' | 'groups'>;
   readonly removed: Pick<Named, 'people'>;
 }
 
-/** Returns the rule that a proposal makes out of the present assignments of a target. */
+/** Returns the rule that results if a proposal changes the present assignments of a target. */
 export function proposedRule(
   { access, minutes, fips, verification, ...proposal }: Proposal,
   assignments: readonly Assignment[],
@@ -83,7 +86,7 @@ export function proposedRule(
   };
 }
 
-/** Returns the body that sets a rule, with each member as a text for a hidden field. */
+/** Returns the body of the request that sets a rule. Each member is a text for a hidden field. */
 export function bodyOf({ access, conditions, users, groups }: WantedRule) {
   const { touchWithinSeconds: seconds, models, userVerification } = conditions;
   return {

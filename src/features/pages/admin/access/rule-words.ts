@@ -15,7 +15,7 @@ import {
 } from '#domain/admin/access-rules/target.js';
 import { targetAddress } from './target-path.js';
 
-/** The kinds of targets in words: one, and many. */
+/** The words for each kind of target, in the singular and the plural. */
 export const KIND_WORDS: Readonly<Record<TargetKind, readonly [string, string]>> = {
   application: ['Application', 'Applications and clusters'],
   aws_role: ['AWS role', 'AWS roles'],
@@ -23,7 +23,7 @@ export const KIND_WORDS: Readonly<Record<TargetKind, readonly [string, string]>>
   github_installation: ['GitHub installation', 'GitHub installations'],
 };
 
-/** Says whom a rule admits: `Assigned: 3 people, 1 group`. */
+/** Writes the people and groups whom a rule admits: `Assigned: 3 people, 1 group`. */
 export function ruleWords({
   access,
   assignedUsers,
@@ -38,12 +38,12 @@ export function ruleWords({
   return `Assigned: ${parts.join(', ')}`;
 }
 
-/** Says the same of a rule that is only proposed. */
+/** Writes the people and groups whom a proposed rule would admit. */
 export function wantedWords({ access, users, groups }: WantedRule): string {
   return ruleWords({ access, assignedUsers: users.length, assignedGroups: groups.length });
 }
 
-/** Says what a target demands of a touch; undefined without a condition. */
+/** Writes the touch that a target demands; undefined without a condition. */
 export function conditionWords(conditions: Conditions): string | undefined {
   return hasConditions(conditions) ? `Needs ${demandOf(conditions)}` : undefined;
 }
@@ -59,7 +59,7 @@ const BECAUSE: Readonly<Record<ReachDecision['because'], string>> = {
   user_verification: 'No touch was with a PIN.',
 };
 
-/** Says why a person reaches a target, or does not. It never names a group. */
+/** Writes the reason why a person reaches a target, or does not. It never names a group. */
 export function becauseWords({ because }: ReachDecision): string {
   return BECAUSE[because];
 }
@@ -72,7 +72,7 @@ const NOT_RECALLED: Readonly<Record<NotRecalled['what'], (time: string) => strin
   ssh_connection: () => 'A connection to a host that is open stays open. A new one is refused.',
 };
 
-/** Says what stays valid until it ends by itself. */
+/** Writes for how long a credential stays valid that the service cannot recall. */
 export function notRecalledWords({ what, seconds }: NotRecalled): string {
   return NOT_RECALLED[what](minutes(seconds));
 }
@@ -84,19 +84,22 @@ function minutes(seconds: number | null): string {
 const NUMBER = new Intl.NumberFormat('en-GB');
 
 /**
- * Says a number of people that was counted up to a limit: `1 person`, `more than 10,000 people`.
+ * Writes a number of people that was counted up to a limit: `1 person`, `more than 10,000 people`.
  */
 export function peopleWords(count: number): string {
   if (count > MOST_COUNTED) return `more than ${NUMBER.format(MOST_COUNTED)} people`;
   return `${NUMBER.format(count)} ${count === 1 ? 'person' : 'people'}`;
 }
 
-/** Says a number of items; empty for none. */
+/** Writes a number of items; the empty string for zero. */
 function counted(n: number, one: string, many: string): string {
   return n === 0 ? '' : `${n} ${n === 1 ? one : many}`;
 }
 
-/** The targets of one person, with the kind of rule that admits the person, for a template. */
+/**
+ * Prepares the targets that one person reaches, each with the kind of rule that admits the person,
+ * for a template.
+ */
 export function reachWords(page: ReachPage, userId: string) {
   return page.reached.map(({ target, decision }) => ({
     id: refOf(target).id,

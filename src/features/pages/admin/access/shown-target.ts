@@ -2,7 +2,7 @@ import type { Target, TargetRef } from '#domain/admin/access-rules/target.js';
 import { conditionWords, KIND_WORDS, ruleWords } from './rule-words.js';
 import { targetAddress } from './target-path.js';
 
-/** Returns a target for the templates of its own pages. */
+/** Prepares a target for the templates of its pages. */
 export function shownTarget(target: Target, ref: TargetRef) {
   const { conditions } = target;
   const { touchWithinSeconds: seconds } = conditions;

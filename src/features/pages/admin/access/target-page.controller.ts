@@ -19,13 +19,16 @@ import { becauseWords, peopleWords } from './rule-words.js';
 import { shownTarget } from './shown-target.js';
 import { pageTarget, TARGET_PAGE, type TargetPath } from './target-path.js';
 
-/** The most assigned people whom the form lists with a checkbox each. */
+/** The most assigned people whom the form lists, each with a checkbox. */
 const MOST_CHECKBOXES = 100;
 
-/** The people on a page. */
+/** The number of people on a page. */
 const PAGE_SIZE = 50;
 
-/** The place in the list of people, and the person of a question: by id, or by address. */
+/**
+ * The query of the page: the place in the list of people, and the person of a question by id or by
+ * address.
+ */
 const PAGE_QUERY = z.strictObject({
   after: z.string().refine(isUuid, 'must be the next of a page before').optional(),
   user: z.string().max(64).optional(),
@@ -48,7 +51,10 @@ export class TargetPageController {
     this.#baseUrl = config.http.baseUrl;
   }
 
-  /** @throws DomainError admin_required, invalid_request, not_found */
+  /**
+   * Shows a target to an admin.
+   * @throws DomainError admin_required, invalid_request, not_found
+   */
   @Get()
   @Route({ summary: 'Shows a target, its rule and whom it admits' })
   async show(
@@ -80,7 +86,7 @@ export class TargetPageController {
 
   /**
    * Explains the reach of the person in a question; undefined without one. A person of another
-   * organization is as unknown as any other text.
+   * organization gets the same answer as a text that is no person.
    */
   async #why(admin: Admin, ref: TargetRef, { user, address }: Pick<PageQuery, 'user' | 'address'>) {
     const asked = user ?? address ?? '';
@@ -97,13 +103,15 @@ export class TargetPageController {
     }
   }
 
-  /** Returns the id of the member with an address; a text that is no id without one. */
+  /** Returns the id of the member with an address; the empty string if there is none. */
   async #idOf(admin: Admin, address: string): Promise<string> {
     const { people } = await this.accessRules.findNamed(admin, [address], []);
     return people[0]?.id ?? '';
   }
 
-  /** Returns the whole line that joins a host to a group; undefined for another kind of target. */
+  /**
+   * Returns the command that adds a host to a group of hosts; undefined for another kind of target.
+   */
   #hostLine({ kind, name, logins }: Target, orgId: string): string | undefined {
     if (kind !== 'host_group') return undefined;
     const names = `--organization ${orgId} --group ${name} --login ${logins.join(',')}`;
@@ -111,7 +119,7 @@ export class TargetPageController {
   }
 }
 
-/** Returns the assignments for the form: each group, and the first people. */
+/** Prepares the assignments for the form: all groups, and the first people. */
 function shownAssignments(assignments: readonly Assignment[]) {
   const people = assignments.flatMap((each) => ('user' in each ? [each] : []));
   const groups = assignments.flatMap((each) => ('group' in each ? [each] : []));

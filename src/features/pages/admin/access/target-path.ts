@@ -2,9 +2,12 @@ import { z } from 'zod';
 import { targetKind, type TargetRef } from '#domain/admin/access-rules/target.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The path of the page of a target. A kind or an id that does not exist is 404, not 400. */
+/**
+ * The path parameters of the page of a target. A kind or an id that does not exist gets 404, and
+ * not 400.
+ */
 export const TARGET_PAGE = z.object({ kind: z.string(), id: z.string() });
-/** The result of {@link TARGET_PAGE}. */
+/** The path parameters of the page of a target after validation. */
 export type TargetPath = z.output<typeof TARGET_PAGE>;
 
 /** Returns the target that a path names. @throws DomainError not_found for an unknown kind */

@@ -51,7 +51,10 @@ export class ApplicationsPageController {
     private readonly views: Views,
   ) {}
 
-  /** @throws DomainError admin_required */
+  /**
+   * Shows the list of applications to an admin.
+   * @throws DomainError admin_required
+   */
   @Get()
   @Route({ summary: 'Shows the applications of the organization' })
   async list(
@@ -80,7 +83,10 @@ export class ApplicationsPageController {
     });
   }
 
-  /** @throws DomainError admin_required */
+  /**
+   * Shows the form for a new application to an admin.
+   * @throws DomainError admin_required
+   */
   @Get('new')
   @Route({ summary: 'Shows the form that registers an application' })
   async register(
@@ -104,7 +110,10 @@ export class ApplicationsPageController {
     });
   }
 
-  /** @throws DomainError admin_required, not_found */
+  /**
+   * Shows an application to an admin.
+   * @throws DomainError admin_required, not_found
+   */
   @Get(':id')
   @Route({ summary: 'Shows an application of the organization, and what its deletion ends' })
   async show(
@@ -142,7 +151,10 @@ export class ApplicationsPageController {
   }
 }
 
-/** An admin with a cookie session manages every application of the organization. */
+/**
+ * Returns the admin of a cookie session, who manages every application of the organization.
+ * @throws DomainError admin_required
+ */
 function managerOf({ id: sessionId, user }: VerifiedSession): ApplicationManager {
   if (!user.isOrgAdmin || user.orgId === null) {
     throw new DomainError('admin_required', 'This is for the admins of an organization.');
@@ -154,7 +166,7 @@ function isType(kind: string | undefined): kind is ApplicationType {
   return kind !== undefined && Object.hasOwn(TYPES, kind);
 }
 
-/** An application for a template. */
+/** Prepares an application for a template. */
 function shown(application: ClientApplication) {
   const { name, type } = registrationOf(application.metadata);
   const kind = application.resource === null ? type : 'kubernetes';
@@ -169,7 +181,10 @@ function shown(application: ClientApplication) {
   };
 }
 
-/** The approval of an application for a template, and the redirect URIs that it does not cover. */
+/**
+ * Prepares the approval of an application for a template, with the redirect URIs that it does not
+ * cover.
+ */
 function approvalOf(
   { approvedAt, approvedUris }: ClientApplication,
   redirectUris: readonly string[],
@@ -178,7 +193,7 @@ function approvalOf(
   return { at: approvedAt && moment(approvedAt), open };
 }
 
-/** The notices of an application for a template. */
+/** Prepares the logout notices of an application for a template. */
 function shownNotices(notices: NoticesOfClient) {
   return {
     ...notices,

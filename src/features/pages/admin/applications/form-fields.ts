@@ -10,7 +10,7 @@ import {
   type Registration,
 } from '#domain/oauth/applications/registration.js';
 
-/** A choice of a field: its value and its words. */
+/** A choice of a field: its value, its words, and true in `chosen` if it is selected. */
 interface Choice {
   readonly value: string;
   readonly text: string;
@@ -26,11 +26,11 @@ export interface FormField {
   readonly value: string;
   readonly choices?: readonly Choice[];
   readonly required?: boolean;
-  /** True for a field that most applications leave alone. */
+  /** True for a field that most applications do not need. It is shown under further settings. */
   readonly isFurther?: boolean;
 }
 
-/** The words for each kind of application. */
+/** The title and the description of each kind of application. */
 export const KINDS: Readonly<Record<ApplicationType | 'kubernetes', readonly [string, string]>> = {
   web: [
     'Web application',
@@ -58,7 +58,10 @@ const METHOD_WORDS: Readonly<Record<(typeof AUTH_METHODS)[number], string>> = {
   self_signed_tls_client_auth: 'A certificate of its own',
 };
 
-/** Returns the fields of a cluster. Its resource is fixed once it is registered. */
+/**
+ * Returns the fields of the form of a cluster. The resource is a field only before the cluster is
+ * registered, because it cannot change.
+ */
 export function clusterFields(name: string, isNew: boolean): FormField[] {
   const fields: FormField[] = [nameField(name)];
   if (!isNew) return fields;
@@ -71,7 +74,8 @@ export function clusterFields(name: string, isNew: boolean): FormField[] {
 }
 
 /**
- * Returns the fields of a kind of application, with the values of a registration, or with defaults.
+ * Returns the fields of the form of an application. Their values are those of a registration, or
+ * the defaults if it is undefined.
  */
 export function fieldsOf(type: ApplicationType, current: Registration | undefined): FormField[] {
   const { isPublic, grantTypes } = TYPES[type];

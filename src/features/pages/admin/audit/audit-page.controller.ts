@@ -113,7 +113,10 @@ export class AuditPageController {
     });
   }
 
-  /** @throws DomainError not_found for an event of another organization, too */
+  /**
+   * Shows an event to an admin.
+   * @throws DomainError not_found, also for an event of another organization
+   */
   @Get(':id')
   @Route({ summary: 'Shows an event of the audit log' })
   async event(

@@ -20,10 +20,10 @@ import { deviceOfEvent } from '#platform/text/device-name.js';
 import { moment } from '../../shell/moment.js';
 import { labelOf, personOf, sentenceOf, shortened, thingOf } from '../event-words.js';
 
-/** The path of the page. */
+/** The path of the page with the audit log. */
 const PAGE = '/admin/audit';
 
-/** The most characters of a name in a table. */
+/** The most characters of a name in a cell of the table. */
 const LONGEST_CELL = 100;
 
 /** The fields of a form, with the reasons why some of them cannot be used. */
@@ -32,7 +32,7 @@ export interface AskedQuestion {
   readonly problems: Readonly<Partial<Record<QuestionField, string>>>;
 }
 
-/** Reads the filters of a query. A form sends an empty field too, which filters nothing. */
+/** Reads the filters of a query. A form also sends its empty fields, which are no filters. */
 export function readQuestion(query: Readonly<Record<string, string | undefined>>): AskedQuestion {
   const texts = QUESTION_FIELDS.map((field) => [field, query[field]?.trim() ?? ''] as const);
   const set = texts.filter(([, text]) => text !== '');
@@ -65,8 +65,8 @@ export function exportsOf(question: AuditQuestion) {
 }
 
 /**
- * Returns the links of all questions: those that every organization has, those of a person, and the
- * saved ones.
+ * Returns the links to stored questions: those that every organization has, those about the person
+ * in the form, and the saved ones.
  */
 export function questionLinks(
   { person }: AuditQuestion,
@@ -94,7 +94,7 @@ export const TYPE_CHOICES = {
   })),
 };
 
-/** Says in words which filters are set. */
+/** Writes in words which filters are set. */
 export function summaryOf(question: AuditQuestion): string {
   const words: Readonly<Record<QuestionField, string>> = {
     type: 'type',
@@ -130,7 +130,7 @@ export function rowOf(row: AuditRow) {
   };
 }
 
-/** The most characters of a detail, and of a browser's name. */
+/** The most characters of a detail, and of a browser's name, on the page of an event. */
 const LONGEST_DETAIL = 10_000;
 
 /** Renders an event for its own page. */
@@ -160,7 +160,10 @@ export function factsOf(row: AuditRow, members: ReadonlySet<string>) {
   };
 }
 
-/** Renders a detail: in words if the page knows what it means, with its value as the log has it. */
+/**
+ * Renders a detail of an event. If the page knows its meaning, the meaning is in words. The value
+ * as it is in the log is always there.
+ */
 function detailOf(name: string, value: unknown, { details }: AuditRow) {
   const text = typeof value === 'string' ? value : JSON.stringify(value);
   const raw = shortened(text, LONGEST_DETAIL);

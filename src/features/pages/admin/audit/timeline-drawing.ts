@@ -2,7 +2,7 @@ import { AUDIT_KINDS, type AuditKind } from '#domain/audit/audit-kinds.js';
 import type { Timeline } from '#domain/admin/audit-search/timeline.js';
 import { moment, type Moment } from '../../shell/moment.js';
 
-/** The size of the drawing in its own units. */
+/** The size of the drawing in units of the SVG. */
 const SIZE = { width: 720, height: 120 } as const;
 
 /** A part of a bar: the events of one kind in one section. */
@@ -14,7 +14,7 @@ interface Bar {
   readonly height: number;
 }
 
-/** A timeline as its template draws it, and as a table. */
+/** A timeline for its template, which shows it as a drawing and as a table. */
 export interface TimelineDrawing {
   readonly width: number;
   readonly height: number;
@@ -35,7 +35,10 @@ export interface TimelineDrawing {
   readonly isCut: boolean;
 }
 
-/** Draws a timeline: a bar for each section, with a part for each kind. */
+/**
+ * Draws a timeline: a bar for each section, with a part for each kind of events. Undefined for a
+ * timeline without sections.
+ */
 export function drawingOf(timeline: Timeline): TimelineDrawing | undefined {
   const { sections, kinds, isCut } = timeline;
   const [first, last] = [sections[0], sections.at(-1)];

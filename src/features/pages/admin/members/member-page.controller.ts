@@ -17,7 +17,7 @@ import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 import { reachWords } from '../access/rule-words.js';
 
-/** The targets that the page of a member lists. */
+/** The most targets that the page of a member lists. */
 const MOST_TARGETS = 50;
 
 /** Serves `/admin/members/{id}`, where admins see a member and act on the account. */
@@ -32,8 +32,9 @@ export class MemberPageController {
   ) {}
 
   /**
+   * Shows a member to an admin.
    * @throws DomainError admin_required; not_found for an id that is not a member of the
-   * organization
+   *   organization
    */
   @Get(':id')
   @Route({ summary: 'Shows a member of the organization' })
@@ -58,7 +59,7 @@ export class MemberPageController {
   }
 }
 
-/** The words for the relation of another account to the member of the page. */
+/** The words for the relation between another account and the member of the page. */
 const RELATIONS = {
   twin_of: 'The record of your identity provider. When it ends, the member on this page ends.',
   twin: 'A twin: this account signed in itself, and ends when the member on this page ends.',
@@ -68,8 +69,8 @@ const RELATIONS = {
 } as const satisfies Record<RelatedMember['relation'], string>;
 
 /**
- * Returns the kind of parting that the API would do; undefined if the member is tied to no other
- * account.
+ * Returns the kind of separation that the API would make; undefined if the member is tied to no
+ * other account.
  */
 function partingOf({ ties, scimManaged }: MemberRecord['member']) {
   if (ties.twinOf.length > 0) return 'twin';
@@ -78,8 +79,8 @@ function partingOf({ ties, scimManaged }: MemberRecord['member']) {
 }
 
 /**
- * Returns the record of a member for the template. The forms of the acts send `tag` back, so that
- * an act on a changed member is refused.
+ * Prepares the record of a member for the template. The forms send `tag` back, so that an act on a
+ * member that has changed meanwhile is refused.
  */
 function shown(record: MemberRecord) {
   const { member, ending, endingOfTies, lastLoginAt, related } = record;

@@ -21,10 +21,10 @@ import { PAGE_ROUTE } from '../../shell/admission.js';
 import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 
-/** The members on a page. */
+/** The number of members on a page. */
 const PAGE_SIZE = '50';
 
-/** The query of the page: that of the API, if a form sends its empty fields, too. */
+/** The query of the page: that of the API. Empty fields, which a form also sends, are left out. */
 const PAGE_QUERY = z.preprocess((query) => {
   const filled = Object.entries(query ?? {}).filter(([, value]) => value !== '');
   return { sort: 'address', limit: PAGE_SIZE, ...Object.fromEntries(filled) };
@@ -39,7 +39,10 @@ export class MembersPageController {
     private readonly views: Views,
   ) {}
 
-  /** @throws DomainError admin_required, invalid_request */
+  /**
+   * Lists the members for an admin.
+   * @throws DomainError admin_required, invalid_request
+   */
   @Get()
   @Route({ summary: 'Lists the members of the organization' })
   async list(
@@ -65,7 +68,10 @@ export class MembersPageController {
   }
 }
 
-/** Returns the parameters that the visitor chose, as texts. The schema has checked them. */
+/**
+ * Returns the parameters that the visitor chose, as texts. The schema of the query has already
+ * checked them.
+ */
 function choicesOf(query: Request['query']): Readonly<Record<string, string>> {
   const texts = Object.entries(query).filter(
     (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1] !== '',
@@ -73,14 +79,14 @@ function choicesOf(query: Request['query']): Readonly<Record<string, string>> {
   return Object.fromEntries(texts);
 }
 
-/** Returns the address of a page with the same filters, from a place on. */
+/** Returns the address of a page with the same filters that begins after a place in the list. */
 function linkTo(chosen: Readonly<Record<string, string>>, after: string | undefined): string {
   const { after: _, ...filters } = chosen;
   const query = new URLSearchParams({ ...filters, ...(after !== undefined && { after }) });
   return query.size === 0 ? '/admin/members' : `/admin/members?${query.toString()}`;
 }
 
-/** Returns a member for the table. Keys of one model are written once, with their number. */
+/** Prepares a member for the table. Keys of one model are written once, with their number. */
 function shown(member: ListedMember) {
   const models = Map.groupBy(member.aaguids, (aaguid) => modelName(aaguid) ?? 'Security key');
   return {
@@ -94,7 +100,10 @@ function shown(member: ListedMember) {
   };
 }
 
-/** Names the ties of a member to other accounts, and an address that signs in no one. */
+/**
+ * Lists in words the ties of a member to other accounts. If no account can sign in with the
+ * address, it says so.
+ */
 function tiedWords({ email, ties }: ListedMember): string[] {
   const words: [boolean, string][] = [
     [ties.twinOf.length > 0, 'Twin'],

@@ -12,7 +12,10 @@ import { PAGE_ROUTE } from '../../shell/admission.js';
 import { showToAdmin } from '../../shell/show-page.js';
 import { reachWords } from '../access/rule-words.js';
 
-/** The query of the page: a part of a name, if the form is not empty, and the place. */
+/**
+ * The query of the page: a part of a target's name, and the place in the list. An empty field of
+ * the form is left out.
+ */
 const PAGE_QUERY = z.preprocess((query) => {
   const filled = Object.entries(query ?? {}).filter(([, value]) => value !== '');
   return { limit: '50', ...Object.fromEntries(filled) };
@@ -28,7 +31,10 @@ export class MemberReachPageController {
     private readonly views: Views,
   ) {}
 
-  /** @throws DomainError admin_required, invalid_request, not_found */
+  /**
+   * Lists the targets of a member for an admin.
+   * @throws DomainError admin_required, invalid_request, not_found
+   */
   @Get(':id/reach')
   @Route({ summary: 'Lists what a member of the organization reaches' })
   async list(

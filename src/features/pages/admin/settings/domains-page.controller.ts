@@ -13,7 +13,10 @@ import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 import { endsText } from './ends.js';
 
-/** Serves `/admin/domains`: the domains of an organization, and the record that proves each. */
+/**
+ * Serves `/admin/domains`: the domains of an organization, and the DNS record that proves each of
+ * them.
+ */
 @Controller('admin/domains')
 @Route(PAGE_ROUTE)
 export class DomainsPageController {
@@ -22,7 +25,10 @@ export class DomainsPageController {
     private readonly views: Views,
   ) {}
 
-  /** @throws DomainError admin_required */
+  /**
+   * Lists the domains for an admin.
+   * @throws DomainError admin_required
+   */
   @Get()
   @Route({ summary: 'Shows the domains of the organization' })
   async list(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
@@ -32,7 +38,10 @@ export class DomainsPageController {
     });
   }
 
-  /** @throws DomainError admin_required, not_found */
+  /**
+   * Shows a domain to an admin.
+   * @throws DomainError admin_required, not_found
+   */
   @Get(':domain')
   @Route({ summary: 'Shows a domain of the organization, its record and what its removal ends' })
   async show(
@@ -51,7 +60,7 @@ export class DomainsPageController {
   }
 }
 
-/** A domain for a template. */
+/** Prepares a domain for a template. */
 function shownDomain(found: OrganizationDomain) {
   return {
     name: found.domain,

@@ -20,7 +20,10 @@ export class GitHubPageController {
     private readonly views: Views,
   ) {}
 
-  /** @throws DomainError admin_required */
+  /**
+   * Shows the installations to an admin.
+   * @throws DomainError admin_required
+   */
   @Get()
   @Route({ summary: 'Shows the GitHub installations of the organization' })
   async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {

@@ -22,7 +22,10 @@ export class ProvidersPageController {
     private readonly views: Views,
   ) {}
 
-  /** @throws DomainError admin_required */
+  /**
+   * Lists the identity providers for an admin.
+   * @throws DomainError admin_required
+   */
   @Get()
   @Route({ summary: 'Shows the identity providers of the organization' })
   async list(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
@@ -40,7 +43,10 @@ export class ProvidersPageController {
     });
   }
 
-  /** @throws DomainError admin_required, not_found */
+  /**
+   * Shows an identity provider to an admin.
+   * @throws DomainError admin_required, not_found
+   */
   @Get(':id')
   @Route({ summary: 'Shows an identity provider of the organization and what its withdrawal ends' })
   async show(
@@ -59,7 +65,7 @@ export class ProvidersPageController {
   }
 }
 
-/** A provider for a template. */
+/** Prepares an identity provider for a template. */
 function shownProvider(provider: Omit<OrganizationProvider, 'users'>) {
   const { id, configured, issuer, tenant, founding, createdAt } = provider;
   return {

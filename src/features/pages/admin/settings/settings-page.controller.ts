@@ -33,7 +33,10 @@ export class SettingsPageController {
     this.#baseUrl = config.http.baseUrl;
   }
 
-  /** @throws DomainError admin_required */
+  /**
+   * Shows the settings to an admin.
+   * @throws DomainError admin_required
+   */
   @Get()
   @Route({ summary: 'Shows the settings of the organization' })
   async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
@@ -53,7 +56,7 @@ export class SettingsPageController {
   }
 }
 
-/** An issuer with the keys that it publishes now, for the template. */
+/** Prepares an issuer for the template, with the keys that it publishes now. */
 function shownIssuer({ label, active, claimedAt, keys, now }: OrganizationIssuer, baseUrl: string) {
   const published = publishedKeys(keys, now);
   return {

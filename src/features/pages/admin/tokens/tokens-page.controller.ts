@@ -19,7 +19,7 @@ import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 
 /**
- * Serves `/admin/scim-tokens`, where admins make, rotate and end the tokens of their identity
+ * Serves `/admin/scim-tokens`, where admins create, replace and revoke the tokens of their identity
  * provider.
  */
 @Controller('admin/scim-tokens')
@@ -36,7 +36,10 @@ export class TokensPageController {
     this.#scimUrl = `${config.http.baseUrl}/scim/v2`;
   }
 
-  /** @throws DomainError admin_required */
+  /**
+   * Lists the SCIM tokens for an admin.
+   * @throws DomainError admin_required
+   */
   @Get()
   @Route({ summary: 'Shows the SCIM tokens of the organization' })
   async list(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
@@ -59,7 +62,10 @@ export class TokensPageController {
     });
   }
 
-  /** @throws DomainError admin_required, not_found */
+  /**
+   * Shows the steps that replace a SCIM token to an admin.
+   * @throws DomainError admin_required, not_found
+   */
   @Get(':id/rotate')
   @Route({ summary: 'Shows the rotation of a SCIM token' })
   async rotate(
@@ -80,7 +86,7 @@ export class TokensPageController {
   }
 }
 
-/** A secret to confirm for a template. */
+/** Prepares a secret that an admin has to confirm for a template. */
 function shownSecret({
   id,
   secret,
@@ -103,7 +109,7 @@ function shownSecret({
   };
 }
 
-/** Says whether the database kept an act on a secret. */
+/** Writes in words if the database has kept an act on a secret. */
 function outcomeOf(act: ListedSecret['act'], isLost: boolean): string {
   if (!isLost) return 'The database has kept this.';
   return act === 'made'
@@ -111,7 +117,7 @@ function outcomeOf(act: ListedSecret['act'], isLost: boolean): string {
     : 'The database lost this: the secret was ended again.';
 }
 
-/** A token for a template. */
+/** Prepares a token for a template. */
 function shownToken(token: ScimToken) {
   return {
     id: token.id,
@@ -123,7 +129,7 @@ function shownToken(token: ScimToken) {
   };
 }
 
-/** A refused write for a template. */
+/** Prepares a refused write for a template. */
 function shownRefusal(refusal: ListedRefusal, tokens: readonly ListedToken[]) {
   const { tokenId, resourceType, resourceId, method, reason, detail, count, lastAt } = refusal;
   return {
@@ -138,7 +144,7 @@ function shownRefusal(refusal: ListedRefusal, tokens: readonly ListedToken[]) {
   };
 }
 
-/** A token of the list, with its place in an unfinished rotation. */
+/** Prepares a token for the list, with its part in a rotation that is not finished. */
 function listedToken(token: ListedToken, tokens: readonly ListedToken[]) {
   return {
     ...shownToken(token),

@@ -2,7 +2,7 @@
 
 import { say } from './api.js';
 
-/** If a notice waits while the next page loads. */
+/** The key of the notice in the session storage, in which it waits for the next page. */
 const NOTICE = 'page-notice';
 
 /** Keeps a notice, and opens a page that shows it. */
