@@ -10,21 +10,21 @@ export interface ArgumentNames {
    */
   readonly values?: readonly string[];
   /**
-   * True if a value that begins with a dash is taken only behind an equals sign: it is noticed if
-   * the value was forgotten.
+   * True if a value may begin with a dash only after an equals sign. A forgotten value is then
+   * noticed, because the next option is not taken for the value.
    */
   readonly refusesDashes?: boolean;
-  /** The options that one letter names, too, such as `{ h: 'help' }` for `-h`. */
+  /** The options that also have a letter, such as `{ h: 'help' }` for `-h`. */
   readonly letters?: Readonly<Record<string, string>>;
-  /** The greatest number of arguments that are not options; 0 by default. */
+  /** The most arguments that are not options; 0 by default. */
   readonly positionals?: number;
 }
 
-/** Arguments, sorted. */
+/** The arguments of a program, sorted by options and other arguments. */
 export interface SortedArguments {
   /** The arguments that are not options, and everything after `--`. */
   readonly positionals: readonly string[];
-  /** Tells whether a flag was given. */
+  /** Returns true if a flag was given. */
   readonly has: (flag: string) => boolean;
   /** Returns the last value of an option. */
   readonly value: (name: string) => string | undefined;
@@ -32,7 +32,7 @@ export interface SortedArguments {
   readonly all: (name: string) => readonly string[];
 }
 
-/** Arguments that a program does not understand; the message says why in one line. */
+/** The error for arguments that a program does not understand. Its message is one line. */
 export class WrongArguments extends Error {
   override readonly name = 'WrongArguments';
 }
@@ -52,7 +52,7 @@ export function sortArguments(args: readonly string[], names: ArgumentNames): So
   return { positionals, ...sorted };
 }
 
-/** An argument that is none of the named options, and no value of one. */
+/** An argument that is neither one of the named options nor a value of one. */
 export interface OtherArgument {
   readonly text: string;
   /** True for an option of another name, false for an argument that is no option. */
@@ -107,13 +107,16 @@ interface Token {
   readonly inlineValue?: boolean | undefined;
 }
 
-/** Lets Node split the arguments. It judges nothing, because its texts differ between releases. */
+/**
+ * Lets Node split the arguments. Node accepts all arguments here, because the texts of its errors
+ * differ between releases.
+ */
 function tokensOf(args: readonly string[], values: readonly string[]): readonly Token[] {
   const options = Object.fromEntries(values.map((name) => [name, { type: 'string' } as const]));
   return parseArgs({ args: [...args], options, strict: false, tokens: true }).tokens;
 }
 
-/** Returns the name of an option: of `--name` itself, and of a letter that stands alone. */
+/** Returns the name of an option by its text: `--name`, or a letter that stands alone. */
 function nameOf(
   text: string,
   name: string | undefined,

@@ -8,18 +8,20 @@ export class Markup {
   }
 }
 
-/** A value of a template: a text is escaped, and markup stays as it is. */
+/** A value of a template: a text is escaped, and markup is not changed. */
 export type MarkupValue = string | number | boolean | Markup | readonly Markup[];
 
-/** The first line of a document of XML. */
+/** The first line of an XML document. */
 export const XML_DECLARATION = new Markup('<?xml version="1.0" encoding="UTF-8"?>\n');
 
-/** The names of elements and attributes, with a prefix or without, from the letters of ASCII. */
+/**
+ * Matches the names of elements and attributes: ASCII letters and digits, with or without a prefix.
+ */
 const NAME = /^[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?$/;
 
 /**
- * Writes markup by a template. It escapes every value for the text of an element and for an
- * attribute in quotes; a value belongs nowhere else.
+ * Writes markup by a template. Values are escaped. They may stand in the text of an element and in
+ * an attribute in quotes, and in no other place.
  */
 export function markup(pieces: TemplateStringsArray, ...values: readonly MarkupValue[]): Markup {
   const written = pieces.map((piece, index) => piece + textOf(values[index] ?? ''));
@@ -27,7 +29,7 @@ export function markup(pieces: TemplateStringsArray, ...values: readonly MarkupV
 }
 
 /**
- * Writes an element whose name is known at run time only.
+ * Writes an element whose name is only known at run time.
  *
  * @throws Error for a name that XML does not allow
  */
@@ -42,7 +44,7 @@ export function element(
   return new Markup(`<${name}${written.join('')}>${textOf(content)}</${name}>`);
 }
 
-/** Joins pieces to one. */
+/** Joins pieces of markup into one. */
 export function joined(pieces: readonly Markup[], separator = ''): Markup {
   return new Markup(pieces.map(({ text }) => text).join(escaped(separator)));
 }
@@ -52,7 +54,7 @@ function textOf(value: MarkupValue): string {
   return typeof value === 'object' ? joined(value).text : escaped(String(value));
 }
 
-/** The characters that no document of XML has, not even as a reference (XML 1.0 §2.2). */
+/** The characters that an XML document must not have, not even as a reference (XML 1.0 §2.2). */
 // oxlint-disable-next-line no-control-regex -- these are the characters that are replaced
 const FORBIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]/g;
 
@@ -65,8 +67,8 @@ const ESCAPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Escapes a text by the five entities that XML and HTML read alike. A character that XML
- * forbids becomes U+FFFD, because a document with one is no document.
+ * Escapes a text by the five entities that XML and HTML have in common. A character that XML
+ * forbids becomes U+FFFD, because no parser accepts a document with it.
  */
 function escaped(text: string): string {
   return text

@@ -3,24 +3,24 @@ import { isAuthorityKey, keyTypeOf, publicKeyBlob, readPrivateKey } from './priv
 import { parseSshPublicKey, SshKeyRefusal } from './public-key.js';
 import { SshFormatError } from './wire.js';
 
-/** A key in the configuration of the authority. */
+/** A key that the configuration of the authority names. */
 export interface ConfiguredKey {
   /** The public half in the SSH wire encoding. */
   readonly publicBlob: Buffer;
-  /** Undefined for a key that is only published. */
+  /** The private half; undefined for a key that is only published. */
   readonly privateKey: KeyObject | undefined;
 }
 
-/** A block of PEM, or else a line. */
+/** Matches a PEM block, or else a line. */
 const PARTS = /-----BEGIN [^-]+-----[^-]*-----END [^-]+-----|[^\r\n]+/g;
 const PUBLIC_LINE = /^(?:sk-)?(?:ssh|ecdsa)-/;
 
 /**
  * Reads the keys of an authority, the one that signs first: private keys in OpenSSH's format or
  * PKCS#8, public keys as lines of a `.pub` file or in PEM. Empty lines and lines that begin with
- * `#` do not count. A public key beside its own private key is the same key.
- * @throws SshFormatError that names the key by its place and says what is wrong, never with any of
- *   the key
+ * `#` are ignored. A public key and its private key count as one key.
+ * @throws SshFormatError that names the place of the key and the fault, and never contains a part
+ *   of the key
  */
 export function readAuthorityKeys(text: string): ConfiguredKey[] {
   const parts = (text.match(PARTS) ?? [])
@@ -37,7 +37,10 @@ export function readAuthorityKeys(text: string): ConfiguredKey[] {
   return withoutTwins(keys);
 }
 
-/** Keeps each key once, at its first place, with its private half if that is anywhere. */
+/**
+ * Removes duplicates. A key keeps its first place, with its private half if any of the duplicates
+ * has it.
+ */
 function withoutTwins(keys: readonly ConfiguredKey[]): ConfiguredKey[] {
   const first = keys.filter(
     ({ publicBlob }, index) =>

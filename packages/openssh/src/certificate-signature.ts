@@ -3,8 +3,8 @@ import type { SshCertificate } from './certificate.js';
 import { SshFormatError, SshReader } from './wire.js';
 
 /**
- * Verifies the signature of a certificate with the key of the authority that it names. The caller
- * compares that key with one that it trusts.
+ * Returns true if the signature of a certificate matches the key of the authority in it. The caller
+ * must compare that key with one that it trusts.
  *
  * @throws SshFormatError for an authority whose key is neither Ed25519 nor P-256, or a signature of
  *   another type; an error of node:crypto for a key that is no point of its curve
@@ -25,20 +25,20 @@ export function isSignedByItsAuthority({ authority, signed, signature }: SshCert
   throw new SshFormatError(`its authority has a key of type ${type}`);
 }
 
-/** The key of a point (RFC 8709 §4). */
+/** Returns the Ed25519 key of a point (RFC 8709 §4). */
 function ed25519Key(point: Buffer): KeyObject {
   const x = point.toString('base64url');
   return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
 }
 
-/** The key of an uncompressed point (RFC 5656 §3.1). */
+/** Returns the P-256 key of an uncompressed point (RFC 5656 §3.1). */
 function p256Key(point: Buffer): KeyObject {
   const [x, y] = [point.subarray(1, 33), point.subarray(33)];
   const jwk = { x: x.toString('base64url'), y: y.toString('base64url') };
   return createPublicKey({ key: { kty: 'EC', crv: 'P-256', ...jwk }, format: 'jwk' });
 }
 
-/** Writes the two integers of a signature (RFC 5656 §3.1.2) with 32 bytes each. */
+/** Converts an ECDSA signature (RFC 5656 §3.1.2) to its two integers with 32 bytes each. */
 function fixedSize(signature: Buffer): Buffer {
   const integers = new SshReader(signature);
   const pair = [integers.mpint(), integers.mpint()];

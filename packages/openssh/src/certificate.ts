@@ -1,11 +1,11 @@
 import { SshFormatError, SshReader, sshStrings } from './wire.js';
 
 /**
- * The fields of an OpenSSH certificate (OpenSSH PROTOCOL.certkeys). Nothing of it is verified by
- * reading it.
+ * The fields of an OpenSSH certificate (OpenSSH PROTOCOL.certkeys). Reading a certificate verifies
+ * none of them.
  */
 export interface SshCertificate {
-  /** The type with which its line begins, such as `ssh-ed25519-cert-v01@openssh.com`. */
+  /** The type at the beginning of the line, such as `ssh-ed25519-cert-v01@openssh.com`. */
   readonly type: string;
   /** The certified public key in the SSH wire encoding. */
   readonly publicKey: Buffer;
@@ -14,9 +14,12 @@ export interface SshCertificate {
   readonly isOfUser: boolean;
   readonly keyId: string;
   readonly principals: readonly string[];
-  /** Milliseconds since 1970, inclusive. */
+  /** The first moment at which the certificate is valid, in milliseconds since 1970. */
   readonly validAfter: number;
-  /** Milliseconds since 1970, exclusive; Infinity stands for a time without end. */
+  /**
+   * The moment at which the certificate ends, in milliseconds since 1970; Infinity if it has no
+   * end.
+   */
   readonly validBefore: number;
   /** The names of the critical options. */
   readonly criticalOptions: readonly string[];
@@ -24,13 +27,13 @@ export interface SshCertificate {
   readonly extensions: readonly string[];
   /** The public key of the authority that signed, in the SSH wire encoding. */
   readonly authority: Buffer;
-  /** The signed bytes. */
+  /** The bytes that the authority signed. */
   readonly signed: Buffer;
-  /** The signature: a type, and the bytes of its format. */
+  /** The signature in the SSH wire encoding: its type, and the bytes. */
   readonly signature: Buffer;
 }
 
-/** The number of fields of the public key for each type of key. */
+/** The number of fields of a public key, by the type of the key. */
 const KEY_FIELDS: Readonly<Record<string, number>> = {
   'ssh-ed25519': 1,
   'ssh-rsa': 2,
@@ -50,7 +53,7 @@ const FOREVER = 0xffff_ffff_ffff_ffffn;
  * Reads a line in the format of `id-cert.pub`. Bytes after the certificate, and bytes that are
  * missing, are errors.
  *
- * @throws SshFormatError for a line that holds no certificate
+ * @throws SshFormatError for a line that is no certificate
  */
 export function readCertificate(line: string): SshCertificate {
   const [type = '', encoded = ''] = line.trim().split(/\s+/);
@@ -83,7 +86,7 @@ export function readCertificate(line: string): SshCertificate {
   return { ...fields, authority, signed, signature };
 }
 
-/** Tells if a certificate can be used at a time, and for a number of milliseconds longer. */
+/** Returns true if a certificate is valid at a time, and for a further number of milliseconds. */
 export function isValidAt(
   { validAfter, validBefore }: Pick<SshCertificate, 'validAfter' | 'validBefore'>,
   now: number,
@@ -92,7 +95,7 @@ export function isValidAt(
   return validAfter <= now && now + margin < validBefore;
 }
 
-/** The type of the key in a certificate, as its own line names it. */
+/** Returns the type of the key in a certificate, by the type at the beginning of the line. */
 function keyTypeOfCertificate(type: string): string {
   const known = Object.keys(KEY_FIELDS).find(
     (keyType) => type === `${keyType.replace(/@openssh\.com$/, '')}${SUFFIX}`,
@@ -101,7 +104,7 @@ function keyTypeOfCertificate(type: string): string {
   return known;
 }
 
-/** The names of options: each is followed by its value. */
+/** Returns the names of options, each of which is followed by its value. */
 function namesOf(options: readonly Buffer[]): string[] {
   return options.filter((_, index) => index % 2 === 0).map(String);
 }

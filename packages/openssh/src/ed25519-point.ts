@@ -1,11 +1,11 @@
-/** The field of edwards25519 and its curve constant (RFC 8032 §5.1). */
+/** The prime of the field of edwards25519, and the constant of the curve (RFC 8032 §5.1). */
 const P = 2n ** 255n - 19n;
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
 /**
- * Says what is wrong with 32 bytes as an Ed25519 public key, or undefined for a good one. OpenSSL
- * takes any 32 bytes and no library in Node looks; yet for a point of small order anyone can forge
- * signatures, so a certificate on such a key would be a certificate without a key.
+ * Returns the fault of 32 bytes as an Ed25519 public key; undefined for a valid key. The check is
+ * needed because OpenSSL accepts any 32 bytes. For a point of small order, any person can forge
+ * signatures, so that a certificate for it would be valid without a key.
  */
 export function ed25519PointFault(encoded: Uint8Array): string | undefined {
   const bigEndian = Buffer.from(encoded.toReversed());
@@ -27,8 +27,8 @@ export function ed25519PointFault(encoded: Uint8Array): string | undefined {
 }
 
 /**
- * The Jacobi symbol (a/n) for an odd n: 1 or -1 says whether a is a square modulo a prime n, 0 that
- * n divides it.
+ * Returns the Jacobi symbol (a/n) for an odd n. For a prime n, 1 means that a is a square modulo n,
+ * -1 that it is not, and 0 that n divides a.
  */
 function jacobi(a: bigint, n: bigint): -1 | 0 | 1 {
   let sign: -1 | 1 = 1;

@@ -1,7 +1,10 @@
-/** A pattern that OpenSSH reads unchanged: it has no space, comma, quote or percent sign. */
+/**
+ * Matches a pattern that needs no quoting for OpenSSH: it has no space, comma, quote or percent
+ * sign.
+ */
 const PATTERN = /^!?[A-Za-z0-9*?:][A-Za-z0-9*?._:-]*$/;
 
-/** The most characters of a host name (RFC 1035 §2.3.4), and of the `!` before it. */
+/** The most characters of a host name (RFC 1035 §2.3.4) with a `!` before it. */
 const LONGEST = 254;
 
 /**

@@ -11,20 +11,20 @@ import { sshString, uint32, uint64 } from './wire.js';
 export interface RevokedOfAuthority {
   /** The public key in the SSH wire encoding. */
   readonly authority: Buffer;
-  /** Ascending, none twice. */
+  /** The revoked serials, ascending and without duplicates. */
   readonly serials: ArrayLike<number>;
 }
 
 /** The fields of a key revocation list. */
 export interface KeyRevocationList {
-  /** Grows from list to list. */
+  /** The number of the list. It grows from list to list. */
   readonly number: bigint;
-  /** The list has whole seconds. */
+  /** The time of the list. The file contains only whole seconds. */
   readonly generatedAt: Date;
   readonly comment: string;
-  /** Serials that are revoked under each of the keys, ascending. */
+  /** The serials that are revoked for each of the authorities, ascending. */
   readonly ranges: SerialRuns;
-  /** The list is about certificates of these keys alone. */
+  /** The keys of the authority. The list revokes only certificates that these keys signed. */
   readonly authorities: readonly RevokedOfAuthority[];
 }
 
@@ -36,7 +36,8 @@ const RESERVED = sshString('');
 const CERTIFICATES = 0x01; // KRL_SECTION_CERTIFICATES
 
 /**
- * The type of each section within it, KRL_SECTION_CERT_SERIAL_*, and how its content is written.
+ * The type of each kind of section of serials, KRL_SECTION_CERT_SERIAL_*, and the function that
+ * writes its content.
  */
 const SERIALS: Record<
   SerialEncoding,
@@ -48,9 +49,9 @@ const SERIALS: Record<
 };
 
 /**
- * Encodes a key revocation list as OpenSSH reads it (PROTOCOL.krl): the header, and one certificate
- * section for each key of the authority of which a certificate is revoked. It is not signed:
- * OpenSSH looks at no signature of a list.
+ * Encodes a key revocation list for OpenSSH (PROTOCOL.krl): the header, and one certificate section
+ * for each key of the authority that signed a revoked certificate. The list is not signed, because
+ * OpenSSH verifies no signature of a list.
  *
  * @throws RangeError if the serials are not ascending
  */
@@ -68,7 +69,7 @@ export function encodeKeyRevocationList(list: KeyRevocationList): Buffer {
   return Buffer.concat([...header, ...sections]);
 }
 
-/** The section of one key, or nothing if none of its certificates is revoked. */
+/** Encodes the section of one key. The result is empty if none of its certificates is revoked. */
 function certificateSection(
   { authority, serials }: RevokedOfAuthority,
   ranges: SerialRuns,
@@ -83,7 +84,7 @@ function certificateSection(
   return section(CERTIFICATES, Buffer.concat([sshString(authority), RESERVED, ...parts]));
 }
 
-/** A section, or one within it: its type, its length, its content. */
+/** Encodes a section, or a section inside another: its type, its length and its content. */
 function section(type: number, content: Buffer): Buffer[] {
   return [Buffer.of(type), uint32(content.length), content];
 }
@@ -113,9 +114,9 @@ function writeList({ low, high }: SerialRuns): Buffer {
 }
 
 /**
- * A bitmap: the serial of its lowest bit, then an mpint (RFC 4251 §5) in which bit n stands for
- * that serial plus n. An mpint is in network order, and positive only while its highest bit is
- * clear, hence the byte of zero before some.
+ * Encodes a bitmap: the serial of its lowest bit, then an mpint (RFC 4251 §5) in which bit n stands
+ * for that serial plus n. An mpint is in network order. It would be negative if its highest bit
+ * were set, so that a zero byte may have to precede it.
  */
 function writeBitmap({ low, high }: SerialRuns): Buffer {
   const start = low[0] ?? 0;

@@ -6,15 +6,15 @@ const ARMOR =
   /-----BEGIN OPENSSH PRIVATE KEY-----([A-Za-z0-9+/=\s]*)-----END OPENSSH PRIVATE KEY-----/;
 const P256 = 'prime256v1';
 /**
- * Two equal numbers show that a passphrase decrypted the file. Without a passphrase any number
- * serves.
+ * The check number of a file. It occurs twice in the encrypted section, to show that a passphrase
+ * decrypted it. Without a passphrase any number serves.
  */
 const CHECK = uint32(0);
 const NO_CIPHER_BLOCK = 8; // the private section is padded to this even without a cipher
 
 /**
  * Reads an unencrypted Ed25519 or P-256 private key, in OpenSSH's own format or as PKCS#8 PEM.
- * @throws SshFormatError that says what is wrong, never with any of the key
+ * @throws SshFormatError that names the fault, and never contains a part of the key
  */
 export function readPrivateKey(text: string): KeyObject {
   if (text.includes('BEGIN OPENSSH PRIVATE KEY')) return readOpenSsh(text);
@@ -38,7 +38,8 @@ function readPkcs8(text: string): KeyObject {
 }
 
 /**
- * Checks that an authority may have this key: it is Ed25519 or P-256, the two that KMS has, too.
+ * Returns true for a key that an authority may have: Ed25519 or P-256. AWS KMS has both of them,
+ * too.
  */
 export function isAuthorityKey(key: KeyObject): boolean {
   if (key.asymmetricKeyType === 'ec') return key.asymmetricKeyDetails?.namedCurve === P256;
@@ -94,7 +95,7 @@ function keyOfSeed(seed: Buffer, point: Buffer): KeyObject {
   }
 }
 
-/** Makes a P-256 key of its number, and checks that the point belongs to it. */
+/** Makes a P-256 key from its private number, and checks that the point is its public half. */
 function keyOfScalar(scalar: Buffer, point: Buffer): KeyObject {
   const pair = createECDH(P256);
   try {
@@ -114,7 +115,7 @@ function keyOfScalar(scalar: Buffer, point: Buffer): KeyObject {
 }
 
 /**
- * The public half of an Ed25519 (RFC 8709 §4) or P-256 key (RFC 5656 §3.1) in the SSH wire
+ * Returns the public half of an Ed25519 (RFC 8709 §4) or P-256 key (RFC 5656 §3.1) in the SSH wire
  * encoding.
  */
 export function publicKeyBlob(key: KeyObject): Buffer {
@@ -123,12 +124,12 @@ export function publicKeyBlob(key: KeyObject): Buffer {
   return sshStrings(['ecdsa-sha2-nistp256', 'nistp256', point]);
 }
 
-/** The one-line public key of a blob, as a `.pub` file and `TrustedUserCAKeys` hold it. */
+/** Returns the line of a public key, as in a `.pub` file and in `TrustedUserCAKeys`. */
 export function publicKeyLine(blob: Buffer, comment: string): string {
   return `${keyTypeOf(blob)} ${blob.toString('base64')} ${comment}`;
 }
 
-/** The type with which a key in the SSH wire encoding begins. */
+/** Returns the type with which a key in the SSH wire encoding begins. */
 export function keyTypeOf(blob: Buffer): string {
   return new SshReader(blob).name();
 }

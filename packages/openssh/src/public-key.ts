@@ -2,18 +2,18 @@ import { ECDH, hash } from 'node:crypto';
 import { ed25519PointFault } from './ed25519-point.js';
 import { SshFormatError, SshReader } from './wire.js';
 
-/** A public key to certify, after every check. */
+/** A public key to certify. It has passed every check. */
 export interface SshPublicKey {
   readonly type: SshKeyType;
   /** The key in the SSH wire encoding (RFC 4253 §6.6), beginning with its type. */
   readonly blob: Buffer;
-  /** `SHA256:…`, as `ssh-keygen -l` prints it. */
+  /** The fingerprint as `ssh-keygen -l` prints it: `SHA256:…`. */
   readonly fingerprint: string;
 }
 
 /**
- * The text is no acceptable public key. The message is for its sender, and repeats none of the
- * text.
+ * The error for a text that is no acceptable public key. The message is for the sender, and repeats
+ * nothing of the text.
  */
 export class SshKeyRefusal extends Error {
   override readonly name = 'SshKeyRefusal';
@@ -22,8 +22,8 @@ export class SshKeyRefusal extends Error {
 export type SshKeyType = keyof typeof KEY_FIELDS;
 
 /**
- * The accepted key types, each with the reader of the fields behind the type: it throws on anything
- * not exact.
+ * The accepted key types. Each has the function that reads the fields after the type, and throws if
+ * a field is not exact.
  */
 const KEY_FIELDS = {
   'ssh-ed25519': ed25519,
@@ -42,8 +42,8 @@ const KEY_FIELDS = {
 };
 
 /**
- * The NIST curves by their SSH name (RFC 5656 §10.1): OpenSSL's name and the bytes of one
- * coordinate.
+ * The NIST curves by their SSH names (RFC 5656 §10.1). Each has the name in OpenSSL, and the bytes
+ * of one coordinate.
  */
 const CURVES = {
   nistp256: { openssl: 'prime256v1', coordinate: 32 },
@@ -55,9 +55,9 @@ const RSA_BITS = { least: 3072, most: 16_384 }; // OpenSSH reads no longer modul
 
 /**
  * Reads one line of the shape `type base64 [comment]`, as `ssh-keygen` writes a `.pub` file.
- * Nothing of it is taken on trust: the type inside equals the one outside, every length is exact,
- * points lie on their curve.
- * @throws SshKeyRefusal that says what is wrong and what to send instead
+ * Everything in it is checked: the type inside must equal the type outside, every length must be
+ * exact, and points must lie on their curve.
+ * @throws SshKeyRefusal that names the fault, and the text to send instead
  */
 export function parseSshPublicKey(text: string): SshPublicKey {
   const line = text.trim();
@@ -80,8 +80,8 @@ export function parseSshPublicKey(text: string): SshPublicKey {
 }
 
 /**
- * The fingerprint of a key blob, as `ssh-keygen -l` prints it: `SHA256:` and base64 without
- * padding.
+ * Returns the fingerprint of a key in the SSH wire encoding, as `ssh-keygen -l` prints it:
+ * `SHA256:` and base64 without padding.
  */
 export function sshFingerprint(blob: Buffer): string {
   return `SHA256:${hash('sha256', blob, 'base64').replace(/=+$/, '')}`;
@@ -91,7 +91,10 @@ function refusal(message: string, cause?: unknown): SshKeyRefusal {
   return new SshKeyRefusal(message, { cause });
 }
 
-/** Refuses other documents by name: above all a private key, which the user has to replace now. */
+/**
+ * Refuses other kinds of documents with a text for each. The most important one is a private key,
+ * because the user has to replace it now.
+ */
 function refuseOtherDocuments(line: string): void {
   if (line === '') throw refusal('The public key is empty.');
   if (/PRIVATE KEY ?----|^PuTTY-User-Key-File/.test(line)) {
@@ -120,7 +123,10 @@ function unacceptedType(type: string): string {
   return `The line does not begin with an accepted key type: ${Object.keys(KEY_FIELDS).join(', ')}.`;
 }
 
-/** Node's decoder skips what it does not know; only what encodes back to itself is base64. */
+/**
+ * Decodes base64. Only a text that is encoded again to itself is accepted, because the decoder of
+ * Node skips unknown characters.
+ */
 function decodeBase64(encoded: string): Buffer {
   const decoded = Buffer.from(encoded, 'base64');
   if (decoded.length === 0 || decoded.toString('base64') !== encoded) {
@@ -129,7 +135,7 @@ function decodeBase64(encoded: string): Buffer {
   return decoded;
 }
 
-/** RFC 8709 §4. */
+/** Checks the fields of an Ed25519 key (RFC 8709 §4). */
 function ed25519(fields: SshReader): void {
   const point = fields.string();
   if (point.length !== 32) throw new SshFormatError('its point does not have 32 bytes');
@@ -137,7 +143,7 @@ function ed25519(fields: SshReader): void {
   if (fault) throw new SshFormatError(fault);
 }
 
-/** RFC 5656 §3.1; the point is uncompressed. */
+/** Checks the fields of an ECDSA key, whose point is uncompressed (RFC 5656 §3.1). */
 function ecdsa(fields: SshReader, curve: keyof typeof CURVES): void {
   if (fields.name() !== curve) throw new SshFormatError('its curve is not the one of its type');
   const { openssl, coordinate } = CURVES[curve];
@@ -152,7 +158,10 @@ function ecdsa(fields: SshReader, curve: keyof typeof CURVES): void {
   }
 }
 
-/** RFC 4253 §6.6, with the exponents of FIPS 186-5 §5.1 as far as OpenSSL takes them (64 bits). */
+/**
+ * Checks the fields of an RSA key (RFC 4253 §6.6). The exponents are those of FIPS 186-5 §5.1 up to
+ * 64 bits, which OpenSSH accepts.
+ */
 function rsa(fields: SshReader): void {
   const exponent = fields.mpint();
   const modulus = fields.mpint();
@@ -177,8 +186,8 @@ function isEven(magnitude: Buffer): boolean {
 }
 
 /**
- * The relying party of a security-key-backed key (OpenSSH PROTOCOL.u2f); `ssh:` unless its owner
- * chose another.
+ * Checks the application of a key inside a security key (OpenSSH PROTOCOL.u2f). It is `ssh:` unless
+ * the owner chose another.
  */
 function application(fields: SshReader): void {
   if (!/^[\x21-\x7e]{1,255}$/.test(fields.name())) {

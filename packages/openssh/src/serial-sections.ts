@@ -1,24 +1,24 @@
 /**
- * Serials that follow one another without a gap are a run. Runs lie in two columns rather than in
- * objects: a list of 100,000 serials is written for each new set.
+ * Runs of serials: a run consists of serials without a gap. The runs are in two columns and not in
+ * objects, because a list of 100,000 serials is encoded for each change.
  */
 export interface SerialRuns {
-  /** The first serial of each run, ascending … */
+  /** The first serial of each run, ascending. */
   readonly low: Float64Array;
-  /** … and its last. */
+  /** The last serial of each run. */
   readonly high: Float64Array;
 }
 
-/** No serials. */
+/** No runs: an empty set of serials. */
 export const NO_RUNS: SerialRuns = { low: new Float64Array(), high: new Float64Array() };
 
 /**
- * How a section of a key revocation list writes serials (OpenSSH PROTOCOL.krl,
+ * The ways in which a section of a key revocation list contains serials (OpenSSH PROTOCOL.krl,
  * KRL_SECTION_CERT_SERIAL_*).
  */
 export type SerialEncoding = 'list' | 'range' | 'bitmap';
 
-/** A section: which runs it writes, and how. */
+/** A section of a key revocation list: its runs, and the way in which it contains them. */
 export interface SerialSection extends SerialRuns {
   readonly encoding: SerialEncoding;
 }
@@ -26,7 +26,10 @@ export interface SerialSection extends SerialRuns {
 const ENCODINGS = ['list', 'range', 'bitmap'] as const satisfies readonly SerialEncoding[];
 const [LIST, RANGE, BITMAP] = [0, 1, 2]; // their places in it
 
-/** OpenSSH reads no longer multi-precision integer, and a bitmap is one. */
+/**
+ * The most bytes of a bitmap. A bitmap is a multi-precision integer, and OpenSSH reads no longer
+ * one.
+ */
 const LONGEST_BITMAP = 16_384;
 
 // What each encoding costs, in bits. A section is a byte and a length before its content.
@@ -37,10 +40,11 @@ const RANGE_SECTION = SECTION + 2 * SERIAL;
 const BITMAP_SECTION = SECTION + SERIAL + 32 + 8;
 
 /**
- * Joins serials that follow one another.
+ * Collects serials into runs.
  *
- * @param serials ascending, none twice
- * @throws RangeError if they are not: such a list would be read, and revoke something else
+ * @param serials ascending and without duplicates
+ * @throws RangeError if they are not, because such a list could be read but would revoke other
+ *   serials
  */
 export function serialRuns(serials: ArrayLike<number>): SerialRuns {
   const low = new Float64Array(serials.length);
@@ -59,7 +63,8 @@ export function serialRuns(serials: ArrayLike<number>): SerialRuns {
 }
 
 /**
- * Joins two columns of runs, each in the order of its first serials, so that each serial is in one.
+ * Merges two sets of runs. Each must be in the order of its first serials. The result contains each
+ * serial once.
  */
 export function joinRuns(one: SerialRuns, other: SerialRuns): SerialRuns {
   const low = new Float64Array(one.low.length + other.low.length);
@@ -81,10 +86,10 @@ export function joinRuns(one: SerialRuns, other: SerialRuns): SerialRuns {
 }
 
 /**
- * Divides serials into sections so that all of them together are as small as can be: a list for
- * scattered serials, a range for many in a row, a bitmap for serials that lie close. One pass: up
- * to each run it knows the cheapest way to write everything, if that run is written as a list, as a
- * range or in a bitmap, and what it was made of.
+ * Divides serials into sections whose total size is the smallest possible: a list for scattered
+ * serials, a range for many in a row, a bitmap for serials that are close to each other. It needs
+ * one pass. For each run it computes the smallest encoding of all runs up to it, once for each of
+ * the three ways in which that run can be encoded, and notes how it was reached.
  */
 export function chooseSections({ low, high }: SerialRuns): SerialSection[] {
   const chosen = new Uint8Array(low.length); // the cheapest of the three, for each run …

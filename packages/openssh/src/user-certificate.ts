@@ -14,9 +14,9 @@ export interface UserCertificate {
    * for every account.
    */
   readonly principals: readonly string[];
-  /** Inclusive; whole seconds count. */
+  /** The first moment at which the certificate is valid, in whole seconds. */
   readonly validAfter: Date;
-  /** Exclusive; whole seconds count. */
+  /** The moment at which the certificate ends, in whole seconds. */
   readonly validBefore: Date;
   /**
    * True for a key whose security key demands its PIN or fingerprint; sshd then refuses a signature
@@ -26,13 +26,14 @@ export interface UserCertificate {
 }
 
 /**
- * A key of the authority that signs: its public half in the SSH wire encoding, and its signatures.
+ * A key of the authority: its public half in the SSH wire encoding, and the function that signs
+ * with it.
  */
 export interface SigningAuthority {
   readonly publicBlob: Buffer;
   /**
-   * Signs the bytes: 64 bytes of Ed25519 (RFC 8032), or r and s of ECDSA with P-256 and SHA-256, 32
-   * bytes each.
+   * Signs bytes. The result has 64 bytes: an Ed25519 signature (RFC 8032), or r and s of ECDSA with
+   * P-256 and SHA-256, each with 32 bytes.
    */
   sign(message: Buffer): Promise<Buffer>;
 }
@@ -51,13 +52,13 @@ const USER_CERTIFICATE = uint32(1); // SSH2_CERT_TYPE_USER
 const NOTHING = sshString('');
 
 /**
- * The one critical option of this service. A server that does not know it refuses the certificate.
+ * The only critical option of this service. A server that does not know it refuses the certificate.
  */
 const VERIFY_REQUIRED = sshString(sshStrings(['verify-required', '']));
 
 /**
- * The extensions of every certificate, in the lexical order the format demands; each has an empty
- * value.
+ * The extensions of every certificate, in the lexical order that the format demands. Each has an
+ * empty value.
  */
 const EXTENSIONS = sshString(
   sshStrings(
@@ -72,9 +73,9 @@ const EXTENSIONS = sshString(
 );
 
 /**
- * Signs an OpenSSH v01 user certificate (OpenSSH PROTOCOL.certkeys) for any accepted key type: five
- * `permit-*` extensions, and no critical option but `verify-required`.
- * @returns the line `type base64`, as a `-cert.pub` file holds it
+ * Signs an OpenSSH v01 user certificate (OpenSSH PROTOCOL.certkeys) for any accepted key type. It
+ * has five `permit-*` extensions, and no critical option but `verify-required`.
+ * @returns the line `type base64`, as in a `-cert.pub` file
  */
 export async function signUserCertificate(
   certificate: UserCertificate,
@@ -105,8 +106,8 @@ export async function signUserCertificate(
 }
 
 /**
- * Encodes a signature by the type of its key: Ed25519 as it is (RFC 8709 §6), ECDSA as two integers
- * (RFC 5656 §3.1.2).
+ * Encodes a signature by the type of its key: Ed25519 without a change (RFC 8709 §6), ECDSA as two
+ * integers (RFC 5656 §3.1.2).
  */
 function encodeSignature(publicBlob: Buffer, signature: Buffer): Buffer {
   const type = keyTypeOf(publicBlob);

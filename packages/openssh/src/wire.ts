@@ -1,14 +1,15 @@
 /**
- * The bytes are no valid SSH wire encoding; the message says what is wrong and carries none of
- * them.
+ * The error for bytes that are no valid SSH wire encoding. Its message names the fault and contains
+ * none of the bytes.
  */
 export class SshFormatError extends Error {
   override readonly name = 'SshFormatError';
 }
 
 /**
- * Reads the SSH wire encoding (RFC 4251 §5) front to back. Every length is checked against what is
- * there, so hostile bytes end in an {@link SshFormatError}, never in a read past the end.
+ * Reads the SSH wire encoding (RFC 4251 §5) from the beginning. Every length is checked against the
+ * bytes that are left, so that hostile bytes cause an {@link SshFormatError}, and never a read past
+ * the end.
  */
 export class SshReader {
   readonly #bytes: Buffer;
@@ -18,7 +19,10 @@ export class SshReader {
     this.#bytes = bytes;
   }
 
-  /** @returns the next `length` bytes, as a view on the input */
+  /**
+   * Reads the next `length` bytes.
+   * @returns a view on the input
+   */
   bytes(length: number): Buffer {
     const end = this.#offset + length;
     if (end > this.#bytes.length) throw new SshFormatError('it ends in the middle of a field');
@@ -35,15 +39,15 @@ export class SshReader {
     return this.bytes(8).readBigUInt64BE();
   }
 
-  /** @returns the content of a length-prefixed string, as a view on the input */
+  /**
+   * Reads a string, whose length precedes it.
+   * @returns its content, as a view on the input
+   */
   string(): Buffer {
     return this.bytes(this.uint32());
   }
 
-  /**
-   * @returns the strings that lie one behind the other in a string, as certificates nest their
-   * lists
-   */
+  /** Reads a string that consists of strings, as the lists in certificates do. */
   strings(): Buffer[] {
     const list = new SshReader(this.string());
     const found: Buffer[] = [];
@@ -51,13 +55,14 @@ export class SshReader {
     return found;
   }
 
-  /** @returns a string of ASCII names, such as a key type or a curve */
+  /** Reads a string of ASCII, such as the name of a key type or a curve. */
   name(): string {
     return this.string().toString('latin1');
   }
 
   /**
-   * @returns the magnitude of a positive integer in its one shortest form, without the sign byte
+   * Reads a positive integer, which must have its shortest form.
+   * @returns its bytes without the sign byte
    */
   mpint(): Buffer {
     const value = this.string();
@@ -69,17 +74,20 @@ export class SshReader {
     return first === 0 ? value.subarray(1) : value;
   }
 
-  /** The number of bytes that are read. */
+  /** The number of bytes that were read. */
   get offset(): number {
     return this.#offset;
   }
 
-  /** @returns the bytes that are not read yet */
+  /** Reads all bytes that are left. */
   rest(): Buffer {
     return this.bytes(this.#bytes.length - this.#offset);
   }
 
-  /** @throws SshFormatError when bytes are left */
+  /**
+   * Checks that all bytes were read.
+   * @throws SshFormatError if bytes are left
+   */
   end(): void {
     if (this.#offset !== this.#bytes.length) {
       throw new SshFormatError('there are bytes after its end');
@@ -87,7 +95,7 @@ export class SshReader {
   }
 }
 
-/** Encodes a length-prefixed string; text is taken as UTF-8. */
+/** Encodes a string with its length before it. A text is encoded as UTF-8. */
 export function sshString(value: Uint8Array | string): Buffer {
   const length = typeof value === 'string' ? Buffer.byteLength(value) : value.length;
   const encoded = Buffer.allocUnsafe(4 + length);
@@ -98,8 +106,8 @@ export function sshString(value: Uint8Array | string): Buffer {
 }
 
 /**
- * Encodes a positive integer (RFC 4251 §5) of these big-endian bytes: shortest form, with a byte of
- * zero before a highest bit.
+ * Encodes a positive integer (RFC 4251 §5) from its big-endian bytes in the shortest form. A zero
+ * byte precedes it if its highest bit is set.
  */
 export function sshMpint(bytes: Buffer): Buffer {
   const first = bytes.findIndex((byte) => byte !== 0);
@@ -108,7 +116,7 @@ export function sshMpint(bytes: Buffer): Buffer {
   return sshString(isHigh ? Buffer.concat([Buffer.of(0), magnitude]) : magnitude);
 }
 
-/** Encodes strings one behind the other, as certificates nest their lists. */
+/** Encodes strings one after another, as in the lists of certificates. */
 export function sshStrings(values: readonly (Uint8Array | string)[]): Buffer {
   return Buffer.concat(values.map(sshString));
 }

@@ -4,11 +4,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** The time of day. A test passes one that it sets itself. */
 export interface TimeOfDay {
   now(): Date;
-  /** Whole seconds since 1970. */
+  /** The time in whole seconds since 1970. */
   seconds(): number;
 }
 
-/** The clock of the machine. This file alone reads time and chance in the package. */
+/** The clock of the machine. No other file of the package reads the time or random numbers. */
 export const systemClock = {
   now: (): Date => new Date(),
   milliseconds: (): number => Date.now(),
@@ -20,7 +20,7 @@ export const systemClock = {
 /** The random generator of the system. */
 export const systemRandom = {
   bytes: (length: number): Buffer => randomBytes(length),
-  /** Returns a random text of so many bytes in base64url. */
+  /** Returns random bytes as a text in base64url; `length` counts the bytes. */
   token: (length = 32): string => randomBytes(length).toString('base64url'),
 };
 

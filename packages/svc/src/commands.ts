@@ -1,6 +1,8 @@
 import type { CommandEntry } from './command/command.js';
 
-/** Every command, in the order of `svc help`. Its file loads when the user runs it. */
+/**
+ * Every command, in the order of `svc help`. The file of a command is loaded when the user runs it.
+ */
 export const COMMANDS: readonly CommandEntry[] = [
   {
     name: 'login',

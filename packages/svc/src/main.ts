@@ -8,7 +8,7 @@ import { Terminal } from './terminal/terminal.js';
 
 const USAGE = 'svc COMMAND [--server URL] [--json] [--help]';
 
-/** The oldest version of Node that runs the command. */
+/** The oldest version of Node on which the command runs. */
 const OLDEST_NODE = 20;
 
 /** Runs the command of an argument list and returns the exit status. */
@@ -42,7 +42,10 @@ function entryOf(name: string): CommandEntry {
   return entry;
 }
 
-/** Prints the list of commands, or the help of one. Without any command it is an error. */
+/**
+ * Prints the list of commands, or the help of one command. The exit status is an error if the user
+ * did not ask for help.
+ */
 async function help(
   name: string | undefined,
   terminal: Terminal,

@@ -9,9 +9,9 @@ import {
 import { Refusal } from './refusal.js';
 
 /**
- * Makes our `packed` and `fido-u2f` the only formats `fido2-lib` knows. Its own are never to be
- * relied on for trust: they accept self-attestation and ignore whether a certificate's signature
- * verifies. The registry is the process's, and registering again changes nothing.
+ * Makes our `packed` and `fido-u2f` the only formats that `fido2-lib` knows. Its own formats prove
+ * nothing: they accept self-attestation, and ignore a certificate whose signature does not verify.
+ * The registry belongs to the process, so that a second call changes nothing.
  *
  * @param registry the class `Fido2Lib`
  */
@@ -29,8 +29,8 @@ export function registerAttestationFormats(registry: FormatRegistry): void {
 }
 
 /**
- * Takes an attestation statement apart; its members are exactly those of its format (WebAuthn §8.2,
- * §8.6).
+ * Reads the members of an attestation statement. It must have exactly the members of its format
+ * (WebAuthn §8.2, §8.6).
  */
 function readStatement(
   format: AttestationFormat,
@@ -54,8 +54,8 @@ function readStatement(
 }
 
 /**
- * Applies the policy, then lists the verified members: the library fails a registration with an
- * unverified member.
+ * Applies the policy to a statement. It then lists the verified members, because the library
+ * refuses a registration with a member that is not listed.
  */
 async function validateStatement(
   format: AttestationFormat,

@@ -7,12 +7,12 @@ export interface AttestationObject {
   readonly format: string;
   /** The members of the statement, not verified. */
   readonly statement: ReadonlyMap<unknown, unknown>;
-  /** The raw bytes. */
+  /** The bytes of the authenticator data, not parsed. */
   readonly authenticatorData: Buffer;
 }
 
 /**
- * Checks the frame of an attestation object (WebAuthn §6.5.4): one canonical CBOR map of exactly
+ * Reads an attestation object (WebAuthn §6.5.4). It must be one canonical CBOR map of exactly
  * `fmt`, `attStmt` and `authData`.
  *
  * @throws Refusal

@@ -9,18 +9,21 @@ import type { TrustAnchor } from './trust-anchor.js';
 export const ATTESTATION_FORMATS = ['packed', 'fido-u2f'] as const;
 export type AttestationFormat = (typeof ATTESTATION_FORMATS)[number];
 
-/** COSE's ES256: ECDSA on P-256 with SHA-256, the one algorithm offered and accepted. */
+/**
+ * The COSE identifier of ES256: ECDSA on P-256 with SHA-256, the only algorithm that is offered and
+ * accepted.
+ */
 export const ES256 = -7;
 
-/** An attestation statement as it came, decoded but not yet believed. */
+/** An attestation statement that was decoded, but not yet verified. */
 export interface AttestationStatement {
   readonly format: AttestationFormat;
   readonly signature: Uint8Array;
-  /** The leaf first, then the certificate that issued it, and so on; never the root. */
+  /** The certificates: the leaf first, then its issuer, and so on, without the root. */
   readonly x5c: readonly Uint8Array[];
 }
 
-/** The facts that the statement is about. */
+/** The credential that the statement is about. */
 export interface AttestedCredential {
   readonly authenticatorData: Uint8Array;
   readonly clientDataHash: Uint8Array;
@@ -29,23 +32,23 @@ export interface AttestedCredential {
   readonly credentialId: Uint8Array;
   /**
    * The coordinates of the P-256 public key, 32 bytes each; undefined for a key on another curve,
-   * which U2F does not know.
+   * which U2F does not allow.
    */
   readonly publicKey: { readonly x: Uint8Array; readonly y: Uint8Array } | undefined;
 }
 
-/** The trust anchors, and the time of the decision. */
+/** The trust anchors, and the time for which the decision is made. */
 export interface AttestationTrust {
   readonly anchors: readonly TrustAnchor[];
   readonly now: Date;
 }
 
 /**
- * The authenticator policy: whether a statement proves that the credential lives in the pinned
- * vendor's hardware.
+ * Verifies that a statement proves that a credential is in hardware of the vendor whose roots are
+ * pinned.
  *
- * @returns the model's AAGUID as the certificate states it (never authData), or null when it states
- *   none
+ * @returns the AAGUID of the model in the certificate, and never that in authData; null if the
+ *   certificate has none
  * @throws Refusal for every other statement, with the first reason found
  */
 export function verifyAttestation(
@@ -77,14 +80,17 @@ function checkStatementSignature(
   }
 }
 
-/** WebAuthn §8.2: authenticatorData ‖ clientDataHash. */
+/**
+ * Returns the bytes that a `packed` statement signs (WebAuthn §8.2): authenticatorData ‖
+ * clientDataHash.
+ */
 function packedSignedData({ authenticatorData, clientDataHash }: AttestedCredential): Buffer {
   return Buffer.concat([authenticatorData, clientDataHash]);
 }
 
 /**
- * WebAuthn §8.6: 0x00 ‖ rpIdHash ‖ clientDataHash ‖ credentialId ‖ the public key as an
- * uncompressed point.
+ * Returns the bytes that a `fido-u2f` statement signs (WebAuthn §8.6): 0x00 ‖ rpIdHash ‖
+ * clientDataHash ‖ credentialId ‖ the public key as an uncompressed point.
  */
 function u2fSignedData(credential: AttestedCredential): Buffer {
   const { rpIdHash, clientDataHash, credentialId, publicKey } = credential;
@@ -101,7 +107,8 @@ function u2fSignedData(credential: AttestedCredential): Buffer {
 }
 
 /**
- * Reads the model from the certificate. The AAGUID in the authenticator data must agree with it.
+ * Returns the AAGUID of the model in the certificate; null if there is none. The AAGUID in the
+ * authenticator data must be the same.
  */
 function modelOf(
   format: AttestationFormat,

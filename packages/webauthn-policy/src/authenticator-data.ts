@@ -12,25 +12,25 @@ export const FLAG = {
   extensions: 0x80,
 } as const;
 
-/** The bits 1 and 5, which WebAuthn reserves. */
+/** The bits 1 and 5 of the flags, which WebAuthn reserves. */
 const RESERVED = 0x22;
 
-/** rpIdHash (32), flags (1) and signCount (4). */
+/** The bytes of the fixed part: rpIdHash (32), flags (1) and signCount (4). */
 const FIXED_LENGTH = 37;
-/** AAGUID (16) and the length of the credential id (2). */
+/** The bytes before the credential id: AAGUID (16) and the length of the id (2). */
 const ATTESTED_HEADER_LENGTH = 18;
 const LONGEST_CREDENTIAL_ID = 1023;
 
-/** COSE_Key labels (RFC 9053 §7.1) and the values of an ES256 key. */
+/** The labels of a COSE_Key (RFC 9053 §7.1). The constants below are the values of an ES256 key. */
 const COSE = { keyType: 1, algorithm: 3, curve: -1, x: -2, y: -3 } as const;
 const EC2 = 2;
 const P256 = 1;
 
-/** Authenticator data, taken apart. */
+/** The parts of authenticator data. */
 export interface AuthenticatorData {
   readonly rpIdHash: Buffer;
   readonly flags: number;
-  /** The new credential of a registration. */
+  /** The new credential of a registration; undefined for an assertion. */
   readonly credential: AttestedCredentialData | undefined;
   /** The outputs of extensions, by their identifier; empty if there are none. */
   readonly extensions: ReadonlyMap<unknown, unknown>;
@@ -40,7 +40,7 @@ export interface AuthenticatorData {
 export interface AttestedCredentialData {
   readonly aaguid: Buffer;
   readonly credentialId: Buffer;
-  /** The COSE_Key, which the caller checks. */
+  /** The COSE_Key. It is not checked here: the caller checks it. */
   readonly key: unknown;
 }
 
@@ -49,7 +49,7 @@ export interface AttestedCredentialData {
  * library, which reads the same bytes afterwards, ignores unexpected parts.
  *
  * @param bytes the raw authenticator data
- * @param ceremony a registration carries an ES256 credential, an assertion none
+ * @param ceremony a registration must have an ES256 credential, an assertion must have none
  * @throws Refusal
  */
 export function checkAuthenticatorData(
@@ -61,11 +61,10 @@ export function checkAuthenticatorData(
 }
 
 /**
- * Takes authenticator data apart, which has exactly the parts that its flags announce (WebAuthn
- * §6.1).
+ * Reads authenticator data. It must have exactly the parts that its flags announce (WebAuthn §6.1).
  *
  * @param bytes the raw authenticator data
- * @param ceremony a registration carries a credential of any kind, an assertion none
+ * @param ceremony a registration must have a credential of any kind, an assertion must have none
  * @throws Refusal
  */
 export function readAuthenticatorData(
@@ -98,8 +97,7 @@ export function readAuthenticatorData(
 
 /**
  * Refuses a credential that can leave its authenticator (NIST SP 800-63B-4 appendix B), by the
- * flags BE and BS (WebAuthn Level 3 §6.1.3). No hardware key sets them, neither at enrollment nor
- * later.
+ * flags BE and BS (WebAuthn Level 3 §6.1.3). No hardware key ever sets them.
  */
 function checkFlags(flags: number): void {
   if ((flags & FLAG.backupEligible) !== 0) {
@@ -117,7 +115,10 @@ function checkFlags(flags: number): void {
   }
 }
 
-/** Reads the AAGUID and the credential id; the public key follows as `rest`. */
+/**
+ * Reads the AAGUID and the credential id. The bytes after them, which begin with the public key,
+ * are `rest`.
+ */
 function readCredentialHeader(attested: Buffer): {
   readonly aaguid: Buffer;
   readonly credentialId: Buffer;

@@ -3,20 +3,20 @@ import { Refusal } from './refusal.js';
 import { ATTRIBUTE, EXTENSION, subjectValues, type ParsedCertificate } from './certificate.js';
 
 /**
- * The vendor's multi-purpose root also signs PIV, OpenPGP and other CAs: FIDO keys attest under
- * these alone.
+ * The beginning of the names of the vendor's authorities for FIDO keys. The vendor's multi-purpose
+ * root also signs authorities for PIV, OpenPGP and others, under which no FIDO key is attested.
  */
 const FIDO_CA_PREFIX = 'Yubico FIDO Attestation ';
 
 /**
- * Far more than any vendor's hierarchy, and a bound on the signatures one request can have us
- * check.
+ * The most certificates of a chain. It is far more than any vendor needs, and limits the signatures
+ * that one request makes the service verify.
  */
 const LONGEST_CHAIN = 5;
 
 /**
- * Every extension this policy takes into account; another one marked critical fails (RFC 5280
- * §4.2).
+ * The extensions that this policy takes into account. A certificate with any other critical
+ * extension is refused (RFC 5280 §4.2).
  */
 const UNDERSTOOD: ReadonlySet<string> = new Set(Object.values(EXTENSION));
 
@@ -24,10 +24,10 @@ const UNDERSTOOD: ReadonlySet<string> = new Set(Object.values(EXTENSION));
  * Verifies the path from an attestation leaf to a pinned root (RFC 5280 §6.1, as far as attestation
  * needs it).
  *
- * @param chain `x5c`: the leaf first, each certificate issued by the next, the root left out
- * @param now the moment of enrollment
- * @returns the anchor that the path ends in
- * @throws Refusal when there is no such path
+ * @param chain `x5c`: the leaf first, each certificate issued by the next, without the root
+ * @param now the time of enrollment
+ * @returns the anchor in which the path ends
+ * @throws Refusal if there is no such path
  */
 export function verifyPath(
   chain: readonly ParsedCertificate[],
@@ -58,8 +58,8 @@ export function verifyPath(
 }
 
 /**
- * Completes the chain of a leaf that came alone, with the known intermediates of the anchors. It
- * decides nothing: the result must still pass {@link verifyPath}.
+ * Completes the chain of a leaf that came without other certificates, by the known intermediates of
+ * the anchors. It verifies nothing: the result must still pass {@link verifyPath}.
  *
  * @returns the leaf first, each certificate issued by the next, the root left out
  * @throws Refusal when the certificate of an issuer is not known
@@ -78,8 +78,8 @@ export function completeChain(
 }
 
 /**
- * Returns whether no intermediate is missing: an anchor bears the name of the issuer, or the
- * certificate is self-issued.
+ * Returns true if no intermediate is missing after a certificate: an anchor has the name of its
+ * issuer, or it is self-issued.
  */
 function isLast({ x509 }: ParsedCertificate, anchors: readonly TrustAnchor[]): boolean {
   return (
@@ -88,7 +88,10 @@ function isLast({ x509 }: ParsedCertificate, anchors: readonly TrustAnchor[]): b
   );
 }
 
-/** Of two intermediates with one name, the one that made the signature is the issuer. */
+/**
+ * Finds the intermediate that issued a certificate. If several have the name of the issuer, it is
+ * the one that made the signature.
+ */
 function findIntermediate(
   { x509 }: ParsedCertificate,
   anchors: readonly TrustAnchor[],
@@ -105,10 +108,7 @@ function findIntermediate(
   );
 }
 
-/**
- * Finds a path to a pinned root. A root in the statement of the client proves nothing, even a
- * pinned one.
- */
+/** Refuses a root in the statement of the client, even a pinned one, because it proves nothing. */
 function refuseRoot(
   certificate: ParsedCertificate,
   depth: number,
@@ -138,7 +138,10 @@ function checkCriticalExtensions({ extensions }: ParsedCertificate): void {
   }
 }
 
-/** @param below how many intermediate certificates stand between this issuer and the leaf */
+/**
+ * Checks that a certificate may issue the one below it.
+ * @param below the number of intermediate certificates between this issuer and the leaf
+ */
 function checkIssuer(issuer: ParsedCertificate, below: number): void {
   if (issuer.version !== 3 || issuer.basicConstraints?.ca !== true) {
     throw new Refusal('An issuer in the path is not a CA.');
@@ -151,7 +154,10 @@ function checkIssuer(issuer: ParsedCertificate, below: number): void {
   }
 }
 
-/** Two anchors may bear one name: whichever of them made the signature is the issuer. */
+/**
+ * Finds the anchor that issued the last certificate of a chain. If several anchors have the name of
+ * the issuer, it is the one that made the signature.
+ */
 function findAnchor(
   chain: readonly ParsedCertificate[],
   anchors: readonly TrustAnchor[],

@@ -3,11 +3,14 @@ import { BitString, fromBER } from 'asn1js';
 import { BasicConstraints, Certificate } from 'pkijs';
 import { Refusal } from './refusal.js';
 
-/** The object identifiers of the extensions this policy reads (RFC 5280 §4.2.1, FIDO's own arc). */
+/**
+ * The object identifiers of the extensions that this policy reads (RFC 5280 §4.2.1, and those of
+ * FIDO).
+ */
 export const EXTENSION = {
   keyUsage: '2.5.29.15',
   basicConstraints: '2.5.29.19',
-  /** id-fido-gen-ce-aaguid (WebAuthn §8.2.1). */
+  /** The AAGUID extension, id-fido-gen-ce-aaguid (WebAuthn §8.2.1). */
   aaguid: '1.3.6.1.4.1.45724.1.1.4',
 } as const;
 
@@ -20,28 +23,29 @@ export const ATTRIBUTE = {
 } as const;
 
 /**
- * The header of a BIT STRING of 257 octets: one that counts unused bits, 256 of RSA-2048 signature.
+ * The header of a BIT STRING of 257 octets: one octet with the number of unused bits, and 256
+ * octets of an RSA-2048 signature.
  */
 const RSA_2048_BIT_STRING = Buffer.from([0x03, 0x82, 0x01, 0x01]);
 
 /**
- * Position of keyCertSign in the first octet of a KeyUsage BIT STRING: bit 5, counted from the
- * left.
+ * The bit keyCertSign in the first octet of a KeyUsage BIT STRING: bit 5, counted from the left.
  */
 const KEY_CERT_SIGN = 0x04;
 
 /** A parsed certificate: the X.509 object of Node.js, and the fields that Node.js does not show. */
 export interface ParsedCertificate {
   readonly x509: X509Certificate;
-  /** 3 for X.509 v3. */
+  /** The X.509 version: 3 for X.509 v3. */
   readonly version: number;
   /**
-   * By object identifier; none stands twice. `value` is the content of the extnValue OCTET STRING.
+   * The extensions by their object identifiers; none occurs twice. `value` is the content of the
+   * extnValue OCTET STRING.
    */
   readonly extensions: ReadonlyMap<string, { readonly critical: boolean; readonly value: Buffer }>;
   /** The subject's attributes in their order. */
   readonly subject: readonly { readonly oid: string; readonly value: string }[];
-  /** Undefined when the certificate has no Basic Constraints. */
+  /** The Basic Constraints; undefined if the certificate has none. */
   readonly basicConstraints: { readonly ca: boolean; readonly pathLength: number } | undefined;
   readonly signsCertificates: boolean;
 }
@@ -49,8 +53,8 @@ export interface ParsedCertificate {
 /**
  * Parses one DER certificate.
  *
- * @throws Refusal for bytes that are not exactly one DER certificate, or a certificate with an
- *   extension twice
+ * @throws Refusal for bytes that are not exactly one DER certificate, or for a certificate that has
+ *   an extension twice
  */
 export function parseCertificate(bytes: Uint8Array): ParsedCertificate {
   const der = withWholeSignatureOctets(bytes);
@@ -84,15 +88,15 @@ export function parseCertificate(bytes: Uint8Array): ParsedCertificate {
   };
 }
 
-/** Every value a certificate's subject has for one attribute. */
+/** Returns every value of an attribute in the subject of a certificate. */
 export function subjectValues(certificate: ParsedCertificate, oid: string): string[] {
   return certificate.subject.filter((part) => part.oid === oid).map((part) => part.value);
 }
 
 /**
- * The genuine leaves of the first U2F keys claim unused bits in the BIT STRING of their RSA-2048
- * signature, which OpenSSL then cuts. The octet of unused bits is outside the signed part: setting
- * it to 0 changes no statement.
+ * Sets the number of unused bits of an RSA-2048 signature to 0. The genuine leaves of the first U2F
+ * keys state unused bits there, and OpenSSL would then cut the signature. The octet is outside of
+ * the signed part, so that the certificate states the same as before.
  */
 function withWholeSignatureOctets(bytes: Uint8Array): Buffer {
   const der = Buffer.from(bytes);

@@ -1,6 +1,6 @@
 import type { AttestationFormat, AttestationTrust } from './attestation-policy.js';
 
-/** A Map whose keys are known. */
+/** A Map with a known set of keys, each with a type of value. */
 export interface FieldMap<Fields> {
   get<Name extends keyof Fields>(name: Name): Fields[Name];
   has(name: string): boolean;
@@ -14,7 +14,7 @@ export interface SignalFields {
 }
 
 /**
- * The parsed attestation object of a registration; the parser of this service's format sets `sig`
+ * The parsed attestation object of a registration. The parser of this package's formats sets `sig`
  * and `x5c`.
  */
 export interface RegistrationFields extends SignalFields {
@@ -30,8 +30,8 @@ export interface RegistrationFields extends SignalFields {
 }
 
 /**
- * A registration during verification: `this` in the functions of an attestation format, and their
- * result.
+ * A registration while it is verified. It is `this` in the functions of an attestation format,
+ * which write their result into it.
  */
 export interface RegistrationCeremony {
   readonly request: RegistrationRequest;
@@ -39,8 +39,8 @@ export interface RegistrationCeremony {
   readonly authnrData: FieldMap<RegistrationFields>;
   readonly audit: {
     /**
-     * The names of the verified members. The library fails a registration with an unverified
-     * member.
+     * The names of the verified members. The library refuses a registration with a member that is
+     * not among them.
      */
     readonly journal: Set<string>;
   };
@@ -53,17 +53,17 @@ export interface RegistrationRequest {
     readonly attestationObject: ArrayBuffer;
   };
   /**
-   * Added by this service: the library passes the request to the format's functions, so that
-   * trust is not a global.
+   * The trust anchors, which this service adds. The library passes the request to the functions of
+   * a format, so that no global variable is needed.
    */
   readonly trust: AttestationTrust;
-  /** Added by this service: the format's function writes its decision here. */
+  /** The decision, which this service adds. The function of the format writes it. */
   readonly decision: { aaguid?: string | null };
 }
 
 /**
- * The registry of attestation formats, as the static side of `fido2-lib` has it. The functions of
- * a format get the registration as `this`.
+ * The registry of attestation formats: static methods of the class `Fido2Lib`. The functions of a
+ * format get the registration as `this`.
  */
 export interface FormatRegistry {
   deleteAllAttestationFormats(): void;

@@ -2,8 +2,7 @@ import { Refusal } from './refusal.js';
 import { ATTRIBUTE, EXTENSION, subjectValues, type ParsedCertificate } from './certificate.js';
 
 /**
- * The AAGUID extension's value: an OCTET STRING of 16 bytes, inside the OCTET STRING of every
- * extension.
+ * The beginning of the value of the AAGUID extension: the header of an OCTET STRING of 16 bytes.
  */
 const AAGUID_HEADER = Buffer.from([0x04, 16]);
 
@@ -25,8 +24,9 @@ export function checkLeaf(leaf: ParsedCertificate): void {
 }
 
 /**
- * The subject that a `packed` leaf must have (WebAuthn §8.2.1): C, O, OU and CN, each once. The
- * `fido-u2f` format asks for none.
+ * Checks the subject that a `packed` leaf must have (WebAuthn §8.2.1): C, O, OU and CN, each once.
+ * The format `fido-u2f` demands none.
+ * @throws Refusal for any other subject
  */
 export function checkPackedSubject(leaf: ParsedCertificate): void {
   const only = (attribute: string): string => {
@@ -50,7 +50,7 @@ export function checkPackedSubject(leaf: ParsedCertificate): void {
 }
 
 /**
- * The model that a leaf vouches for.
+ * Returns the AAGUID of the model that a leaf certificate names.
  *
  * @returns the 16 bytes of the AAGUID extension, or null when the certificate has none
  * @throws Refusal for an extension that is critical or malformed

@@ -1,20 +1,20 @@
 import { X509Certificate } from 'node:crypto';
 import { parseCertificate, type ParsedCertificate } from './certificate.js';
 
-/** A root that attestation paths may end in, parsed once for the life of the process. */
+/** A root in which attestation paths may end. It is parsed once for the life of the process. */
 export interface TrustAnchor {
   readonly certificate: ParsedCertificate;
-  /** True when a path must contain a CA named "Yubico FIDO Attestation ...". */
+  /** True if a path to this root must contain a CA named "Yubico FIDO Attestation ...". */
   readonly fidoCaRequired: boolean;
   /**
-   * Known authorities under the root. They complete the chain of an attestation that carries its
-   * leaf alone.
+   * Known authorities below the root. They complete the chain of an attestation that has only its
+   * leaf.
    */
   readonly intermediates: readonly ParsedCertificate[];
 }
 
 /**
- * Makes a trust anchor of a root's PEM.
+ * Makes a trust anchor from the PEM of a root.
  *
  * @throws Error for anything but one CA certificate that may sign certificates: a fault of the
  *   deployment, not of a client

@@ -12,7 +12,7 @@ import type { StandInInstallation, StandInState } from './stand-in-state.js';
 /** The longest life of a JWT of the App, in seconds. */
 const LONGEST_JWT = 600;
 
-/** Answers the requests of the App and of its tokens; undefined for another path. */
+/** Answers the requests of the App, and those with its tokens; undefined for any other path. */
 export function appApi(
   state: StandInState,
   request: StandInRequest,
@@ -40,7 +40,7 @@ export function appApi(
   return NOT_FOUND;
 }
 
-/** Shows an installation as the API does. */
+/** Returns an installation as the API of GitHub shows it. */
 export function publicPart(installation: StandInInstallation): object {
   const target = { target_type: installation.account.type, app_slug: 'svc-stand-in' };
   return { ...installation, ...target, repositories: undefined };
@@ -98,7 +98,10 @@ function revokeToken(state: StandInState, request: StandInRequest): StandInAnswe
   return { status: 204 };
 }
 
-/** Reads the token of `Authorization: Bearer` or `token`, which GitHub takes alike. */
+/**
+ * Returns the token of `Authorization: Bearer` or `Authorization: token`, both of which GitHub
+ * accepts; empty without one.
+ */
 export function bearerOf({ authorization }: StandInRequest): string {
   return /^(?:bearer|token) (.+)$/i.exec(authorization)?.[1] ?? '';
 }

@@ -5,11 +5,11 @@ import { join } from 'node:path';
 import type { StandInState } from './stand-in-state.js';
 
 const PATH = '/usr/local/bin:/usr/bin:/bin';
-/** Matches `/owner/repository.git/rest`. */
+/** Matches the path of a request of Git: `/owner/repository.git/rest`. */
 const REPOSITORY =
   /^\/([\w.-]+)\/([\w.-]+?)(?:\.git)?(\/(?:info\/refs|HEAD|objects\/.*|git-[a-z-]+))$/;
 
-/** Creates an empty bare repository, which a token with `contents: write` may push to. */
+/** Creates an empty bare repository, to which a token with `contents: write` may push. */
 export function createRepository(folder: string, owner: string, name: string): void {
   const path = join(folder, owner, `${name}.git`);
   if (existsSync(path)) return;
@@ -19,8 +19,8 @@ export function createRepository(folder: string, owner: string, name: string): v
 }
 
 /**
- * Serves a request of Git, if it is one: only a live token opens a repository, as the password of
- * `x-access-token`.
+ * Serves a request if it is one of Git. Only a valid token opens a repository. The client sends it
+ * as the password of the user `x-access-token`.
  */
 export function serveGit(
   state: StandInState,

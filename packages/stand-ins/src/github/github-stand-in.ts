@@ -20,13 +20,13 @@ import { oauthPages, userApi } from './user-api.js';
 
 const API = '/api/v3';
 
-/** A webhook as the stand-in signs it. */
+/** The body and the headers of a webhook that the stand-in has signed. */
 export interface SignedWebhook {
   readonly body: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A GitHub on loopback. */
+/** A stand-in for GitHub on loopback. */
 export class GitHubStandIn {
   readonly state = new StandInState();
   readonly folder = mkdtempSync(join(tmpdir(), 'svc-github-'));
@@ -85,13 +85,13 @@ export class GitHubStandIn {
     };
   }
 
-  /** Stops listening: every connection is refused. */
+  /** Stops listening, so that every connection is refused. */
   async away(): Promise<void> {
     if (this.#server) await stopServer(this.#server);
     this.#server = undefined;
   }
 
-  /** Listens, again on the same port. */
+  /** Starts listening. After {@link away} it uses the same port again. */
   async back(): Promise<void> {
     this.#server = createServer((request, response) => {
       this.#answer(request, response).catch(() => response.destroy());
@@ -124,7 +124,7 @@ export class GitHubStandIn {
   }
 }
 
-/** Answers as GitHub does when it limits or fails. */
+/** Returns the answer of GitHub when it limits requests, or fails. */
 function failure(fault: 'rate-limited' | 'secondary-limit' | 'bad-gateway'): StandInAnswer {
   if (fault === 'bad-gateway') {
     return { status: 502, text: `<html><body>Unicorn! ${PLANTED_TEXT}</body></html>` };

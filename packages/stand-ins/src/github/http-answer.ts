@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** An answer of the stand-in, before it is written. */
+/** The answer of the stand-in to a request, before it is written. */
 export interface StandInAnswer {
   readonly status: number;
   readonly json?: object;
@@ -16,7 +16,7 @@ export interface StandInRequest {
   readonly body: string;
 }
 
-/** Reads a request whole. */
+/** Reads a request with its whole body. */
 export async function readRequest(request: IncomingMessage, base: string): Promise<StandInRequest> {
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
@@ -42,7 +42,7 @@ export function writeAnswer(response: ServerResponse, answer: StandInAnswer): vo
   response.end(json ? JSON.stringify(json) : (text ?? ''));
 }
 
-/** An error in the shape of GitHub's. */
+/** Returns an error in the form of GitHub's errors. */
 export function problem(status: number, message: string): StandInAnswer {
   const json = { message, documentation_url: 'https://docs.github.com/rest', status: `${status}` };
   return { status, json };

@@ -18,7 +18,10 @@ export interface StandInToken {
   readonly token: string;
   readonly installationId: number;
   readonly permissions: Readonly<Record<string, string>>;
-  /** Undefined: every repository of the installation. */
+  /**
+   * The names of the repositories that the token opens; undefined for every repository of the
+   * installation.
+   */
   readonly repositories: readonly string[] | undefined;
   readonly expiresAt: number;
   revoked: boolean;
@@ -28,19 +31,22 @@ export interface StandInToken {
 export interface StandInUser {
   readonly id: number;
   readonly login: string;
-  /** The ids of the installations that the user sees. */
+  /** The ids of the installations that GitHub shows to the user. */
   readonly sees: readonly number[];
   /** The ids of the organizations that the user owns. */
   readonly owns: readonly number[];
 }
 
-/** A way in which the stand-in fails. */
+/** The way in which the stand-in fails, or `none`. */
 export type StandInFault = 'none' | 'rate-limited' | 'secondary-limit' | 'bad-gateway' | 'hanging';
 
-/** A text in every failure of the stand-in, which no client of the service may see. */
+/**
+ * A text in every failure of the stand-in. It shows a test if the service passes texts of GitHub on
+ * to its clients, which it must not.
+ */
 export const PLANTED_TEXT = 'planted-github-text';
 
-/** The memory of the stand-in. */
+/** The data of the stand-in, in memory. */
 export class StandInState {
   readonly appId = '424242';
   readonly appName = 'svc-stand-in';
@@ -50,24 +56,24 @@ export class StandInState {
   readonly appKey: KeyObject;
   readonly appPublicKey: KeyObject;
   readonly installations = new Map<number, StandInInstallation>();
-  /** Every token, the oldest first. */
+  /** Every token that was issued, the oldest first. */
   readonly tokens: StandInToken[] = [];
-  /** The tokens of users that were minted, by their value. */
+  /** The tokens of users that were issued, by their value. */
   readonly userTokens = new Map<string, { readonly user: StandInUser; revoked: boolean }>();
   readonly codes = new Map<string, { user: StandInUser; challenge: string; redirectUri: string }>();
-  /** Requests as `METHOD /path`, the oldest first. */
+  /** The requests that were received, as `METHOD /path`, the oldest first. */
   readonly requests: string[] = [];
   fault: StandInFault = 'none';
-  /** The user at the browser. */
+  /** The user who is logged in at the browser. */
   browserUser: StandInUser = { id: 1, login: 'octocat', sees: [], owns: [] };
   /**
-   * If a test sets this promise, the answer with a minted token waits for it, so that the test can
-   * end the user's account between minting and answer.
+   * If a test sets this promise, the answer with a new token waits for it, so that the test can end
+   * the user's account before the answer is sent.
    */
   parked: Promise<void> | undefined;
-  /** The installations on a page of a list. */
+  /** The number of installations on a page of a list. */
   pageSize = 100;
-  /** Seconds that a token is valid. */
+  /** The seconds for which a token is valid. */
   tokenSeconds = 3600;
   #nextId = 1000;
 
@@ -77,7 +83,7 @@ export class StandInState {
     this.appPublicKey = publicKey;
   }
 
-  /** Returns a number that no other thing of the stand-in has. */
+  /** Returns a number that the stand-in has not used as an id before. */
   newId(): number {
     this.#nextId += 1;
     return this.#nextId;
@@ -103,7 +109,7 @@ export class StandInState {
     return installation;
   }
 
-  /** Finds a token that opens repositories now. */
+  /** Finds a token that is valid now; undefined for any other text. */
   liveToken(value: string): StandInToken | undefined {
     const found = this.tokens.find(({ token }) => token === value);
     const installation = found && this.installations.get(found.installationId);

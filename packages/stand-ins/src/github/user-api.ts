@@ -10,7 +10,9 @@ import {
 } from './http-answer.js';
 import type { StandInState, StandInUser } from './stand-in-state.js';
 
-/** Answers the pages of the user authorization; undefined for another path. */
+/**
+ * Answers requests for the pages on which a user authorizes the App; undefined for any other path.
+ */
 export function oauthPages(
   state: StandInState,
   { method, url, body }: StandInRequest,
@@ -24,7 +26,7 @@ export function oauthPages(
   return undefined;
 }
 
-/** The user at the browser authorizes the App without a question. */
+/** Authorizes the App for the user at the browser, without asking, and redirects back. */
 function authorize(state: StandInState, query: URLSearchParams): StandInAnswer {
   const redirectUri = query.get('redirect_uri') ?? '';
   const isKnown = query.get('client_id') === state.clientId && URL.canParse(redirectUri);
@@ -38,7 +40,10 @@ function authorize(state: StandInState, query: URLSearchParams): StandInAnswer {
   return { status: 302, text: '', headers: { location: back.href } };
 }
 
-/** GitHub answers 200 to an invalid code, with an error in the body. */
+/**
+ * Exchanges a code for a token of the user. For an invalid code, GitHub answers 200 with an error
+ * in the body.
+ */
 function exchange(state: StandInState, form: URLSearchParams): StandInAnswer {
   const code = form.get('code') ?? '';
   const found = state.codes.get(code);
@@ -60,8 +65,8 @@ function exchange(state: StandInState, form: URLSearchParams): StandInAnswer {
 }
 
 /**
- * Answers the API requests of a user's token, and the revocation of such a token; undefined for
- * another path.
+ * Answers the API requests of a user's token, and the revocation of such a token; undefined for any
+ * other path.
  */
 export function userApi(
   state: StandInState,
@@ -88,7 +93,7 @@ export function userApi(
   return { status: 200, json: memberships };
 }
 
-/** Returns a page of the installations that a user sees, with the address of the next one. */
+/** Returns a page of the installations that a user sees, with the address of the next page. */
 function installations(state: StandInState, user: StandInUser, url: URL): StandInAnswer {
   const all = [...state.installations.values()].filter(({ id }) => user.sees.includes(id));
   const page = Number(url.searchParams.get('page') ?? 1);

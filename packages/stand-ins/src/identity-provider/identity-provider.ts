@@ -16,16 +16,19 @@ import { messagePage, signInPage, type OfferedPerson } from './pages.js';
 import { listenOnLoopback, stopServer } from '../loopback/loopback-server.js';
 import { PLAIN_PAGE_HEADERS, renderPlainPage, sendPlainPage } from '../loopback/plain-page.js';
 
-/** The only client of the demo's identity provider, and its port. */
+/** The options of the demo's identity provider: its port, and its only client. */
 export interface DemoIdentityProviderOptions {
-  /** A free port by default. */
+  /** The port; a free one by default. */
   readonly port?: number;
   readonly clientId: string;
   readonly clientSecret: string;
   readonly redirectUri: string;
-  /** Claims that replace `email_verified: true` and the name from the address. */
+  /**
+   * Returns the claims of a user besides the address. By default they are `email_verified: true`,
+   * and a name that is made from the address.
+   */
   readonly claims?: (email: string) => object;
-  /** The people that its page offers by buttons. */
+  /** The people that the sign-in page offers as buttons. */
   readonly people?: readonly OfferedPerson[];
 }
 
@@ -51,7 +54,7 @@ export async function startDemoIdentityProvider(
   return { issuer, close: () => stopServer(server) };
 }
 
-/** The addresses of signed-in users by subject. */
+/** The addresses of the users who signed in, by their subjects. */
 type Users = Map<string, string>;
 
 async function configuration(
@@ -94,7 +97,7 @@ async function configuration(
   };
 }
 
-/** Lifetimes in seconds. */
+/** The lifetimes in seconds. */
 const LIFETIMES = {
   AccessToken: 300,
   AuthorizationCode: 60,
@@ -115,7 +118,10 @@ function clientOf(options: DemoIdentityProviderOptions): ClientMetadata {
   };
 }
 
-/** Signs in the address of a hint before the library asks the user: the answer has the code. */
+/**
+ * Signs in the user of a hint before the library asks for a user, so that the browser gets its code
+ * at once.
+ */
 function signInAtOnce(
   { session }: KoaContextWithOIDC['oidc'],
   users: Users,
@@ -126,7 +132,8 @@ function signInAtOnce(
 }
 
 /**
- * Grants every scope without a consent page: the sign-in of the demo's provider implies consent.
+ * Grants every scope without a consent page: because a sign-in at the demo's provider implies
+ * consent.
  */
 async function loadExistingGrant({ oidc }: KoaContextWithOIDC): Promise<Grant | undefined> {
   if (!oidc.client || !oidc.session?.accountId) return undefined;
@@ -145,14 +152,14 @@ async function signingKey(): Promise<JWK> {
 }
 
 /**
- * Returns a subject that survives a restart of the demo, and differs from the address so that code
- * cannot confuse them.
+ * Returns a subject that survives a restart of the demo, and differs from the address, so that code
+ * that confuses the two fails.
  */
 function subjectOf(email: string): string {
   return createHash('sha256').update(email).digest('hex').slice(0, 32);
 }
 
-/** Keeps the address of a user, and returns the subject. */
+/** Remembers the address of a user, and returns the subject. */
 function subjectIn(users: Users, email: string): string {
   const subject = subjectOf(email);
   users.set(subject, email);
@@ -182,7 +189,7 @@ function addressIn(typed: string): string | undefined {
 
 const SIGN_IN = '/sign-in/';
 
-/** The facts of a running provider. */
+/** The issuer, the users and the offered people of a running provider. */
 interface Running {
   readonly issuer: string;
   readonly users: Users;
@@ -202,7 +209,7 @@ function serve(server: Server, provider: Provider, running: Running): void {
   });
 }
 
-/** Completes a sign-in with the typed address, or asks for one. */
+/** Completes a sign-in with the typed address, or shows the page that asks for one. */
 async function signIn(
   provider: Provider,
   { users, people }: Running,

@@ -5,15 +5,15 @@ import type { PlainPage } from '../loopback/plain-page.js';
 export interface OfferedPerson {
   readonly email: string;
   readonly name: string;
-  /** The purpose of the person, in a few words. */
+  /** The use of the person in the demo, in a few words. */
   readonly role: string;
 }
 
 const TITLE = 'Demo identity provider';
 
 /**
- * Builds the page that asks for an e-mail address, and offers people by buttons. @param problem
- * empty at the first try
+ * Builds the page that asks for an e-mail address, and offers people by buttons. @param problem the
+ * fault of the typed address; empty at the first attempt
  */
 export function signInPage(people: readonly OfferedPerson[], problem: string): PlainPage {
   return {

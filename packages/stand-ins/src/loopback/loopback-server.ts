@@ -3,10 +3,10 @@ import { createServer } from 'node:http';
 import type { Server } from 'node:net';
 
 /**
- * Listens only on 127.0.0.1.
+ * Makes a server listen on 127.0.0.1 only.
  *
- * @param port 0 for a free one
- * @returns the port; rejects with the system's error when it is taken
+ * @param port 0 for a free port
+ * @returns the port; rejects with the system's error if the port is taken
  */
 export async function listenOnLoopback(server: Server, port = 0): Promise<number> {
   server.listen({ port, host: '127.0.0.1' });
@@ -16,7 +16,7 @@ export async function listenOnLoopback(server: Server, port = 0): Promise<number
   return bound.port;
 }
 
-/** Stops a server and all its connections. A stopped server stays stopped. */
+/** Stops a server and all its connections. A server that does not listen is not changed. */
 export async function stopServer(server: Server & { closeAllConnections(): void }): Promise<void> {
   if (!server.listening) return;
   const closed = once(server, 'close');
@@ -48,7 +48,9 @@ export async function freePort(wanted: number): Promise<number> {
   }
 }
 
-/** Returns the system's code of an error, such as EADDRINUSE. */
+/**
+ * Returns the code of an error of the system, such as EADDRINUSE; `unknown` for any other error.
+ */
 export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
 }

@@ -32,7 +32,7 @@ dd { margin: 0; min-width: 0; }
 
 const styleHash = createHash('sha256').update(STYLE).digest('base64');
 
-/** A page of a server of the demo that is not the service itself. */
+/** A page of a server of the demo other than the service itself. */
 export interface PlainPage {
   readonly title: string;
   readonly content: Markup;
@@ -41,8 +41,8 @@ export interface PlainPage {
 }
 
 /**
- * Sends a page. Its headers allow only the own style and scripts of the same server, and forbid
- * caching.
+ * Sends a page. Its headers allow only the style in the page and scripts of the same server, and
+ * forbid caching.
  */
 export function sendPlainPage(
   response: ServerResponse,

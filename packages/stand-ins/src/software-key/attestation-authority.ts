@@ -14,7 +14,7 @@ const DAY_MS = 86_400_000;
  * Issues a certificate authority for software keys.
  *
  * @param commonName of the authority
- * @param now the validity starts a day before, and lasts ten years
+ * @param now the validity starts a day before this time, and lasts ten years
  * @param issuer the superior authority; a root has none
  * @param overrides fields that differ from the default
  */

@@ -14,9 +14,9 @@ export const FLAG = { userPresent: 0x01, userVerified: 0x04, credential: 0x40 } 
 /** The attestation statement formats of the software key. */
 export type SimulatedFormat = 'packed' | 'fido-u2f';
 
-/** A new credential in authenticator data. */
+/** The credential that is attested in authenticator data. */
 export interface NewCredential {
-  /** 16 bytes. */
+  /** The AAGUID of the model, 16 bytes. */
   readonly aaguid: Buffer;
   readonly credentialId: Buffer;
   readonly publicKey: KeyObject;
@@ -29,7 +29,10 @@ export function encodeCbor(value: unknown): Buffer {
   return cbor.encode(value);
 }
 
-/** Returns the client data of a browser (WebAuthn §5.8.1); the challenge is base64url. */
+/**
+ * Returns the client data that a browser would send (WebAuthn §5.8.1). The challenge is in
+ * base64url.
+ */
 export function clientDataJSON(
   type: 'webauthn.create' | 'webauthn.get',
   challenge: string,
@@ -38,7 +41,7 @@ export function clientDataJSON(
   return Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
 }
 
-/** Returns authenticator data (WebAuthn §6.1); a new credential sets its flag. */
+/** Returns authenticator data (WebAuthn §6.1); If there is a new credential, its flag is set. */
 export function authenticatorData(
   rpId: string,
   flags: number,

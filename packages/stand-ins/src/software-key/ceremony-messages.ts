@@ -1,9 +1,12 @@
-/** The demand of a ceremony for a PIN or a fingerprint (WebAuthn Level 3 §5.8.6). */
+/**
+ * The demand of a ceremony for user verification, by a PIN or a fingerprint (WebAuthn Level 3
+ * §5.8.6).
+ */
 export type PinDemand = 'required' | 'preferred' | 'discouraged';
 
-/** A credential that options name. */
+/** A credential that the options of a ceremony name. */
 interface NamedCredential {
-  /** base64url. */
+  /** The id of the credential in base64url. */
   readonly id: string;
 }
 
@@ -27,16 +30,16 @@ export interface GetOptions {
   readonly account?: string | undefined;
 }
 
-/** The parts that the answers of both ceremonies share. */
+/** The members that the answers of both ceremonies have in common. */
 export interface CeremonyAnswer {
-  /** base64url. */
+  /** The id of the credential in base64url. */
   readonly id: string;
   readonly rawId: string;
   readonly type: 'public-key';
   readonly clientExtensionResults: object;
 }
 
-/** The answer of `create()` as JSON, all bytes base64url (WebAuthn Level 3 §5.1.8.3). */
+/** The answer of `create()` as JSON, with all bytes in base64url (WebAuthn Level 3 §5.1.8.3). */
 export interface KeyRegistration extends CeremonyAnswer {
   readonly authenticatorAttachment?: string;
   readonly response: {
@@ -46,7 +49,7 @@ export interface KeyRegistration extends CeremonyAnswer {
   };
 }
 
-/** The answer of `get()` as JSON, all bytes base64url (WebAuthn Level 3 §5.1.8.4). */
+/** The answer of `get()` as JSON, with all bytes in base64url (WebAuthn Level 3 §5.1.8.4). */
 export interface KeyAssertion extends CeremonyAnswer {
   readonly response: {
     readonly clientDataJSON: string;

@@ -39,15 +39,15 @@ export interface CertificateRequest {
   readonly notBefore: Date;
   readonly notAfter: Date;
   readonly extensions: readonly Extension[];
-  /** X.509 version, 3 by default. */
+  /** The X.509 version, 3 by default. */
   readonly version?: 1 | 3;
-  /** A new P-256 pair by default. */
+  /** The key pair, a new P-256 pair by default. */
   readonly keys?: { readonly publicKey: KeyObject; readonly privateKey: KeyObject };
 }
 
 const ATTRIBUTES = { CN: '2.5.4.3', C: '2.5.4.6', O: '2.5.4.10', OU: '2.5.4.11' } as const;
 
-/** Signature algorithms by the type of the issuer's key (RFC 5758 §3.2, RFC 4055 §5). */
+/** The signature algorithms, by the type of the issuer's key (RFC 5758 §3.2, RFC 4055 §5). */
 const SIGNATURE_ALGORITHMS = {
   ec: () => new AlgorithmIdentifier({ algorithmId: '1.2.840.10045.4.3.2' }),
   rsa: () =>
@@ -60,7 +60,7 @@ const SIGNATURE_ALGORITHMS = {
 /**
  * Issues a certificate.
  *
- * @param issuer the signer; without one the certificate is self-signed
+ * @param issuer the certificate and key that sign; without it the certificate is self-signed
  */
 export function issueCertificate(
   request: CertificateRequest,
@@ -95,7 +95,7 @@ export function issueCertificate(
   };
 }
 
-/** Returns Basic Constraints (RFC 5280 §4.2.1.9), critical. */
+/** Returns the critical extension Basic Constraints (RFC 5280 §4.2.1.9). */
 export function basicConstraints(ca: boolean, pathLength?: number): Extension {
   const constraints = new BasicConstraints({
     cA: ca,
@@ -105,7 +105,8 @@ export function basicConstraints(ca: boolean, pathLength?: number): Extension {
 }
 
 /**
- * Returns Key Usage (RFC 5280 §4.2.1.3), critical: keyCertSign and cRLSign, or digitalSignature.
+ * Returns the critical extension Key Usage (RFC 5280 §4.2.1.3): keyCertSign and cRLSign, or
+ * digitalSignature.
  */
 export function keyUsage(usage: 'sign-certificates' | 'sign-data'): Extension {
   const [bits, unusedBits] = usage === 'sign-certificates' ? [0x06, 1] : [0x80, 7];
@@ -120,10 +121,10 @@ export function keyUsage(usage: 'sign-certificates' | 'sign-data'): Extension {
 export function aaguidExtension(aaguid: Buffer): Extension {
   return extension(AAGUID_EXTENSION, new OctetString({ valueHex: aaguid }).toBER());
 }
-/** id-fido-gen-ce-aaguid. */
+/** The object identifier of the AAGUID extension, id-fido-gen-ce-aaguid. */
 export const AAGUID_EXTENSION = '1.3.6.1.4.1.45724.1.1.4';
 
-/** Returns an extension; the DER is the content of the extnValue OCTET STRING. */
+/** Returns an extension. @param der the content of the OCTET STRING extnValue */
 export function extension(oid: string, der: ArrayBuffer | Uint8Array, critical = false): Extension {
   return new Extension({
     extnID: oid,
@@ -132,7 +133,7 @@ export function extension(oid: string, der: ArrayBuffer | Uint8Array, critical =
   });
 }
 
-/** Puts each attribute into its own RDN; pkijs by default puts all into one. */
+/** Puts each attribute into its own RDN; pkijs alone would put all attributes into one RDN. */
 function distinguishedName(name: Name): RelativeDistinguishedNames {
   const rdns = name.map(([attribute, value]) => {
     const typeAndValue = new AttributeTypeAndValue({

@@ -22,37 +22,38 @@ import type {
 
 export type { CreateOptions, GetOptions } from './ceremony-messages.js';
 
-/** The default model of the software key, which belongs to no vendor. */
+/** The AAGUID of the software key by default. It belongs to no vendor. */
 const SOFTWARE_AAGUID = 'c0ffee00-5f70-4a7e-8e1d-50f7a4e0ce01';
 
 /** The options of a new software key. */
 export interface SoftwareKeyOptions {
   /**
-   * `fido-u2f` makes an older key: no PIN, no discoverable credentials, and no model in its data.
+   * The format of attestation. `fido-u2f` makes an older key: it has no PIN and no discoverable
+   * credentials, and its data name no model.
    */
   readonly format?: SimulatedFormat;
-  /** A UUID. */
+  /** The model of the key, a UUID. */
   readonly aaguid?: string;
-  /** The time of its certificates, by default the present. */
+  /** The time at which its certificates are issued; the present by default. */
   readonly now?: Date;
-  /** A key whose attestation root also attests this one. */
+  /** Another key, whose attestation root also attests this key. */
   readonly vendor?: SoftwareKey;
-  /** The state of an earlier key, whose credentials this key takes over. */
+  /** The state of an earlier key, with which this key continues. */
   readonly state?: SoftwareKeyState;
 }
 
 /**
- * The state that makes a later key the same key. Its attestation root is not included: it is new in
- * each run.
+ * The state with which a later key continues. The attestation root is not included, because it is
+ * new in each run.
  */
 export interface SoftwareKeyState {
   readonly signCount: number;
-  /** The oldest first; `id` base64url, `privateKey` PKCS#8 PEM. */
+  /** The credentials, the oldest first. `id` is in base64url, and `privateKey` is PKCS#8 PEM. */
   readonly credentials: readonly {
     readonly id: string;
     readonly rpId: string;
     readonly userHandle: string;
-    /** The name of the account, which a key shows if it holds several. */
+    /** The name of the account. A key shows it if it has several accounts. */
     readonly userName?: string | undefined;
     readonly privateKey: string;
   }[];
@@ -60,7 +61,7 @@ export interface SoftwareKeyState {
 
 /** An account of a key, as the browser shows it if the user chooses one. */
 export interface KeyAccount {
-  /** base64url. */
+  /** The user handle in base64url. */
   readonly userHandle: string;
   readonly name: string;
 }
@@ -68,27 +69,26 @@ export interface KeyAccount {
 interface Credential {
   readonly id: Buffer;
   readonly rpId: string;
-  /** base64url. */
+  /** The user handle in base64url. */
   readonly userHandle: string;
   readonly userName?: string | undefined;
   readonly privateKey: KeyObject;
 }
 
 /**
- * A security key in software, for the demo and the tests. It returns the responses of
- * `navigator.credentials`, including the browser's part. It has its own attestation root, which
- * exists only in this process: only a composition root with {@link rootPem} as a trust anchor
- * accepts the key.
+ * A security key in software, for the demo and the tests. It returns the responses that
+ * `navigator.credentials` returns in a browser. It has its own attestation root, which exists only
+ * in this process. So the key is accepted only by a service that trusts {@link rootPem}.
  */
 export class SoftwareKey {
   readonly #format: SimulatedFormat;
   readonly #aaguid: Buffer;
   readonly #root: GeneratedCertificate;
   readonly #leaf: GeneratedCertificate;
-  /** The certificates of the batches that its root attests, by model. */
+  /** The attestation certificates that its root has issued for other keys, by model. */
   readonly #batches = new Map<string, GeneratedCertificate>();
   readonly #credentials: Credential[];
-  /** The signature counter of the last use; the next use adds one. */
+  /** The signature counter at the last use. Each use adds one. */
   signCount: number;
 
   constructor(options: SoftwareKeyOptions = {}) {
@@ -111,12 +111,12 @@ export class SoftwareKey {
     }));
   }
 
-  /** The attestation root to trust, PEM. */
+  /** The attestation root as PEM, for a service that has to trust it. */
   get rootPem(): string {
     return this.#root.pem;
   }
 
-  /** The state for a later key that continues this one. */
+  /** The state with which a later key can continue. */
   get state(): SoftwareKeyState {
     const credentials = this.#credentials.map(({ id, privateKey, ...rest }) => ({
       ...rest,
@@ -127,8 +127,8 @@ export class SoftwareKey {
   }
 
   /**
-   * The accounts of its credentials, the newest first: one of each name, since an account may have
-   * been deleted and made again.
+   * The accounts of its credentials, the newest first: one account for each name, since an account
+   * may have been deleted and created again.
    */
   get accounts(): KeyAccount[] {
     const named = this.#credentials.toReversed().flatMap(({ userHandle, userName }) => {
@@ -188,7 +188,7 @@ export class SoftwareKey {
 
   /**
    * Signs a challenge, as `navigator.credentials.get()` does in a page of `origin`. It uses the
-   * newest allowed credential, or the newest discoverable one when the options name none.
+   * newest allowed credential, or the newest discoverable one if the options name none.
    *
    * @throws Error when the key has no such credential
    */
@@ -222,8 +222,8 @@ export class SoftwareKey {
   }
 
   /**
-   * Returns the certificate of a further key of this vendor: keys of one model and of the present
-   * are one batch, as WebAuthn §14.4.1 asks for the privacy of users.
+   * Returns the attestation certificate of another key of this vendor. All keys of one model share
+   * a certificate, as WebAuthn §14.4.1 demands for the privacy of users.
    */
   #leafOf(key: SoftwareKey): GeneratedCertificate {
     const model = key.#aaguid.toString('hex');
@@ -233,8 +233,8 @@ export class SoftwareKey {
   }
 
   /**
-   * Sets user presence always, and user verification when the key has a PIN and the options allow
-   * it.
+   * Returns the flags of an answer: user presence always, and user verification if the key has a
+   * PIN and the options allow it.
    */
   #flags(userVerification: PinDemand): number {
     const verifies = this.#format === 'packed' && userVerification !== 'discouraged';

@@ -9,8 +9,8 @@ export interface OpenSsh {
 }
 
 /**
- * OpenSSH is looked up in these folders, because `sshd` needs its absolute path. `PATH` is not
- * used, since this package reads no environment.
+ * The folders in which OpenSSH is looked up, because `sshd` must be started by its absolute path.
+ * `PATH` is not used, since this package reads no environment variables.
  */
 const SYSTEM_FOLDERS = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/bin'];
 

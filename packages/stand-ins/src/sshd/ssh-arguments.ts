@@ -1,4 +1,4 @@
-/** The files and the port of a login that the demo itself tries. */
+/** The files and the port of a login that the demo itself makes. */
 export interface SshLogin {
   readonly port: number;
   /** The path of a private key. */
@@ -7,8 +7,8 @@ export interface SshLogin {
 }
 
 /**
- * Returns the options of a login with one certificate, without the configuration and the agent of
- * the user.
+ * Returns the options of `ssh` for a login with one certificate. The user's own configuration and
+ * agent are not used.
  */
 export function sshArguments({ port, identity, certificate }: SshLogin): string[] {
   const options = [

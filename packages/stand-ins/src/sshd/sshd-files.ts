@@ -1,12 +1,12 @@
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** The facts of an sshd on loopback. */
+/** The settings of an sshd on loopback. */
 export interface SshdSettings {
-  /** The folder of its files: `host`, `authorities`, `principals`, `revoked`, `sshd_config`. */
+  /** The folder with its files: `host`, `authorities`, `principals`, `revoked`, `sshd_config`. */
   readonly folder: string;
   readonly port: number;
-  /** The command of every login, in place of a shell. */
+  /** The command that every login runs in place of a shell. */
   readonly command: string;
 }
 
@@ -17,13 +17,16 @@ export async function writeConfiguration(settings: SshdSettings): Promise<string
   return path;
 }
 
-/** Replaces a file in one step: sshd reads the file again at each login. */
+/** Replaces a file in one step, because sshd may read it at any time. */
 export async function replaceFile(path: string, content: string | Uint8Array): Promise<void> {
   await writeFile(`${path}.new`, content);
   await rename(`${path}.new`, path);
 }
 
-/** Returns the file of the process id, by which a later start finds an orphan. */
+/**
+ * Returns the path of the file with the process id, by which a later start finds an sshd that was
+ * left behind.
+ */
 export function pidFileOf(folder: string): string {
   return join(folder, 'sshd.pid');
 }

@@ -12,9 +12,9 @@ export interface SshdProcess {
 }
 
 /**
- * Runs sshd until it ends or standard input ends: the pipe ends with the demo, also when it is
- * killed. The shell is in a process group of its own, so that Ctrl-C in the terminal reaches the
- * demo alone.
+ * A shell script that runs sshd until it ends or standard input ends. Standard input ends with the
+ * demo, also if the demo is killed. The shell has a process group of its own, so that Ctrl-C in the
+ * terminal reaches only the demo.
  */
 const UNTIL_INPUT_ENDS = [
   'exec 3<&0',
@@ -24,7 +24,7 @@ const UNTIL_INPUT_ENDS = [
 ].join('\n');
 
 /**
- * Starts sshd, and returns when it listens.
+ * Starts sshd, and resolves when it listens.
  *
  * @throws Error with the log of sshd when it does not start
  */
@@ -60,8 +60,8 @@ async function listening(child: ChildProcess): Promise<void> {
 }
 
 /**
- * Ends the sshd of an earlier run whose shell was killed with it. Another process that has the
- * number now is left alone.
+ * Ends the sshd of an earlier run whose shell was killed together with the demo. If another process
+ * has the process id now, that process is not ended.
  */
 export async function endOrphan(folder: string): Promise<void> {
   const file = pidFileOf(folder);

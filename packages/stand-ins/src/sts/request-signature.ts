@@ -2,14 +2,14 @@ import { createHmac, hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { AwsError } from './xml.js';
 
-/** The credentials of a role session that a request is signed with. */
+/** The credentials of a role session, with which a request is signed. */
 export interface SigningCredentials {
   readonly secretAccessKey: string;
   readonly sessionToken: string;
   readonly expiresAt: Date;
 }
 
-/** A request with its body, as the signature covers them. */
+/** A request with its body, both of which the signature covers. */
 export interface SignedRequest {
   readonly message: IncomingMessage;
   readonly body: Buffer;
@@ -22,7 +22,7 @@ const QUARTER_OF_AN_HOUR = 900_000;
 /**
  * Verifies the signature of a request (AWS Signature Version 4).
  *
- * @param find the credentials of an access key id
+ * @param find returns the credentials of an access key id
  * @returns the credentials that signed the request
  * @throws AwsError MissingAuthenticationToken, InvalidClientTokenId, ExpiredToken or
  *   SignatureDoesNotMatch
@@ -109,7 +109,9 @@ function encode(text: string): string {
   );
 }
 
-/** The milliseconds of `20261122T080000Z`; NaN for another text. */
+/**
+ * Returns the milliseconds since 1970 of a time such as `20261122T080000Z`; NaN for any other text.
+ */
 function timeOf(text: string): number {
   return Date.parse(
     text.replace(/^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/, '$1-$2-$3T$4:$5:$6Z'),

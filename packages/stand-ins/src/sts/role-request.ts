@@ -2,22 +2,22 @@ import { z } from 'zod';
 import type { WebIdentity } from './web-identity.js';
 import { AwsError } from './xml.js';
 
-/** A role of IAM with the part of its trust policy that the stand-in reads. */
+/** A role of IAM, with the conditions of its trust policy that the stand-in checks. */
 export interface TrustingRole {
   readonly arn: string;
-  /** The condition on `sub`. */
+  /** Returns true if the trust policy accepts a `sub`. */
   readonly trusts: (subject: string) => boolean;
   /**
-   * The actions that the trust policy allows; all three that a token of the service needs by
-   * default.
+   * The actions that the trust policy allows; by default all three that a token of the service
+   * needs.
    */
   readonly actions?: readonly string[];
   /**
-   * The condition `"Bool": { "sts:RoleAuthorizedByIdp": "true" }`: the token names the role in its
-   * claim of roles.
+   * True if the trust policy has the condition `"Bool": { "sts:RoleAuthorizedByIdp": "true" }`, by
+   * which the claim of roles in the token must name the role.
    */
   readonly demandsRoleClaim?: boolean;
-  /** The `MaxSessionDuration` in seconds; an hour by default. */
+  /** The `MaxSessionDuration` of the role in seconds; an hour by default. */
   readonly maxDuration?: number;
 }
 
@@ -71,7 +71,7 @@ export function roleRequestOf(parameters: URLSearchParams): RoleRequest {
 /**
  * Reads the session tags and the source identity of a token.
  *
- * @throws AwsError ValidationError for a value that STS does not take
+ * @throws AwsError ValidationError for a value that STS does not accept
  */
 export function sessionNamesOf(identity: WebIdentity): SessionNames {
   const sourceIdentity = identity['https://aws.amazon.com/source_identity'];
@@ -102,9 +102,9 @@ export function sessionNamesOf(identity: WebIdentity): SessionNames {
 const ROLES_OF_TOKEN = z.array(z.string().max(2048)).min(1);
 
 /**
- * Tells whether a token authorizes a role, as the key `sts:RoleAuthorizedByIdp` states it.
- * Undefined for a token without the claim of roles: the key is then false, and the trust policy
- * alone decides.
+ * Returns true if the claim of roles in a token names a role, and false if it does not: this is the
+ * condition key `sts:RoleAuthorizedByIdp`. Undefined for a token without the claim; the key is then
+ * false, and only the trust policy decides.
  *
  * @throws AwsError InvalidIdentityToken for a claim that is no list of ARNs
  */

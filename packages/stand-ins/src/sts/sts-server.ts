@@ -22,12 +22,12 @@ import { AwsError, listBucketsResponse, s3Error, stsError, stsResponse } from '.
 export interface StsOptions {
   readonly provider: IamProvider;
   readonly roles: readonly TrustingRole[];
-  /** The buckets that `ListBuckets` shows to every role. */
+  /** The names of the buckets that `ListBuckets` shows to every role. */
   readonly buckets?: readonly string[];
   readonly clock?: TimeOfDay;
 }
 
-/** A role session that the stand-in gave out. */
+/** A role session that the stand-in has issued. */
 export interface RoleSession extends SigningCredentials, SessionNames {
   readonly accessKeyId: string;
   readonly arn: string;
@@ -38,7 +38,7 @@ export interface RoleSession extends SigningCredentials, SessionNames {
 /** A running stand-in of STS and S3. */
 export interface RunningSts {
   readonly url: string;
-  /** Every role session that was given out, the oldest first. */
+  /** Every role session that was issued, the oldest first. */
   readonly sessions: readonly RoleSession[];
   close(): Promise<void>;
 }
@@ -71,7 +71,7 @@ class Sts {
 
   constructor(private readonly options: StsOptions) {}
 
-  /** Answers a request: a POST is for STS, every other one for S3. */
+  /** Answers a request. A POST is for STS, and any other request is for S3. */
   async answer(message: IncomingMessage): Promise<{ status: number; body: string }> {
     const requestId = newUuid();
     const isSts = message.method === 'POST';
@@ -142,7 +142,8 @@ class Sts {
 }
 
 /**
- * Makes the credentials of a role session. The ARN of a session leaves the path of the role out.
+ * Makes the credentials of a role session. The ARN of a session does not contain the path of the
+ * role.
  */
 function newRoleSession(
   roleArn: string,

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { AwsError } from './xml.js';
 
 /**
- * An OpenID Connect provider as IAM has it: its address, and the audiences that it may sign for.
+ * An OpenID Connect provider that is registered in IAM: its address, and the audiences of its
+ * tokens.
  */
 export interface IamProvider {
   readonly issuer: string;
@@ -23,7 +24,7 @@ const CLAIMS = z.looseObject({
 const DISCOVERY = z.object({ issuer: z.string(), jwks_uri: z.string() });
 const JWKS = z.object({ keys: z.array(z.looseObject({ kid: z.string(), kty: z.string() })) });
 
-/** The claims of a verified token. */
+/** The claims of a verified token, with the audience that was accepted. */
 export type WebIdentity = z.output<typeof CLAIMS> & { readonly audience: string };
 
 /** The seconds that the clocks of an issuer and of AWS may differ. */
@@ -33,8 +34,8 @@ const PUBLISHED_IN_TIME = 5000;
 
 /**
  * Verifies a token as STS does for an OpenID Connect provider of IAM: the issuer, the algorithm,
- * the key that the issuer publishes under this `kid`, the signature, the audience and the times. No
- * thumbprint takes part.
+ * the key that the issuer publishes under this `kid`, the signature, the audience and the times.
+ * Certificate thumbprints are not used.
  *
  * @param now seconds since 1970
  * @throws AwsError InvalidIdentityToken, ExpiredTokenException or IDPCommunicationError
@@ -66,8 +67,8 @@ export async function verifyWebIdentity(
 }
 
 /**
- * Checks the audience and the times of a token, and returns the audience. An `azp` is the audience,
- * if there is one.
+ * Checks the audience and the times of a token, and returns the audience. If the token has an
+ * `azp`, that is the audience.
  */
 function checked(
   { aud, azp, exp, iat, nbf }: z.output<typeof CLAIMS>,
@@ -90,7 +91,7 @@ function checked(
   return audience;
 }
 
-/** Reads a part of a JWT; undefined if it is not the base64url of such an object. */
+/** Parses a part of a JWT by a schema; undefined if it is not the base64url of such an object. */
 function partOf<Schema extends z.ZodType>(schema: Schema, part: string) {
   try {
     return schema.safeParse(JSON.parse(Buffer.from(part, 'base64url').toString())).data;
@@ -99,7 +100,9 @@ function partOf<Schema extends z.ZodType>(schema: Schema, part: string) {
   }
 }
 
-/** Fetches the discovery document and the JWK Set of the issuer, and finds the RSA key of an id. */
+/**
+ * Fetches the discovery document and the JWK Set of the issuer, and returns the RSA key with an id.
+ */
 async function keyOf({ issuer }: IamProvider, kid: string) {
   const discovery = await fetched(`${issuer}/.well-known/openid-configuration`, DISCOVERY);
   if (discovery.issuer !== issuer) throw unreachable();

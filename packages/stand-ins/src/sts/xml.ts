@@ -1,6 +1,6 @@
 import { element, joined, markup, XML_DECLARATION, type Markup } from '@svc/markup';
 
-/** An error of AWS: its code, its status, and a message for the caller. */
+/** An error of AWS: its code, its status, and a message for the client. */
 export class AwsError extends Error {
   override readonly name = 'AwsError';
 
@@ -13,7 +13,10 @@ export class AwsError extends Error {
   }
 }
 
-/** Elements of XML by name: a text, or elements inside. An element without a value is left out. */
+/**
+ * XML elements by their names. The value is a text, or the elements inside. An element whose value
+ * is undefined is left out.
+ */
 export interface XmlElements {
   readonly [name: string]: string | undefined | XmlElements | readonly XmlElements[];
 }
@@ -37,7 +40,7 @@ export function stsError({ code, message }: AwsError, requestId: string): string
   });
 }
 
-/** Writes the list of buckets that S3 answers. */
+/** Writes the list of buckets as S3 answers it. */
 export function listBucketsResponse(owner: string, buckets: readonly string[]): string {
   const each = buckets.map((Name) => ({ Name, CreationDate: '2026-01-01T00:00:00.000Z' }));
   return documentOf('ListAllMyBucketsResult', S3, {

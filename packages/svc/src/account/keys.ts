@@ -12,7 +12,7 @@ const USAGE = [
   'svc keys remove ID [--yes]',
 ].join('\n');
 
-/** A key of `GET /v1/keys`. */
+/** A key in the answer of `GET /v1/keys`. */
 interface KeyRow {
   readonly id: string;
   readonly name: string;
@@ -21,7 +21,10 @@ interface KeyRow {
   readonly current: boolean;
 }
 
-/** `svc keys`: lists, renames and removes the user's security keys; the browser adds one. */
+/**
+ * `svc keys`: lists, renames and removes the user's security keys; it opens the browser to add a
+ * key.
+ */
 export const command: Command = {
   usage: USAGE,
   help: [
@@ -97,7 +100,10 @@ async function readKeys(context: CommandContext): Promise<readonly KeyRow[]> {
   return (await client.get<{ keys: readonly KeyRow[] }>('/v1/keys')).keys;
 }
 
-/** Finds the key whose id begins with a text. */
+/**
+ * Finds the only key whose id begins with a text.
+ * @throws CliFailure if there is none, or if there are several
+ */
 async function findKey(context: CommandContext, start: string): Promise<KeyRow> {
   const found = (await readKeys(context)).filter(({ id }) => start !== '' && id.startsWith(start));
   const [key] = found;

@@ -34,7 +34,10 @@ export const command: Command = {
   },
 };
 
-/** Ends both tokens at the server. Returns the reason when the server could not be told. */
+/**
+ * Ends both tokens at the server.
+ * @returns the reason why the server could not be reached; undefined if the tokens have ended
+ */
 async function endAtServer(
   { terminal }: CommandContext,
   server: string,

@@ -6,13 +6,16 @@ import { sendForm } from '../server/transport.js';
 /** The longest wait for the server in milliseconds. */
 const TIMEOUT = 5_000;
 
-/** The answer of the server about a login; `unknown` has the reason why there is none. */
+/**
+ * The answer of the server about a login. `unknown` means that the server gave no answer, for a
+ * reason.
+ */
 export type ServerWord =
   { readonly says: 'accepted' | 'refused' } | { readonly says: 'unknown'; readonly reason: string };
 
 /**
- * Asks the server whether it still accepts a token (RFC 7662). Without an answer the word is
- * unknown, and nothing fails.
+ * Asks the server whether it still accepts a token (RFC 7662). If the server does not answer, the
+ * result is `unknown`, and the function does not throw.
  */
 export async function askServer(
   server: string,

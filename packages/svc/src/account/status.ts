@@ -9,7 +9,7 @@ const USAGE = 'svc status';
 
 /**
  * `svc status`: shows the login of this machine from its own files, and asks the server whether it
- * still accepts it. Without a network it shows the files and says so.
+ * still accepts the login. Without a network it shows only the facts in the files, and says so.
  */
 export const command: Command = {
   usage: USAGE,

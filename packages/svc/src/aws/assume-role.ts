@@ -10,7 +10,7 @@ export interface RoleCredentials {
   readonly AccessKeyId: string;
   readonly SecretAccessKey: string;
   readonly SessionToken: string;
-  /** RFC 3339. */
+  /** The end of the credentials as a time of RFC 3339. */
   readonly Expiration: string;
 }
 
@@ -42,7 +42,7 @@ export async function assumeRole(
   return credentialsOf(answer.text, new URL(url).host);
 }
 
-/** Reads the source identity of a token, which is also a valid name of a role session. */
+/** Returns the source identity of a token, which is also a valid name of a role session. */
 function sourceIdentityOf(token: string): string {
   try {
     const [, claims = ''] = token.split('.');
@@ -71,7 +71,7 @@ function credentialsOf(xml: string, host: string): RoleCredentials {
   throw new CliFailure(`The answer of ${host} is not one of STS.`, 'Check AWS_ENDPOINT_URL_STS.');
 }
 
-/** The next step for an error of STS. */
+/** The advice for each error of STS. */
 const NEXT_STEPS: Readonly<Record<string, string>> = {
   InvalidIdentityToken: 'Check the identity provider in IAM: its address and its audience.',
   ExpiredTokenException: 'Check the clock of the server.',
@@ -80,12 +80,12 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
     'Check the trust policy of the role: its conditions, sts:TagSession, sts:SetSourceIdentity.',
   ValidationError: 'Check --role, --duration and --session-name.',
 };
-/** The longest error text that is shown. */
+/** The most characters of an error text of STS that are shown. */
 const LONGEST_MESSAGE = 300;
 
 /**
- * Returns the failure for an error of STS. A stand-in may repeat the token in its message: it is
- * never shown.
+ * Returns the failure for an error of STS. The token is removed from the message of STS, because a
+ * server in the place of STS may repeat it.
  */
 function refusalOf({ status, text }: PlainAnswer, token: string, host: string): CliFailure {
   const code = printable(elementOf(text, 'Code')).slice(0, 64);
@@ -103,7 +103,7 @@ function refusalOf({ status, text }: PlainAnswer, token: string, host: string): 
   );
 }
 
-/** Returns the text of an element; empty if there is none. */
+/** Returns the text of the first XML element with a name; empty if there is none. */
 function elementOf(xml: string, name: string): string {
   const [, text = ''] = new RegExp(`<${name}>([^<]*)</${name}>`).exec(xml) ?? [];
   return text.replaceAll(/&(?:#(\d+)|#x([0-9a-f]+)|(\w+));/gi, (whole, decimal, hex, named) => {

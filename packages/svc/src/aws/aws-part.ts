@@ -81,7 +81,7 @@ async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
   };
 }
 
-/** Adds the profile of the options, or replaces the one of its name. */
+/** Adds the profile that the options describe, or replaces the profile of the same name. */
 function withProfile(
   context: CommandContext,
   options: SetupRequest['options'],
@@ -105,20 +105,26 @@ function configFile(home: string): string {
   return variable('AWS_CONFIG_FILE') ?? join(home, '.aws', 'config');
 }
 
-/** Tells if the file has a profile that the user wrote by hand. */
+/** Returns true if the file has a profile of this name that the user wrote by hand. */
 function isTakenIn(path: string, name: string): boolean {
   const { bytes } = readTextFile(path);
   return bytes !== undefined && hasProfile(withoutBlock(bytes, AWS_BLOCK).text ?? '', name);
 }
 
-/** @throws CliFailure for a profile that the user wrote by hand */
+/**
+ * Checks that the name of a profile can be used.
+ * @throws CliFailure for the name of a profile that the user wrote by hand
+ */
 function assertFree(path: string, name: string): void {
   if (!isTakenIn(path, name)) return;
   const whatToDo = 'Choose another name with --profile, or remove that profile by hand.';
   throw new CliFailure(`${path} has a profile ${name} already.`, whatToDo);
 }
 
-/** Warns of keys in `~/.aws/credentials`: the AWS tools take them before `credential_process`. */
+/**
+ * Returns a warning if `~/.aws/credentials` has keys for a profile, because the AWS tools prefer
+ * them to `credential_process`.
+ */
 function shadowNote(home: string, name: string): string[] {
   const path = variable('AWS_SHARED_CREDENTIALS_FILE') ?? join(home, '.aws', 'credentials');
   const { bytes } = readTextFile(path);

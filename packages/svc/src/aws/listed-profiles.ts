@@ -4,10 +4,10 @@ import { profileName, type AwsNote, type AwsProfile } from './profiles.js';
 import { assertRegion, assertRole } from './role-choices.js';
 
 /**
- * Brings the profiles of a server's listed roles up to date. A profile that the user made stays,
- * and its role gets no second one.
+ * Adds profiles for the roles that a server lists, and removes those of roles that it does not list
+ * any more. A profile that the user made is kept, and its role gets no second profile.
  *
- * @param isTaken tells if the user has a profile of this name outside the block
+ * @param isTaken returns true if the user has a profile of this name outside the block
  * @throws HostileList for a role or region that the options would refuse
  */
 export function withListedRoles(
@@ -30,7 +30,7 @@ export function withListedRoles(
   return Object.fromEntries(after);
 }
 
-/** Checks a role of the list as the options check one. */
+/** Checks a role of the list by the rules for the options `--role` and `--region`. */
 function assertListed(server: string, role: string, region: string | null): void {
   try {
     assertRole(role, 'a role', '');
@@ -42,8 +42,9 @@ function assertListed(server: string, role: string, region: string | null): void
 }
 
 /**
- * Returns the name of a profile: that of the role at the server in the characters of a profile, and
- * with the account or a number if it is taken. The default profile is never one.
+ * Chooses the name of a profile. It is the name of the role at the server, in the characters that a
+ * profile may have. If it is taken, the account or a number is added. The result is never
+ * `default`.
  */
 function freeName(name: string, role: string, isFree: (name: string) => boolean): string {
   const [, , , , account = ''] = role.split(':');

@@ -1,7 +1,7 @@
 import type { MarkedBlock } from '../changes/marked-block.js';
 import { CliFailure, STATUS, usageFailure } from '../program/failure.js';
 
-/** The name of the block, of the part and of its note. */
+/** The name of the block in the file, of the part of `svc setup`, and of its note. */
 export const AWS_BLOCK = 'aws';
 
 /** A profile of `~/.aws/config` that `svc setup aws` writes. */
@@ -10,21 +10,23 @@ export interface AwsProfile {
   readonly role: string;
   readonly region?: string;
   readonly duration?: number;
-  /** True for a role that the server listed: the profile goes when the role leaves the list. */
+  /**
+   * True for a role that the server listed. The profile is removed when the server does not list
+   * the role any more.
+   */
   readonly listed?: true;
 }
 
-/** The profiles of `svc setup aws` by their names, as `config.json` notes them. */
+/** The profiles of `svc setup aws` by their names, as they are noted in `config.json`. */
 export type AwsNote = Readonly<Record<string, AwsProfile>>;
 
 const PROFILE = /^[\w.@:+-]{1,64}$/;
-/** The characters of a path that every shell and SDK reads alike between double quotes. */
+/** Matches a path whose characters mean the same to every shell and SDK between double quotes. */
 const QUOTABLE = /^[^"'\\$`%!\r\n]+$/;
 
 /**
- * Returns the name of a profile: the given one, otherwise that of the role.
- *
- * @throws CliFailure with status 2
+ * Returns the name of a profile: the given name, or else the name of the role.
+ * @throws CliFailure with status 2 for a name with other characters
  */
 export function profileName(given: string | undefined, role: string): string {
   const name = given ?? role.slice(role.lastIndexOf('/') + 1);
@@ -32,7 +34,7 @@ export function profileName(given: string | undefined, role: string): string {
   throw usageFailure('--profile must be 1 to 64 of A-Z a-z 0-9 _ . @ : + -', 'svc setup aws');
 }
 
-/** Returns the block of all profiles. */
+/** Returns the block with all profiles. */
 export function profilesBlock(program: string, note: AwsNote): MarkedBlock {
   const lines = Object.entries(note).flatMap(([name, { server, role, region, duration }]) => [
     sectionOf(name),
@@ -45,8 +47,8 @@ export function profilesBlock(program: string, note: AwsNote): MarkedBlock {
 }
 
 /**
- * Says whether a text outside the block has a profile of this name. Two sections of one name break
- * the file.
+ * Returns true if a text has a profile of this name. It is asked for the text outside the block,
+ * because two sections of one name break the file.
  */
 export function hasProfile(text: string, name: string): boolean {
   const wanted = sectionOf(name);

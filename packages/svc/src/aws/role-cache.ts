@@ -8,23 +8,30 @@ import { assumeRole, type RoleCredentials } from './assume-role.js';
 import type { RoleChoices } from './role-choices.js';
 import { stsEndpoint } from './sts-endpoint.js';
 
-/** Cached credentials of roles are in this folder, inside the local folder of each server. */
+/** The folder of cached credentials, inside the local folder of each server. */
 export const CACHE_FOLDER = 'aws';
 
-/** Credentials are renewed when less is left: the SDKs of AWS renew at the same moment. */
+/**
+ * Milliseconds. Credentials that are valid for less time are renewed, at the moment at which the
+ * SDKs of AWS also ask for new ones.
+ */
 const RENEWAL = 10 * 60_000;
-/** Credentials with less left are not given out where the server cannot be reached. */
+/**
+ * Milliseconds. If the server cannot be reached, credentials that are valid for less time are not
+ * used.
+ */
 const LEAST = 60_000;
 
-/** Credentials in the cache, with the login that they came from. */
+/** Credentials in the cache, with a hash of the login that they came from. */
 interface CachedRole {
   readonly login: string;
   readonly credentials: RoleCredentials;
 }
 
 /**
- * Returns the credentials of a role: cached ones that last 10 minutes more, otherwise new ones. Of
- * two processes one renews. If the network fails, cached ones are good for as long as they last.
+ * Returns the credentials of a role: cached ones that last 10 minutes more, otherwise new ones.
+ * Only one of several processes renews them. If the network fails, cached ones are used as long as
+ * they are valid.
  *
  * @throws CliFailure when the login has ended, or the server or STS refuses
  */
@@ -67,7 +74,9 @@ async function renew(
   return credentials;
 }
 
-/** Reads the cached credentials of the present login; another user may have logged in since. */
+/**
+ * Reads the cached credentials of the present login; undefined if another user has logged in since.
+ */
 function cachedRole(folder: PrivateFolder, name: string): RoleCredentials | undefined {
   const token = readAnyToken(folder, 'token');
   if (token === undefined) return undefined;
@@ -79,7 +88,10 @@ function leftOf({ Expiration }: RoleCredentials): number {
   return Date.parse(Expiration) - now();
 }
 
-/** Names the file of a role: other wishes, or another address of STS, are other credentials. */
+/**
+ * Names the file of the credentials of a role. Another duration, session name or address of STS has
+ * another file.
+ */
 function nameOf(choices: RoleChoices): string {
   const { role, duration, sessionName = '' } = choices;
   const wish = JSON.stringify([role, duration, sessionName, stsEndpoint(choices)]);

@@ -1,19 +1,19 @@
 import type { ParsedArguments } from '../program/arguments.js';
 import { usageFailure } from '../program/failure.js';
 
-/** A role and the wishes for its session, as the user gave them. */
+/** A role, and the settings of its session that the user chose. */
 export interface RoleChoices {
   readonly role: string;
-  /** Seconds. */
+  /** The duration of the session in seconds. */
   readonly duration: number;
-  /** The source identity of the token when it is absent. */
+  /** The name of the session; without it, the source identity of the token is used. */
   readonly sessionName?: string;
   readonly region?: string;
 }
 
 const ROLE = /^arn:aws[a-z-]*:iam::\d{12}:role\/[\x21-\x7e]+$/;
 const NAME = /^[\w+=,.@-]{2,64}$/;
-/** The shape of a region. It becomes a part of the address of STS. */
+/** Matches a region, which becomes a part of the address of STS. */
 const REGION = /^[a-z]{2,8}(?:-[a-z0-9]+){1,4}$/;
 const AN_HOUR = 3600;
 
@@ -39,13 +39,19 @@ export function roleChoices(options: ParsedArguments, usage: string): RoleChoice
   return { role, duration, ...(sessionName && { sessionName }), ...(region && { region }) };
 }
 
-/** @throws CliFailure with status 2 for a text that is no role */
+/**
+ * Checks a role.
+ * @throws CliFailure with status 2 for a text that is no ARN of a role
+ */
 export function assertRole(role: string, origin: string, usage: string): void {
   if (ROLE.test(role)) return;
   throw usageFailure(`${origin} must be like arn:aws:iam::123456789012:role/engineer.`, usage);
 }
 
-/** @throws CliFailure with status 2 for a text that is no region */
+/**
+ * Checks a region.
+ * @throws CliFailure with status 2 for a text that is no region
+ */
 export function assertRegion(region: string, origin: string, usage: string): void {
   if (!REGION.test(region)) throw usageFailure(`${origin} must be like eu-central-1.`, usage);
 }

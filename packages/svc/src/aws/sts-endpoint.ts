@@ -2,7 +2,7 @@ import { variable } from '../program/environment.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { assertRegion, type RoleChoices } from './role-choices.js';
 
-/** The domain of the regions whose names begin so. */
+/** The domains of AWS, by the beginning of the names of their regions. */
 const DOMAINS: readonly (readonly [prefix: string, domain: string])[] = [
   ['cn-', 'amazonaws.com.cn'],
   ['us-iso-', 'c2s.ic.gov'],
@@ -10,7 +10,7 @@ const DOMAINS: readonly (readonly [prefix: string, domain: string])[] = [
   ['eusc-', 'amazonaws.eu'],
   ['', 'amazonaws.com'],
 ];
-/** The region of STS in partitions that have no global address. */
+/** The region whose STS is used by default, for partitions without a global address. */
 const FIRST_REGIONS: Readonly<Record<string, string>> = {
   'aws-cn': 'cn-north-1',
   'aws-us-gov': 'us-gov-west-1',
@@ -39,7 +39,9 @@ export function stsEndpoint({ role, region: given }: RoleChoices): string {
   return `https://sts.${region}.${domain}/`;
 }
 
-/** The token is a secret until it is exchanged: it goes over https, or stays on this machine. */
+/**
+ * Checks that an address is https or a loopback host, because the token in the request is a secret.
+ */
 function checkedEndpoint(name: string, address: string): string {
   const url = URL.canParse(address) ? new URL(address) : undefined;
   const isLoopback = /^(?:localhost|127(?:\.\d+){3}|\[::1\])$/.test(url?.hostname ?? '');

@@ -3,15 +3,15 @@ import { difference } from './difference.js';
 import { BrokenMarkers, withBlock, withoutBlock, type MarkedBlock } from './marked-block.js';
 import { fromBytes, readTextFile, toBytes, writeTextFile } from './text-file.js';
 
-/** One change of the machine that `svc setup` shows before it makes it. */
+/** A change of the machine that `svc setup` shows before it makes the change. */
 export interface Change {
   /** The lines that describe the change to the user: a difference of a file, or a command. */
   readonly description: readonly string[];
-  /** Makes the change. A failure leaves the machine as it was. */
+  /** Makes the change. If it fails, the machine is as it was before. */
   apply(): void | Promise<void>;
 }
 
-/** Returns the change that puts a block into a file; none when the file has it already. */
+/** Returns the change that puts a block into a file; none if the file has the block already. */
 export function blockChange(path: string, block: MarkedBlock): Change[] {
   return fileChange(path, (bytes, hasFolder) => {
     const lines = block.lines.map(toBytes);
@@ -19,7 +19,9 @@ export function blockChange(path: string, block: MarkedBlock): Change[] {
   });
 }
 
-/** Returns the change that removes a block from a file; none when the file does not have it. */
+/**
+ * Returns the change that removes a block from a file; none if the file does not have the block.
+ */
 export function blockRemoval(path: string, name: string): Change[] {
   return fileChange(path, (bytes) => {
     if (bytes === undefined) return { bytes };
@@ -28,7 +30,7 @@ export function blockRemoval(path: string, name: string): Change[] {
   });
 }
 
-/** Returns a change that is not in a text file, such as a command that is run. */
+/** Returns a change other than that of a text file, such as a command that is run. */
 export function stepChange(description: string, apply: Change['apply']): Change {
   return { description: [description], apply };
 }

@@ -1,8 +1,8 @@
 /**
- * Describes the change of a text as a unified difference without context: surrounding lines may
- * hold secrets of the user.
+ * Describes the change of a text as a unified difference. Unchanged lines are not shown, because
+ * they may contain secrets of the user.
  *
- * @param name the file as the user knows it
+ * @param name the path of the file as the user knows it
  */
 export function difference(
   name: string,
@@ -37,7 +37,7 @@ function range(sign: string, head: number, lines: readonly string[]): string {
   return `${sign}${lines.length === 0 ? head : head + 1},${lines.length}`;
 }
 
-/** Replaces control characters, which could rewrite what the terminal shows. */
+/** Replaces control characters, because they could change what the terminal shows. */
 function visible(line: string): string {
   // oxlint-disable-next-line no-control-regex
   return line.replaceAll(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/g, '\ufffd');

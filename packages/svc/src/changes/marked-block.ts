@@ -3,13 +3,13 @@ export interface MarkedBlock {
   /** The name in the markers, such as `ssh`. One file has at most one block of each name. */
   readonly name: string;
   readonly lines: readonly string[];
-  /** The place of a new block. The block never moves afterwards. */
+  /** The place of a new block. A block that exists is not moved. */
   readonly position: 'top' | 'bottom';
 }
 
 /**
- * A text that {@link withBlock} and {@link withoutBlock} refuse to change, with the line to look
- * at.
+ * The error for a text whose markers are broken, with the line of the fault. {@link withBlock} and
+ * {@link withoutBlock} do not change such a text.
  */
 export class BrokenMarkers extends Error {
   constructor(
@@ -21,8 +21,9 @@ export class BrokenMarkers extends Error {
 }
 
 /**
- * The change that a block made beside its own lines: the file, its folder, or the line break before
- * the block. Its first marker has it, so that its removal restores every byte.
+ * The addition that was made together with a block: a new file, a new folder with the file, or a
+ * line break before the block. The first marker contains it, so that the removal of the block
+ * restores every byte.
  */
 type Origin = 'new file' | 'new folder' | 'new line' | undefined;
 
@@ -40,8 +41,8 @@ const ANY_MARKER = /^\s*#\s*(?:>>>|<<<)\s*svc\b/;
 /**
  * Adds a block to a text, or replaces the block of the same name in its place.
  *
- * @param text undefined when the file does not exist
- * @param hasFolder tells if the folder of a missing file exists
+ * @param text undefined if the file does not exist
+ * @param hasFolder true if the folder of a missing file exists
  */
 export function withBlock(text: string | undefined, block: MarkedBlock, hasFolder = true): string {
   const found = blocksOf(text ?? '').find(({ name }) => name === block.name);
@@ -56,9 +57,9 @@ export function withBlock(text: string | undefined, block: MarkedBlock, hasFolde
 
 /** A text after the removal of a block. */
 export interface Remainder {
-  /** Undefined when the block made the file and nothing else is left in it. */
+  /** The text; undefined if the file was made for the block, and nothing else is left in it. */
   readonly text: string | undefined;
-  /** Tells if the block made the folder of the file too. */
+  /** True if the folder of the file was made for the block too. */
   readonly madeFolder: boolean;
 }
 
@@ -76,7 +77,7 @@ export function withoutBlock(text: string, name: string): Remainder {
   };
 }
 
-/** Tells if a text has a block of this name. */
+/** Returns true if a text has a block of this name. */
 export function hasBlock(text: string, name: string): boolean {
   return blocksOf(text).some((block) => block.name === name);
 }

@@ -9,10 +9,10 @@ export function setupNote(context: CommandContext, name: string): object | undef
 }
 
 /**
- * Returns the change that stores what `svc setup` notes about one tool in `config.json`. The list
- * is empty if nothing changes.
+ * Returns the change that stores the note of a part of `svc setup` in `config.json`. The list is
+ * empty if the note is the same.
  *
- * @param note undefined removes the note
+ * @param note the new note; undefined removes it
  */
 export function noteChange(
   context: CommandContext,

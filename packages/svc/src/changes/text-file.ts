@@ -17,17 +17,17 @@ import { CliFailure, errorCode } from '../program/failure.js';
 export interface TextFile {
   /** The path that programs use. It may be a symbolic link. */
   readonly path: string;
-  /** The path of the file itself, with every link followed. */
+  /** The path of the file after all symbolic links were followed. */
   readonly target: string;
-  /** The bytes as Latin-1, so that every byte survives; undefined when the file does not exist. */
+  /** The bytes as Latin-1, so that every byte is kept; undefined if the file does not exist. */
   readonly bytes: string | undefined;
   readonly mode: number;
   readonly hasFolder: boolean;
 }
 
-/** The mode of a file that the command makes. */
+/** The mode of a new file. */
 const NEW_MODE = 0o600;
-/** Links that lead to links are followed this many times. */
+/** The most symbolic links that are followed one after another. */
 const MOST_LINKS = 40;
 
 /**
@@ -56,13 +56,13 @@ export function readTextFile(path: string): TextFile {
 export interface NewContent {
   /** The bytes as Latin-1; undefined removes the file. */
   readonly bytes: string | undefined;
-  /** Removes the folder of a removed file when nothing is left in it. */
+  /** True to remove the folder of a removed file, if nothing else is in it. */
   readonly withFolder?: boolean;
 }
 
 /**
- * Replaces the content of a file in one step, with its mode and behind its links, or removes the
- * file.
+ * Replaces the content of a file in one step, or removes the file. The mode and the links to the
+ * file are kept.
  *
  * @throws CliFailure when the file changed since it was read, or cannot be written
  */
@@ -83,17 +83,17 @@ export function writeTextFile(file: TextFile, { bytes, withFolder }: NewContent)
   }
 }
 
-/** Encodes text of ours as the Latin-1 string that {@link TextFile} holds. */
+/** Converts a text of the command to the Latin-1 string of a {@link TextFile}. */
 export function toBytes(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** Decodes the Latin-1 string of a {@link TextFile} for people. */
+/** Converts the Latin-1 string of a {@link TextFile} to a text that can be shown. */
 export function fromBytes(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** Follows the links of a path, also of a link whose file does not exist yet. */
+/** Follows the links of a path. The last link may name a file that does not exist yet. */
 function targetOf(path: string): string {
   try {
     return realpathSync(path);

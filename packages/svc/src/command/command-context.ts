@@ -7,22 +7,28 @@ import type { ServerClient } from '../server/server-client.js';
 import type { TokenKind } from '../server/stored-token.js';
 import type { Terminal } from '../terminal/terminal.js';
 
-/** The words of a command: its name and those that may follow. */
+/**
+ * The name of a command and the words that may follow it, for the list of commands and for
+ * completions.
+ */
 export interface CommandWords {
   readonly name: string;
-  /** One line for `svc help`. */
+  /** A line about the command for `svc help`. */
   readonly summary: string;
   /** The words that may follow, for the completions of shells. */
   readonly words?: readonly string[];
 }
 
-/** The surroundings of a command. Nothing is read or loaded before a command asks for it. */
+/**
+ * The settings, files and connections of a command. None of them is read or opened before a command
+ * asks for it.
+ */
 export class CommandContext {
   constructor(
     readonly terminal: Terminal,
     /** The value of `--server`. */
     private readonly givenServer: string | undefined,
-    /** The table of commands, for completions. */
+    /** The names and words of all commands, for completions. */
     readonly commands: readonly CommandWords[] = [],
   ) {}
 
@@ -48,23 +54,23 @@ export class CommandContext {
     throw new CliFailure('No server is set.', whatToDo, STATUS.notLoggedIn);
   }
 
-  /** Returns the folder of the server's secrets: token, keys, certificates. */
+  /** Returns the folder with the token, the keys and the certificates of a server. */
   folder(server = this.server()): PrivateFolder {
     return folderOf(this.places.state, server);
   }
 
   /**
-   * Returns a client that sends the stored token and asks for a fresh touch if the server demands
-   * one.
+   * Returns a client that sends the stored token and lets the user touch the security key again if
+   * the server demands it.
    *
    * @param kind `admin-token` sends the token of `svc login --admin`
-   * @param options `asksForTouch: false` makes a demand for a touch a failure
+   * @param options with `asksForTouch: false`, such a demand is a failure
    */
   client(kind: TokenKind = 'token', { asksForTouch = true } = {}): Promise<ServerClient> {
     return this.#connect({ kind }, asksForTouch);
   }
 
-  /** Returns a client for a plugin that another program runs without an input. */
+  /** Returns a client for a plugin, which another program runs without an input. */
   pluginClient(): Promise<ServerClient> {
     return this.#connect({ kind: 'token', isPlugin: true });
   }

@@ -1,13 +1,13 @@
 import { CliFailure, STATUS } from '../program/failure.js';
 import type { PrivateFolder } from './private-folder.js';
 
-/** The content of `config.json`. Unknown members stay as they are. */
+/** The content of `config.json`. Unknown members are kept. */
 export interface CliConfig {
   /** The server that commands use without `--server`. */
   readonly server?: string;
-  /** Every server that was used. */
+  /** Every server to which the user has logged in. */
   readonly servers?: readonly string[];
-  /** Notes of `svc setup`, one member for each tool. */
+  /** The notes of `svc setup`, one for each part. */
   readonly setup?: Readonly<Record<string, unknown>>;
 }
 
@@ -18,13 +18,13 @@ export function readConfig(folder: PrivateFolder): CliConfig {
   return folder.readJson(NAME) ?? {};
 }
 
-/** Returns a note of `svc setup`; undefined before the first setup. */
+/** Returns the note of a part of `svc setup`; undefined before its first setup. */
 export function setupNote({ setup }: CliConfig, name: string): object | undefined {
   const note = setup?.[name];
   return typeof note === 'object' && note !== null ? note : undefined;
 }
 
-/** Changes `config.json` while no other process changes it. */
+/** Changes `config.json` under a lock, so that no other process changes it at the same time. */
 export function changeConfig(
   folder: PrivateFolder,
   change: (config: CliConfig) => CliConfig,
@@ -34,7 +34,7 @@ export function changeConfig(
   });
 }
 
-/** Makes a server the one that commands use. */
+/** Makes a server the default of all commands. */
 export function useServer(folder: PrivateFolder, server: string): Promise<void> {
   return changeConfig(folder, (config) => ({
     ...config,
@@ -45,7 +45,7 @@ export function useServer(folder: PrivateFolder, server: string): Promise<void> 
 
 /**
  * Reads the address of a server: an origin with https, or with http on this machine. An address
- * without a scheme is https.
+ * without a scheme gets https.
  *
  * @throws CliFailure with status 2
  */
@@ -58,8 +58,8 @@ export function serverAddress(text: string): string {
 }
 
 /**
- * The host names and IP addresses that are accepted. The commands of `svc setup` write the name
- * into paths and shell commands, so that a name such as `..` or `a;b` is refused.
+ * Matches the host names and IP addresses that are accepted. The commands of `svc setup` write the
+ * name into paths and shell commands, so that a name such as `..` or `a;b` is refused.
  */
 const HOST = /^(?:\[[\da-f:.]+\]|[\da-z_-]+(?:\.[\da-z_-]+)*\.?)$/;
 
@@ -75,7 +75,7 @@ function addressProblem(url: URL | null): string | undefined {
   return 'must begin with https://';
 }
 
-/** Reads an address if `URL.parse` does not exist: before Node 22.1. */
+/** Parses an address in versions of Node before 22.1, which have no `URL.parse`. */
 function parse(text: string): URL | null {
   try {
     return new URL(/^[a-z]+:\/\//i.test(text) ? text : `https://${text}`);

@@ -3,19 +3,19 @@ import { statSync, utimesSync, writeSync } from 'node:fs';
 import { CliFailure, errorCode } from '../program/failure.js';
 import { now, randomId, sleep } from '../program/clock.js';
 
-/** A waiting process looks at the lock again after this many milliseconds. */
+/** The milliseconds between two looks of a process that waits for a lock. */
 const POLL = 25;
 /**
- * An owner renews the time of its lock in this interval, so that a lock without an owner is
- * noticed.
+ * The milliseconds between two renewals of the time of a lock by its owner, so that a lock without
+ * an owner can be noticed.
  */
 const RENEWAL = 5_000;
 /**
- * A lock whose time is older than this has no owner: the machine stopped, or another machine's
- * process died.
+ * Milliseconds. A lock whose time is older has no owner any more: its machine stopped, or its
+ * process on another machine died.
  */
 const ABANDONED = 30_000;
-/** A process waits at most this many milliseconds for a lock that another process holds. */
+/** The most milliseconds for which a process waits for a lock of another process. */
 const LONGEST_WAIT = 120_000;
 
 /**
@@ -45,7 +45,7 @@ async function acquire(path: string, own: string): Promise<void> {
   }
 }
 
-/** Creates the lock file; false when another process has it. */
+/** Creates the lock file. Returns false if another process has it. */
 function create(path: string, own: string): boolean {
   const next = `${path}.${randomId()}`;
   try {
@@ -74,7 +74,7 @@ function isAbandoned(path: string, owner: string): boolean {
   }
 }
 
-/** Removes an abandoned lock, and puts it back when another process took it over first. */
+/** Removes an abandoned lock. If another process took the lock over first, its lock is put back. */
 function takeAway(path: string, owner: string): void {
   const aside = `${path}.${randomId()}`;
   try {

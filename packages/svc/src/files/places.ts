@@ -4,7 +4,8 @@ import { CliFailure } from '../program/failure.js';
 import { PrivateFolder } from './private-folder.js';
 
 /**
- * The folders of the command: `SVC_HOME` moves both, otherwise XDG's variables and defaults decide.
+ * The folders of the command. If `SVC_HOME` is set, both are in it; otherwise the variables and
+ * defaults of XDG decide.
  */
 export interface Places {
   /** The folder of `config.json`. */
@@ -28,7 +29,7 @@ export function places(): Places {
   };
 }
 
-/** Returns a base folder; a relative path in the variable is ignored, as XDG requires. */
+/** Returns a base folder of XDG. A relative path in the variable is ignored, as XDG requires. */
 function base(name: string, fallback: string): string {
   const value = variable(name);
   if (value !== undefined && isAbsolute(value)) return value;
@@ -37,7 +38,7 @@ function base(name: string, fallback: string): string {
   return join(home, fallback);
 }
 
-/** Returns the folder of a server's secrets. */
+/** Returns the folder with the secrets of a server. */
 export function folderOf(state: PrivateFolder, server: string): PrivateFolder {
   const { protocol, host } = new URL(server);
   const name = `${protocol === 'http:' ? 'http_' : ''}${host.replaceAll(':', '_')}`;

@@ -16,7 +16,8 @@ import { randomId } from '../program/clock.js';
 import { withLockFile } from './lock-file.js';
 
 /**
- * A folder that only its owner may read (0700), with files of mode 0600 that are replaced whole.
+ * A folder that only its owner may read (0700). Its files have the mode 0600, and are always
+ * replaced as a whole.
  */
 export class PrivateFolder {
   constructor(readonly path: string) {}
@@ -27,9 +28,8 @@ export class PrivateFolder {
   }
 
   /**
-   * Returns the content of a file, or undefined when there is none.
-   *
-   * @throws CliFailure when another account can read or change the file
+   * Returns the content of a file; undefined if it does not exist.
+   * @throws CliFailure if another account can read or change the file
    */
   read(name: string): string | undefined {
     const path = this.file(name);
@@ -44,7 +44,8 @@ export class PrivateFolder {
   }
 
   /**
-   * Returns a JSON object that the caller casts; a damaged one is a failure that names the file.
+   * Returns a JSON object, which the caller casts; undefined if the file does not exist.
+   * @throws CliFailure that names a damaged file
    */
   readJson(name: string): object | undefined {
     const text = this.read(name);
@@ -52,8 +53,8 @@ export class PrivateFolder {
   }
 
   /**
-   * Writes a file with mode 0600 beside the old one, then renames it: a reader sees one or the
-   * other.
+   * Writes a file with mode 0600. It writes a new file and renames it, so that a reader sees either
+   * the old content or the new one.
    */
   write(name: string, content: string | Uint8Array): void {
     const path = this.file(name);
@@ -75,7 +76,10 @@ export class PrivateFolder {
     rmSync(this.file(name), { force: true, recursive: true });
   }
 
-  /** Runs an act while no other process of the same user runs one under the name. */
+  /**
+   * Runs an act under a lock, so that no other process of the same user runs an act under the same
+   * name.
+   */
   async withLock<T>(name: string, act: () => Promise<T>): Promise<T> {
     try {
       this.create();
@@ -94,7 +98,7 @@ export class PrivateFolder {
   }
 }
 
-/** Replaces a file in one step: a reader sees the old content or the new one. */
+/** Replaces a file in one step, so that a reader sees either the old content or the new one. */
 export function replaceFile(path: string, content: string | Uint8Array, mode: number): void {
   const next = `${path}.${randomId()}`;
   const descriptor = openSync(next, 'wx', mode);
@@ -111,7 +115,7 @@ export function replaceFile(path: string, content: string | Uint8Array, mode: nu
   }
 }
 
-/** Reads a JSON object of a file. @throws CliFailure that names the file */
+/** Parses the JSON object of a file. @throws CliFailure that names the file */
 export function parseJson(text: string, path: string): object {
   try {
     const value: unknown = JSON.parse(text);
@@ -122,12 +126,12 @@ export function parseJson(text: string, path: string): object {
   throw new CliFailure(`${path} is damaged.`, `Remove it (rm '${path}') and run: svc login`);
 }
 
-/** Tells whether an error states that a file does not exist. */
+/** Returns true if an error means that a file does not exist. */
 export function isMissing(error: unknown): boolean {
   return ['ENOENT', 'ENOTDIR'].includes(errorCode(error) ?? '');
 }
 
-/** Returns the failure of a file that cannot be read or written. */
+/** Returns the failure for a file that cannot be read or written. */
 export function fileFailure(path: string, cause: unknown): CliFailure {
   const reasons: Record<string, string> = {
     EACCES: 'permission denied',

@@ -1,8 +1,11 @@
-/** The description of a credential that git writes to a helper (git-credential(1)). */
+/** The description of a credential that git sends to a helper (git-credential(1)). */
 export interface CredentialRequest {
   readonly protocol: string;
   readonly host: string;
-  /** `owner/repository.git`, where `credential.useHttpPath` is set. */
+  /**
+   * The path of the repository, `owner/repository.git`. Git sends it if `credential.useHttpPath` is
+   * set.
+   */
   readonly path: string;
   readonly password: string;
 }
@@ -13,7 +16,7 @@ export interface GitTarget {
   readonly repository: string;
 }
 
-/** Reads the lines of git. Of a name that comes twice the last value counts. */
+/** Parses the lines that git sends. If a name occurs twice, its last value counts. */
 export function readCredential(text: string): CredentialRequest {
   const fields = new Map(
     text.split('\n').map((line): [string, string] => {
@@ -25,7 +28,7 @@ export function readCredential(text: string): CredentialRequest {
   return { protocol: of('protocol'), host: of('host'), path: of('path'), password: of('password') };
 }
 
-/** Tells whether git asks for the GitHub at this address, in the same protocol. */
+/** Returns true if git asks for the GitHub at an address, with the same protocol. */
 export function isFor(webUrl: string, { protocol, host }: CredentialRequest): boolean {
   const url = new URL(webUrl);
   return protocol === url.protocol.slice(0, -1) && host.toLowerCase() === url.host;
@@ -34,7 +37,8 @@ export function isFor(webUrl: string, { protocol, host }: CredentialRequest): bo
 const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 
 /**
- * Reads owner and repository from the path of git; undefined for a path that names no repository.
+ * Returns the owner and the repository in a path of git; undefined for a path that names no
+ * repository.
  */
 export function targetOf(path: string): GitTarget | undefined {
   const [owner = '', name = '', ...more] = path.replace(/\/+$/, '').split('/');
@@ -44,7 +48,7 @@ export function targetOf(path: string): GitTarget | undefined {
   return isKnown && NAME.test(owner) && NAME.test(repository) ? { owner, repository } : undefined;
 }
 
-/** Writes the answer to git. An older git ignores the time of expiry. */
+/** Writes the answer to git. Older versions of git ignore the time of expiry. */
 export function credentialLines(token: string, expiresAt: string): string {
   const seconds = Math.floor(Date.parse(expiresAt) / 1000);
   const lines = ['username=x-access-token', `password=${token}`, `password_expiry_utc=${seconds}`];

@@ -72,8 +72,9 @@ function tokenRemoval(state: Parameters<typeof folderOf>[0], server: string): Ch
 }
 
 /**
- * Writes the lines for `~/.gitconfig`. The empty helper drops those that would keep a token on
- * disk; `useHttpPath` lets git name the repository, so that a token opens no other one.
+ * Writes the lines for `~/.gitconfig`. The empty helper removes the helpers before it, which could
+ * store a token on disk. `useHttpPath` makes git name the repository, so that a token opens only
+ * that one.
  */
 function gitBlock(program: string, note: GitNote): MarkedBlock {
   const lines = Object.entries(note).flatMap(([server, { web_url: url }]) => [
@@ -85,7 +86,7 @@ function gitBlock(program: string, note: GitNote): MarkedBlock {
   return { name: GIT_BLOCK, lines, position: 'bottom' };
 }
 
-/** Quotes a value of a configuration of git. */
+/** Quotes a value for the configuration of git. */
 function quoted(value: string): string {
   return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 }

@@ -5,22 +5,22 @@ import { now } from '../program/clock.js';
 import { CliFailure } from '../program/failure.js';
 import type { GitTarget } from './credential.js';
 
-/** The name of the part, of its block and of its note. */
+/** The name of the block in the file, of the part of `svc setup`, and of its note. */
 export const GIT_BLOCK = 'git';
 
-/** The folder of the cached tokens in the folder of a server's secrets. */
+/** The folder of the cached tokens, inside the folder of a server's secrets. */
 export const GIT_FOLDER = 'git';
 
-/** Milliseconds before its end at which a token is no longer handed out. */
+/** Milliseconds. A cached token that is valid for less time is not used. */
 const MARGIN = 10 * 60_000;
 
 /** The note of `svc setup git` in `config.json`: the GitHub of each server. */
 export type GitNote = Readonly<Record<string, { readonly web_url: string }>>;
 
-/** A token, as the server answers and the cache keeps it. */
+/** A token in the answer of the server, and in the cache. */
 export interface GitToken {
   readonly token: string;
-  /** RFC 3339. */
+  /** The end of the token as a time of RFC 3339. */
   readonly expires_at: string;
 }
 
@@ -36,7 +36,10 @@ export function gitNote(context: CommandContext): GitNote {
   return (setupNote(context, GIT_BLOCK) ?? {}) as GitNote;
 }
 
-/** Returns the address of the server's GitHub: from the setup, or from the server itself. */
+/**
+ * Returns the address of the server's GitHub: that in the note of the setup, or else that which the
+ * server states.
+ */
 export async function webUrlOf(context: CommandContext): Promise<string> {
   const known = gitNote(context)[context.server()]?.web_url;
   return known ?? (await gitStatus(context)).web_url ?? noGitHub(context);
@@ -51,8 +54,8 @@ export async function gitStatus(context: CommandContext): Promise<GitStatus> {
 }
 
 /**
- * Returns a token for a repository: the cached one, or a new one from the server. Of two processes
- * one asks.
+ * Returns a token for a repository: the cached one, or a new one from the server. Only one of
+ * several processes asks the server.
  *
  * @throws CliFailure when the server refuses
  */
@@ -77,7 +80,10 @@ export async function tokenFor(context: CommandContext, target: GitTarget): Prom
   });
 }
 
-/** Removes the cached token of a repository that git found to be refused. A newer token stays. */
+/**
+ * Removes the cached token of a repository if it is the one that GitHub refused. A newer token is
+ * kept.
+ */
 export function dropToken(context: CommandContext, target: GitTarget, refused: string): void {
   const folder = context.folder();
   const cached: Partial<GitToken> | undefined = folder.readJson(fileOf(target));
@@ -91,7 +97,10 @@ function cachedToken(context: CommandContext, target: GitTarget): GitToken | und
   return Date.parse(expires_at) - now() > MARGIN ? { token, expires_at } : undefined;
 }
 
-/** Returns the file of a token. GitHub ignores the case of names. */
+/**
+ * Returns the name of the file of a cached token. It is in lower case, because GitHub ignores the
+ * case of names.
+ */
 function fileOf({ owner, repository }: GitTarget): string {
   return `${GIT_FOLDER}/${owner}/${repository}.json`.toLowerCase();
 }

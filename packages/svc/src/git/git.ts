@@ -27,7 +27,10 @@ export const command: Command = {
   },
 };
 
-/** Answers git, or says in one line why not; git then asks no other helper and no person. */
+/**
+ * Answers git. If it cannot, it prints the reason in one line, and git then asks neither another
+ * helper nor the user.
+ */
 async function get(context: CommandContext): Promise<number> {
   const { terminal } = context;
   try {
@@ -50,7 +53,7 @@ async function get(context: CommandContext): Promise<number> {
   }
 }
 
-/** Forgets a token that GitHub refused. It needs no network. */
+/** Removes a token that GitHub refused from the cache. It needs no network. */
 function erase(context: CommandContext): void {
   const { path, password } = readCredential(readFileSync(0, 'utf8'));
   const target = targetOf(path);

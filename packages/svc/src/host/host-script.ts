@@ -5,23 +5,26 @@ import { accepted } from '../server/server-client.js';
 import { send } from '../server/transport.js';
 import type { Terminal } from '../terminal/terminal.js';
 
-/** The script `/install-host.sh`, fetched from a server, by which this host joins it. */
+/**
+ * The script `/install-host.sh` of a server, which makes this host accept the server's
+ * certificates.
+ */
 export interface HostScript {
   readonly url: string;
   readonly text: string;
-  /** Its SHA-256 in hexadecimal. */
+  /** The SHA-256 of the script in hexadecimal. */
   readonly checksum: string;
 }
 
-/** How the script ended: its exit status and output. */
+/** The result of the script: its exit status and output. */
 export interface HostScriptEnd {
   readonly status: number;
-  /** The lines that it printed, where they were kept. */
+  /** The lines that it printed; empty if they were shown to the user at once. */
   readonly lines: readonly string[];
 }
 
 /**
- * Fetches the script by which a host joins this server.
+ * Fetches the script that makes this host accept the server's certificates.
  *
  * @throws CliFailure if the server cannot be reached, or answers with something else
  */
@@ -37,7 +40,7 @@ export async function fetchHostScript(server: string, terminal: Terminal): Promi
   return { url, text, checksum: createHash('sha256').update(text).digest('hex') };
 }
 
-/** Returns the line that does the same as root without this command. */
+/** Returns the shell command that does the same as root without this program. */
 export function sudoLine(url: string, options: readonly string[]): string {
   const words = options.map((word) =>
     /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`,
@@ -46,9 +49,9 @@ export function sudoLine(url: string, options: readonly string[]): string {
 }
 
 /**
- * Runs the script with these options.
+ * Runs the script with options.
  *
- * @param keeps true to keep its output in place of showing it
+ * @param keeps true to return its output, and not to show it
  */
 export function runHostScript(
   script: HostScript,

@@ -10,21 +10,26 @@ import { readAnyToken, readToken } from '../server/stored-token.js';
 const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 
-/** A token for a cluster is renewed on use in the last minute of its five. */
+/**
+ * Milliseconds. A token for a cluster, which is valid for five minutes, is renewed on use in its
+ * last minute.
+ */
 const RENEWAL_MARGIN = 60_000;
 
-/** A token for a cluster, as its file holds it. */
+/** A token for a cluster, as it is stored in its file. */
 export interface ClusterToken {
   readonly token: string;
-  /** RFC 3339. */
+  /** The end of the token as a time of RFC 3339. */
   readonly expires_at: string;
-  /** The SHA-256 of the login's access token: a token of an earlier login is not used. */
+  /**
+   * The SHA-256 of the login's access token, because a token of an earlier login must not be used.
+   */
   readonly login: string;
 }
 
 /**
- * Returns a token for the cluster of a resource: the stored one, or a new one. Of two processes one
- * asks the server.
+ * Returns a token for the cluster of a resource: the stored one, or a new one. Only one of several
+ * processes asks the server.
  *
  * @throws CliFailure without a login, and when the server refuses
  */
@@ -58,7 +63,10 @@ function loginOf(folder: PrivateFolder): string {
   throw loginNeeded(had ? 'your login has ended' : 'you are not logged in');
 }
 
-/** Reads the stored token; a damaged file is replaced. */
+/**
+ * Returns the stored token if it can be used; undefined if there is none, or if its file is
+ * damaged.
+ */
 function freshToken(
   folder: PrivateFolder,
   { name, login }: { readonly name: string; readonly login: string },
@@ -78,7 +86,8 @@ function freshToken(
 
 /**
  * Exchanges the login for a token of the cluster (RFC 8693), with a proof of the key of this
- * machine. If the cluster requires a touch, the user touches the key, and the new login is used.
+ * machine. If the cluster requires a touch, the user touches the security key for a new login,
+ * which is then exchanged.
  */
 async function exchange(
   context: CommandContext,
@@ -121,7 +130,7 @@ async function exchange(
   return { token, expires_at: wholeSeconds(asked + seconds * 1000) };
 }
 
-/** Returns a time as `kubectl` reads it (RFC 3339), without fractions of a second. */
+/** Writes a time for `kubectl` (RFC 3339), without fractions of a second. */
 function wholeSeconds(milliseconds: number): string {
   return `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;
 }

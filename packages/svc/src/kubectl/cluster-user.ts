@@ -1,25 +1,30 @@
-/** A user of the kubeconfig that the setup made. */
+/** A user in the kubeconfig that `svc setup kubectl` made. */
 export interface ClusterUser {
   readonly server: string;
   readonly resource: string;
   readonly cluster?: string;
-  /** The file with the entry. */
+  /** The path of the kubeconfig with the entry. */
   readonly kubeconfig: string;
-  /** True when the setup made the file. */
+  /** True if the setup created that file. */
   readonly isNewFile?: boolean;
-  /** True for a cluster that the server listed: the user goes when the cluster leaves the list. */
+  /**
+   * True for a cluster that the server listed. The user is removed when the server does not list
+   * the cluster any more.
+   */
   readonly listed?: true;
 }
 
-/** The note of the part in `config.json`, by the names of the users. */
+/** The note of the part in `config.json`: its users by their names. */
 export type KubectlNote = Readonly<Record<string, ClusterUser>>;
 
-/** Tells if a text is the resource of a cluster: an absolute URI without a space. */
+/** Returns true if a text is the resource of a cluster: an absolute URI without a space. */
 export function isResource(text: string): boolean {
   return /^[a-z][a-z0-9+.-]*:[!-~]+$/i.test(text);
 }
 
-/** Returns the name of the context and of the user of a cluster. */
+/**
+ * Returns the name of a cluster's context in the kubeconfig, which is also the name of its user.
+ */
 export function contextOf(cluster: string): string {
   return `svc-${cluster.replaceAll(/[^\w-]+/g, '-')}`;
 }

@@ -1,6 +1,6 @@
 import { CliFailure } from '../program/failure.js';
 
-/** The versions of the interface between `kubectl` and its plugins that the command speaks. */
+/** The versions of the interface between `kubectl` and its plugins that the command supports. */
 export const API_VERSIONS = {
   v1: 'client.authentication.k8s.io/v1',
   v1beta1: 'client.authentication.k8s.io/v1beta1',
@@ -10,9 +10,9 @@ const KNOWN: readonly string[] = Object.values(API_VERSIONS);
 
 /**
  * Reads the version in which `kubectl` expects the answer from its variable KUBERNETES_EXEC_INFO.
- * Without the variable it is v1: a user runs the command by hand.
+ * Without the variable, a user runs the command by hand, and the version is v1.
  *
- * @throws CliFailure for a version that the command does not speak
+ * @throws CliFailure for a version that the command does not support
  */
 export function apiVersionOf(execInfo: string | undefined): string {
   if (execInfo === undefined) return API_VERSIONS.v1;
@@ -35,7 +35,7 @@ function parsed(execInfo: string): { readonly apiVersion?: unknown; readonly kin
   }
 }
 
-/** Returns the answer that `kubectl` reads: one line of JSON. */
+/** Writes the answer for `kubectl`: one line of JSON. */
 export function execCredential(
   apiVersion: string,
   { token, expires_at: expires }: { readonly token: string; readonly expires_at: string },

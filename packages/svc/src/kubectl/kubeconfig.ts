@@ -26,15 +26,15 @@ export interface Kubeconfig {
 }
 
 /**
- * Returns the file that `kubectl config` changes: the first existing one of KUBECONFIG, or that of
- * the home folder.
+ * Returns the file that `kubectl config` changes: the first file of KUBECONFIG that exists, or else
+ * that of the home folder.
  */
 export function kubeconfigFile(home: string): string {
   const files = (variable('KUBECONFIG') ?? '').split(delimiter).filter((path) => path !== '');
   return files.find((path) => existsSync(path)) ?? files.at(-1) ?? join(home, '.kube', 'config');
 }
 
-/** Tells if `kubectl` is installed. */
+/** Returns true if `kubectl` is installed. */
 export function hasKubectl(): boolean {
   return (
     errorCode(spawnSync('kubectl', ['version', '--client'], { stdio: 'ignore' }).error) ===
@@ -43,8 +43,8 @@ export function hasKubectl(): boolean {
 }
 
 /**
- * Returns the version of the plugin interface to configure: v1 from kubectl 1.22 on, which the
- * oldest do not know.
+ * Returns the version of the plugin interface to configure: v1 for kubectl 1.22 and later, and
+ * v1beta1 for older versions, which do not know v1.
  */
 export function supportedApiVersion(): string {
   const version = JSON.parse(kubectl(['version', '--client', '-o', 'json'])) as {
@@ -55,7 +55,10 @@ export function supportedApiVersion(): string {
   return isNew ? API_VERSIONS.v1 : API_VERSIONS.v1beta1;
 }
 
-/** Reads a kubeconfig with `kubectl`; by default all files that it merges. No secret is read. */
+/**
+ * Reads a kubeconfig with `kubectl`; by default it reads all files that `kubectl` merges. No secret
+ * is read.
+ */
 export function readKubeconfig(file?: string): Kubeconfig {
   const view = JSON.parse(kubectl(['config', 'view', '-o', 'json'], file)) as {
     readonly clusters?:
@@ -76,21 +79,27 @@ export function readKubeconfig(file?: string): Kubeconfig {
   };
 }
 
-/** A user entry to write, with a context of the same name if the cluster is known. */
+/**
+ * A user to write into a kubeconfig. If its cluster is known, a context of the same name is written
+ * too.
+ */
 export interface NewEntry {
   readonly name: string;
   readonly exec: ExecEntry;
   readonly cluster?: string | undefined;
 }
 
-/** A kubeconfig as `kubectl config view --raw -o json` prints it. */
+/**
+ * A kubeconfig as `kubectl config view --raw -o json` prints it. Only the members that are changed
+ * have types.
+ */
 interface RawKubeconfig {
   readonly users?: readonly { readonly name: string }[] | null;
   readonly contexts?: readonly { readonly name: string; readonly context?: object }[] | null;
   readonly 'current-context'?: string;
 }
 
-/** Writes an entry into a kubeconfig, in the place of one of the same name. */
+/** Writes a user into a kubeconfig. It replaces a user of the same name. */
 export function addEntry(path: string, { name, exec, cluster }: NewEntry): void {
   rewrite(path, (config) => {
     const plugin = { ...exec, interactiveMode: 'Never', provideClusterInfo: false };
@@ -103,7 +112,10 @@ export function addEntry(path: string, { name, exec, cluster }: NewEntry): void 
   });
 }
 
-/** Removes a user from a kubeconfig, and the context of the same name, if it is of that user. */
+/**
+ * Removes a user from a kubeconfig. The context of the same name is removed if it belongs to that
+ * user.
+ */
 export function removeEntry(path: string, name: string): void {
   rewrite(path, (config) => {
     const isOwn = config.contexts?.some(
@@ -126,10 +138,10 @@ function others<Named extends { readonly name: string }>(
 }
 
 /**
- * Replaces a kubeconfig: `kubectl` reads it and writes the new one in its own form, so that the
- * removal of an entry restores a file that `kubectl` wrote, byte for byte.
- * `kubectl config set-credentials` does not serve: it splits arguments at commas, and ends with a
- * panic in Debian's kubectl 1.20.
+ * Changes a kubeconfig. `kubectl` reads it and writes the new one in its own form, so that the
+ * removal of an entry restores every byte of a file that `kubectl` wrote. `kubectl config
+ * set-credentials` is not used, because it splits arguments at commas, and crashes in Debian's
+ * kubectl 1.20.
  */
 function rewrite(path: string, edit: (config: RawKubeconfig) => object): void {
   const file = readTextFile(path);

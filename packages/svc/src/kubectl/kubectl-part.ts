@@ -24,7 +24,10 @@ import {
 const NAME = 'kubectl';
 const EXAMPLE = 'svc setup kubectl --cluster NAME --resource URI';
 
-/** `svc setup kubectl`: a user in the kubeconfig that runs `svc kubectl token` before a request. */
+/**
+ * `svc setup kubectl`: adds a user to the kubeconfig that runs `svc kubectl token` before a
+ * request.
+ */
 export const kubectlPart: SetupPart = {
   name: NAME,
   summary: 'gives kubectl a token for a cluster before each request',
@@ -136,7 +139,7 @@ function wantedUser(
 }
 
 /**
- * Asks the server if it gives the user tokens of a cluster, before anything is written.
+ * Checks that the server gives the user tokens for a cluster, before anything is written.
  *
  * @throws CliFailure for a resource that the user does not reach
  */
@@ -154,8 +157,10 @@ async function assertReached({ context, reach }: SetupRequest, resource: string)
 }
 
 /**
- * @throws CliFailure for a cluster that `kubectl` does not know, and for a user or context of
- * another maker
+ * Checks that an entry can be written.
+ *
+ * @throws CliFailure for a cluster that `kubectl` does not know, and if a user or context of the
+ *   same name was not made by the setup
  */
 function assertFree(name: string, { cluster }: ClusterUser, before: KubectlNote): void {
   const { clusters, users, contexts } = readKubeconfig();
@@ -170,7 +175,7 @@ function assertFree(name: string, { cluster }: ClusterUser, before: KubectlNote)
   }
 }
 
-/** Returns the change that writes an entry; none when it is there. */
+/** Returns the change that writes an entry; none if it is there already. */
 function entryChange(request: SetupRequest, name: string, user: ClusterUser): Change[] {
   const { kubeconfig, cluster, server, resource } = user;
   const exec: ExecEntry = {
@@ -193,7 +198,7 @@ function entryChange(request: SetupRequest, name: string, user: ClusterUser): Ch
   return [{ description: lines, apply: () => addEntry(kubeconfig, { name, exec, cluster }) }];
 }
 
-/** Describes a context with the API server, because it is the one that gets the tokens. */
+/** Describes a context with the address of the API server, because that server gets the tokens. */
 function contextLine(name: string, cluster: string): string {
   const address = readKubeconfig().servers.get(cluster);
   const where = address ? ` at ${address}` : '';
@@ -219,8 +224,8 @@ function isInPlace(
 }
 
 /**
- * Returns the change that removes an entry, and the file if nothing else is in it and the setup
- * made it.
+ * Returns the change that removes an entry. The file is removed too, if the setup created it and
+ * nothing else is in it.
  */
 function entryRemoval(name: string, { kubeconfig, isNewFile }: ClusterUser): Change[] {
   if (!existsSync(kubeconfig)) return [];

@@ -34,8 +34,8 @@ export const command: Command = {
 };
 
 /**
- * Runs an act inside of `kubectl`, which adds lines of its own: a failure is one line on standard
- * error.
+ * Runs an act for `kubectl`. A failure is printed as one line on standard error, because `kubectl`
+ * adds lines of its own.
  */
 async function inOneLine(
   { terminal }: CommandContext,

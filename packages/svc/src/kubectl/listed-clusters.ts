@@ -6,8 +6,9 @@ import { kubeconfigFile, readKubeconfig, type Kubeconfig } from './kubeconfig.js
 import { contextOf, isResource, type ClusterUser, type KubectlNote } from './cluster-user.js';
 
 /**
- * Brings the users of the server's listed clusters up to date. The kubeconfig has the address of an
- * API server and its CA, so that a listed cluster needs a cluster of the kubeconfig.
+ * Adds users for the clusters that the server lists, and removes those of clusters that it does not
+ * list any more. A listed cluster gets a user only if the kubeconfig has the cluster, because only
+ * the kubeconfig knows the API server and its CA.
  *
  * @throws HostileList for a resource that the options would refuse
  */
@@ -58,8 +59,9 @@ function fileOf(home: string, earlier: ClusterUser | undefined) {
 }
 
 /**
- * Finds the cluster of the kubeconfig whose API server is at a resource, or which has exactly the
- * name. A looser match would send tokens to the API server of another organization.
+ * Finds the cluster of the kubeconfig that belongs to a listed cluster: the address of its API
+ * server is the resource, or it has exactly the name. A looser match would send tokens to the API
+ * server of another organization.
  */
 function clusterFor(
   { clusters, servers }: Kubeconfig,

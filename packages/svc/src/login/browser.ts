@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import type { Terminal } from '../terminal/terminal.js';
 
 /**
- * Opens the page of a login in the user's browser, and prints its address: on a machine without one
- * the user opens it.
+ * Opens the page of a login in the user's browser. It also prints the address, because a machine
+ * without a browser cannot open it.
  */
 export function openLoginPage(url: string, terminal: Terminal): void {
   terminal.warn('Log in with your security key in the browser. If none opens, open this address:');

@@ -10,7 +10,7 @@ import { CLIENT_ID, scopeOf, storeToken, type LoginParts } from './new-token.js'
  * Logs in through the browser: authorization code with PKCE on a loopback redirect (RFC 8252), for
  * the DPoP key of this machine.
  *
- * @param challenge the demand of a fresh touch (RFC 9470)
+ * @param challenge the demand of the server for a new touch (RFC 9470)
  */
 export async function loginByCode(
   parts: LoginParts,

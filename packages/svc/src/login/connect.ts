@@ -6,22 +6,22 @@ import { readToken, type TokenKind } from '../server/stored-token.js';
 import type { Terminal } from '../terminal/terminal.js';
 import type { LoginParts } from './new-token.js';
 
-/** The server of a command, its folder and the terminal. */
+/** The server of a command, the folder of its secrets, and the terminal. */
 export interface Connection {
   readonly server: string;
   readonly folder: PrivateFolder;
   readonly terminal: Terminal;
   readonly kind: TokenKind;
   /**
-   * True for a plugin that another program runs without an input. A touch happens in the browser,
-   * so that a person who reads standard error is enough.
+   * True for a plugin, which another program runs without an input. The touch happens in the
+   * browser, so that it suffices if a person reads standard error.
    */
   readonly isPlugin?: boolean;
 }
 
 /**
- * Returns a client of a server that sends the stored token, and logs in again in the browser for a
- * fresh touch.
+ * Returns a client that sends the stored token to a server. If the server demands a new touch, the
+ * user logs in again in the browser.
  */
 export async function connect(
   connection: Connection,
@@ -43,7 +43,10 @@ export async function connect(
   });
 }
 
-/** Returns the act that logs in again in the browser, for the touch that a challenge demands. */
+/**
+ * Returns the function that logs the user in again in the browser, for the touch that a challenge
+ * demands.
+ */
 export function stepUpOf(connection: Connection) {
   return async (challenge: StepUpChallenge) => {
     connection.terminal.warn('This needs a fresh touch of your security key.');
@@ -57,7 +60,7 @@ export function stepUpOf(connection: Connection) {
 }
 
 /**
- * Returns the parts of a login: the DPoP key, which the first login makes, and a client without a
+ * Returns the parts of a login: the DPoP key, which the first login creates, and a client without a
  * token.
  */
 export async function loginParts(connection: Connection): Promise<LoginParts> {

@@ -13,10 +13,10 @@ interface Fido2Challenge {
   readonly publicKey: { readonly challenge: string; readonly rpId: string };
 }
 
-/** The file that remembers the credential of the last login. It is no secret. */
+/** The file with the id of the credential of the last login, which is no secret. */
 const CREDENTIAL = 'fido2-credential.json';
 
-/** Logs in with the key itself, without a browser, through the programs of libfido2. */
+/** Logs in with the security key itself, without a browser. It runs the programs of libfido2. */
 export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
   const { client, dpopKey, kind, server, folder, terminal } = parts;
   const device = await findDevice();
@@ -69,8 +69,8 @@ export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
 }
 
 /**
- * Checks that the relying party id is the host name of the server or a parent domain of it: a
- * malicious server could send the challenge of the real one.
+ * Checks that the relying party id is the host name of the server or a parent domain of it:
+ * Otherwise a malicious server could send the challenge of another server.
  *
  * @throws CliFailure for another name
  */
@@ -84,7 +84,10 @@ function assertOwnName(rpId: unknown, server: string): void {
   throw new CliFailure(message, 'Check the address of the server: svc status', STATUS.refused);
 }
 
-/** Finds the only security key that is plugged in. */
+/**
+ * Finds the only security key that is plugged in.
+ * @throws CliFailure if there is none, or if there are several
+ */
 async function findDevice(): Promise<string> {
   const listed = await run('fido2-token', ['-L']);
   const devices = [...listed.matchAll(/^(.+?): vendor=/gm)].map(([, path]) => path ?? '');
@@ -102,15 +105,14 @@ async function findDevice(): Promise<string> {
 }
 
 /**
- * A credential of the key: its id, and the handle of its user, which the server needs to find the
- * user.
+ * A credential of the key: its id, and the handle of its user, by which the server finds the user.
  */
 interface Credential {
   readonly id: Buffer;
   readonly userHandle: Buffer;
 }
 
-/** The file of a credential, its bytes in base64url. */
+/** The contents of the file of a credential. Bytes are in base64url. */
 interface StoredCredential {
   readonly rp_id?: unknown;
   readonly id?: unknown;
@@ -120,7 +122,7 @@ interface StoredCredential {
 const bytes = (text: string) => Buffer.from(text, 'base64url');
 
 /**
- * Returns the credential for the server: the remembered one, otherwise the only one that the key
+ * Returns the credential for the server: that of the last login, or else the only one that the key
  * lists.
  */
 async function credentialOf(
@@ -148,7 +150,7 @@ async function credentialOf(
   throw new CliFailure(message, 'Log in with the browser: svc login', STATUS.failed);
 }
 
-/** Gets an assertion with user verification from the key. */
+/** Gets an assertion from the key. The key verifies its user. */
 async function assertion(device: string, rpId: string, credentialId: Buffer, clientData: Buffer) {
   const hash = createHash('sha256').update(clientData).digest('base64');
   const input = `${hash}\n${rpId}\n${credentialId.toString('base64')}\n`;
@@ -160,7 +162,7 @@ async function assertion(device: string, rpId: string, credentialId: Buffer, cli
   };
 }
 
-/** Takes the bytes out of the CBOR byte string that libfido2 prints (RFC 8949 §3.1). */
+/** Returns the bytes inside the CBOR byte string that libfido2 prints (RFC 8949 §3.1). */
 function unwrapped(data: Buffer): Buffer {
   if (data[0] === 0x58 && data[1] === data.length - 2) return data.subarray(2);
   if (data[0] === 0x59 && data.readUInt16BE(1) === data.length - 3) return data.subarray(3);

@@ -3,20 +3,20 @@ import type { AddressInfo } from 'node:net';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { printable } from '../terminal/table.js';
 
-/** The path of the redirect URI that the server knows. */
+/** The path of the redirect URI that is registered at the server. */
 const PATH = '/callback';
 
 /** The longest wait for the browser in milliseconds. */
 const TIMEOUT = 5 * 60_000;
 
-/** The expected values of the browser's answer. */
+/** The values that the answer of the browser must have. */
 export interface ExpectedAnswer {
   readonly state: string;
-  /** The issuer that must sign the answer with its name (RFC 9207). */
+  /** The issuer that must be named in the answer (RFC 9207). */
   readonly issuer: string;
 }
 
-/** A port of 127.0.0.1 that waits for the browser's answer. */
+/** A server on a port of 127.0.0.1 that waits for the answer of the browser. */
 export interface Loopback {
   readonly redirectUri: string;
   /** Resolves with the authorization code. */
@@ -84,8 +84,8 @@ function listen(server: Server): Promise<number> {
 }
 
 /**
- * Reads the target of a request. A name other than 127.0.0.1 is refused: a foreign page may resolve
- * its own name to it.
+ * Reads the target of a request. A request with a host other than 127.0.0.1 is refused, because a
+ * page of an attacker may have a name that resolves to 127.0.0.1.
  */
 function targetOf({ url = '', headers }: IncomingMessage, server: Server): URL | undefined {
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo | null)?.port}`;
@@ -97,7 +97,7 @@ function targetOf({ url = '', headers }: IncomingMessage, server: Server): URL |
   }
 }
 
-/** Tells why a request is not the answer that the command waits for. */
+/** Returns the reason why a request is not the expected answer; undefined if it is. */
 function problemOf(
   { method }: IncomingMessage,
   { pathname, searchParams }: URL,
@@ -112,7 +112,7 @@ function problemOf(
   return isAnswer ? undefined : 'This answer is empty.';
 }
 
-/** Sends a page without a script; nothing in it comes from the request but escaped text. */
+/** Sends a page without a script. Text of the request in it is escaped. */
 function sendPage(response: ServerResponse, status: number, title: string, text: string): void {
   const escaped = text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
   const style =

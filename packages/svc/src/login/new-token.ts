@@ -7,10 +7,10 @@ import { writeToken, type StoredToken, type TokenKind } from '../server/stored-t
 import type { DpopKey } from '../server/dpop-key.js';
 import type { Terminal } from '../terminal/terminal.js';
 
-/** The client of the command at the server. */
+/** The client id of the command at the server. */
 export const CLIENT_ID = 'svc-cli';
 
-/** The parts of a login, the same for every way to log in. */
+/** The parts of a login that every way to log in needs. */
 export interface LoginParts {
   readonly server: string;
   readonly folder: PrivateFolder;
@@ -20,10 +20,13 @@ export interface LoginParts {
   readonly kind: TokenKind;
 }
 
-/** The scopes of a login by a device code: the server gives no more. */
+/** The scopes of a login by a device code. The server gives no other scopes. */
 export const DEVICE_SCOPE = 'openid svc:credentials';
 
-/** Returns the scopes of a login: the administration of the organization only when asked for. */
+/**
+ * Returns the scopes of a login. The scope for the administration of the organization is only in it
+ * for `svc login --admin`.
+ */
 export function scopeOf(kind: TokenKind): string {
   return `openid email svc:credentials${kind === 'admin-token' ? ' svc:admin' : ''}`;
 }
@@ -34,14 +37,14 @@ interface TokenAnswer {
   readonly token_type?: unknown;
   readonly expires_in?: unknown;
   readonly scope?: unknown;
-  /** In the answer of an introspection. */
+  /** The e-mail address, in the answer of an introspection. */
   readonly email?: unknown;
 }
 
 /**
  * Stores the token of an answer, with the user's name that `/oauth/userinfo` gives.
  *
- * @throws CliFailure 4 when the server refuses, or gives less than was asked for
+ * @throws CliFailure with status 4 if the server refuses, or gives fewer scopes than were requested
  */
 export async function storeToken(parts: LoginParts, answer: PlainAnswer): Promise<StoredToken> {
   const { folder, kind } = parts;
@@ -87,7 +90,7 @@ function refusal(answer: PlainAnswer): CliFailure {
   return new CliFailure(message, whatToDo, STATUS.refused);
 }
 
-/** The members of `/oauth/userinfo` and `/v1/keys` that `svc status` shows. */
+/** The members of `/oauth/userinfo` that are stored for `svc status`. */
 interface Userinfo {
   readonly sub?: string;
   readonly email?: string;
@@ -96,8 +99,8 @@ interface Userinfo {
 }
 
 /**
- * Asks the server whose token it is, and of which key. The model is missing if the server does not
- * tell it.
+ * Asks the server for the user of a token, and for the security key of the login. The model of the
+ * key is missing if the server does not know it.
  */
 async function readOwner(
   { server, terminal, dpopKey }: LoginParts,
@@ -123,8 +126,8 @@ async function readOwner(
 }
 
 /**
- * Asks for the e-mail address of a token without the scope `email`, such as that of a device (RFC
- * 7662).
+ * Asks for the e-mail address of the user by an introspection (RFC 7662), for a token without the
+ * scope `email`, such as that of a device.
  */
 async function emailOf(client: ServerClient, token: string): Promise<string | undefined> {
   const answer = await client.form('/oauth/introspect', { client_id: CLIENT_ID, token });
@@ -132,7 +135,7 @@ async function emailOf(client: ServerClient, token: string): Promise<string | un
   return typeof email === 'string' ? email : undefined;
 }
 
-/** A key of `GET /v1/keys`, as far as a login reads it. */
+/** A key in the answer of `GET /v1/keys`, as far as a login reads it. */
 interface KeyRow {
   readonly aaguid?: string;
   readonly model?: string | null;

@@ -11,7 +11,7 @@ async function revokeToken(
   accepted(await client.form('/oauth/revoke', { token, client_id: CLIENT_ID }));
 }
 
-/** A session of `GET /v1/sessions`. */
+/** A session in the answer of `GET /v1/sessions`. */
 interface SessionRow {
   readonly id: string;
   readonly current: boolean;
@@ -19,8 +19,9 @@ interface SessionRow {
 }
 
 /**
- * Ends a login: the session, if it belongs to the command alone, otherwise the token. The session
- * of the browser stays. A login that has ended already is no failure.
+ * Ends a login. A session that belongs only to the command is ended; otherwise only the token is
+ * revoked, so that the session of the browser remains. A login that has ended already is no
+ * failure.
  */
 export async function endLogin(parts: LoginParts, token: StoredToken): Promise<void> {
   const client = new ServerClient({ ...parts, accessToken: () => token.access_token });

@@ -10,19 +10,19 @@ import { localTime } from '../terminal/table.js';
 /** The result of one check. */
 export interface Finding {
   readonly name: string;
-  /** `note` is for what a user may want but does not need. */
+  /** The state. `note` means that the user may want to do something, but need not. */
   readonly state: 'ok' | 'note' | 'problem';
   readonly text: string;
-  /** The next step, unless everything is fine. */
+  /** The next step; undefined if none is needed. */
   readonly what_to_do?: string;
 }
 
-/** The oldest version of Node that the command runs on. */
+/** The oldest version of Node on which the command runs. */
 const OLDEST_NODE = 20;
 
 /**
- * The check reports a greater difference of the clocks, in seconds. The server itself accepts 300
- * in a proof.
+ * The greatest difference of the clocks in seconds that the check accepts. The server accepts 300
+ * seconds in a proof.
  */
 const GREATEST_SKEW = 60;
 
@@ -42,7 +42,7 @@ export function checkNode(): Finding {
     : problem('node', `${process.version} is too old`, `Install Node ${OLDEST_NODE} or newer.`);
 }
 
-/** Checks that a terminal finds the command. */
+/** Checks that a shell finds the command. */
 export function checkPath(): Finding {
   const found = findOnPath('svc');
   if (found !== undefined) return ok('path', found);
@@ -87,7 +87,7 @@ export async function checkToken(context: CommandContext): Promise<Finding> {
   }
 }
 
-/** Checks that the server answers, over TLS, and that the clocks agree. */
+/** Checks that the server answers over TLS, and that the clocks of both machines agree. */
 export async function checkServer(context: CommandContext): Promise<Finding[]> {
   const server = context.server();
   try {
@@ -138,7 +138,10 @@ export function checkTools(context: CommandContext): Finding[] {
   });
 }
 
-/** Reads the notes of `svc setup`. The check of the server tells of a damaged file. */
+/**
+ * Returns the notes of `svc setup`. If the file is damaged, it returns none, because the check of
+ * the server reports the fault.
+ */
 function setupOf(context: CommandContext): Readonly<Record<string, unknown>> {
   try {
     return context.config().setup ?? {};
@@ -147,7 +150,7 @@ function setupOf(context: CommandContext): Readonly<Record<string, unknown>> {
   }
 }
 
-/** Returns the path of a program on the PATH. */
+/** Returns the path of a program on the PATH; undefined if it is not there. */
 function findOnPath(name: string): string | undefined {
   const folders = (variable('PATH') ?? '').split(delimiter);
   const names = process.platform === 'win32' ? [name, `${name}.exe`, `${name}.cmd`] : [name];

@@ -32,7 +32,10 @@ export const command: Command = {
 const namesOf = (commands: readonly CommandWords[]) =>
   [...commands.map(({ name }) => name), 'help'].join(' ');
 
-/** The commands that have words of their own; `help` takes the name of a command. */
+/**
+ * Returns the commands that can be followed by words. `help` can be followed by the name of a
+ * command.
+ */
 const withWords = (commands: readonly CommandWords[]) => [
   ...commands.flatMap(({ name, words }) => (words ? [{ name, words: words.join(' ') }] : [])),
   { name: 'help', words: commands.map(({ name }) => name).join(' ') },
@@ -104,7 +107,7 @@ ${OPTIONS.map((option) => `complete -c svc -l ${option.slice(2)}${option === '--
 `;
 }
 
-/** Removes what would end a quoted text. */
+/** Removes the characters that would end a quoted text in a shell. */
 function quoted(text: string): string {
   return text.replaceAll(/['\\:]/g, '');
 }

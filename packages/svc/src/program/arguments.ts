@@ -7,7 +7,7 @@ import {
 } from '@svc/arguments';
 import { usageFailure } from './failure.js';
 
-/** The arguments of a command, sorted. */
+/** The arguments of a command, sorted by options and other arguments. */
 export type ParsedArguments = SortedArguments;
 
 /**
@@ -29,14 +29,14 @@ export interface GlobalOptions {
   readonly isJson: boolean;
   readonly wantsHelp: boolean;
   readonly wantsVersion: boolean;
-  /** The command and its own arguments. */
+  /** The name of the command and its own arguments. */
   readonly rest: readonly string[];
 }
 
 const GLOBAL = { flags: ['json', 'help'], values: ['server'], letters: { h: 'help' } };
 
 /**
- * Takes the options of every command out of the arguments, up to `--`.
+ * Takes the options that every command understands out of the arguments before `--`.
  *
  * @throws CliFailure with status 2 for `--server` without an address
  */
@@ -59,7 +59,10 @@ export function parseGlobalOptions(args: readonly string[]): GlobalOptions {
   };
 }
 
-/** @throws CliFailure with status 2 instead of the refusal of the arguments */
+/**
+ * Runs a function that reads arguments.
+ * @throws CliFailure with status 2 in place of its {@link WrongArguments}
+ */
 function understood<Result>(read: () => Result, usage: string, message?: string): Result {
   try {
     return read();

@@ -1,4 +1,4 @@
-/** The environment variables of the process. This file alone reads them in the command. */
+/** The environment variables of the process. No other file of the command reads them. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /** Returns the environment variables of the process. */
@@ -6,12 +6,12 @@ export function variables(): Variables {
   return process.env;
 }
 
-/** Returns a variable; an empty one is unset. */
+/** Returns an environment variable; undefined if it is unset or empty. */
 export function variable(name: string): string | undefined {
   return process.env[name] || undefined;
 }
 
-/** Returns the home folder of the user. */
+/** Returns the home folder of the user; undefined if no variable names it. */
 export function homeFolder(): string | undefined {
   return variable('HOME') ?? variable('USERPROFILE');
 }

@@ -1,11 +1,12 @@
-/** The exit statuses of the command, beside 0 for success. */
+/** The exit statuses of the command other than 0. */
 export const STATUS = { failed: 1, usage: 2, notLoggedIn: 3, refused: 4 } as const;
 
 /** An exit status other than 0. */
 export type FailureStatus = (typeof STATUS)[keyof typeof STATUS];
 
 /**
- * A failure that the user can act on. The command prints both sentences and ends with the status.
+ * A failure that the user can act on. The command prints the message and the next step, and ends
+ * with the status.
  */
 export class CliFailure extends Error {
   /**
@@ -32,7 +33,10 @@ export function notLoggedIn(message = 'You are not logged in.'): CliFailure {
   return new CliFailure(message, 'Run: svc login', STATUS.notLoggedIn);
 }
 
-/** Returns the code of a system error such as ENOENT, or of its cause. */
+/**
+ * Returns the code of a system error such as ENOENT, or that of its cause; undefined for any other
+ * error.
+ */
 export function errorCode(error: unknown): string | undefined {
   if (typeof error !== 'object' || error === null) return undefined;
   const { code, cause } = error as { code?: unknown; cause?: unknown };

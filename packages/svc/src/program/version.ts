@@ -1,7 +1,7 @@
-/** The version of the command, that the bundler writes: see rolldown.config.js. */
+/** The version of the command. The bundler writes it: see `rolldown.config.js`. */
 declare const SVC_VERSION: string | undefined;
 
-/** Returns the version of the command; a source that runs without the bundler has none. */
+/** Returns the version of the command; 0.0.0 if it runs from the sources. */
 export function version(): string {
   return typeof SVC_VERSION === 'string' ? SVC_VERSION : '0.0.0';
 }

@@ -2,12 +2,13 @@ import type { CommandContext } from '../command/command-context.js';
 import { patience } from '../program/clock.js';
 import { listedReach, reachNote, type ListedReach } from './own-reach.js';
 
-/** A login waits this many milliseconds for the list. */
+/** The most milliseconds for which a login waits for the list. */
 const PATIENCE = 3_000;
 
 /**
- * Returns the line for a user whose list changed since the last `svc setup`, or who has a list and
- * no setup. A server that does not answer holds up no login: there is no line then.
+ * Returns the line that advises the user to run `svc setup`, because the list of targets has
+ * changed since the last setup, or because there was no setup yet. Undefined if there is nothing to
+ * say, or if the server does not answer in time, so that a login is not delayed.
  */
 export async function lineOfChangedReach(context: CommandContext): Promise<string | undefined> {
   try {

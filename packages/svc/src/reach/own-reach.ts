@@ -7,7 +7,7 @@ import { readToken } from '../server/stored-token.js';
 /** A group of hosts that the user reaches. */
 export interface ListedHosts {
   readonly name: string;
-  /** Patterns as the server sent them: `svc setup ssh` checks them as it checks `--host`. */
+  /** The patterns as the server sent them. `svc setup ssh` checks them as it checks `--host`. */
   readonly hosts: readonly string[];
   readonly logins: readonly string[];
 }
@@ -34,13 +34,15 @@ export interface ListedReach {
   readonly changedAt: string;
 }
 
-/** The name of the note of the last list in `config.json`. */
+/** The name of the note about the last list in `config.json`. */
 export const REACH_NOTE = 'access';
 
-/** The note of `svc setup`: the time of the list that it wrote, for each server. */
+/**
+ * The note of `svc setup` for each server: the time of the list from which it set up this machine.
+ */
 export type ReachNote = Readonly<Record<string, string>>;
 
-/** The most entries of a list, and the longest text in it. */
+/** The most entries of a list, and the most characters of a text in it. */
 const MOST = { entries: 1000, characters: 2048 } as const;
 const GROUP = /^[a-z][a-z0-9-]{0,31}$/;
 const LOGIN = /^[a-z_][a-z0-9_-]{0,31}$/;
@@ -50,8 +52,9 @@ const TIME = /^\d{4}-\d\d-\d\dT[\d:.]{8,16}Z$/;
 /**
  * Asks the server for the targets that the user reaches.
  *
- * @returns undefined without a login, and at a server of an earlier version, which has no list
- * @throws CliFailure if the server cannot be asked, and for an answer of another shape
+ * @returns the targets; undefined without a login, and for a server of an earlier version, which
+ *   has no such list
+ * @throws CliFailure if the server cannot be asked, and for an answer of another form
  */
 export async function listedReach(context: CommandContext): Promise<ListedReach | undefined> {
   if (!readToken(context.folder(), 'token')) return undefined;
@@ -64,7 +67,10 @@ export async function listedReach(context: CommandContext): Promise<ListedReach 
   }
 }
 
-/** A failure because the server sent what is no list of targets: nothing of it is used. */
+/**
+ * The failure if a server sends an answer that is no list of targets. Nothing of the answer is
+ * used.
+ */
 export class HostileList extends CliFailure {
   constructor(server: string, what: string) {
     const { host } = new URL(server);
@@ -73,17 +79,17 @@ export class HostileList extends CliFailure {
   }
 }
 
-/** Returns the notes of the lists that `svc setup` wrote. */
+/** Returns the note of `svc setup` about the lists: the time of each. */
 export function reachNote(context: CommandContext): ReachNote {
   return (setupNote(context.config(), REACH_NOTE) ?? {}) as ReachNote;
 }
 
-/** Returns the page of the console on which an engineer finds the own targets. */
+/** Returns the address of the page on which a user sees the own targets. */
 export function reachPage(server: string): string {
   return `${server}/account/reach`;
 }
 
-/** Reads the answer of the server. @throws HostileList for an answer of another shape */
+/** Reads the answer of the server. @throws HostileList for an answer of another form */
 function readReach(answer: unknown, server: string): ListedReach {
   const document = Object(answer) as Readonly<Record<string, unknown>>;
   const wrong = (what: string) => new HostileList(server, what);

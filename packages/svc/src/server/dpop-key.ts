@@ -7,7 +7,7 @@ const NAME = 'dpop-key.json';
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 
 /**
- * The ES256 key of this machine that the server binds tokens to (RFC 9449). It never leaves the
+ * The ES256 key of this machine, to which the server binds tokens (RFC 9449). It never leaves the
  * machine.
  */
 export class DpopKey {
@@ -16,7 +16,7 @@ export class DpopKey {
     private readonly jwk: webcrypto.JsonWebKey,
   ) {}
 
-  /** Reads the key of a server's folder; the first use makes one. */
+  /** Reads the key in the folder of a server. The first use creates one. */
   static async of(folder: PrivateFolder): Promise<DpopKey> {
     const stored = folder.readJson(NAME);
     if (stored) return DpopKey.#read(stored, folder.file(NAME));

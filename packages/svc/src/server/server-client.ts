@@ -9,18 +9,18 @@ import { send, type PlainAnswer, type PlainRequest } from './transport.js';
 export interface RequestContent {
   /** A JSON body. */
   readonly json?: unknown;
-  /** A body of form fields; undefined ones are left out. */
+  /** A body of form fields. Undefined fields are left out. */
   readonly form?: Readonly<Record<string, string | undefined>>;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The requirement of a fresh touch (RFC 9470 §3). */
+/** The demand of the server for a new touch of the security key (RFC 9470 §3). */
 export interface StepUpChallenge {
   readonly maxAge: string | undefined;
   readonly acrValues: string | undefined;
 }
 
-/** The parts that a client works with. */
+/** The parts that a client needs. */
 export interface ClientParts {
   /** The origin of the server. */
   readonly server: string;
@@ -29,15 +29,16 @@ export interface ClientParts {
   /** Returns the access token; undefined before a login. */
   readonly accessToken: () => string | undefined;
   /**
-   * Lets the user touch the key again, and stores the new token. Without it a challenge is a
-   * failure.
+   * Lets the user touch the security key again, and stores the new token. If it is undefined, such
+   * a demand is a failure.
    */
   readonly stepUp?: (challenge: StepUpChallenge) => Promise<void>;
 }
 
 /**
- * Sends requests to one server, each with a DPoP proof. It waits on 429 as told, answers
- * `use_dpop_nonce` and a challenge for a fresh touch, and turns every refusal into a CliFailure.
+ * Sends requests to one server, each with a DPoP proof. After a 429 it waits as long as the server
+ * states. It repeats a request after `use_dpop_nonce`, and after the touch that a challenge
+ * demands. Every other refusal becomes a CliFailure.
  */
 export class ServerClient {
   #nonce: string | undefined;
@@ -54,7 +55,9 @@ export class ServerClient {
     return this.json<T>('POST', path, { json: body });
   }
 
-  /** Sends a request and returns the JSON of the answer; an empty answer is an empty object. */
+  /**
+   * Sends a request and returns the JSON of the answer; an empty answer becomes an empty object.
+   */
   async json<T>(method: string, path: string, content: RequestContent = {}): Promise<T> {
     const { text } = await this.request(method, path, content);
     try {
@@ -71,7 +74,8 @@ export class ServerClient {
   /**
    * Sends a request with the access token and returns the answer, whose status is 2xx or 304.
    *
-   * @throws CliFailure 3 without a valid token, 4 when the server refuses, 1 for its faults
+   * @throws CliFailure with status 3 without a valid token, 4 if the server refuses, 1 for a fault
+   *   of the server
    */
   async request(method: string, path: string, content: RequestContent = {}): Promise<PlainAnswer> {
     const { accessToken } = this.parts;
@@ -82,8 +86,8 @@ export class ServerClient {
   }
 
   /**
-   * Lets the user touch the key again if an answer requires it. Returns true if the request may be
-   * sent again, with the new access token.
+   * Lets the user touch the security key again if an answer demands it. Returns true if the request
+   * may be sent again, with the new access token.
    */
   async stepUp(answer: PlainAnswer): Promise<boolean> {
     const { stepUp } = this.parts;
@@ -94,8 +98,8 @@ export class ServerClient {
   }
 
   /**
-   * Sends a form without an access token, with a proof: to the endpoints of OAuth. Any status is
-   * returned.
+   * Sends a form to an endpoint of OAuth, with a DPoP proof and without an access token. Answers
+   * with any status are returned.
    */
   form(path: string, fields: NonNullable<RequestContent['form']>): Promise<PlainAnswer> {
     return this.#send('POST', path, { form: fields }, () => undefined);
@@ -141,7 +145,10 @@ export class ServerClient {
   }
 }
 
-/** Returns an answer that the server accepted, or throws its refusal. */
+/**
+ * Returns an answer with which the server accepted a request.
+ * @throws CliFailure for any other answer
+ */
 export function accepted(answer: PlainAnswer): PlainAnswer {
   const { status } = answer;
   if ((status >= 200 && status < 300) || status === 304) return answer;
@@ -159,7 +166,7 @@ export function accepted(answer: PlainAnswer): PlainAnswer {
   );
 }
 
-/** A refusal by the server, with the code of its problem document. */
+/** The failure if the server refuses a request, with the code of its problem document. */
 export class ServerRefusal extends CliFailure {
   constructor(
     message: string,
@@ -171,7 +178,7 @@ export class ServerRefusal extends CliFailure {
   }
 }
 
-/** A refusal that a fresh touch of the security key lifts (RFC 9470). */
+/** The failure if the server demands a new touch of the security key (RFC 9470). */
 export class TouchNeeded extends CliFailure {
   constructor(
     message: string,
@@ -189,7 +196,7 @@ function refusal401(answer: PlainAnswer, detail: string | undefined): CliFailure
   return notLoggedIn(detail === undefined ? undefined : `You are not logged in: ${detail}`);
 }
 
-/** Returns the challenge of an answer that requires a fresh touch. */
+/** Returns the challenge of an answer that demands a new touch; undefined for any other answer. */
 function stepUpChallenge({ status, headers }: PlainAnswer): StepUpChallenge | undefined {
   const challenge = headers.get('www-authenticate') ?? '';
   if (status !== 401 || !challenge.includes('insufficient_user_authentication')) return undefined;
@@ -203,14 +210,20 @@ function asksForNonce({ status, headers, text }: PlainAnswer): boolean {
   return challenge.includes('use_dpop_nonce') || text.includes('use_dpop_nonce');
 }
 
-/** Returns the text of a problem document (RFC 9457) or of an OAuth error, for a terminal. */
+/**
+ * Returns the text of a problem document (RFC 9457) or of an OAuth error, in a form that is safe
+ * for a terminal; undefined if there is none.
+ */
 export function detailOf({ text }: PlainAnswer): string | undefined {
   const { detail, error_description: description, title } = errorDocument(text);
   const found = [detail, description, title].find((value) => typeof value === 'string');
   return found === undefined ? undefined : printable(found);
 }
 
-/** Returns the code of a problem document, or the `error` of OAuth. */
+/**
+ * Returns the code of a problem document, or the `error` of OAuth; undefined if the answer has
+ * none.
+ */
 export function codeOf({ text }: PlainAnswer): string | undefined {
   const { code, error } = errorDocument(text);
   const found = code ?? error;

@@ -3,44 +3,45 @@ import { isMissing, type PrivateFolder } from '../files/private-folder.js';
 import { now } from '../program/clock.js';
 
 /**
- * The token of a login, as `token.json` holds it. Without the DPoP key of the same folder it opens
- * nothing.
+ * The token of a login, as it is stored in `token.json`. It can only be used with the DPoP key in
+ * the same folder.
  */
 export interface StoredToken {
   readonly access_token: string;
   readonly scope: string;
-  /** RFC 3339. */
+  /** The end of the token as a time of RFC 3339. */
   readonly expires_at: string;
-  /** The owner of the token: for `svc status`, also without the network. */
+  /** The user of the token. `svc status` shows it without the network, too. */
   readonly user: { readonly id: string; readonly email?: string; readonly name?: string };
-  /** The AAGUID of the security key that touched, and its model. */
+  /** The AAGUID and the model of the security key that was used for the login. */
   readonly key?: { readonly aaguid?: string; readonly model?: string };
 }
 
-/** The kinds of tokens: the one of every day, and the short one of an admin. */
+/** The kinds of tokens: `token` for daily use, and the short-lived `admin-token` of an admin. */
 export type TokenKind = (typeof TOKEN_KINDS)[number];
 export const TOKEN_KINDS = ['admin-token', 'token'] as const;
 
-/** Reads a token that is valid for five more seconds. */
+/** Reads a token that is valid for at least five more seconds; undefined otherwise. */
 export function readToken(folder: PrivateFolder, kind: TokenKind): StoredToken | undefined {
   const token = readAnyToken(folder, kind);
   return token && Date.parse(token.expires_at) - now() > 5_000 ? token : undefined;
 }
 
-/** Reads a token, expired or not. */
+/** Reads a token, whether it has expired or not; undefined if there is none. */
 export function readAnyToken(folder: PrivateFolder, kind: TokenKind): StoredToken | undefined {
   return folder.readJson(`${kind}.json`) as StoredToken | undefined;
 }
 
 /**
- * The credentials that do not name their login. The server may have revoked them: a new login
- * fetches its own.
+ * The files with credentials that do not name the login they came from. They are removed at a new
+ * login, because the server may have revoked them; the new login fetches its own.
  */
 const CERTIFICATES = ['ssh/certificate.pub', 'ssh/host-groups.json', 'ssh/sets', 'ssh/hosts'];
 const WITHOUT_LOGIN = [...CERTIFICATES, 'git'];
 
 /**
- * Stores a token. If another user was logged in, everything that came from that login goes first.
+ * Stores a token. If another user was logged in before, all credentials of that login are removed
+ * first.
  */
 export function writeToken(folder: PrivateFolder, kind: TokenKind, token: StoredToken): void {
   const isOfAnother = (one: TokenKind) => {
@@ -52,21 +53,23 @@ export function writeToken(folder: PrivateFolder, kind: TokenKind, token: Stored
   folder.writeJson(`${kind}.json`, token);
 }
 
-/** Tells if two tokens are of one user. A damaged file names none. */
+/**
+ * Returns true if two tokens belong to one user. The token of a damaged file belongs to no user.
+ */
 export function isOfSameUser(one: Partial<StoredToken>, other: StoredToken): boolean {
   return one.user?.id === other.user.id;
 }
 
 /**
- * The file that is no credential of a user: the key of the machine, which the token of a new login
- * needs.
+ * The file with the key of the machine. It is no credential of a user, and the token of a new login
+ * needs it.
  */
 const KEY_OF_MACHINE = 'dpop-key.json';
 
 /**
  * Removes every file of the server but the key pairs of SSH.
  *
- * @param keepsKey leaves the key of this machine, and the locks of running processes
+ * @param keepsKey true to keep the key of this machine, and the locks of running processes
  */
 export function removeCredentials(folder: PrivateFolder, keepsKey = false): void {
   for (const name of namesIn(folder)) {

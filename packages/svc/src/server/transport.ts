@@ -2,7 +2,7 @@ import { CliFailure, errorCode } from '../program/failure.js';
 import { sleep } from '../program/clock.js';
 import type { Terminal } from '../terminal/terminal.js';
 
-/** A request without the parts that a proof adds. */
+/** A request, complete but for the headers with the token and the proof. */
 export interface PlainRequest {
   readonly method: string;
   readonly url: string;
@@ -10,7 +10,7 @@ export interface PlainRequest {
   readonly body?: string;
 }
 
-/** An answer of the server, read whole. */
+/** An answer of the server with its whole body. */
 export interface PlainAnswer {
   readonly status: number;
   readonly headers: Headers;
@@ -19,14 +19,14 @@ export interface PlainAnswer {
 
 /** The longest wait for an answer in milliseconds. */
 const TIMEOUT = 30_000;
-/** How often a request waits for a place in the server's queue before the command gives up. */
+/** The most times that a request waits after a 429 before the command gives up. */
 const LONGEST_QUEUE = 10;
 
 /**
- * Sends a request. If the server answers 429 it waits exactly as long as `retry-after` states, and
- * sends a new one.
+ * Sends a request. After an answer 429 it waits exactly as long as `retry-after` states, and sends
+ * the request again.
  *
- * @param request builds the request again for every attempt: a proof may be used once
+ * @param request builds the request for each attempt, because a proof may be used only once
  * @throws CliFailure with status 1 if the server cannot be reached
  */
 export async function send(
@@ -45,7 +45,7 @@ export async function send(
 }
 
 /**
- * Fetches a public document, without a token and without waiting for a place.
+ * Fetches a public document without a token. It does not wait after a 429.
  *
  * @param timeout the longest wait in milliseconds
  */
@@ -54,7 +54,7 @@ export function fetchPlain(url: string, timeout = TIMEOUT): Promise<PlainAnswer>
 }
 
 /**
- * Sends a form without a proof, and without waiting for a place.
+ * Sends a form without a proof. It does not wait after a 429.
  *
  * @param timeout the longest wait in milliseconds
  * @throws CliFailure with status 1 if the server cannot be reached
@@ -94,7 +94,9 @@ async function sendOnce(
   }
 }
 
-/** Returns the failure for a server that did not answer, in one line, with the next step. */
+/**
+ * Returns the failure for a server that did not answer: the reason in one line, and the next step.
+ */
 function unreachable({ host, hostname }: URL, error: unknown): CliFailure {
   const code = (error as Error | undefined)?.name === 'TimeoutError' ? 'TIMEOUT' : errorCode(error);
   const [reason, whatToDo] = reasonOf(code ?? '', hostname);

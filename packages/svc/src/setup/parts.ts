@@ -4,5 +4,5 @@ import { gitPart } from '../git/git-part.js';
 import { kubectlPart } from '../kubectl/kubectl-part.js';
 import { sshPart } from '../ssh/ssh-part.js';
 
-/** Every tool that `svc setup` knows, in the order in which it goes through them. */
+/** All parts of `svc setup`, in the order in which it sets them up. */
 export const SETUP_PARTS: readonly SetupPart[] = [sshPart, awsPart, gitPart, kubectlPart];

@@ -27,12 +27,15 @@ interface PlannedPart {
   readonly plan: SetupPlan;
 }
 
-/** The changes of all parts. */
+/** The changes of all parts together. */
 interface WholePlan {
   readonly parts: readonly PlannedPart[];
-  /** The note of the list of the server, which is no change of the machine that a user reads. */
+  /**
+   * The change that notes the time of the server's list. It is not shown, because it changes only
+   * `config.json`.
+   */
   readonly note: readonly Change[];
-  /** Lines about the server. */
+  /** Lines about the server that are shown to the user. */
   readonly lines: readonly string[];
 }
 
@@ -60,7 +63,7 @@ export const command: Command = {
   },
 };
 
-/** Finds the names among the arguments; every part is chosen when there is none. */
+/** Returns the parts that the arguments name. If they name none, all parts are chosen. */
 function chosenParts(args: readonly string[]): { parts: readonly SetupPart[]; isNamed: boolean } {
   const names = new Set(parseArguments(args, optionsOf(SETUP_PARTS), USAGE).positionals);
   const unknown = [...names].find((name) => !NAMES.includes(name));
@@ -101,7 +104,10 @@ async function planOf(
   return { parts: planned, note, lines };
 }
 
-/** Asks the server for the list. Without an answer the options of the user still work. */
+/**
+ * Asks the server for the list of targets. If it does not answer, the options of the user still
+ * work.
+ */
 async function askServer(
   context: CommandContext,
 ): Promise<{ readonly reach: ListedReach | undefined; readonly lines: readonly string[] }> {
@@ -121,7 +127,7 @@ function withTime(context: CommandContext, { changedAt }: ListedReach) {
   return { ...reachNote(context), [context.server()]: changedAt };
 }
 
-/** Shows the changes, and makes them when the user agrees. */
+/** Shows the changes to the user, and makes them if the user agrees. */
 async function carryOut(
   { parts: planned, note, lines }: WholePlan,
   options: ParsedArguments,
@@ -166,7 +172,9 @@ async function carryOut(
   return 0;
 }
 
-/** Returns the full path of the command as the user started it. A link stays a link. */
+/**
+ * Returns the full path with which the user started the command. A symbolic link is not followed.
+ */
 function ownPath(): string {
   return resolve(process.argv[1] ?? 'svc');
 }

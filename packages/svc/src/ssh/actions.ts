@@ -9,7 +9,7 @@ import { ensureCertificateFor } from './host-certificate.js';
 import { renew, storedCertificate } from './renewal.js';
 import { recheck } from './revocation-check.js';
 
-/** Runs `svc ssh` if more is needed than a look at the stored certificate. */
+/** Runs the words of `svc ssh` for which a look at the stored certificate is not enough. */
 export async function runSsh(
   args: readonly string[],
   context: CommandContext,
@@ -25,7 +25,8 @@ export async function runSsh(
 }
 
 /**
- * Runs inside of `ssh`: silent when a certificate is there, otherwise one line on standard error.
+ * Makes sure that a certificate is there, as `ssh` demands before a login. It prints nothing if so,
+ * and otherwise one line on standard error.
  */
 async function check(context: CommandContext, host: string | undefined): Promise<number> {
   try {
@@ -39,7 +40,7 @@ async function check(context: CommandContext, host: string | undefined): Promise
   }
 }
 
-/** Returns a failure as one line. */
+/** Writes a failure as one line. */
 function lineOf({ message, whatToDo }: CliFailure): string {
   if (whatToDo.endsWith('.')) return `${message} ${whatToDo}`;
   return `${message.replace(/\.$/, '')}; ${whatToDo.charAt(0).toLowerCase()}${whatToDo.slice(1)}`;

@@ -1,49 +1,49 @@
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { isValidAt, readCertificate, type SshCertificate } from '@svc/openssh';
 
-/** The files of SSH in the folder of a server's secrets. */
+/** The paths of the files for SSH in the folder of a server's secrets. */
 export const SSH_FILES = {
   folder: 'ssh',
   identity: 'ssh/id',
   publicKey: 'ssh/id.pub',
   certificate: 'ssh/certificate.pub',
-  /** The groups of hosts that the server named with the certificate. */
+  /** The groups of hosts that the server sent with the certificate. */
   hostGroups: 'ssh/host-groups.json',
-  /** Certificates for one host, by their set of groups. */
+  /** The folder of the certificates for single hosts. Each is named after its set of groups. */
   sets: 'ssh/sets',
-  /** A link for each host to the certificate of its set. */
+  /** The folder with a link for each host to its certificate. */
   hosts: 'ssh/hosts',
   lastRecheck: 'ssh/last-recheck',
 } as const;
 
-/** A certificate is renewed on use when it has less than this many milliseconds left. */
+/** Milliseconds. A certificate that is valid for less time is renewed on use. */
 const RENEWAL_MARGIN = 10 * 60_000;
 
 /** Matches a principal of a group of hosts. */
 const OF_GROUP = /^[^@]+@([a-z][a-z0-9-]*):[0-9a-f-]{36}$/;
 
-/** The names of hosts that have a file: those that `POST /v1/credentials/ssh` takes. */
+/**
+ * Matches the names of hosts that can have a file: those that `POST /v1/credentials/ssh` accepts.
+ */
 const HOST_NAME = /^[A-Za-z0-9:][A-Za-z0-9._:-]{0,252}$/;
 
-/** Returns the groups of hosts whose principals a certificate carries, in the order of names. */
+/** Returns the names of the groups of hosts whose principals a certificate has, sorted. */
 export function groupsOf({ principals }: SshCertificate): string[] {
   const names = principals.map((name) => OF_GROUP.exec(name)?.[1] ?? '').filter(Boolean);
   return [...new Set(names)].toSorted((a, b) => (a < b ? -1 : 1));
 }
 
-/** Returns the name of a host if a file can have it. */
+/** Returns the name of a host if it can have a file; undefined otherwise. */
 export function hostName(text: string | undefined): string | undefined {
   return text !== undefined && HOST_NAME.test(text) ? text : undefined;
 }
 
-/** Returns the link to the certificate of a host. */
+/** Returns the path of the link to the certificate of a host. */
 export function hostFile(host: string): string {
   return `${SSH_FILES.hosts}/${host}.pub`;
 }
 
-/**
- * Reads a line in the format of `id-cert.pub`. A line that holds no certificate gives undefined.
- */
+/** Reads a line in the format of `id-cert.pub`; undefined if it is no certificate. */
 export function certificateIn(line: string): SshCertificate | undefined {
   try {
     return readCertificate(line);
@@ -52,12 +52,12 @@ export function certificateIn(line: string): SshCertificate | undefined {
   }
 }
 
-/** The server is asked about a stored certificate once in this many milliseconds at most. */
+/** The milliseconds within which the server is asked about a stored certificate once at most. */
 const RECHECK_INTERVAL = 5_000;
 
 /**
- * Tells if the server should be asked whether the stored certificate is revoked, and records the
- * time: many logins at once ask once.
+ * Returns true if the server should be asked now whether it has revoked the stored certificate. It
+ * then records the time, so that many logins at the same time ask only once.
  *
  * @param folder the folder of the server's secrets
  */
@@ -77,8 +77,8 @@ export function takeRecheck(folder: string, now: number): boolean {
 }
 
 /**
- * Tells if a login can use a stored certificate without a renewal. Every `ssh` waits for this
- * answer: it reads a few small files and loads nothing else.
+ * Returns true if a login can use a stored certificate without a renewal. It reads only a few small
+ * files and loads no other code, because every `ssh` waits for it.
  *
  * @param folder the folder of the server's secrets
  * @param host the host of the login, if it has a {@link hostName}
@@ -87,7 +87,7 @@ export function hasFreshCertificate(folder: string, now: number, host?: string):
   return hasCertificate(folder, host, (certificate) => isFresh(certificate, now));
 }
 
-/** Tells if a stored certificate serves a host until its end, which may be near. */
+/** Returns true if a stored certificate is valid now and serves a host. It may end soon. */
 export function hasValidCertificate(folder: string, now: number, host: string): boolean {
   return hasCertificate(folder, host, (certificate) => isValidAt(certificate, now));
 }
@@ -111,7 +111,10 @@ function hasCertificate(
   }
 }
 
-/** A certificate of a group may end with a touch, soon: it is fresh until a third is left. */
+/**
+ * Returns true if a certificate needs no renewal yet. A certificate with groups of hosts may be
+ * short, because it can end with a touch. So it needs a renewal only in the last third of its time.
+ */
 function isFresh(certificate: SshCertificate, now: number): boolean {
   const third = (certificate.validBefore - certificate.validAfter) / 3;
   const isOfGroup = groupsOf(certificate).length > 0;
@@ -120,8 +123,8 @@ function isFresh(certificate: SshCertificate, now: number): boolean {
 }
 
 /**
- * Tells if the general certificate serves a host: the organization has no groups of hosts, or the
- * certificate carries each group that matches the host.
+ * Returns true if the general certificate serves a host: the organization has no groups of hosts,
+ * or the certificate has the principals of every group that matches the host.
  */
 function isCovered(file: string, host: string): boolean {
   const text = readText(file);
@@ -131,14 +134,14 @@ function isCovered(file: string, host: string): boolean {
   return matching.length > 0 && matching.every(({ carried }) => carried);
 }
 
-/** A group of hosts as the server names it. */
+/** A group of hosts as the server sends it with a certificate. */
 export interface StoredHostGroup {
   readonly name: string;
   readonly hosts: readonly string[];
   readonly carried: boolean;
 }
 
-/** Tells if patterns match a host as in `ssh_config`. */
+/** Returns true if patterns match a host by the rules of `ssh_config`. */
 export function isHostOf(patterns: readonly string[], host: string): boolean {
   const matches = (pattern: string) => matchesPattern(pattern.toLowerCase(), host.toLowerCase());
   const isLeftOut = patterns.some(
@@ -147,7 +150,10 @@ export function isHostOf(patterns: readonly string[], host: string): boolean {
   return !isLeftOut && patterns.some((pattern) => matches(pattern));
 }
 
-/** Goes back to the last `*` where the rest does not match: no pattern makes it slow. */
+/**
+ * Returns true if a pattern matches a text. After a mismatch it continues only from the last `*`,
+ * so that no pattern makes it slow.
+ */
 function matchesPattern(pattern: string, text: string): boolean {
   let [p, t, star, mark] = [0, 0, -1, 0];
   while (t < text.length) {

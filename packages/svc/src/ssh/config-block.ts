@@ -2,14 +2,17 @@ import { isHostPattern } from '@svc/openssh';
 import type { MarkedBlock } from '../changes/marked-block.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 
-/** The SSH hosts of one server, and the files that log in to them. */
+/**
+ * The hosts of one server in the configuration of SSH, and the files with which a login to them is
+ * made.
+ */
 export interface SshHosts {
   readonly server: string;
   /** Patterns of host names, such as `*.example.com`. */
   readonly hosts: readonly string[];
   readonly identityFile: string;
   readonly certificateFile: string;
-  /** The folder with a certificate for each host that needs its own. */
+  /** The folder of the certificates for hosts that need one of their own. */
   readonly hostCertificates: string;
 }
 
@@ -17,7 +20,7 @@ export interface SshHosts {
 export const SSH_BLOCK = 'ssh';
 
 /**
- * A pattern that a host name with a single quote matches. The shell gets the host name between
+ * A pattern that excludes host names with a single quote. The shell gets the host name between
  * single quotes, so that only this character could end the argument; older versions of `ssh` accept
  * it in a host name (CVE-2023-51385).
  */
@@ -28,9 +31,9 @@ const UNQUOTABLE = /["'\\$\p{Cc}]/u;
 /**
  * Returns the block that makes `ssh` fetch a certificate before it logs in to one of the hosts.
  *
- * It stands at the end: a `HostName` of the user's own entries applies before the block is read.
- * The first section is for a host as the user typed it, the second for a host whose name a
- * `HostName` line gives.
+ * It is at the end of the file, so that a `HostName` of the user's own entries applies before the
+ * block is read. One section is for a host name as the user typed it, and another for the name from
+ * a `HostName` line.
  */
 export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedBlock {
   const lines = servers.flatMap(
@@ -56,7 +59,7 @@ export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedB
 }
 
 /**
- * Reads the patterns of `--host`, each alone or several with commas.
+ * Reads the values of `--host`. Each is a pattern, or several with commas between them.
  *
  * @throws CliFailure when a text is no pattern of host names
  */
@@ -73,7 +76,10 @@ export function hostPatterns(texts: readonly string[]): string[] {
   return [...new Set(patterns)];
 }
 
-/** Returns a path or an address as `ssh_config` takes it between quotes. */
+/**
+ * Returns a path or an address in the form that `ssh_config` reads between quotes.
+ * @throws CliFailure for a text that `ssh` would read in another way
+ */
 function expandable(text: string): string {
   if (UNQUOTABLE.test(text)) {
     throw new CliFailure(

@@ -18,9 +18,10 @@ import {
 import { askForCertificate, ensureCertificate, sshNote, storedCertificate } from './renewal.js';
 
 /**
- * Makes sure that a valid certificate for a host is stored. The server is asked without the host
- * first: that certificate serves every host. It is asked with the host if so many groups admit the
- * person that no certificate carries them all, or if the first one does not serve this host.
+ * Makes sure that a valid certificate for a host is stored. The server is first asked for a
+ * certificate for all hosts. It is then asked for one for this host, if the user is in too many
+ * groups of hosts for one certificate, or if the certificate for all hosts does not serve this
+ * host.
  *
  * @throws CliFailure when no valid certificate can be had, or when the person has no access
  */
@@ -57,14 +58,20 @@ export async function ensureCertificateFor(
   }
 }
 
-/** Tells if a login tries the general certificate, because the server could not be reached. */
+/**
+ * Returns true if a login may try the certificate for all hosts, because the server could not be
+ * reached and that certificate is valid.
+ */
 function canGoOn(folder: PrivateFolder, error: unknown): boolean {
   if (!(error instanceof CliFailure) || error.status !== STATUS.failed) return false;
   const stored = storedCertificate(folder);
   return stored !== undefined && isValidAt(stored, now());
 }
 
-/** Does an act again after a touch of the security key, if the server demands one. */
+/**
+ * Runs an act. If the server demands a touch of the security key, the act is run again after the
+ * touch.
+ */
 async function withTouch(
   context: CommandContext,
   server: string,
@@ -87,7 +94,7 @@ async function withTouch(
   }
 }
 
-/** Stores a certificate by its set of groups, and links the host to it. */
+/** Stores a certificate in the file of its set of groups, and makes the link of the host to it. */
 function storeForHost(folder: PrivateFolder, host: string, line: string): void {
   const certificate = certificateIn(line) as SshCertificate;
   const set = createHash('sha256').update(groupsOf(certificate).join()).digest('hex').slice(0, 16);
@@ -110,7 +117,7 @@ function removeExpired(folder: PrivateFolder): void {
   }
 }
 
-/** Returns the files of the certificates for hosts. */
+/** Returns the paths of the certificates for single hosts. */
 export function setsIn(folder: PrivateFolder): string[] {
   try {
     return readdirSync(folder.file(SSH_FILES.sets)).map((name) => `${SSH_FILES.sets}/${name}`);

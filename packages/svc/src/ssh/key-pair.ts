@@ -6,8 +6,8 @@ import { CliFailure, errorCode, STATUS } from '../program/failure.js';
 import { SSH_FILES } from './certificate-cache.js';
 
 /**
- * Returns the public key of this machine for a server; the first use makes the pair. The caller has
- * the lock.
+ * Returns the public key of this machine for a server. The first use creates the pair. The caller
+ * must hold the lock of the folder.
  */
 export async function publicKeyOf(
   folder: PrivateFolder,
@@ -22,18 +22,19 @@ export async function publicKeyOf(
   return storedPublicKey(folder) ?? '';
 }
 
-/** Returns the public key of a complete pair. */
+/** Returns the public key of the stored pair; undefined if the pair is not complete. */
 export function storedPublicKey(folder: PrivateFolder): string | undefined {
   if (!existsSync(folder.file(SSH_FILES.identity))) return undefined;
   return folder.read(SSH_FILES.publicKey)?.trim() || undefined;
 }
 
 /**
- * Makes a key pair with `ssh-keygen`, and puts it in the place of the old one when it is accepted.
- * A certificate of the old pair is removed. The files have mode 0600.
+ * Makes a key pair with `ssh-keygen`. If the pair is accepted, it replaces the old one. A
+ * certificate of the old pair is removed. The files have mode 0600.
  *
  * @param options the kind of key; `ssh-keygen` asks on the terminal if it must
- * @param accept throws when the pair in this folder, `id` and `id.pub`, is of no use
+ * @param accept gets the folder of the new pair, `id` and `id.pub`; it throws if the pair cannot be
+ *   used
  */
 export async function makeKeyPair(
   folder: PrivateFolder,

@@ -19,11 +19,13 @@ export interface SshChoices {
   readonly hosts: readonly string[];
   /** The patterns that the server listed. */
   readonly listed?: readonly string[];
-  /** The names that certificates carry; all names of the user when it is absent. */
+  /**
+   * The names that certificates should have; without it, certificates have all names of the user.
+   */
   readonly principals?: readonly string[];
-  /** True when the private key is in a security key. */
+  /** True if the private key is in a security key. */
   readonly sk?: boolean;
-  /** True when the block in `~/.ssh/config` names a certificate for each host. */
+  /** True if the block in `~/.ssh/config` names a certificate for each host. */
   readonly byHost?: boolean;
 }
 
@@ -32,17 +34,20 @@ export function sshNote(context: CommandContext): SshNote {
   return (setupNote(context, SSH_BLOCK) ?? {}) as SshNote;
 }
 
-/** A login waits this many milliseconds for a renewal while the old certificate is still valid. */
+/**
+ * Milliseconds. The longest wait of a login for a renewal while the old certificate is still valid.
+ */
 const PATIENCE = 3_000;
 
-/** Reads the stored certificate. */
+/** Reads the stored certificate; undefined if there is none. */
 export function storedCertificate(folder: PrivateFolder): SshCertificate | undefined {
   return certificateIn(folder.read(SSH_FILES.certificate) ?? '');
 }
 
 /**
- * Makes sure that a valid certificate is stored: renews one that has less than 10 minutes left, and
- * goes on with it if the server cannot be reached. Of two processes one renews.
+ * Makes sure that a valid certificate is stored. It renews a certificate that ends within 10
+ * minutes. If the server cannot be reached, the old certificate is kept as long as it is valid.
+ * Only one of several processes renews it.
  *
  * @throws CliFailure when no valid certificate can be had
  */
@@ -64,7 +69,7 @@ export async function ensureCertificate(context: CommandContext, server: string)
   if (problem instanceof CliFailure && problem.status === STATUS.notLoggedIn) throw problem;
 }
 
-/** Asks the server for a certificate and stores it. Run it under the lock of the folder. */
+/** Asks the server for a certificate and stores it. The caller must hold the lock of the folder. */
 export async function renew(
   context: CommandContext,
   server: string,
@@ -73,7 +78,7 @@ export async function renew(
   storeAnswer(folder, await askForCertificate(context, server, folder));
 }
 
-/** The answer of `POST /v1/credentials/ssh`, as far as a login reads it. */
+/** The answer of `POST /v1/credentials/ssh`, as far as it is read here. */
 export interface CertificateAnswer {
   readonly certificate?: unknown;
   readonly host_groups?: unknown;
@@ -90,7 +95,7 @@ export function storeAnswer(folder: PrivateFolder, answer: CertificateAnswer): v
 /**
  * Asks the server for a certificate. Run it under the lock of the folder.
  *
- * @param host leaves only the groups of this host
+ * @param host limits the certificate to the groups of this host
  */
 export async function askForCertificate(
   context: CommandContext,
@@ -123,8 +128,8 @@ export async function askForCertificate(
 }
 
 /**
- * Tells if a new certificate could outlive the old one: a certificate ends with the login at the
- * latest.
+ * Returns true if a new certificate could be valid for longer than the old one. A certificate ends
+ * with the login at the latest.
  */
 function canLiveLonger(folder: PrivateFolder, old: SshCertificate): boolean {
   const token = readAnyToken(folder, 'token');

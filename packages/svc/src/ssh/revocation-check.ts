@@ -7,15 +7,15 @@ import { certificateIn, SSH_FILES } from './certificate-cache.js';
 import { setsIn } from './host-certificate.js';
 
 /**
- * The longest wait for the answer in milliseconds. A program that reads the messages of `ssh` waits
- * for this process, too.
+ * The longest wait for the answer of the server in milliseconds. It is short, because a program
+ * that reads the messages of `ssh` waits for this process too.
  */
 const PATIENCE = 1_000;
 
 /**
- * Starts a process that asks the server about the stored certificate, and does not wait for it: a
- * login never waits for the network. The process writes its one line to the standard error of
- * `ssh`.
+ * Starts a process that asks the server if it has revoked the stored certificate. A login does not
+ * wait for that process, and so never waits for the network. The process writes one line at most,
+ * to the standard error of `ssh`.
  */
 export function startRevocationCheck(server: string): void {
   const [node = '', file = ''] = process.argv;
@@ -28,8 +28,8 @@ export function startRevocationCheck(server: string): void {
 }
 
 /**
- * Removes each stored certificate that the server has revoked, and says so in one line. Without an
- * answer it does nothing.
+ * Removes each stored certificate that the server has revoked, and says so in one line. If the
+ * server does not answer, it does nothing.
  */
 export async function recheck(context: CommandContext): Promise<void> {
   const server = context.server();
@@ -43,7 +43,7 @@ export async function recheck(context: CommandContext): Promise<void> {
   );
 }
 
-/** Removes a certificate that is revoked. Returns true if it did. */
+/** Removes a certificate if the server has revoked it. Returns true if it was removed. */
 async function recheckFile(server: string, folder: PrivateFolder, file: string): Promise<boolean> {
   const read = () => certificateIn(folder.read(file) ?? '');
   const certificate = read();

@@ -4,14 +4,15 @@ import type { CommandContext } from '../command/command-context.js';
 import { makeKeyPair, storedPublicKey } from './key-pair.js';
 import { storeAnswer, type CertificateAnswer, type SshChoices } from './renewal.js';
 
-/** Tells if the SSH key of a server is in a security key. */
+/** Returns true if an SSH public key belongs to a key inside a security key. */
 export function isSecurityKey(publicKey: string | undefined): boolean {
   return publicKey?.startsWith('sk-') === true;
 }
 
 /**
- * Makes an SSH key inside a security key, and proves to the server that it is there: `ssh-keygen`
- * writes the attestation over a challenge of the server, which answers with the first certificate.
+ * Makes an SSH key inside a security key, and proves to the server that it is there. `ssh-keygen`
+ * writes an attestation for a challenge of the server, and the server answers the attestation with
+ * the first certificate.
  */
 export async function makeSecurityKey(
   context: CommandContext,

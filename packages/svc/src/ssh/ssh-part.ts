@@ -13,7 +13,7 @@ import type { CommandContext } from '../command/command-context.js';
 import { HostileList, type ListedHosts } from '../reach/own-reach.js';
 import { sshNote, type SshChoices, type SshNote } from './renewal.js';
 
-/** `svc setup ssh`: a block in `~/.ssh/config` that fetches a certificate before a login. */
+/** `svc setup ssh`: adds a block to `~/.ssh/config` that fetches a certificate before a login. */
 export const sshPart: SetupPart = {
   name: SSH_BLOCK,
   summary: 'logs in to hosts with a certificate that is fetched on use',
@@ -65,15 +65,15 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
   };
 }
 
-/** Returns the patterns of the user and of the server. */
+/** Returns the patterns that the user gave and those that the server listed, without duplicates. */
 function patternsOf({ hosts, listed = [] }: SshChoices): string[] {
   return [...new Set([...hosts, ...listed])];
 }
 
 /**
- * Returns the patterns of the list of the server, by the check of `--host`.
+ * Returns the patterns in the list of the server. They are checked by the rules for `--host`.
  *
- * @throws HostileList for a text that is no pattern: nothing of the list is written
+ * @throws HostileList for a text that is no pattern, so that nothing of the list is written
  */
 function listedPatterns(server: string, groups: readonly ListedHosts[]): string[] {
   return groups.flatMap(({ hosts }) => {
@@ -116,8 +116,8 @@ function keyRemoval(state: Parameters<typeof folderOf>[0], server: string): Chan
 }
 
 /**
- * Returns the choices of the options, of the last setup, or of the user's answer; undefined without
- * hosts.
+ * Returns the choices from the options, from the last setup, or from the user's answer; undefined
+ * if there are no hosts.
  */
 async function choicesOf(
   { context, options, isNamed, reach }: SetupRequest,

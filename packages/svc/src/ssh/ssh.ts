@@ -31,8 +31,8 @@ export const command: Command = {
 };
 
 /**
- * Answers the check of a login with a stored certificate: it loads no more than the reading of a
- * few files.
+ * Returns true if a login can use a stored certificate. It only reads a few files, so that most
+ * logins need no other code.
  */
 function isFresh(context: CommandContext, host: string | undefined): boolean {
   try {

@@ -4,16 +4,22 @@ import { CliFailure } from '../program/failure.js';
 /** Standard output, standard error and the questions of the command. */
 export class Terminal {
   constructor(
-    /** True when the user asked for one JSON document with `--json`. */
+    /** True if the user asked with `--json` for the result as one JSON document. */
     readonly isJson: boolean,
   ) {}
 
-  /** True when a person can answer: input and standard error are a terminal. */
+  /**
+   * True if a person can answer questions, because standard input and standard error are a
+   * terminal.
+   */
   get isInteractive(): boolean {
     return process.stdin.isTTY && process.stderr.isTTY && !this.isJson;
   }
 
-  /** True when a person reads standard error, for a command whose input is not the person's. */
+  /**
+   * True if a person reads standard error. A plugin needs this question, because its standard input
+   * belongs to another program.
+   */
   get isWatched(): boolean {
     return process.stderr.isTTY && !this.isJson;
   }
@@ -23,30 +29,31 @@ export class Terminal {
     if (!this.isJson) write(1, withEnd(line));
   }
 
-  /** Prints the result: the document with `--json`, otherwise the lines. */
+  /** Prints the result of a command: the document with `--json`, otherwise the lines. */
   result(document: object, lines: readonly string[]): void {
     write(1, this.isJson ? `${JSON.stringify(document, null, 2)}\n` : lines.map(withEnd).join(''));
   }
 
-  /** Prints text for a program that reads the output, such as git or kubectl, exactly as it is. */
+  /**
+   * Prints a text without any change, for a program that reads the output, such as git or kubectl.
+   */
   raw(text: string): void {
     write(1, text);
   }
 
-  /** Prints a line on standard error: progress, a warning, or an error. */
+  /** Prints a line on standard error: about progress, a warning, or an error. */
   warn(line: string): void {
     write(2, withEnd(line));
   }
 
-  /** Prints a line on standard error, only if a person watches. */
+  /** Prints a line on standard error if it is a terminal. */
   progress(line: string): void {
     if (process.stderr.isTTY) write(2, withEnd(line));
   }
 
   /**
    * Asks for a line.
-   *
-   * @throws CliFailure if no terminal can answer
+   * @throws CliFailure if there is no terminal
    */
   async ask(question: string): Promise<string> {
     if (!this.isInteractive) {
@@ -55,14 +62,14 @@ export class Terminal {
     return (await answerTo(question))?.trim() ?? '';
   }
 
-  /** Asks a question that `y` or `yes` affirms. Any other answer is no. */
+  /** Asks a question. Returns true for `y` or `yes`, and false for any other answer. */
   async confirm(question: string): Promise<boolean> {
     return /^y(?:es)?$/i.test(await this.ask(`${question} [y/N] `));
   }
 
   /**
-   * Asks a question that Enter affirms, after the user saw what is asked. The end of the input is
-   * no answer, and so no consent.
+   * Asks a question to which Enter means yes. The caller has shown the user what it is about. The
+   * end of the input means no.
    */
   async confirmByEnter(question: string): Promise<boolean> {
     if (!this.isInteractive) return false;
@@ -86,15 +93,16 @@ async function answerTo(question: string): Promise<string | undefined> {
 const withEnd = (line: string) => `${harmless(line)}\n`;
 
 /**
- * Removes the characters that control a terminal or turn the direction of a text: names may come
- * from the server.
+ * Removes the characters that control a terminal or change the direction of text, because names may
+ * come from the server.
  */
 function harmless(text: string): string {
   return text.replaceAll(/(?![\n\t])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/gu, '');
 }
 
 /**
- * Writes a text whole: a reader that is slow, or gone, does not end the command by an exception.
+ * Writes a whole text. If the reader is slow or has ended, the command does not fail with an
+ * exception.
  */
 function write(descriptor: 1 | 2, text: string): void {
   const bytes = Buffer.from(text);
