@@ -10,8 +10,8 @@ export const TARGETS = {
   github_installation: 10,
 };
 /**
- * The groups of hosts that admit the group of all people: what each certificate carries. The
- * variable BENCH_HOST_GROUPS sets another number.
+ * The number of groups of hosts that admit the group of all people, so that each certificate has
+ * their principals. The variable BENCH_HOST_GROUPS sets another number.
  */
 const OWN_HOST_GROUPS = Number(process.env.BENCH_HOST_GROUPS ?? 20);
 const DOMAIN = 'access.bench.example';
@@ -24,14 +24,13 @@ const ALL = '01900000-0000-7000-b003-000000000000';
 const OTHERS = '01900000-0000-7000-b003-000000000001';
 const ADMIN = '01900000-0000-7000-b001-000000000000';
 
-/** The id of a person of the large organization. */
+/** Returns the id of a person of the large organization. */
 export const personId = (n) => `01900000-0000-7000-b002-${n.toString(16).padStart(12, '0')}`;
 const PERSON = `('01900000-0000-7000-b002-' || lpad(to_hex(n), 12, '0'))::uuid`;
 
 /**
- * Makes the people of an organization 100,000 more, and all of them the members of one group. A
- * second group has ten of them.
- *
+ * Returns the statements that add 100,000 people to an organization, all of them members of one
+ * group. A second group has ten of them.
  * @param org the id of the organization
  */
 const fillPeople = (org) => `
@@ -43,9 +42,8 @@ INSERT INTO group_members (group_id, user_id) SELECT '${ALL}', id FROM users WHE
 INSERT INTO group_members (group_id, user_id) SELECT '${OTHERS}', ${PERSON} FROM generate_series(0, 9) n`;
 
 /**
- * Makes 1,000 targets. The group of all people is assigned to all of them but most groups of hosts,
- * because a certificate carries 256 principals at most.
- *
+ * Returns the statements that make 1,000 targets. Most groups of hosts do not admit the group of
+ * all people, because a certificate has 256 principals at most.
  * @param org the id of the organization
  */
 const fillTargets = (org) => `
@@ -69,7 +67,8 @@ const ANALYZE_TARGETS = ['access_targets', 'access_assignments'];
 
 /**
  * Gives the organization of the people of the bench 100,000 more people, a group of all of them and
- * 1,000 targets, which admit that group. A release without targets gets the people and the group.
+ * 1,000 targets, which admit that group. The database of a release without targets gets only the
+ * people and the group.
  *
  * @returns true if there are targets
  */
@@ -111,7 +110,10 @@ async function fillReach(client, org) {
   return hasTargets;
 }
 
-/** Connects to the database of a server for an act, beside the server. @returns its result */
+/**
+ * Connects to the database of a running server, and runs an act with the connection.
+ * @returns the result of the act
+ */
 export async function withClient(database, act) {
   const client = new Client(database);
   await client.connect();

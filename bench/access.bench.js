@@ -19,7 +19,10 @@ import { startBenchServer } from './server.js';
 /** The most memory by which the server may grow while it writes the table of who can reach what. */
 const MOST_GROWTH_MIB = 150;
 
-/** The pages and lists, the n-th time about another person or target. */
+/**
+ * The pages and lists. Each function returns the address for the n-th request, with another person
+ * or target each time.
+ */
 const PAGES = [
   ['targets', () => '/admin/access'],
   ['targets, a kind', () => '/admin/access?kind=host_group'],
@@ -48,8 +51,9 @@ const PAGES = [
 /**
  * Measures the pages and lists of who may reach what, on an organization of 100,000 people, a group
  * of all of them and 1,000 targets; the memory of the server while it writes the whole table; and
- * another organization beside it. It exits 1 if a bound is missed. What the issuance costs there is
- * `npm run bench -- compare BASE_DIR ssh aws oauth --reach`.
+ * the effect on another organization. The exit status is 1 if a bound is missed. The cost of
+ * issuing credentials on such data is measured by `npm run bench -- compare BASE_DIR ssh aws oauth
+ * --reach`.
  *
  * @param only a part of the names of the pages to be measured
  */
@@ -82,7 +86,10 @@ export async function run(only = '') {
   if (missed.length > 0) process.exitCode = 1;
 }
 
-/** What the large organization asks for, over and over, while the other one is measured. */
+/**
+ * The requests of the large organization, which are repeated while the other organization is
+ * measured.
+ */
 const LOADS = [
   { what: 'targets', paths: ['/admin/access', '/admin/access?q=role', '/api/v1/org/access'] },
   {
@@ -96,7 +103,7 @@ const LOADS = [
   { what: 'tables of who can reach what', paths: ['/api/v1/org/access/export'], leaves: true },
 ];
 
-/** The longest reading of the table, in milliseconds. */
+/** The longest time for which the table is read, in milliseconds. */
 const LONGEST_READING = 10_000;
 
 /**

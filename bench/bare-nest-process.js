@@ -1,4 +1,4 @@
-/** What the edge is compared with: Nest and Express, one route, and nothing else. */
+/** The peer with which the edge is compared: Nest and Express with one route, and nothing else. */
 import 'reflect-metadata';
 import { Controller, Get, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';

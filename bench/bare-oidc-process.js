@@ -1,6 +1,6 @@
 /**
- * What our OAuth core is compared with: `oidc-provider` by itself, its store in memory, on Node's
- * own HTTP server.
+ * The peer with which our OAuth core is compared: `oidc-provider` by itself, with its store in
+ * memory, on Node's own HTTP server.
  */
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -1,6 +1,7 @@
 /**
- * What our SCIM server is compared with: `scimmy-routers` on Express, over users in memory, found
- * by id and by userName without a search. No database, no audit, no rate limits, no versions.
+ * The peer with which our SCIM server is compared: `scimmy-routers` on Express, with users in
+ * memory that are found by id and by userName without a search. It has no database, no audit, no
+ * rate limits and no versions.
  */
 import { randomUUID } from 'node:crypto';
 import express from 'express';
@@ -23,7 +24,10 @@ function keep(user) {
   return kept;
 }
 
-/** Cuts the page here: the library would convert all users first. */
+/**
+ * Returns the users of one page. The page is cut here, because the library would convert all users
+ * first.
+ */
 function* page({ startIndex = 1, count: most = 20 }) {
   let index = 0;
   for (const user of users.values()) {

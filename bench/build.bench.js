@@ -10,7 +10,7 @@ import { freePort } from '@svc/stand-ins/loopback-server';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
-/** The source that is changed and restored. */
+/** The source that is changed for the measurement, and restored after it. */
 const CHANGED = join(ROOT, 'src/features/health/health.controller.ts');
 
 const TIMES = 3;
@@ -18,12 +18,12 @@ const TIMES = 3;
 /** The longest wait for a start of the server, in milliseconds. */
 const PATIENCE = 120_000;
 
-/** The machine rests for so many milliseconds between two changes. */
+/** Milliseconds without load before each change, so that the changes do not affect each other. */
 const QUIET = 6_000;
 
 /**
- * Measures the build and the restart of `npm run dev` after a change of one file. A quiet machine
- * is needed.
+ * Measures the build and the restart of `npm run dev` after a change of one file. No other program
+ * should run on the machine.
  */
 export async function run() {
   const source = await readFile(CHANGED, 'utf8');
@@ -43,7 +43,7 @@ export async function run() {
   }
 }
 
-/** Builds, and returns the time and the CPU time in seconds. */
+/** Runs the build. Returns its time and its CPU time in seconds. */
 async function build() {
   const before = cpuOfEndedProcesses();
   const start = performance.now();
@@ -55,8 +55,8 @@ async function build() {
 }
 
 /**
- * The CPU seconds of the processes that this one started and that have ended (proc(5): cutime,
- * cstime).
+ * Returns the CPU seconds of the processes that this process started and that have ended (proc(5):
+ * cutime, cstime).
  */
 function cpuOfEndedProcesses() {
   const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1].split(' ');
@@ -64,8 +64,8 @@ function cpuOfEndedProcesses() {
 }
 
 /**
- * Runs `npm run dev` on a database of its own, and measures from a change to the first answer of
- * the changed server.
+ * Runs `npm run dev` on a database of its own, and measures the time from a change to the first
+ * answer of the changed server.
  */
 async function measureRestarts(change) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -119,7 +119,7 @@ async function isServing(baseUrl) {
   return answer?.ok === true;
 }
 
-/** Waits until a question is answered with true. */
+/** Waits until a function returns true. */
 async function until(question) {
   const limit = performance.now() + PATIENCE;
   while (!(await question())) {

@@ -10,8 +10,8 @@ const BUNDLE = resolve(import.meta.dirname, '../dist/svc.mjs');
 
 /**
  * Measures the start of the command: `svc ssh check` with a cached certificate, which every `ssh`
- * waits for, beside `node -e 0` on each version of Node that is at hand (SVC_TEST_NODES, as
- * `.ci/run` sets it). The rounds alternate.
+ * waits for, and `node -e 0` for comparison, on each version of Node that SVC_TEST_NODES names
+ * (`.ci/run` sets it). The two take turns.
  */
 export async function run() {
   const home = mkdtempSync(join(tmpdir(), 'svc-bench-'));
@@ -24,8 +24,8 @@ export async function run() {
 }
 
 /**
- * Writes the configuration, a key pair and a certificate that is valid for a day, as `svc login`
- * and `ssh` leave them.
+ * Writes the configuration, a key pair and a certificate that is valid for a day, as they are after
+ * `svc login` and a login by `ssh`.
  */
 function writeLogin(home) {
   const folder = join(home, 'state/login.example.com/ssh');
@@ -48,7 +48,7 @@ function writeLogin(home) {
   writeFileSync(join(home, 'config.json'), JSON.stringify({ server: SERVER }), { mode: 0o600 });
 }
 
-/** Returns one program for each version of Node. */
+/** Returns the program of each version of Node. */
 function nodes() {
   const pattern = `${process.env.SVC_TEST_NODES ?? '/nonexistent'}/*/node_modules/node-*/bin/node`;
   return [...globSync(pattern), process.execPath];

@@ -16,13 +16,15 @@ import { startBenchServer } from './server.js';
 import { makeCaKey, SSH_SCENARIOS } from './ssh.bench.js';
 
 /**
- * The ratio of times from which a work is slower. It is a loss if the whole interval lies above.
+ * The ratio of times above which a work counts as slower. It is a loss only if its whole confidence
+ * interval is above this value.
  */
 const SLOWER = 1.03;
 const WARM_UP_SECONDS = 0.3;
 
 /**
- * The works, each with a preparation of one server: the scenarios open their clients on its result.
+ * The works that can be compared. `prepare` runs once on each server, and the scenarios open their
+ * clients with its result.
  */
 const WORKS = {
   ssh: { scenarios: SSH_SCENARIOS, prepare: (server) => server },
@@ -33,17 +35,16 @@ const WORKS = {
 };
 
 /**
- * Compares this tree with another checkout, whose `dist` is built: both servers run at once, each
- * with a PostgreSQL of its own, and take turns; the other one is idle meanwhile. A pair is before,
- * after, after, before, and the next one the reverse: slow changes of the machine's speed cancel
- * out. Both servers start several times, since no two processes are equally fast.
+ * Compares this tree with another checkout, whose `dist` is built: both servers run at the same
+ * time, each with a PostgreSQL of its own, and take turns. A pair of turns is before, after, after,
+ * before, and the next pair the reverse, so that slow changes of the machine's speed cancel out.
+ * Both servers start several times, since no two processes are equally fast.
  *
- * @param args
- *   `BASE_DIR [WORK…] [--only=ROW…] [--reach] [--pairs=12] [--seconds=2] [--starts=2] [--after=D]`;
- *   `--only` names a row of the table, and may be given again; `seconds` is for either tree in a
- *   pair; `--reach` gives both servers 100,000 people in one group, and a tree that has targets
- *   1,000 of them, which admit the group; `--after` names another tree in place of this one, such
- *   as `BASE_DIR` itself, which shows how exact the measure is
+ * @param args `BASE_DIR [WORK…] [--only=ROW…] [--reach] [--pairs=12] [--seconds=2] [--starts=2]
+ *   [--after=D]`; `--only` names a row of the table, and may be given again; `seconds` is for
+ *   either tree in a pair; `--reach` gives both servers 100,000 people in one group, and a tree
+ *   that has targets 1,000 of them, which admit the group; `--after` names another tree in place of
+ *   this one, such as `BASE_DIR` itself, which shows how exact the measure is
  */
 export async function run(...args) {
   const options = optionsOf(args);
@@ -61,7 +62,10 @@ export async function run(...args) {
   report(results, options);
 }
 
-/** Starts the servers of both trees, and removes them and their data when the act ends. */
+/**
+ * Starts the servers of both trees, runs an act, and removes the servers and their data when the
+ * act ends.
+ */
 async function withServers({ baseDir, afterDir }, act) {
   const folders = [];
   const servers = [];
@@ -139,13 +143,13 @@ function optionsOf(args) {
   };
 }
 
-/** Chooses the works: the named ones, otherwise those of the named rows, otherwise all. */
+/** Chooses the works: those that are named, or else those of the named rows, or else all. */
 function worksOf(works, only) {
   if (works.length > 0) return works;
   return only.length > 0 ? [...new Set(only.map(workOf))] : Object.keys(WORKS);
 }
 
-/** Finds the work of a row of the table; undefined for an unknown row. */
+/** Returns the work to which a row of the table belongs; undefined for an unknown row. */
 function workOf(row) {
   return Object.keys(WORKS).find((work) => WORKS[work].scenarios.some(({ what }) => what === row));
 }
@@ -155,8 +159,8 @@ function rowNames() {
 }
 
 /**
- * Prepares both servers for every work, and lists the scenarios of all works, or only the named
- * ones.
+ * Prepares both servers for every work, and lists the scenarios of all works, or only those that
+ * are named.
  */
 async function prepareAll(works, only, servers) {
   const scenarios = [];
@@ -191,8 +195,8 @@ async function measurePair(servers, { open, sleeps, targets }, { seconds, isReve
 }
 
 /**
- * Waits until neither server works any more, and 3 seconds at most: a PostgreSQL writes after its
- * last answer.
+ * Waits until neither server works any more, for 3 seconds at most, because PostgreSQL still writes
+ * after its last answer.
  */
 async function untilQuiet(servers) {
   for (let attempt = 0; attempt < 30; attempt += 1) {
@@ -241,7 +245,9 @@ function perOperation({ latencies }, seconds) {
   return (seconds * 1e6) / latencies.length;
 }
 
-/** The CPU time of one operation: together, and the parts of the server and of PostgreSQL. */
+/**
+ * Returns the CPU time of one operation: the sum, and the parts of the server and of PostgreSQL.
+ */
 function microseconds(turns) {
   const mean = (secondsOf) =>
     geometricMean(turns.map((turn) => perOperation(turn, secondsOf(turn)))).toFixed(0);
@@ -249,7 +255,10 @@ function microseconds(turns) {
   return `${together} (${mean(({ server }) => server)} + ${mean(({ postgres }) => postgres)})`;
 }
 
-/** A percentile of the latencies, before → after: the median of the turns. */
+/**
+ * Returns a percentile of the latencies of both servers as text, before → after. Each is the median
+ * of its turns.
+ */
 function times(pairs, share) {
   return [0, 1]
     .map((n) =>

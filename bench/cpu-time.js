@@ -26,8 +26,8 @@ export function cpuSecondsOf(pid) {
 }
 
 /**
- * Starts a measurement. The function it returns gives the CPU seconds used since, as
- * {@link cpuSecondsOf} does.
+ * Starts a measurement of CPU time. It returns a function that returns the CPU seconds since then,
+ * in the form of {@link cpuSecondsOf}.
  */
 export function startCpuTime(pid) {
   const before = cpuSecondsOf(pid);
@@ -42,7 +42,7 @@ export function startCpuTime(pid) {
   };
 }
 
-/** The CPU time of one operation as columns of a table, in microseconds. */
+/** Returns the CPU time of one operation as columns of a table, in microseconds. */
 export function cpuColumns({ server, postgres }, operations) {
   const microseconds = (seconds) => ((seconds * 1e6) / operations).toFixed(0);
   return {
@@ -63,7 +63,10 @@ export function sumOfCpu(turns) {
   );
 }
 
-/** The CPU time of all live threads of a process: the scheduler counts it in nanoseconds. */
+/**
+ * Returns the CPU seconds of all live threads of a process, which the scheduler counts in
+ * nanoseconds.
+ */
 function ownSeconds(pid) {
   if (!existsSync('/proc/self/schedstat')) return statOf(pid)?.own ?? 0;
   let nanoseconds = 0;
@@ -74,7 +77,9 @@ function ownSeconds(pid) {
   return nanoseconds / 1e9;
 }
 
-/** The CPU time of the children that have ended and were waited for. */
+/**
+ * Returns the CPU seconds of the children of a process that have ended and for which it has waited.
+ */
 function reapedSeconds(pid) {
   return statOf(pid)?.reaped ?? 0;
 }

@@ -14,7 +14,7 @@ import { makeCaKey } from './ssh.bench.js';
 
 const WARM_UP_SECONDS = 3;
 const CLIENTS = [1, 64];
-/** The most that a token for AWS may cost of a bare RS256 signature. */
+/** The most CPU time that a token for AWS may cost, as a multiple of a bare RS256 signature. */
 const AIM = 1.6;
 const OWNER = 'bench-org';
 
@@ -36,7 +36,7 @@ const KINDS = [
   { kind: 'GitHub token', path: '/v1/credentials/github/token', type: 'github_credential' },
 ];
 
-/** Tokens for AWS as works of `npm run bench -- compare`. */
+/** The issuing of tokens for AWS as works of `npm run bench -- compare`. */
 export const AWS_SCENARIOS = [1, 32].map((clients) => ({
   what: `AWS token, ${clients} ${clients === 1 ? 'client' : 'clients'}`,
   sleeps: true,
@@ -45,11 +45,11 @@ export const AWS_SCENARIOS = [1, 32].map((clients) => ({
 
 /**
  * Measures the three kinds of credentials over HTTP, each with its durable rows, with 1 client and
- * with 64, beside the bare signatures of RS256 (a key of 3072 bits, as the service has) and
- * Ed25519. The signatures are measured before and after each turn, so that both columns saw the
- * same machine. A second server has the keys of SSH and AWS in KMS, and takes turns with the first
- * one. GitHub is a stand-in in this process, and KMS one in another process: their time does not
- * count.
+ * with 64, and for comparison the bare signatures of RS256 (a key of 3072 bits, as the service has)
+ * and Ed25519. The signatures are measured before and after each turn, because the speed of the
+ * machine changes. A second server has the keys of SSH and AWS in KMS, and takes turns with the
+ * first one. GitHub is a stand-in in this process, and KMS one in another process: their time does
+ * not count.
  *
  * @param args `[KIND] [--seconds=8] [--round-trip=5]`: the kind to measure, such as `aws` (all
  *   three by default), the seconds of each turn, and the milliseconds by which the stand-in for KMS
@@ -118,7 +118,10 @@ async function startLocal(folder, github) {
   return server;
 }
 
-/** Measures a kind with its key in the server, and then in KMS where it may be there. */
+/**
+ * Measures a kind of credential with its key in the server, and then with its key in KMS, if the
+ * kind supports that.
+ */
 async function measureBoth([local, withKms], { inKms, ...kind }, clients, seconds) {
   const figures = [await measureKind(local, kind, clients, seconds)];
   if (inKms !== undefined) {
@@ -128,7 +131,7 @@ async function measureBoth([local, withKms], { inKms, ...kind }, clients, second
   return figures;
 }
 
-/** Measures a kind of credential. @returns its figures, before they are formatted */
+/** Measures a kind of credential. @returns the measured numbers, before they are formatted */
 async function measureKind(server, { kind, path, peer, type }, clients, seconds) {
   const errors = new Map();
   const open = () => openClients(server, path, clients, errors);
@@ -150,7 +153,7 @@ async function measureKind(server, { kind, path, peer, type }, clients, seconds)
 }
 
 /**
- * Counts the credentials of a type on record, and the statements that recorded them. PostgreSQL
+ * Counts the recorded credentials of a type, and the statements that recorded them. PostgreSQL
  * keeps with each row the transaction that wrote it (`xmin`), and the number of the statement in
  * that transaction (`cmin`).
  */
@@ -183,8 +186,8 @@ function rowOf({ what, peer, turn, seconds, bare, errors, failed, statements }) 
 }
 
 /**
- * Connects clients, each with the token of a session; two clients share one where there are more
- * than sessions.
+ * Connects clients, each with the token of a session. If there are more clients than sessions, some
+ * clients share a session.
  */
 function openClients(server, path, number, errors = new Map()) {
   return Array.from({ length: number }, (_, index) => {
@@ -204,7 +207,10 @@ function openClients(server, path, number, errors = new Map()) {
   });
 }
 
-/** An organization with roles of AWS demands that a request names one. */
+/**
+ * Returns the body of a request. For AWS it names a role if the organization has roles, because the
+ * organization then demands one.
+ */
 function bodyOf(path, { publicKeyLine, roleArn }) {
   if (path.endsWith('/ssh')) return { public_key: publicKeyLine };
   return roleArn === undefined ? {} : { role_arn: roleArn };
@@ -214,10 +220,10 @@ const BARE = {
   rsa: { digest: 'sha256', rounds: 400, key: generateKeyPairSync('rsa', { modulusLength: 3072 }) },
   ed25519: { digest: null, rounds: 10_000, key: generateKeyPairSync('ed25519') },
 };
-/** As many bytes as a token for AWS has before its signature; a certificate has a third. */
+/** As many bytes as a token for AWS has before its signature. A certificate has a third of that. */
 const MESSAGE = Buffer.alloc(1000, 7);
 
-/** The CPU microseconds of one signature in this process. */
+/** Returns the CPU microseconds of one signature in this process. */
 function bareMicroseconds(peer) {
   if (peer === undefined) return 0;
   const { digest, rounds, key } = BARE[peer];
@@ -227,7 +233,7 @@ function bareMicroseconds(peer) {
   return (user + system) / rounds;
 }
 
-/** Gives the organization of the clients an installation, as an admin does by a link. */
+/** Links the organization of the clients to an installation, as an admin would do. */
 async function linkInstallation(github, { database }) {
   const { id, account } = github.state.install(OWNER, { repositories: ['hello'] });
   const postgres = new Client(database);

@@ -5,12 +5,12 @@ import { dirname, join } from 'node:path';
 import { table } from './measure.js';
 
 const TREE = dirname(import.meta.dirname);
-/** What `npm ci` of production reads. */
+/** The files that `npm ci` of production needs. */
 const NEEDED = ['package.json', 'package-lock.json', '.npmrc'];
 
 /**
- * Installs production as the image does, and prints the packages and the MiB on disk that each
- * direct dependency alone brings: those that would go with it.
+ * Installs production as the image does, and prints for each direct dependency the packages and the
+ * MiB on disk that would be gone without it.
  *
  * @param folder a folder with such an installation; by default one is made and removed
  */
@@ -53,8 +53,8 @@ function report(folder) {
 }
 
 /**
- * Finds the packages that some packages need, with themselves. A peer is needed unless it is
- * optional.
+ * Finds the packages that some packages need, directly or through others, and those packages
+ * themselves. A peer dependency counts unless it is optional.
  */
 function reachable(packages, from) {
   const found = new Set();
@@ -74,7 +74,7 @@ function reachable(packages, from) {
   return found;
 }
 
-/** Finds the package that a name means inside another package, as Node.js does. */
+/** Finds the package that a name means inside another package, by the rules of Node.js. */
 function resolve(packages, inside, name) {
   for (let parent = inside; ; parent = parent.slice(0, parent.lastIndexOf('/node_modules/'))) {
     const path = `${parent}/node_modules/${name}`;

@@ -13,7 +13,7 @@ const SECONDS = 5;
 const WARM_UP_SECONDS = 2;
 const ROUNDS = 2;
 
-/** The routes: one that is open, and one that is limited and needs a session. */
+/** The routes that are measured: one without a limit and a session, and one with both. */
 export const EDGE_SCENARIOS = [
   { what: 'GET /health', open: ({ baseUrl }) => clientsOf(`${baseUrl}/health`) },
   {
@@ -24,8 +24,8 @@ export const EDGE_SCENARIOS = [
 ];
 
 /**
- * Measures everything around a handler, beside a bare Nest. All contenders take turns, and the
- * better turn of each counts, since the machine runs other programs too.
+ * Measures the cost of everything around a handler, and that of a bare Nest for comparison. Both
+ * take turns, and the better turn of each counts, since the machine runs other programs too.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -87,7 +87,10 @@ function clientsOf(url, headers = () => ({})) {
   });
 }
 
-/** The mean over many buckets in turn, some of which refuse. */
+/**
+ * Returns the mean nanoseconds of a decision about the rate limit. Many buckets are used in turn,
+ * some of which refuse.
+ */
 function decisionNanoseconds() {
   const decisions = 5_000_000;
   const tats = new Float64Array(1024);

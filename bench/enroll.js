@@ -1,8 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 
 /**
- * Logs a person in at the provider of the bench and enrolls a software key.
- *
+ * Logs a person in at the identity provider of the bench and enrolls a software key.
  * @returns the token of the session
  */
 export async function enroll({ baseUrl, key, person }) {

@@ -27,8 +27,8 @@ const clock = (seconds) => ({
 });
 
 /**
- * The setups, each a cluster and two replicas of its own, and their rounds. `promotions`: with lag,
- * in one round.
+ * The setups, each with a cluster and two replicas of its own, and their rounds. If a setup has
+ * `promotions`, it promotes a lagging standby that many times in one round.
  */
 const SETUPS = [
   {
@@ -73,8 +73,8 @@ const SETUPS = [
 
 /**
  * Kills the primary of a replicated PostgreSQL 20 times while the standby lacks its last seconds,
- * and tries everything that the service answered in them: serials, certificates at `sshd`, leavers.
- * Switchovers and restarts must end no session.
+ * and checks every answer that the service gave in those seconds: serials, certificates at `sshd`,
+ * and users who left. Switchovers and restarts must end no session.
  *
  * @param only the name of one setup, to run it alone
  */

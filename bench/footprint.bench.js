@@ -23,15 +23,18 @@ import { makeCaKey, SSH_SCENARIOS } from './ssh.bench.js';
 const { startDebianPostgres } = await import('../test/support/debian-postgres.ts');
 
 const TREE = dirname(import.meta.dirname);
-/** The most that each figure may be: milliseconds, and MiB of resident memory. */
+/**
+ * The largest accepted value of each figure: milliseconds until the server is ready, and MiB of
+ * resident memory.
+ */
 const LIMITS = { ready: 1000, idle: 140, loaded: 300 };
-/** Seconds after which a server without requests is idle. */
+/** The seconds without requests after which a server counts as idle. */
 const IDLE_SECONDS = 5;
 const PEOPLE = 32;
 const SCIM_USERS = 2000;
 const CLIENT = { clientId: 'svc', clientSecret: 'the secret of the bench client' };
 
-/** The works of the load, each with the clients that act at once. */
+/** The works of the load, each with clients that act at the same time. */
 const WORKS = [
   { what: 'SSH certificates, 32 clients', open: SSH_SCENARIOS[1].open },
   {
@@ -45,12 +48,11 @@ const WORKS = [
 /**
  * Measures how long the built server takes until it is ready on an existing database of Debian's
  * PostgreSQL, the memory of the idle server, and its memory under load. It prints CPU times as
- * well: a busy machine changes them less than times of the clock, but by up to a factor of two.
- * Ends with status 1 if a figure is over its limit.
+ * well, because a busy machine changes them less than times of the clock, though by up to a factor
+ * of two. Ends with status 1 if a figure is over its limit.
  *
- * @param args `[--starts=9] [--seconds=8] [--flags=FLAGS]`: how often the server starts, the
- *   seconds of each work, and flags of Node.js for the server, such as
- *   `--flags=--max-semi-space-size=16`
+ * @param args `[--starts=9] [--seconds=8] [--flags=FLAGS]`: the number of starts, the seconds of
+ *   each work, and flags of Node.js for the server, such as `--flags=--max-semi-space-size=16`
  */
 export async function run(...args) {
   const { starts, seconds, flags } = optionsOf(args);
@@ -94,7 +96,10 @@ function optionsOf(args) {
   return { starts, seconds, flags };
 }
 
-/** Starts production so many times. The first start makes the database and does not count. */
+/**
+ * Starts the server of production several times, and measures each start. The first start makes the
+ * database and does not count.
+ */
 async function measureStarts(shared, starts) {
   const environment = await environmentOf(shared, 'production');
   await (await startServer(['dist/main.js'], environment, shared)).stop();
@@ -114,7 +119,7 @@ async function measureStarts(shared, starts) {
   return { milliseconds, cpu, idle };
 }
 
-/** Puts each work on one server, one after the other. */
+/** Puts the load of each work on one server, one work after the other. */
 async function measureLoad(shared, seconds) {
   const key = new SoftwareKey();
   const rootFile = join(shared.folder, 'root.pem');
@@ -164,7 +169,7 @@ function scimClients({ url, token }) {
   });
 }
 
-/** Makes an empty database, and the settings of a server on it. */
+/** Makes an empty database, and returns the settings of a server on it. */
 async function environmentOf({ folder, postgres, baseUrl, port, issuer }, name) {
   const admin = new Client({ connectionString: postgres.url('postgres', 'postgres') });
   await admin.connect();
@@ -194,7 +199,10 @@ async function environmentOf({ folder, postgres, baseUrl, port, issuer }, name) 
   };
 }
 
-/** Starts a program of the tree. @returns it with the milliseconds until it was ready */
+/**
+ * Starts a program of this tree.
+ * @returns the process, and the milliseconds until it was ready
+ */
 async function startServer(args, env, { baseUrl, flags }) {
   const began = performance.now();
   const child = spawn(process.execPath, [...flags, ...args], {

@@ -1,8 +1,8 @@
 import { Agent, request } from 'node:http';
 
 /**
- * One keep-alive connection of a browser or program. It keeps cookies; each request names another
- * client address.
+ * A client with one keep-alive connection, as a browser or a program has. It keeps cookies, and
+ * each request comes from another client address.
  */
 export class HttpClient {
   #agent = new Agent({ keepAlive: true, maxSockets: 1 });
@@ -13,12 +13,12 @@ export class HttpClient {
     for (const [name, value] of Object.entries(cookies)) this.#cookies.set(name, value);
   }
 
-  /** The cookies, as a request carries them. */
+  /** The cookies in the form of a request's header. */
   get cookie() {
     return [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ');
   }
 
-  /** Opens an address as a browser does, without following where it leads. */
+  /** Opens an address as a browser does, but does not follow redirects. */
   async open(path, headers = {}) {
     const answer = await this.#send('GET', path, { ...headers, cookie: this.cookie });
     for (const line of answer.headers['set-cookie'] ?? []) {
@@ -29,7 +29,7 @@ export class HttpClient {
     return answer;
   }
 
-  /** Posts a form as a program does. */
+  /** Sends a form by POST, as a program does. */
   post(path, fields, headers = {}) {
     const type = { 'content-type': 'application/x-www-form-urlencoded' };
     return this.#send(
@@ -78,8 +78,8 @@ export class HttpClient {
 let addresses = 0;
 
 /**
- * Limits hold for an address, and are never switched off. These are none of those that RawClient
- * comes from.
+ * Returns a client address that no request has used yet, because limits hold for an address and are
+ * never switched off. RawClient uses other addresses.
  */
 function newAddress() {
   const number = (addresses += 1);

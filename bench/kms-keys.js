@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { percentile, table } from './measure.js';
 import { startBenchServer } from './server.js';
 
-/** Starts a server that has its SSH authority and its RSA key in the stand-in for KMS. */
+/** Starts a server whose SSH authority and RSA key are in the stand-in for KMS. */
 export async function startWithKms(folder, kms) {
   await mkdir(folder);
   return startBenchServer(folder, {
@@ -15,7 +15,7 @@ export async function startWithKms(folder, kms) {
   });
 }
 
-/** Prints the latency that KMS adds to each pair of turns, and the statements of both. */
+/** Prints the latency that KMS adds in each pair of turns, and the statements of both servers. */
 export function reportKms(pairs, roundTrip) {
   const rows = pairs.map(([local, inKms]) => ({
     what: inKms.what,

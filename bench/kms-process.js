@@ -1,6 +1,6 @@
 /**
- * A stand-in for AWS KMS in a process of its own, so that no signature counts as time of the server
- * or of its clients.
+ * The stand-in for AWS KMS in a process of its own, so that its signatures do not count as time of
+ * the server or of its clients.
  */
 import { startKmsStandIn } from '../test/support/kms-stand-in.ts';
 

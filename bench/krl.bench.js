@@ -5,13 +5,14 @@ import { table } from './measure.js';
 const REVOKED = 1000;
 const DOWNLOADS = 50;
 /**
- * The most CPU of PostgreSQL for one download, in milliseconds. Compiling the statement costs 300.
+ * The most CPU time of PostgreSQL for one download, in milliseconds. If PostgreSQL compiled the
+ * statement, that would take 300.
  */
 const MOST = 20;
 
 /**
  * Measures the download of the list of revoked certificates on a PostgreSQL that compiles
- * statements, never analyzed.
+ * statements and has never analyzed its tables.
  */
 export async function run() {
   await onDebianPostgres(async ({ server, postgres, ask }) => {

@@ -1,15 +1,14 @@
 import { startCpuTime } from './cpu-time.js';
 
-/** The value below which a share of the sorted samples lies. */
+/** Returns the value below which a share of some samples is. */
 export function percentile(samples, share) {
   const sorted = samples.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))];
 }
 
 /**
- * Runs an act from so many clients at once, over and over, for so many seconds.
- *
- * @returns the milliseconds each act took
+ * Repeats an act from several clients at the same time, for a number of seconds.
+ * @returns the milliseconds of each act
  */
 export async function load(clients, seconds, act) {
   const latencies = [];
@@ -31,8 +30,8 @@ export async function load(clients, seconds, act) {
  * act.
  *
  * @param pid the process of the server
- * @param work `open` connects the clients, `[{ act, close }]`; `sleeps` lets this process sleep
- *   between answers
+ * @param work `open` connects the clients and returns `[{ act, close }]`; with `sleeps`, this
+ *   process may sleep between answers
  * @returns `{ acts, latencies, server, postgres }`: all acts with those of the warm-up, and CPU
  *   seconds
  */
@@ -52,9 +51,9 @@ export async function measureTurn(pid, { open, sleeps = false }, { seconds, warm
 }
 
 /**
- * Keeps this process from sleeping while it waits for answers, until the function it returns is
- * called: a client that sleeps has the server pay for waking it, and the more the slower the server
- * is.
+ * Keeps this process from sleeping while it waits for answers, until the returned function is
+ * called. If a client sleeps, waking it costs the server CPU time, and a slower server wakes it
+ * more often.
  */
 export function stayAwake() {
   let isAwake = true;
@@ -65,7 +64,7 @@ export function stayAwake() {
   };
 }
 
-/** A table with its columns lined up; numbers to the right. */
+/** Writes a table with aligned columns. Numbers are aligned to the right. */
 export function table(rows) {
   const columns = Object.keys(rows[0]);
   const cells = [columns, ...rows.map((row) => columns.map((column) => String(row[column] ?? '')))];

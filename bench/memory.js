@@ -7,8 +7,7 @@ export function memoryOf(pid) {
 }
 
 /**
- * Runs an act, and reads the highest memory of a process meanwhile, ten times a second.
- *
+ * Runs an act, and measures the highest memory of a process meanwhile, ten times a second.
  * @returns the result of the act, and the memory in MiB
  */
 export async function watchMemory(pid, act) {

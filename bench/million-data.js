@@ -6,7 +6,7 @@ const ORG = '01900000-0000-7000-9000-000000000000';
 export const DOMAIN = 'million.bench.example';
 const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
-/** How many there are of everything, for so many users. */
+/** Returns the numbers of rows of each kind for a number of users. */
 export function sizesOf(users) {
   return {
     users,
@@ -18,8 +18,8 @@ export function sizesOf(users) {
 }
 
 /**
- * Each certificate of a leaver is still valid; what else is issued is past. Their ids are behind
- * those of all others.
+ * The number of users who leave while they are measured. Their certificates are still valid; all
+ * other credentials have ended. Their ids are greater than those of all other users.
  */
 export const LEAVERS = 200;
 const REVOKED = 1000;
@@ -30,8 +30,8 @@ const group = (n) => idOf('8001', n);
 const GROWING = ['users', 'groups', 'group_members', 'ssh_certificates', 'audit_events'];
 
 /**
- * Rows from one size to the next. Group 0 has every user, group 1 has ten, and the others share
- * what is left.
+ * Returns the statements that add the rows between two sizes. Group 0 has every user, group 1 has
+ * ten, and the other groups share the remaining memberships.
  */
 function fillOf(from, to) {
   const series = (kind) => `generate_series(${from[kind]}, ${to[kind] - 1}) n`;
@@ -74,7 +74,8 @@ function fillOf(from, to) {
 }
 
 /**
- * What does not grow: the organization, its admin, those who are to leave, and the revoked serials.
+ * Returns the statements for the rows whose number does not grow: the organization, its admin, the
+ * users who will leave, and the revoked serials.
  */
 function fixedOf({ scimHash, adminHash }) {
   return [
@@ -99,8 +100,8 @@ const ADMIN = '01900000-0000-7000-8004-000000000000';
 export const leaverId = (n) => `01900000-0000-7000-8005-${n.toString(16).padStart(12, '0')}`;
 
 /**
- * People who leave while they are measured, each with 20 sessions and 50 certificates that are
- * good.
+ * Returns the statements for the users who leave while they are measured. Each has 20 sessions and
+ * 50 valid certificates.
  */
 function leaversOf() {
   const leaver = idOf('8005', 'n');
@@ -127,8 +128,8 @@ function leaversOf() {
 }
 
 /**
- * The database of a running server, beside it and without its time-outs: it grows from one size to
- * the next.
+ * The data of a running server. It uses a connection of its own without time-outs, and can grow
+ * from one size to the next.
  */
 export class MillionData {
   #database;
@@ -138,7 +139,10 @@ export class MillionData {
     this.#database = database;
   }
 
-  /** @returns the token of the identity provider, and that of the admin's session */
+  /**
+   * Makes the organization and the rows whose number does not grow.
+   * @returns the token of the identity provider, and that of the admin's session
+   */
   async begin() {
     const scim = `svc_scim_${randomBytes(32).toString('base64url')}`;
     const admin = randomBytes(32).toString('base64url');
@@ -148,7 +152,7 @@ export class MillionData {
   }
 
   /**
-   * Fills the tables without their indexes where they are to become large, and makes those
+   * Fills the tables up to a size. If a table becomes large, its indexes are dropped first and made
    * afterwards.
    */
   async grow(users) {

@@ -20,12 +20,11 @@ const AUDIT = '/api/v1/org/audit-events';
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 /**
- * Every path of the service on an organization of 10,000 users and on one of a million, with 20
- * audit events, 6 memberships and 5 certificates for each of them: how long one client waits who is
- * alone.
+ * Measures the latency of every path of the service for a single client, on an organization of
+ * 10,000 users and on one of a million, with 20 audit events, 6 memberships and 5 certificates for
+ * each user.
  *
- * @param large how many users the large organization has, for a machine that is small or has little
- *   time
+ * @param large the number of users of the large organization; a smaller one suits a small machine
  */
 export async function run(large = String(LARGE)) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -74,7 +73,11 @@ function compared(small, large, users) {
   });
 }
 
-/** @param round 0 for the small organization, 1 for the large one: what is made has another name */
+/**
+ * Measures all paths on one organization.
+ * @param round 0 for the small organization, 1 for the large one, so that new resources have other
+ *   names
+ */
 async function measureAll(server, tokens, users, round) {
   const scim = new ScimClient(server.baseUrl, tokens.scim);
   const admin = new HttpClient(server.baseUrl, { svc_session: tokens.admin });
@@ -89,9 +92,9 @@ async function measureAll(server, tokens, users, round) {
 }
 
 /**
- * The milliseconds of each request, in two passes over the same users: what the second measures
- * does not hang on how fast a disk is. A path that fails has none, and costs no other path its
- * figures.
+ * Measures a path with two passes over the same users. The second pass counts, because the first
+ * one depends on the speed of the disk. If the path fails, its row has no times, and the other
+ * paths are still measured.
  */
 async function timesOf(pid, { what, act }) {
   const passes = [[], []];
@@ -115,7 +118,8 @@ async function timesOf(pid, { what, act }) {
 }
 
 /**
- * Numbers below 1 that look random and come again in the same order after a restart (mulberry32).
+ * Returns numbers from 0 to 1 that look random. After a restart they come again in the same order
+ * (mulberry32).
  */
 const chance = {
   state: 0,
@@ -263,7 +267,7 @@ function pathsOf({ scim, admin, person, server, users, round }) {
   ];
 }
 
-/** What reads everything may be too much. */
+/** Sends a search that reads all users. It may be refused as too costly. */
 async function scan(scim) {
   const path = `${SCIM}/Users?filter=${encodeURIComponent('title eq "Nobody"')}`;
   const { status } = await scim.send('GET', path);

@@ -1,6 +1,6 @@
 /**
- * The clients of the tenant that does its worst, in a process of their own: what they read costs
- * the neighbour nothing.
+ * The clients of the tenant with the heavy load, in a process of their own, so that reading their
+ * answers does not delay the neighbour's clients.
  */
 import { Agent, request } from 'node:http';
 
@@ -9,7 +9,7 @@ const statuses = new Map();
 let run = 0;
 let addresses = 0;
 let loops = [];
-/** The requests that wait for the end of their answer, if the load leaves them at its end. */
+/** The requests whose answers have not ended, if the load does not wait for them at its end. */
 let left;
 
 process.on('message', ({ start, stop }) => {
@@ -18,7 +18,7 @@ process.on('message', ({ start, stop }) => {
 });
 process.on('disconnect', () => process.exit());
 
-/** Ends the load, and waits for its last answers or leaves them. */
+/** Ends the load. It waits for the last answers, or cuts them off. */
 async function end() {
   run += 1;
   for (const sent of left ?? []) sent.destroy();
@@ -27,14 +27,15 @@ async function end() {
   process.send({ statuses: answers });
 }
 
-/** Whether a load is the one that runs. */
+/** Returns true if a load is the one that runs now. */
 function isCurrent(own) {
   return own === run;
 }
 
 /**
- * @param load `{ baseUrl, clients, requests, leaves }`: each client sends the requests in turns,
- * one after the other; `leaves`: at the end it leaves answers that have not ended
+ * Begins a load.
+ * @param load `{ baseUrl, clients, requests, leaves }`: each client sends the requests in turn, one
+ *   after the other; with `leaves`, the end of the load cuts off answers that have not ended
  */
 function begin({ baseUrl, clients, requests, leaves = false }) {
   statuses.clear();
@@ -53,8 +54,8 @@ function begin({ baseUrl, clients, requests, leaves = false }) {
 }
 
 /**
- * Sends a request from an address of its own, and throws its answer away. @returns its status, 0
- * where it has none
+ * Sends a request from an address of its own, and drops the body of its answer.
+ * @returns the status; 0 if there was no answer
  */
 function send(baseUrl, { method, path, headers, body }) {
   return new Promise((resolve) => {

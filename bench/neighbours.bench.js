@@ -11,8 +11,8 @@ import { groupId, ScimData, USERS, userId } from './scim-data.js';
 import { startBenchServer } from './server.js';
 
 /**
- * Requests that the tenant which does its worst has under way at once, and the clients of its
- * neighbour.
+ * The number of requests that the tenant with the heavy load has under way at the same time, and
+ * the number of clients of its neighbour.
  */
 const WORST = 40;
 export const NEIGHBOURS = 8;
@@ -25,7 +25,10 @@ const MOST = 3;
 const SCIM_JSON = { 'content-type': 'application/scim+json' };
 const LARGEST = `/scim/v2/Groups/${groupId(0)}`;
 
-/** What one tenant asks for over and over, of each kind: a list of `[method, path, body]`. */
+/**
+ * The requests of the tenant with the heavy load, which it repeats. Each kind is a list of
+ * `[method, path, body]`.
+ */
 const AUDIT = '/api/v1/org/audit-events';
 const OF_ADMIN = [
   { what: 'audit search, an unknown address', requests: [['GET', `${AUDIT}?email=a@b.example`]] },
@@ -62,9 +65,9 @@ const OF_PROVIDER = [
 ];
 
 /**
- * Measures what a tenant notices of another one that does its worst: the times of `GET /v1/keys`,
- * quiet and beside 40 requests at once of one kind. Quiet and loaded turns alternate, so that the
- * rest of the machine is the same in both.
+ * Measures how much a tenant is delayed by the heavy load of another tenant: the times of `GET
+ * /v1/keys`, without load and during 40 concurrent requests of one kind. Turns without load and
+ * with load alternate, because the speed of the machine changes.
  *
  * @param only a part of the names of the kinds to be measured
  */
@@ -140,7 +143,10 @@ async function measured(server, worst, { what, requests, headers }) {
   };
 }
 
-/** The times of the neighbour's requests, in milliseconds; each must succeed. */
+/**
+ * Measures the requests of the neighbour, each of which must succeed. Returns their times in
+ * milliseconds.
+ */
 export async function neighbour({ baseUrl, tokens }, seconds) {
   const clients = Array.from({ length: NEIGHBOURS }, (_, n) => {
     const headers = { cookie: `svc_session=${tokens[n]}` };

@@ -4,7 +4,7 @@ import { HttpClient } from './http-client.js';
 const CALLBACK = 'https://client.example/callback';
 const ASSERTION_TYPE = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer';
 
-/** The keys of every FAPI client: one pair signs assertions, the other proofs. */
+/** The keys of every FAPI client. One pair signs client assertions, the other DPoP proofs. */
 const CLIENT_KEYS = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const DPOP_KEYS = generateKeyPairSync('ec', { namedCurve: 'P-256' });
 const DPOP_JWK = DPOP_KEYS.publicKey.export({ format: 'jwk' });
@@ -15,7 +15,7 @@ const CLIENT_JWK = {
   use: 'sig',
 };
 
-/** The applications of each person, as `POST /api/v1/applications` takes them. */
+/** The applications of each person, as bodies of `POST /api/v1/applications`. */
 const REGISTRATIONS = {
   service: { name: 'Service', type: 'service', scopes: ['read'] },
   web: { name: 'Web', type: 'web', redirect_uris: [CALLBACK] },
@@ -29,8 +29,8 @@ const REGISTRATIONS = {
 };
 
 /**
- * The same applications as `oidc-provider` takes them, with the ids and secrets that ours were
- * given.
+ * Returns the same applications as metadata for `oidc-provider`, with the ids and secrets that our
+ * server gave them.
  */
 export function libraryClients({ service, web, fapi }) {
   return [
@@ -68,7 +68,7 @@ export async function registerApplications(baseUrl, sessionToken) {
   return applications;
 }
 
-/** A person with a browser and a client. */
+/** A person with a browser, and the person's OAuth clients. */
 export class OAuthPerson {
   #http;
   #applications;
@@ -78,7 +78,7 @@ export class OAuthPerson {
     this.#applications = applications;
   }
 
-  /** Signs in with the web application; the bearer token it gets. */
+  /** Signs the person in to the web application. Returns the bearer token that it gets. */
   async bearerToken() {
     const { web } = this.#applications;
     const { verifier, challenge } = newPkce();
@@ -93,8 +93,8 @@ export class OAuthPerson {
   }
 
   /**
-   * Pushes a request, takes it to the browser, and redeems the code, all as FAPI 2.0 asks. A
-   * browser that is logged in is sent to the client at once.
+   * Runs an authorization of FAPI 2.0: it pushes a request, opens it in the browser, and redeems
+   * the code. A browser that is logged in is redirected to the client at once.
    */
   async fapiCycle({ hops = 1 } = {}) {
     const { id } = this.#applications.fapi;
@@ -120,7 +120,9 @@ export class OAuthPerson {
     this.#http.close();
   }
 
-  /** The code that an authorization request ends with, after no more than so many redirects. */
+  /**
+   * Returns the code with which an authorization request ends, after a limited number of redirects.
+   */
   async #codeAt(address, { hops }) {
     let next = address;
     for (let hop = 0; hop < hops; hop += 1) {
@@ -133,7 +135,7 @@ export class OAuthPerson {
     return code;
   }
 
-  /** The fields that authenticate the FAPI client (RFC 7523 §2.2). */
+  /** Returns the fields that authenticate the FAPI client (RFC 7523 §2.2). */
   #assertion() {
     const { id } = this.#applications.fapi;
     const iat = epochSeconds();
@@ -152,7 +154,7 @@ export class OAuthPerson {
     };
   }
 
-  /** RFC 9449 §4.2. */
+  /** Returns a DPoP proof (RFC 9449 §4.2). */
   #proof(path) {
     const header = { alg: 'ES256', typ: 'dpop+jwt', jwk: DPOP_JWK };
     const htu = this.#http.baseUrl + path;
@@ -161,7 +163,7 @@ export class OAuthPerson {
   }
 }
 
-/** The header of a client that authenticates with its secret (RFC 6749 §2.3.1). */
+/** Returns the header of a client that authenticates with its secret (RFC 6749 §2.3.1). */
 export function basicAuthentication({ id, secret }) {
   const credentials = [id, secret].map(encodeURIComponent).join(':');
   return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
@@ -188,7 +190,7 @@ function codeRequest(code, verifier) {
   };
 }
 
-/** PKCE's two halves (RFC 7636 §4). */
+/** Returns a new code verifier and its challenge for PKCE (RFC 7636 §4). */
 function newPkce() {
   const verifier = randomBytes(32).toString('base64url');
   return { verifier, challenge: createHash('sha256').update(verifier).digest('base64url') };

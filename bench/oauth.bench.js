@@ -17,7 +17,7 @@ const WARM_UP_SECONDS = 2;
 const ROUNDS = 3;
 const RESOURCE = 'https://api.bench.example';
 
-/** The scenarios: `open` connects a client for each person, for one turn. */
+/** The scenarios. `open` connects a client for each person, for one turn. */
 const SCENARIOS = [
   { what: 'client_credentials, ES256 JWT', aim: 0.8, open: clientCredentials },
   { what: 'introspection', aim: 0.7, open: introspection },
@@ -26,11 +26,15 @@ const SCENARIOS = [
 ];
 
 /**
- * The same for a comparison of two trees; `prepare` registers the applications with one of them.
+ * The scenarios for a comparison of two trees. `prepare` registers the applications at each of
+ * them.
  */
 export const OAUTH_SCENARIOS = SCENARIOS.map(({ what, open }) => ({ what, open }));
 
-/** Registers the applications of every person. @returns the people, as the scenarios take them */
+/**
+ * Registers the applications of every person.
+ * @returns the people, for the scenarios
+ */
 export async function prepareOAuth({ baseUrl, tokens }) {
   const applications = await Promise.all(
     tokens.map((token) => registerApplications(baseUrl, token)),
@@ -39,9 +43,9 @@ export async function prepareOAuth({ baseUrl, tokens }) {
 }
 
 /**
- * Measures OAuth as clients use it, all of it durable, beside the bare `oidc-provider` with its
- * store in memory. The two take turns, and the median turn of each counts, since the machine runs
- * other programs too.
+ * Measures OAuth as clients use it, with a durable store, and for comparison the bare
+ * `oidc-provider` with its store in memory. The two take turns, and the median turn of each counts,
+ * since the machine runs other programs too.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -87,7 +91,9 @@ export async function run() {
   }
 }
 
-/** Measures one turn. The first one warms up. */
+/**
+ * Measures one turn. In the first turn of a scenario, the clients warm up before they are measured.
+ */
 function measure({ pid, people }, open, round) {
   const warmUpSeconds = round === 0 ? WARM_UP_SECONDS : 0;
   return measureTurn(pid, { open: () => open(people) }, { seconds: SECONDS, warmUpSeconds });
@@ -116,7 +122,7 @@ function row(what, aim, { ours, rival }) {
   };
 }
 
-/** The people of a server, with the cookie of their session where they have one. */
+/** Returns the people of a server, each with the cookie of a session if there is one. */
 function peopleOf(baseUrl, registered, tokens) {
   return registered.map((applications, person) => ({
     baseUrl,
@@ -140,14 +146,16 @@ function clientCredentials(people) {
   );
 }
 
-/** RFC 9068 §2.1: a JWT of an access token, signed by ES256. */
+/**
+ * Returns true if a token response has a JWT access token (RFC 9068 §2.1) that is signed by ES256.
+ */
 function isEs256AccessToken(body) {
   const [header] = JSON.parse(body).access_token.split('.');
   const { alg, typ } = JSON.parse(Buffer.from(header, 'base64url').toString());
   return alg === 'ES256' && typ === 'at+jwt';
 }
 
-/** Opaque tokens of people, asked about by their client. */
+/** Introspects opaque tokens of people, each by its client. */
 function introspection(people) {
   return withTokens(people, ({ baseUrl, applications: { web } }, token) =>
     repeated(
@@ -172,7 +180,7 @@ function userinfo(people) {
   );
 }
 
-/** Browsers that are logged in, each with the client of its person. */
+/** Opens browsers that are logged in, each with the FAPI client of its person. */
 function fapiCycles(people) {
   return Promise.all(
     people.map(async ({ baseUrl, applications, cookies }) => {
@@ -184,8 +192,8 @@ function fapiCycles(people) {
 }
 
 /**
- * Gets a token for each person, for each turn: the store in memory drops the oldest entry beyond a
- * thousand.
+ * Gets a token for each person. It is done for each turn, because the store in memory drops the
+ * oldest entry beyond a thousand.
  */
 function withTokens(people, open) {
   return Promise.all(
@@ -198,7 +206,7 @@ function withTokens(people, open) {
   );
 }
 
-/** The same request over and over; every answer must be a 200, and right. */
+/** Opens a client that repeats a request. Every answer must be 200 and have the right body. */
 function repeated(url, request, isRight) {
   const client = new RawClient(url, request);
   return {

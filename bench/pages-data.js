@@ -7,26 +7,26 @@ export const DOMAIN = 'pages.bench.example';
 
 const ORG = '01900000-0000-7000-a000-000000000000';
 const ADMIN = '01900000-0000-7000-a001-000000000000';
-/** A model that is certified by FIPS 140, and one that is not. */
+/** The AAGUID of a model that is certified by FIPS 140. */
 const AAGUID = '73bb0cd4-e502-49b8-9c6f-b59445bf720b';
 
 const idOf = (kind, n) => `('01900000-0000-7000-${kind}-' || lpad(to_hex(${n}), 12, '0'))::uuid`;
 const member = (n) => idOf('a002', n);
 
-/** The id of a member, and that of an event. */
+/** Return the id of a member, and that of an event. */
 export const memberId = (n) => `01900000-0000-7000-a002-${n.toString(16).padStart(12, '0')}`;
 export const eventId = (n) => `01900000-0000-7000-a004-${n.toString(16).padStart(12, '0')}`;
 
-/** Tables that become large: their indexes are made after the rows. */
+/** The tables that become large. Their indexes are made after their rows. */
 const LARGE = ['users', 'authenticators', 'audit_events'];
 
-/** The types of events, in a cycle of 20: 1 in 1,000 is the act of an admin. */
+/** The types of events, in a cycle of 20. One event in 1,000 is the act of an admin. */
 const TYPE = `CASE WHEN n % 1000 = 0 THEN 'admin_promote' WHEN n % 20 < 8 THEN 'oauth_token_issued' WHEN n % 20 < 13 THEN 'login_success'
   WHEN n % 20 < 16 THEN 'ssh_credential' WHEN n % 20 < 18 THEN 'upstream_login' WHEN n % 20 < 19 THEN 'login_failed' ELSE 'logout' END`;
 
 /**
- * The statements that make an organization with its domain and one admin, whose session has a token
- * of this SHA-256.
+ * Returns the statements that make an organization with its domain and one admin. The token of the
+ * admin's session has the given SHA-256.
  */
 export function organizationRows({ org, admin, domain, hash }) {
   return [

@@ -13,16 +13,16 @@ import { DOMAIN, eventId, EVENTS, fillPages, memberId, MEMBERS } from './pages-d
 import { startBenchServer } from './server.js';
 
 /**
- * The bounds: CPU time of the server and of PostgreSQL, bytes of a page with what it loads, and p99
- * of another tenant.
+ * The bounds: CPU time of the server and of PostgreSQL for a page, the bytes of a page with its
+ * files, and the ratio by which the p99 of another tenant may grow.
  */
 const MOST = { milliseconds: 50, bytes: 100 * 1024, ratio: 3 };
 
-/** A page is opened so often before it is measured, and so often while it is. */
+/** The number of times that a page is opened before it is measured, and while it is measured. */
 const WARM_UP = 3;
 const TIMES = 15;
 
-/** Requests of the large organization at once. */
+/** The number of concurrent requests of the large organization. */
 const LOAD = 40;
 const SECONDS = 2;
 const ROUNDS = 4;
@@ -31,7 +31,10 @@ const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/go
 
 const MODEL = 'YubiKey 5 FIPS Series';
 
-/** What the pages are opened for: the n-th time for another member, event or day. */
+/**
+ * The pages. Each function returns the address for the n-th request, with another member, event or
+ * day each time.
+ */
 const PAGES = [
   ['overview', () => '/admin'],
   ['members', () => '/admin/members'],
@@ -101,7 +104,10 @@ const PAGES = [
   ['GitHub', () => '/admin/github'],
 ];
 
-/** What the large organization asks for, over and over, while the other one is measured. */
+/**
+ * The requests of the large organization, which are repeated while the other organization is
+ * measured.
+ */
 const AUDIT = '/api/v1/org/audit-events';
 const LOADS = [
   { what: 'exports as CSV', paths: [`${AUDIT}?format=csv`] },
@@ -122,8 +128,8 @@ const LOADS = [
 ];
 
 /**
- * Measures every page of the console on 100,000 members and 1,000,000 audit events, and another
- * organization beside it. It exits 1 where a bound is missed.
+ * Measures every page of the console on 100,000 members and 1,000,000 audit events, and the effect
+ * on another organization. The exit status is 1 if a bound is missed.
  *
  * @param only a part of the names of the pages to be measured
  */
@@ -160,10 +166,12 @@ export async function run(only = '') {
 }
 
 /**
- * Opens one page over and over.
+ * Opens one page many times.
  *
- * @param page its name, its address the n-th time, and bounds of its own
- * @returns its row of the table, and the bounds that it misses; a status but 200 is a miss
+ * @param page its name, a function that returns its address for the n-th request, and its own
+ *   bounds
+ * @returns its row of the table, and the bounds that it misses; an answer with another status than
+ *   200 counts as a missed bound
  */
 export async function measurePage(server, token, [what, pathOf, most], painted) {
   const bounds = { ...MOST, ...most };
@@ -213,8 +221,8 @@ export async function measurePage(server, token, [what, pathOf, most], painted) 
 }
 
 /**
- * The first contentful paint of each page and the bytes that it loads, each in a new profile. Empty
- * without Chromium.
+ * Measures the first contentful paint of each page and the bytes that it loads, each in a new
+ * browser profile. The result is empty without Chromium.
  */
 async function paintsOf(baseUrl, token, pages) {
   const found = new Map();
@@ -254,9 +262,10 @@ async function paintsOf(baseUrl, token, pages) {
 }
 
 /**
- * Measures another organization, quiet and beside each load of the large one.
+ * Measures another organization, without load and during each load of the large one.
  *
- * @param loads what the large organization asks for, over and over: `[{ what, paths, leaves }]`
+ * @param loads the requests of the large organization, which are repeated: `[{ what, paths, leaves
+ *   }]`
  * @returns the bounds that it misses
  */
 export async function measureNeighbours(server, worst, token, loads) {
@@ -302,12 +311,12 @@ export async function measureNeighbours(server, worst, token, loads) {
   return misses;
 }
 
-/** Half a second, so that work behind the last answer is not counted. */
+/** Waits half a second, so that work after the last answer is not counted. */
 function quiet() {
   return new Promise((go) => setTimeout(go, 500));
 }
 
-/** A day some days ago, in UTC. */
+/** Returns the date of a day some days ago, in UTC. */
 function day(ago) {
   return new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
 }

@@ -1,15 +1,15 @@
 import { createConnection } from 'node:net';
 
 /**
- * How a client's address is written in the bytes of a request: the last three octets are changed in
+ * The place of the client's address in the bytes of a request. The last three octets are changed in
  * place.
  */
 const ADDRESS = '10.100.100.100';
 
 /**
- * One keep-alive connection that sends the same request over and over, each from another client
- * address. The bytes are made once and answers are only measured, so that the load takes as little
- * as it can of the machine it shares with what is measured.
+ * A client with one keep-alive connection that repeats a request, each time from another client
+ * address. The bytes are made once and answers are not parsed, so that the client needs little CPU
+ * time of the machine on which the server runs.
  */
 export class RawClient {
   static #addresses = 0;
@@ -35,7 +35,10 @@ export class RawClient {
     this.#socket.on('error', (error) => this.#waiting?.reject(error));
   }
 
-  /** Sends the request; resolves with the body of its answer, and rejects unless that is a 200. */
+  /**
+   * Sends the request. It resolves with the body of the answer, and rejects unless the status is
+   * 200.
+   */
   send() {
     return new Promise((resolve, reject) => {
       this.#waiting = { resolve, reject };
@@ -49,8 +52,8 @@ export class RawClient {
   }
 
   /**
-   * Takes another client address: limits stay on, and hold for an address. None comes twice for a
-   * long time.
+   * Changes the client address in the request, because limits hold for an address and are not
+   * switched off. An address is used again only after a long time.
    */
   #changeAddress() {
     let number = (RawClient.#addresses += 1);

@@ -7,15 +7,17 @@ const READ_ONLY_SECONDS = 20;
 const MOST_SECONDS_BACK = 2;
 const CLIENTS = 8;
 
-/** The pause of a client between two requests, in milliseconds. */
+/** The pauses of a client between two requests of each kind, in milliseconds. */
 const PAUSES = { certificate: 20, keys: 100, token: 100, scim: 100 };
 
-/** The request that only reads, and may have its answer meanwhile. */
+/**
+ * The kind of request that only reads, so that it may be answered while the database is read-only.
+ */
 const READ = 'keys';
 
 /**
- * Makes the PostgreSQL read-only under a load of certificates, tokens, changes by SCIM and reads,
- * and watches the answers and the readiness.
+ * Makes PostgreSQL read-only during a load of certificates, tokens, changes by SCIM and reads, and
+ * records the answers and the readiness.
  */
 export async function run(seconds = String(READ_ONLY_SECONDS)) {
   await onDebianPostgres(async ({ server, ask }) => {
@@ -108,8 +110,8 @@ export async function run(seconds = String(READ_ONLY_SECONDS)) {
 }
 
 /**
- * Makes an application, a SCIM token and a user of SCIM. Returns a function for each kind of
- * request, which takes the token of a session.
+ * Makes an application, a SCIM token and a user by SCIM. Returns a function for each kind of
+ * request, whose parameter is the token of a session.
  */
 async function requestsTo({ baseUrl, tokens: [founder], publicKeyLine }) {
   const json = (token) => ({

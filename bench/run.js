@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- NAME [OPTION]`: runs bench/NAME.bench.js, which prints its figures, beside
- * those of its peers in the same run where it has peers.
+ * Runs a benchmark: `npm run bench -- NAME [OPTION]` runs bench/NAME.bench.js, which prints its
+ * figures, and those of its peers if it has any.
  */
 import { readdirSync } from 'node:fs';
 

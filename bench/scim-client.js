@@ -1,9 +1,9 @@
 import { createConnection } from 'node:net';
 
 /**
- * One keep-alive connection of an identity provider. It writes its requests itself and only counts
- * the bytes of what comes back, so that the load takes as little as it can of the machine it shares
- * with what is measured.
+ * A client with one keep-alive connection, as an identity provider has. It writes the bytes of its
+ * requests itself and only counts those of the answers, so that it needs little CPU time of the
+ * machine on which the server runs.
  */
 export class ScimClient {
   #socket;
@@ -19,8 +19,7 @@ export class ScimClient {
   }
 
   /**
-   * Sends a request from an address of its own; resolves when its whole answer is there.
-   *
+   * Sends a request from an address of its own. Resolves when the whole answer has arrived.
    * @param body text or bytes of JSON
    */
   send(method, path, body = '') {
@@ -42,7 +41,7 @@ export class ScimClient {
     });
   }
 
-  /** Sends a request that must be answered so; resolves with the text of the body. */
+  /** Sends a request whose answer must have a status. Resolves with the text of the body. */
   async expect(status, ...request) {
     const answer = await this.send(...request);
     if (answer.status !== status) {
@@ -79,7 +78,10 @@ export class ScimClient {
 const END_OF_HEAD = '\r\n\r\n';
 const LAST_CHUNK = Buffer.from('\r\n0\r\n\r\n');
 
-/** The answer, once all of it is there; chunks of a body stay as they were sent. */
+/**
+ * Returns the answer once all of it has arrived; undefined before. The chunks of a body are not
+ * decoded.
+ */
 function wholeAnswer(chunks) {
   const [first] = chunks;
   const end = first.indexOf(END_OF_HEAD);
@@ -106,7 +108,7 @@ function wholeAnswer(chunks) {
   };
 }
 
-/** A head that came in two pieces is looked at as one. */
+/** Joins the pieces of a head that came in several chunks, so that the next look finds its end. */
 function merged(chunks) {
   if (chunks.length === 1) return undefined;
   const whole = Buffer.concat(chunks);
@@ -122,7 +124,10 @@ function tailOf(chunks) {
 
 let addresses = 0;
 
-/** Gives a new client address for each request: limits stay on, and hold for an address. */
+/**
+ * Returns a new client address for each request, because limits hold for an address and are not
+ * switched off.
+ */
 function newAddress() {
   const number = (addresses += 1);
   return `10.${number >> 16}.${(number >> 8) & 255}.${number & 255}`;

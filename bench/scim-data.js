@@ -1,11 +1,14 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 
-/** How many there are of everything. */
+/** The numbers of users, groups and memberships. */
 export const USERS = 100_000;
 export const GROUPS = 10_000;
 export const MEMBERSHIPS = 1_100_000;
-/** The users at the end of the list: each has 20 sessions and 50 certificates. */
+/**
+ * The number of users at the end of the list who leave while they are measured. Each has 20
+ * sessions and 50 certificates.
+ */
 export const LEAVERS = 1000;
 export const REVOKED = 100_000;
 
@@ -17,11 +20,14 @@ const ORG = '01900000-0000-7000-9000-000000000000';
 const DOMAIN = 'scim.bench.example';
 const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
-/** Ids follow the time of creation, as those the server makes do. */
+/**
+ * Return the id of a user, and that of a group. Ids ascend with the time of creation, as those that
+ * the server makes do.
+ */
 export const userId = (n) => `01900000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`;
 export const groupId = (n) => `01900000-0000-7000-8001-${n.toString(16).padStart(12, '0')}`;
 
-/** A user as an identity provider describes them. */
+/** Returns a user as an identity provider sends it. */
 export function benchUser(n) {
   return {
     schemas: ['urn:ietf:params:scim:schemas:core:2.0:User', ENTERPRISE],
@@ -38,7 +44,9 @@ export function benchUser(n) {
   };
 }
 
-/** The same in SQL, for all users at once; `n` is the number of the user. */
+/**
+ * The attributes of the same users in SQL, for all users at once; `n` is the number of the user.
+ */
 const ATTRIBUTES = `jsonb_build_object(
   'displayName', 'Given' || n || ' Family',
   'name', jsonb_build_object('givenName', 'Given' || n, 'familyName', 'Family', 'formatted', 'Given' || n || ' Family'),
@@ -58,8 +66,8 @@ INSERT INTO users (id, org_id, email, name, scim_managed, user_name, external_id
   FROM generate_series(0, ${users - 1}) n`;
 
 /**
- * In the order of their ids, and without asking each row of a membership whether both of its ends
- * are there.
+ * The statements that fill the tables, in the order of ids. Foreign keys are not checked, so that
+ * it is fast.
  */
 const FILL = `
 SET session_replication_role = replica;${insertUsers(USERS)};
@@ -93,7 +101,10 @@ VACUUM ANALYZE authenticators;
 VACUUM ANALYZE sessions;
 VACUUM ANALYZE ssh_certificates`;
 
-/** Serials that have no order and no pattern, all revoked before they expire. */
+/**
+ * The statement that revokes certificates. Their serials have no pattern, and none of them has
+ * expired.
+ */
 const REVOKE = `
 INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after,
                               valid_before, revoked_at, revoke_reason, revoked_by)
@@ -102,7 +113,7 @@ INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, princ
   FROM generate_series(1, ${REVOKED}) n;
 VACUUM ANALYZE ssh_certificates`;
 
-/** The database of a running server, beside it: without its time-outs. */
+/** The data of a running server. It uses a connection of its own without time-outs. */
 export class ScimData {
   #database;
 
@@ -111,8 +122,7 @@ export class ScimData {
   }
 
   /**
-   * Puts an organization and all its people there.
-   *
+   * Makes an organization with all its users and groups.
    * @returns the token of its identity provider
    */
   async fill() {
@@ -122,8 +132,7 @@ export class ScimData {
   }
 
   /**
-   * Puts an organization and only so many users there.
-   *
+   * Makes an organization with a number of users.
    * @returns the token of its identity provider
    */
   async fillUsers(users) {
@@ -144,8 +153,7 @@ export class ScimData {
   }
 
   /**
-   * Fills the audit log of the organization: what its users did, and what SCIM did to them, the
-   * oldest first.
+   * Fills the audit log of the organization with events of its users and of SCIM, the oldest first.
    *
    * @returns the token of the session of its admin, who is the first user
    */
@@ -171,12 +179,12 @@ export class ScimData {
     return token;
   }
 
-  /** Revokes so many certificates as a key revocation list can be long. */
+  /** Revokes as many certificates as the longest key revocation list has. */
   revoke() {
     return this.#run(REVOKE);
   }
 
-  /** Statement by statement: VACUUM runs in no transaction. */
+  /** Runs statements one by one, because VACUUM cannot run in a transaction. */
   async #run(statements) {
     const client = new Client(this.#database);
     await client.connect();

@@ -17,7 +17,9 @@ import {
 } from './scim-data.js';
 import { startBareScimmy, startBenchServer } from './server.js';
 
-/** Who asks at once while CPU time is counted; times are those of a client who is alone. */
+/**
+ * The numbers of concurrent clients while CPU time is counted. Times are measured with one client.
+ */
 const CLIENTS = 32;
 const LISTING_CLIENTS = 4;
 const SECONDS = 3;
@@ -34,7 +36,7 @@ const [LARGEST, TEN] = [0, 1].map(groupId);
 /** The number of users that no scenario deletes: they are at the beginning of the list. */
 const STAYING = USERS - LEAVERS;
 
-/** What both sides are asked: `act` sends one request of a client. */
+/** The requests to both servers. `act` sends one request of a client. */
 const SHARED = [
   { what: 'POST /Users', aim: 1000, act: create },
   { what: 'GET /Users/id', act: (client) => client.expect(200, 'GET', `/Users/${randomUserId()}`) },
@@ -53,14 +55,15 @@ const SHARED = [
 ];
 
 /**
- * The same for a comparison of two trees: `target` is the address of a SCIM service, and its token.
+ * The scenarios for a comparison of two trees. `target` is the address of a SCIM service with its
+ * token.
  */
 export const SCIM_SCENARIOS = SHARED.map((scenario) => ({
   what: `SCIM ${scenario.what}`,
   open: (target) => clientsOf(target, scenario),
 }));
 
-/** What ours alone is asked. */
+/** The requests to our server only. */
 const OURS = [
   {
     what: 'filter externalId eq',
@@ -86,7 +89,10 @@ const OURS = [
   },
 ];
 
-/** Each a SCIM error or a harmless answer, and none slower than a plain list. */
+/**
+ * Hostile requests. Each must get a SCIM error or a harmless answer, and none may be slower than a
+ * plain list.
+ */
 const HOSTILE = [
   search('60 KB of nested parentheses', `${'('.repeat(30_000)}a${')'.repeat(30_000)}`),
   search('60 KB of an unterminated string', `userName eq "${'a'.repeat(60_000)}`),
@@ -131,9 +137,8 @@ const HOSTILE = [
 ];
 
 /**
- * SCIM on a directory of 100,000 users, beside `scimmy-routers` with as many of them in memory:
- * what a second of CPU time of the server process is good for, and how long one client waits who is
- * alone.
+ * SCIM on a directory of 100,000 users, and for comparison `scimmy-routers` with as many users in
+ * memory: the requests for each second of CPU time, and the latency for a single client.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -173,7 +178,7 @@ export async function run() {
   }
 }
 
-/** Both sides take turns; without a rival its columns are empty. */
+/** Measures a scenario on both servers, which take turns. Without a rival its columns are empty. */
 async function compare(scenario, ours, rival) {
   const { what, aim, aimMs, act } = scenario;
   progress(what);
@@ -202,19 +207,27 @@ async function compare(scenario, ours, rival) {
   };
 }
 
-/** Acts per second of CPU time of the server and of all PostgreSQL processes together. */
+/**
+ * Returns the acts for each second of CPU time of the server and of all PostgreSQL processes
+ * together.
+ */
 function rateOf({ latencies, server, postgres }) {
   return latencies.length / (server + postgres);
 }
 
-/** Measures one turn. The first one warms up. */
+/**
+ * Measures one turn. In the first turn of a scenario, the clients warm up before they are measured.
+ */
 function measure(target, scenario, round) {
   const work = { open: () => clientsOf(target, scenario) };
   const warmUpSeconds = round === 0 ? WARM_UP_SECONDS : 0;
   return measureTurn(target.pid, work, { seconds: SECONDS, warmUpSeconds });
 }
 
-/** New connections for each turn: the server closes a connection that is idle between two turns. */
+/**
+ * Opens new connections for each turn, because the server closes a connection that is idle between
+ * two turns.
+ */
 function clientsOf({ url, token }, { act, clients = CLIENTS }) {
   return Array.from({ length: clients }, () => {
     const client = new ScimClient(url, token);
@@ -229,7 +242,7 @@ async function alone({ url, token }, act) {
   return latencies;
 }
 
-/** What is done one after the other, by a client who is alone. */
+/** Measures the acts of a single client, one after the other. */
 async function others(ours, data, baseUrl) {
   const client = new ScimClient(ours.url, ours.token);
   const measured = async (what, times, act, aim = '') => {
@@ -288,7 +301,10 @@ async function others(ours, data, baseUrl) {
   return rows;
 }
 
-/** One member comes and goes, in turns in either group, so that both have the machine as it is. */
+/**
+ * Adds and removes one member, in turn in the small and in the large group, because the speed of
+ * the machine changes.
+ */
 async function oneMember({ pid }, client) {
   const groups = [TEN, LARGEST].map((id) => ({ id, cpu: [], add: [], remove: [] }));
   const changes = 400;
@@ -337,7 +353,10 @@ async function oneMember({ pid }, client) {
   ];
 }
 
-/** Pages through all users: the number of pages, and a function that loads the next one. */
+/**
+ * Prepares paging through all users. Returns the number of pages, and a function that loads the
+ * next one.
+ */
 function pagesOf(client, more = '') {
   let cursor = '';
   const next = async () => {
@@ -356,7 +375,7 @@ async function thousand(client, op, turn) {
   if (status !== 200 && status !== 204) throw new Error(`1,000 members: ${status}`);
 }
 
-/** Measures hostile requests beside a plain list. */
+/** Measures hostile requests, and a plain list for comparison. */
 async function hostile({ url, token, pid }) {
   const client = new ScimClient(url, token);
   const rows = [];
@@ -397,7 +416,7 @@ function create(client) {
   return client.expect(201, 'POST', '/Users', JSON.stringify(benchUser(USERS + created)));
 }
 
-/** Sends the request of Entra for a user who moves to another department. */
+/** Sends the request that Entra sends if a user moves to another department. */
 function rename(client) {
   const n = randomUser();
   renamed += 1;
@@ -442,7 +461,9 @@ function counted(number) {
   return number.toLocaleString('en');
 }
 
-/** Names the current measurement on standard error: the whole takes minutes. */
+/**
+ * Writes the name of the current measurement to standard error, because the whole takes minutes.
+ */
 function progress(what) {
   process.stderr.write(`${what}\n`);
 }

@@ -9,17 +9,17 @@ const THIS_TREE = dirname(import.meta.dirname);
  * embedded PostgreSQL with its durable defaults, with 32 people who have enrolled a key and are
  * logged in.
  *
- * @param folder where it keeps its data
- * @param environment variables over its own
- * @param tree the checkout whose `dist` and `bench/server-process.js` run: this one, unless named
- * @param people how many have enrolled a key
+ * @param folder the folder for its data
+ * @param environment variables that are added to its own settings, or replace them
+ * @param tree the checkout whose `dist` and `bench/server-process.js` run; this checkout by default
+ * @param people the number of people who have enrolled a key
  */
 export async function startBenchServer(folder, environment = {}, tree = THIS_TREE, people = 32) {
   const args = [folder, String(people)];
   const { child, ...server } = await startProcess('server-process.js', args, environment, tree);
   return {
     ...server,
-    /** How many rows a `FROM …` has. */
+    /** Returns the number of rows of a `FROM …`. */
     async count(from) {
       child.send({ count: from });
       const [{ n }] = await once(child, 'message');
@@ -29,8 +29,7 @@ export async function startBenchServer(folder, environment = {}, tree = THIS_TRE
 }
 
 /**
- * Starts the stand-in for AWS KMS (bench/kms-process.js).
- *
+ * Starts the stand-in for AWS KMS in a process (bench/kms-process.js).
  * @param roundTrip the milliseconds by which it delays each answer
  */
 export function startKms(roundTrip) {
@@ -39,14 +38,13 @@ export function startKms(roundTrip) {
 
 /**
  * Starts `scimmy-routers` by itself (bench/bare-scimmy-process.js).
- *
- * @param users how many it has in memory
+ * @param users the number of users that it has in memory
  */
 export function startBareScimmy(users) {
   return startProcess('bare-scimmy-process.js', [String(users)], {});
 }
 
-/** Starts the peer that has nothing around its one route (bench/bare-nest-process.js). */
+/** Starts the peer with one route and nothing around it (bench/bare-nest-process.js). */
 export function startBareNest() {
   return startProcess('bare-nest-process.js', [], {});
 }

@@ -14,7 +14,7 @@ const WARM_UP_SECONDS = 3;
 const KEYGEN_ROUNDS = 100;
 const exec = promisify(execFile);
 
-/** The loads: the first one also warms the server up for the second. */
+/** The loads. The first one also warms the server up for the second. */
 export const SSH_SCENARIOS = [1, 32].map((clients) => ({
   what: `SSH certificate, ${clients} ${clients === 1 ? 'client' : 'clients'}`,
   sleeps: true,
@@ -22,9 +22,9 @@ export const SSH_SCENARIOS = [1, 32].map((clients) => ({
 }));
 
 /**
- * Measures SSH certificates over HTTP, each with a durable issuance row and audit row, with 1
- * client and with 32. The peers are `ssh-keygen -s` with the same CA key and the bare Ed25519
- * signature.
+ * Measures SSH certificates over HTTP, with 1 client and with 32. Each certificate has a durable
+ * row of issuance and an audit row. The peers are `ssh-keygen -s` with the same CA key and the bare
+ * Ed25519 signature.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -64,7 +64,10 @@ export async function run() {
   }
 }
 
-/** Makes the key of a certificate authority. @returns its file */
+/**
+ * Makes the key of a certificate authority.
+ * @returns the path of its file
+ */
 export async function makeCaKey(folder) {
   const file = join(folder, 'ca');
   await exec('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-C', 'bench', '-f', file]);
@@ -86,7 +89,7 @@ function certificateRow(what, { latencies, server, postgres }) {
   };
 }
 
-/** One client a person, each asking with the token of its own session. */
+/** Opens one client for each person, with the token of that person's session. */
 function clientsOf(server) {
   return server.tokens.map((token) => {
     const client = new RawClient(`${server.baseUrl}/v1/credentials/ssh`, {
@@ -102,8 +105,8 @@ function clientsOf(server) {
 }
 
 /**
- * `ssh-keygen -s`, a process for each certificate: its wall clock, and the CPU time the shell
- * counts of its children.
+ * Measures `ssh-keygen -s`, which is a process for each certificate: its wall clock time, and the
+ * CPU time of the children of the shell.
  */
 async function sshKeygen(folder, caFile) {
   const key = join(folder, 'user');
@@ -138,7 +141,10 @@ async function sshKeygen(folder, caFile) {
   };
 }
 
-/** Signatures per CPU-second over as many bytes as a certificate has. */
+/**
+ * Measures bare signatures over as many bytes as a certificate has. Returns the signatures for each
+ * second of CPU time.
+ */
 function bareSignature() {
   const { privateKey } = generateKeyPairSync('ed25519');
   const message = Buffer.alloc(300, 7);

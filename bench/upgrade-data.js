@@ -1,7 +1,7 @@
 import { Client } from 'pg';
 
 /**
- * How many sessions of the command, tokens of them, and members who signed in themselves there are.
+ * The numbers of sessions of the command, of their tokens, and of members who signed in themselves.
  */
 const SESSIONS = 100_000;
 const TOKENS = 300_000;
@@ -11,7 +11,10 @@ const idOf = (kind, n) => `('01900000-0000-7000-${kind}-' || lpad(to_hex(${n}), 
 const user = idOf('8000', 'n % 10000');
 const session = (n) => idOf('8021', n);
 
-/** Rows that the migrations of 0.10.0 change: each is one that 0.9.0 could have made. */
+/**
+ * The statements that make rows that the migrations of 0.10.0 change. Version 0.9.0 could have made
+ * each of these rows.
+ */
 const ROWS = [
   'SET synchronous_commit = off',
   // no row asks whether the row that it refers to is there
@@ -42,7 +45,7 @@ const ROWS = [
   'CHECKPOINT',
 ];
 
-/** The database of the upgrade, beside the servers. */
+/** The data in the database that is upgraded. It uses a connection of its own. */
 export class UpgradeData {
   #client;
 
@@ -62,7 +65,7 @@ export class UpgradeData {
     for (const statement of ROWS) await this.#client.query(statement);
   }
 
-  /** Tells if the change of many rows has begun and has not ended. */
+  /** Returns true if the migration of many rows has begun and has not ended. */
   async isInTheMiddle() {
     const begun = await this.#first(`SELECT to_regclass('record_addresses') IS NOT NULL`);
     return (
@@ -80,7 +83,7 @@ export class UpgradeData {
     };
   }
 
-  /** Lists what the database does: the statements that run, with what they wait for. */
+  /** Lists the statements that run in the database, and the lock or event for which each waits. */
   async activity() {
     const { rows } = await this.#client.query(
       `SELECT pid, pg_blocking_pids(pid)::text AS behind, coalesce(wait_event_type || ' ' || wait_event, 'runs') AS waits,

@@ -14,10 +14,10 @@ import { UpgradeData } from './upgrade-data.js';
 const exec = promisify(execFile);
 const THIS_TREE = dirname(import.meta.dirname);
 
-/** The commit of 0.9.0. */
+/** The commit of version 0.9.0. */
 const EARLIER = 'e952189';
 
-/** 20 audit rows for each of them: 1,000,000. */
+/** The number of users. Each has 20 audit rows, which makes 1,000,000. */
 const USERS = 50_000;
 const ISSUERS = 4;
 const READERS = 2;
@@ -25,7 +25,7 @@ const READERS = 2;
 /** The longest time without an issued certificate, in milliseconds. */
 const LONGEST_PAUSE = 1_000;
 
-/** A pause after which the state of the database is printed, in milliseconds. */
+/** Milliseconds without an issued certificate after which the state of the database is printed. */
 const LONG_PAUSE = 500;
 
 /** The longest wait for the indexes, in milliseconds. */
@@ -33,12 +33,12 @@ const PATIENCE = 300_000;
 
 /**
  * Upgrades a database of 0.9.0 with 1,000,000 audit rows while a server of 0.9.0 issues
- * certificates. A first server of this version is killed in the middle of its migrations; then
- * three start at once. It fails at an answer of 5xx, and if no certificate was issued for more than
- * 1 s.
+ * certificates. A first server of this version is killed in the middle of its migrations. Then
+ * three start at the same time. The benchmark fails if a server answers 5xx, or if no certificate
+ * is issued for more than 1 s.
  *
- * @param base a built checkout of 0.9.0; it is built from the history of git unless named
- * @param users a smaller number for a trial
+ * @param base a built checkout of 0.9.0; by default it is built from the history of git
+ * @param users the number of users; a smaller one is for a trial
  */
 export async function run(base, users = String(USERS)) {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -93,7 +93,10 @@ export async function run(base, users = String(USERS)) {
 
 const seconds = (milliseconds) => `${(milliseconds / 1000).toFixed(1)} s`;
 
-/** Checks 0.9.0 out and builds it, with its own packages: this tree has other ones. */
+/**
+ * Checks out version 0.9.0 and builds it with its own packages, because this tree has other
+ * packages.
+ */
 async function build(folder) {
   const tree = join(folder, 'earlier');
   await exec('git', ['worktree', 'add', '--detach', tree, EARLIER], { cwd: THIS_TREE });
@@ -103,7 +106,7 @@ async function build(folder) {
 }
 
 /**
- * Fills the database as the benchmark of 0.9.0 does, which knows its tables, and adds what the
+ * Fills the database by the benchmark of 0.9.0, which knows its tables, and adds the rows that the
  * migrations change.
  */
 async function fill(data, database, earlier, users) {
@@ -116,8 +119,8 @@ async function fill(data, database, earlier, users) {
 }
 
 /**
- * Starts a server, and kills its process while it changes many rows. @returns how many rows it had
- * made
+ * Starts a server, and kills its process while a migration changes many rows.
+ * @returns the number of rows that it had changed
  */
 async function killInTheMiddle(environment, folder, data) {
   const child = fork(join(THIS_TREE, 'bench', 'server-process.js'), [folder, '0'], {
@@ -135,7 +138,7 @@ async function killInTheMiddle(environment, folder, data) {
   return data.count('record_addresses');
 }
 
-/** Waits until the indexes are built that no start waits for. */
+/** Waits until the indexes are built for which no start waits. */
 async function untilComplete(data) {
   const files = await readdir(join(THIS_TREE, 'migrations'));
   const end = performance.now() + PATIENCE;
@@ -168,7 +171,7 @@ function readersAt({ baseUrl, tokens }, count) {
   );
 }
 
-/** Prints what the database did while no certificate was issued for long. */
+/** Prints the activity of the database if no certificate was issued for some time. */
 function watchPauses(load, data) {
   const state = { isStopped: false };
   const ended = (async () => {
@@ -192,8 +195,8 @@ function watchPauses(load, data) {
 }
 
 /**
- * The load on the server of 0.9.0: certificates and pages, from clients that ask again at once.
- * Each server of this version joins with certificates as soon as it listens.
+ * The load on the server of 0.9.0: certificates and pages, from clients that repeat their request
+ * at once. Each server of this version gets requests for certificates as soon as it listens.
  */
 class Load {
   #stopped = false;
@@ -207,13 +210,13 @@ class Load {
     for (const client of readersAt(server, READERS)) this.#begin(client, 'read');
   }
 
-  /** Asks a server of this version for certificates, too. */
+  /** Begins to ask a server of this version for certificates, too. */
   join(server) {
     for (const client of clientsAt(server, ISSUERS)) this.#begin(client, 'upgraded');
   }
 
   /**
-   * Returns what was counted since the last call. A pause that lasts counts as far as it has come.
+   * Returns the counts since the last call. A pause that still lasts counts with its length so far.
    */
   take() {
     this.#notePause();
@@ -283,7 +286,10 @@ function report(phases) {
   process.stdout.write(`${table(rows)}\n`);
 }
 
-/** @throws Error for any answer but 200, and for a pause that is too long */
+/**
+ * Checks the counts.
+ * @throws Error for any answer but 200, and for a pause that is too long
+ */
 function assertServed(phases) {
   const failures = phases.flatMap((phase) => phase.failures);
   if (phases.at(-1).upgraded.length === 0) throw new Error('no server of this version issued');

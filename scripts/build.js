@@ -1,6 +1,6 @@
 /**
- * `npm run build`: compiles what changed, removes what has no source, copies the assets, and
- * bundles the command and the server.
+ * Runs `npm run build`: compiles changed sources, removes outputs without a source, copies the
+ * assets, and bundles the command and the server.
  */
 import { bundleCommand, bundleServer, compile, prepareBuild } from './projects.js';
 

@@ -1,7 +1,8 @@
 /**
- * `npm run dev`: builds and starts the server. At every change of a source it writes the changed
- * output and starts the server again at once; the types are checked beside it, because a check
- * takes longer than a start. A change of a package is compiled first, with its declarations.
+ * Runs `npm run dev`: builds and starts the server. After each change of a source it writes the
+ * changed output and restarts the server at once. Types are checked at the same time, because a
+ * check takes longer than a restart. A change of a package is compiled first, with its
+ * declarations.
  */
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, watch, writeFileSync } from 'node:fs';
@@ -18,7 +19,7 @@ import {
   ROOT,
 } from './projects.js';
 
-/** An editor writes the files of one change within this time, in milliseconds. */
+/** The milliseconds within which an editor writes all files of one change. */
 const ONE_CHANGE = 50;
 
 const SOURCES = join(ROOT, 'src');
@@ -77,8 +78,8 @@ function isOfServer(path) {
 }
 
 /**
- * Writes the output of one source without a look at another: the configuration demands that this is
- * enough (isolatedModules).
+ * Writes the output of one source without reading any other source. The option `isolatedModules` of
+ * the compiler makes sure that this is possible.
  */
 function transpile(path) {
   const { outputText, sourceMapText } = ts.transpileModule(readFileSync(path, 'utf8'), {
@@ -113,9 +114,7 @@ function restart() {
   });
 }
 
-/**
- * Ends the server as an operator does, because it closes its database then, and acts afterwards.
- */
+/** Stops the server by a signal, so that it closes its database, and then runs an act. */
 function afterServer(act) {
   if (server.exitCode !== null || server.signalCode !== null) {
     act();

@@ -9,14 +9,14 @@ import {
 } from 'node:fs';
 import { dirname, join, matchesGlob, relative } from 'node:path';
 
-/** Matches the endings of what the compiler makes of one source. */
+/** Matches the endings of the files that the compiler makes from a source. */
 const OUTPUT = /\.(?:js|d\.ts)(?:\.map)?$/;
 
 /**
  * Compares the sources of a project with its build.
  *
- * @param {readonly string[]} sources the paths of all sources, from their folder
- * @param {readonly string[]} built the paths of all built files, from theirs
+ * @param {readonly string[]} sources the paths of all sources, relative to their folder
+ * @param {readonly string[]} built the paths of all built files, relative to their folder
  * @returns {{ stale: string[], missing: string[], assets: string[] }} the built files without a
  *   source, the sources without a built file, and the files that are copied as they are
  */
@@ -36,9 +36,9 @@ export function compareOutputs(sources, built) {
 }
 
 /**
- * Prepares the folder of a build for an incremental compiler: it removes what has no source, and
- * copies the assets that changed. If the output of a source that the compiler remembers is missing,
- * it removes that memory, because the compiler does not look for outputs.
+ * Prepares the folder of a build for an incremental compiler: it removes files without a source,
+ * and copies changed assets. If the output of a source is missing that the compiler's memory names,
+ * the memory is removed, because the compiler does not check its outputs.
  *
  * @param {{ sources: string, outputs: string, memory: string, kept: readonly string[] }} project
  *   the folder of the sources, that of the build, the file of the compiler's memory, and patterns
@@ -57,8 +57,8 @@ export function prepareOutputs({ sources, outputs, memory, kept }) {
 }
 
 /**
- * Tells if the compiler's memory, a JSON document with the paths of all sources, names one of some
- * sources.
+ * Returns true if the compiler's memory, a JSON document with the paths of all sources, names one
+ * of some sources.
  */
 function remembers(memory, sources) {
   if (!existsSync(memory)) return false;

