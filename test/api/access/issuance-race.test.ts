@@ -6,6 +6,10 @@ import { AWS_TOKEN } from '#domain/aws/aws-tokens.repository.js';
 import { GITHUB_TOKEN } from '#domain/github/tokens/github-tokens.repository.js';
 import { GRANT } from '#domain/oauth/grants/grants.repository.js';
 import { CLUSTER_TOKEN, USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
+import {
+  certificateKindOf,
+  type SshCertificateRequest,
+} from '#domain/ssh/ssh-certificates.repository.js';
 import { openPool } from '#platform/database/connection.js';
 import { assign, makeGroupRow, makeRole, setRule, unassign } from '../../support/access-rows.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
@@ -81,6 +85,8 @@ describe('issuing beside the end of a reach', () => {
     };
   }
 
+  // An authorization code needs its grant, and an exchange issues a token as `USER_TOKEN` does: their
+  // statements are these two.
   const SUBJECTS: Readonly<Record<string, Subject>> = {
     'a grant': {
       kind: GRANT as never,
@@ -129,6 +135,16 @@ describe('issuing beside the end of a reach', () => {
       }),
       remove: 'DELETE FROM access_targets WHERE id = $1',
     },
+    'an SSH certificate': {
+      kind: {
+        issue: (tx: never, request: never) => certificateKindOf(request).issue(tx, request),
+        issueUnlocked: (tx: never, requests: never[]) =>
+          certificateKindOf(requests[0] as never).issueUnlocked(tx, requests),
+      } as never,
+      target: () => world.targets.hosts,
+      request: (of) => certificateRequest(of),
+      remove: 'DELETE FROM access_targets WHERE id = $1',
+    },
     'a token for GitHub': {
       kind: GITHUB_TOKEN as never,
       target: () => world.targets.installation,
@@ -150,6 +166,33 @@ describe('issuing beside the end of a reach', () => {
         'DELETE FROM github_installations WHERE id = (SELECT installation_id FROM access_targets WHERE id = $1)',
     },
   };
+
+  async function certificateRequest({ id: userId, email, sessionId }: Person) {
+    const [hosts] = await rows<{ principals: string[] }>(
+      dataSource,
+      'SELECT principals FROM access_targets WHERE id = $1',
+      [world.targets.hosts],
+    );
+    return {
+      userId,
+      sessionId,
+      email,
+      keyId: 'key',
+      keyFingerprint: 'SHA256:key',
+      caFingerprint: 'SHA256:ca',
+      isSecurityKey: false,
+      attestationRequired: false,
+      attestation: undefined,
+      principalsDomain: undefined,
+      principals: [],
+      principalsElsewhere: [],
+      groupPrincipals: hosts?.principals ?? [],
+      host: undefined,
+      ttlSeconds: undefined,
+      auditId: randomUUID(),
+      origin: ORIGIN,
+    } satisfies SshCertificateRequest;
+  }
 
   /** The state before, by which the person is admitted, and the change that ends the reach. */
   const CHANGES: Readonly<
@@ -210,7 +253,7 @@ describe('issuing beside the end of a reach', () => {
     count(
       dataSource,
       `(SELECT id FROM oauth_grants UNION ALL SELECT id FROM oauth_artifacts UNION ALL SELECT uuid_send(id) FROM github_tokens
-        UNION ALL SELECT uuid_send(id) FROM audit_events) written`,
+        UNION ALL SELECT uuid_send(id) FROM audit_events UNION ALL SELECT int8send(serial) FROM ssh_certificates) written`,
     );
 
   const WAYS = {
