@@ -278,11 +278,13 @@ function clientCriterion({ bind }: Values, client: string): Criterion {
 
 /**
  * Checks if an event is about a target: by the name of that time, by the client, role or owner for
- * which a credential was issued, or by the principals of a group of hosts. A role is also found by
- * its present name.
+ * which a credential was issued, or by the principals or the names of groups of hosts. A role is
+ * also found by its present name.
  */
 function targetCriterion({ bind }: Values, target: string): Criterion {
   const text = `${bind(target)}::text`;
+  const roles = `(SELECT t.role_arn FROM access_targets t
+    WHERE t.org_id = $1 AND t.kind = 'aws_role' AND t.name = lower(${text}))`;
   const principal = `'@' || ${text} || ':' || $1::text`;
   const conditions = [
     `lower(e.details #>> '{target,name}') = lower(${text})`,
@@ -290,8 +292,12 @@ function targetCriterion({ bind }: Values, target: string): Criterion {
     `lower(e.client_name) = lower(${text})`,
     `${text} IN (e.details ->> 'client_id', e.details ->> 'application_id', e.details ->> 'role_arn')`,
     `lower(e.details ->> 'owner') = lower(${text})`,
-    `e.details ->> 'role_arn' IN (SELECT t.role_arn FROM access_targets t
-       WHERE t.org_id = $1 AND t.kind = 'aws_role' AND t.name = lower(${text}))`,
+    `(e.details ->> 'role_arn' IN ${roles} OR e.details #>> '{target,kind}' = 'aws_role' AND e.details #>> '{target,name}' IN ${roles})`,
+    `e.type = 'access_refused' AND e.details -> 'host_groups' ? lower(${text})`,
+    // Events of earlier versions have only the host.
+    `CASE WHEN e.type = 'access_refused' AND e.details #>> '{target,kind}' = 'host_group' AND NOT e.details ? 'host_groups'
+       THEN EXISTS (SELECT FROM access_targets t WHERE t.org_id = $1 AND t.kind = 'host_group'
+         AND t.name = lower(${text}) AND matches_host(t.hosts, e.details #>> '{target,name}')) END`,
     `CASE WHEN jsonb_typeof(e.details -> 'principals') = 'array' THEN EXISTS (
        SELECT FROM jsonb_array_elements_text(e.details -> 'principals') p
        WHERE right(p, length(${principal})) = ${principal}) END`,

@@ -83,7 +83,7 @@ const NOT_HELD = [
 ] as const;
 
 /** A principal of a group of hosts: its login, its name, and the id of its organization. */
-const OF_GROUP = /^[a-z_][a-z0-9_-]{0,31}@[a-z][a-z0-9-]{0,31}:[0-9a-f-]{36}$/;
+const OF_GROUP = /^[a-z_][a-z0-9_-]{0,31}@([a-z][a-z0-9-]{0,31}):[0-9a-f-]{36}$/;
 
 /**
  * Issues SSH user certificates: it reads the key, records the certificate by one shared statement,
@@ -157,7 +157,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       origin,
     });
     if ('denial' in outcome) {
-      const target = { kind: 'host_group', name: request.host ?? null } as const;
+      const hostGroups = request.principals?.flatMap((name) => OF_GROUP.exec(name)?.[1] ?? []);
+      const target = { kind: 'host_group', name: request.host ?? null, hostGroups } as const;
       await recordRefusedAccess(this.manager, session, target, outcome, origin);
       throw refusedIssuance(outcome, request.principals ? NOT_HELD : WITHHELD, denied);
     }

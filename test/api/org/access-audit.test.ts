@@ -6,6 +6,7 @@ import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Client } from '../../support/client.js';
 import { idOf, orgApi } from '../../support/org-api.js';
 import { rows } from '../../support/rows.js';
+import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 
 const ROLE = 'arn:aws:iam::123456789012:role/production';
 
@@ -48,6 +49,7 @@ describe('the question who reached production', () => {
     ]);
     expect(await typesOf('target=Production&type=access_rule_changed')).toHaveLength(2);
     expect(await typesOf(`target=${path.split('/')[2]}`)).toHaveLength(2);
+    expect(await typesOf('target=production&type=access_refused')).toEqual(['access_refused']);
     expect(await typesOf('target=another')).toEqual([]);
     expect(await typesOf('target=production&type=access&person=ada@asked.example')).toEqual([]);
   });
@@ -67,6 +69,49 @@ describe('the question who reached production', () => {
       { principals: [`deploy@prod-hosts:${org}`] },
     ]);
     expect(await typesOf('target=hosts&type=access')).toEqual([]);
+  });
+
+  it('finds the refusals of a group of hosts, by the host and by the principals', async () => {
+    const refused = (name: string) => events(`target=${name}&type=access_refused`);
+    const ask = (body: object) =>
+      bob.post(
+        '/v1/credentials/ssh',
+        { public_key: newPublicKeyLine(), ...body },
+        { address: newAddress() },
+      );
+    const path = await addHostGroup(admin, 'refusing');
+    await putRule(admin, path, {});
+    expect((await ask({ host: 'db.refusing.example.com' })).status).toBe(403);
+    expect(await refused('Refusing')).toMatchObject([
+      {
+        details: {
+          target: { kind: 'host_group', name: 'db.refusing.example.com' },
+          rule: 'assignment',
+          host_groups: ['refusing'],
+        },
+      },
+    ]);
+    await putRule(admin, path, { access: 'everyone', conditions: { models: 'fips-only' } });
+    expect((await ask({ principals: [`deploy@refusing:${org}`] })).status).toBe(401);
+    expect(await refused('refusing')).toMatchObject([
+      { details: { rule: 'condition', host_groups: ['refusing'] } },
+      { details: { rule: 'assignment' } },
+    ]);
+    expect(await refused('prod-hosts')).toEqual([]);
+  });
+
+  it('finds a refusal that an earlier version recorded with the host alone', async () => {
+    await addHostGroup(admin, 'early');
+    await rows(
+      app.dataSource,
+      `INSERT INTO audit_events (id, type, class, org_id, details)
+       SELECT gen_random_uuid(), 'access_refused', 'oauth', $1,
+         jsonb_build_object('target', jsonb_build_object('kind', 'host_group', 'name', h), 'rule', 'assignment')
+       FROM unnest(ARRAY['a.early.example.com', 'a.late.example.com', NULL]) h`,
+      [org],
+    );
+    const found = await events('target=early&type=access_refused');
+    expect(found).toMatchObject([{ details: { target: { name: 'a.early.example.com' } } }]);
   });
 
   it('is saved with its target, and asked on the page', async () => {
