@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { requires } from '../support/programs.js';
-import { SvcHome } from '../support/svc-command.js';
+import { runProgram, SvcHome } from '../support/svc-command.js';
 
 const ROLE = 'arn:aws:iam::123456789012:role/engineer';
 const OTHER_ROLE = 'arn:aws:iam::999999999999:role/engineer';
@@ -92,6 +92,43 @@ requires('script').describe('svc setup with the list of the server', () => {
     expect(file('.ssh/config')).toContain('Match originalhost "own.example.com,!');
     expect(file('.aws/config')).toContain('[profile own]\n');
     expect(file('.aws/config')).not.toContain('Engineer');
+  });
+
+  it('leaves hosts out of one group or of the own patterns alone, and checks each host once', async () => {
+    const groups = [
+      { name: 'web', hosts: ['*.example.com', '!db.prod.example.com'], logins: ['deploy'] },
+      { name: 'db', hosts: ['db.prod.example.com'], logins: ['postgres'] },
+      { name: 'none', hosts: ['!only.example.com'], logins: ['x'] },
+    ];
+    answer({ ...LIST, ssh: groups });
+    mkdirSync(join(home.path, '.ssh'), { mode: 0o700 });
+    writeFileSync(join(home.path, '.ssh/config'), 'Host alias\n  HostName web.example.com\n');
+    const own = ['--host', '*.own.example,!db.prod.example.com,!left-out.own.example'];
+    expect(await setup('ssh', ...own)).toMatchObject({ status: 0, stderr: '' });
+    const checks = join(home.path, 'checks');
+    const counted = file('.ssh/config').replaceAll(/ exec "'.*' ('%[nh]')"$/gm, (_, host) => {
+      return ` exec "echo ${host} >> '${checks}'"`;
+    });
+    const config = join(home.path, 'counted');
+    writeFileSync(config, counted);
+    const opened = async (host: string) => {
+      writeFileSync(checks, '');
+      const { stdout } = await runProgram('ssh', ['-G', '-F', config, host], { env: home.env });
+      const files = stdout.split('\n').filter((line) => /^certificatefile .*\/hosts\//.test(line));
+      return [
+        file('checks').split('\n').filter(Boolean),
+        files.map((line) => line.slice(line.lastIndexOf('/') + 1)),
+      ];
+    };
+    const once = (host: string, token: string) => [[host], [`${token}.pub`]];
+    expect(await opened('db.prod.example.com')).toEqual(once('db.prod.example.com', '%n'));
+    expect(await opened('web.example.com')).toEqual(once('web.example.com', '%n'));
+    expect(await opened('alias')).toEqual(once('web.example.com', '%h'));
+    expect(await opened('a.own.example')).toEqual(once('a.own.example', '%n'));
+    for (const host of ['left-out.own.example', 'elsewhere.test']) {
+      expect(await opened(host)).toEqual([[], []]);
+    }
+    expect((await setup('ssh')).stdout).toMatch(/^Nothing to change\.$/m);
   });
 
   it('gives two roles of one name two profiles, and leaves a profile of the user alone', async () => {

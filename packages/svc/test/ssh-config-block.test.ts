@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { hostPatterns, sshBlock } from '../src/ssh/config-block.js';
+import { hostPatterns, patternEntries, sshBlock } from '../src/ssh/config-block.js';
 
 const HOSTS = {
   server: 'https://login.example.com',
@@ -28,6 +28,30 @@ describe('the block in ~/.ssh/config', () => {
         `  IdentityFile "${HOSTS.identityFile}"`,
       ]);
     }
+  });
+
+  it('gives a list of its own to patterns of which one leaves hosts out', () => {
+    const hosts = ['db.prod.example', '*.example,!db.prod.example', 'x,!y'];
+    const { lines } = sshBlock('/svc', [{ ...HOSTS, hosts }]);
+    const matches = lines.filter((line) => line.startsWith('Match '));
+    const [a, b, c] = ['db.prod.example', '*.example,!db.prod.example', 'x,!y'].map(
+      (list) => `"${list},!*'*"`,
+    );
+    const notOriginal = `!originalhost ${a} !originalhost ${b} !originalhost ${c}`;
+    expect(matches.map((line) => line.slice(0, line.indexOf(' exec ')))).toEqual([
+      `Match originalhost ${a}`,
+      `Match host ${a} ${notOriginal}`,
+      `Match originalhost ${b} !originalhost ${a}`,
+      `Match host ${b} !host ${a} ${notOriginal}`,
+      `Match originalhost ${c} !originalhost ${a} !originalhost ${b}`,
+      `Match host ${c} !host ${a} !host ${b} ${notOriginal}`,
+    ]);
+  });
+
+  it('makes one entry of patterns with one that leaves hosts out, and none if no host is left', () => {
+    expect(patternEntries(['a', 'b'])).toEqual(['a', 'b']);
+    expect(patternEntries(['a', '!b'])).toEqual(['a,!b']);
+    expect(patternEntries(['!a'])).toEqual([]);
   });
 
   it('keeps a percent sign of a path from being expanded', () => {

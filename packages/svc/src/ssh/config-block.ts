@@ -8,7 +8,10 @@ import { CliFailure, STATUS } from '../program/failure.js';
  */
 export interface SshHosts {
   readonly server: string;
-  /** Patterns of host names, such as `*.example.com`. */
+  /**
+   * Patterns of host names, such as `*.example.com`. An entry with commas is a list of its own: a
+   * pattern with `!` leaves hosts out of this list alone.
+   */
   readonly hosts: readonly string[];
   readonly identityFile: string;
   readonly certificateFile: string;
@@ -32,13 +35,13 @@ const UNQUOTABLE = /["'\\$\p{Cc}]/u;
  * Returns the block that makes `ssh` fetch a certificate before it logs in to one of the hosts.
  *
  * It is at the end of the file, so that a `HostName` of the user's own entries applies before the
- * block is read. One section is for a host name as the user typed it, and another for the name from
- * a `HostName` line.
+ * block is read. Of each list of patterns, one section is for a host name as the user typed it, and
+ * another for the name from a `HostName` line. A section leaves out the hosts of earlier lists, so
+ * that each host is checked once.
  */
 export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedBlock {
   const lines = servers.flatMap(
     ({ server, hosts, identityFile, certificateFile, hostCertificates }) => {
-      const patterns = `"${[...hosts, HOSTILE].join(',')}"`;
       const check = (token: string) =>
         `exec "'${expandable(program)}' ssh check --server '${expandable(server)}' '${token}'"`;
       // The certificate of a host comes first: its sshd would refuse the general one.
@@ -47,15 +50,38 @@ export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedB
         `  CertificateFile "${expandable(certificateFile)}"`,
         `  IdentityFile "${expandable(identityFile)}"`,
       ];
-      return [
-        `Match originalhost ${patterns} ${check('%n')}`,
+      const lists = listsOf(hosts);
+      return lists.flatMap((list, n) => [
+        `Match originalhost ${list} ${without('originalhost', lists.slice(0, n))}${check('%n')}`,
         ...files('%n'),
-        `Match host ${patterns} !originalhost ${patterns} ${check('%h')}`,
+        `Match host ${list} ${without('host', lists.slice(0, n))}${without('originalhost', lists)}${check('%h')}`,
         ...files('%h'),
-      ];
+      ]);
     },
   );
   return { name: SSH_BLOCK, lines, position: 'bottom' };
+}
+
+/** Returns the quoted lists of patterns: one of all entries without a comma, and each other one. */
+function listsOf(entries: readonly string[]): string[] {
+  const alone = entries.filter((entry) => !entry.includes(','));
+  const joined = entries.filter((entry) => entry.includes(','));
+  const lists = [...(alone.length > 0 ? [alone.join(',')] : []), ...joined];
+  return lists.map((list) => `"${list},${HOSTILE}"`);
+}
+
+/** Returns the criteria of `Match` that leave out the hosts of lists. */
+function without(criterion: 'host' | 'originalhost', lists: readonly string[]): string {
+  return lists.map((list) => `!${criterion} ${list} `).join('');
+}
+
+/**
+ * Returns patterns as entries of {@link SshHosts}: as one list if a pattern leaves hosts out, and
+ * none if no host matches.
+ */
+export function patternEntries(patterns: readonly string[]): string[] {
+  if (!patterns.some((pattern) => pattern.startsWith('!'))) return [...patterns];
+  return patterns.every((pattern) => pattern.startsWith('!')) ? [] : [patterns.join(',')];
 }
 
 /**

@@ -17,7 +17,7 @@ export type SshNote = Readonly<Record<string, SshChoices>>;
 export interface SshChoices {
   /** The patterns that the user gave. */
   readonly hosts: readonly string[];
-  /** The patterns that the server listed. */
+  /** The patterns that the server listed; those of a group with `!` are one entry with commas. */
   readonly listed?: readonly string[];
   /**
    * The names that certificates should have; without it, certificates have all names of the user.

@@ -6,7 +6,13 @@ import { folderOf } from '../files/places.js';
 import { STATUS, CliFailure } from '../program/failure.js';
 import { existsSync } from 'node:fs';
 import { SSH_FILES } from './certificate-cache.js';
-import { hostPatterns, SSH_BLOCK, sshBlock, type SshHosts } from './config-block.js';
+import {
+  hostPatterns,
+  patternEntries,
+  SSH_BLOCK,
+  sshBlock,
+  type SshHosts,
+} from './config-block.js';
 import { storedPublicKey } from './key-pair.js';
 import { isSecurityKey, makeSecurityKey } from './security-key.js';
 import type { CommandContext } from '../command/command-context.js';
@@ -65,20 +71,25 @@ async function install(request: SetupRequest): Promise<SetupPlan> {
   };
 }
 
-/** Returns the patterns that the user gave and those that the server listed, without duplicates. */
+/**
+ * Returns the patterns that the user gave and those that the server listed, without duplicates, as
+ * entries of {@link SshHosts}.
+ */
 function patternsOf({ hosts, listed = [] }: SshChoices): string[] {
-  return [...new Set([...hosts, ...listed])];
+  return [...new Set([...patternEntries(hosts), ...listed])];
 }
 
 /**
- * Returns the patterns in the list of the server. They are checked by the rules for `--host`.
+ * Returns the patterns in the list of the server. They are checked by the rules for `--host`. A
+ * group with a pattern that leaves hosts out is one entry, because the pattern says nothing about
+ * other groups.
  *
  * @throws HostileList for a text that is no pattern, so that nothing of the list is written
  */
 function listedPatterns(server: string, groups: readonly ListedHosts[]): string[] {
   return groups.flatMap(({ hosts }) => {
     try {
-      return hostPatterns(hosts);
+      return patternEntries(hostPatterns(hosts));
     } catch (error) {
       if (!(error instanceof CliFailure)) throw error;
       throw new HostileList(server, `what is no pattern of hosts: ${JSON.stringify(hosts)}`);
