@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { reachableFrom } from './import-graph.js';
+import { reachableFrom, readSource } from './import-graph.js';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
@@ -33,6 +33,16 @@ function strangers(stops: readonly string[]): string[] {
   return stops.filter((stop) => !reached.has(stop));
 }
 
+/** The files of a list that import no next file, and that no earlier file of the list imports. */
+function astray(stops: readonly string[]): string[] {
+  const imports = (from: string | undefined, to: string | undefined) =>
+    from !== undefined && to !== undefined && readSource(from).imports.includes(to);
+  return stops.filter((stop, n) => {
+    const isImported = stops.slice(0, n).some((earlier) => imports(earlier, stop));
+    return n > 0 && !isImported && !imports(stop, stops[n + 1]);
+  });
+}
+
 describe('the paths of a request', () => {
   it.each(PATHS)('%s: %s has %i files at most, each of which the route reaches', (...path) => {
     const [document, title, most] = path;
@@ -42,6 +52,19 @@ describe('the paths of a request', () => {
     expect(stops.length).toBeGreaterThan(2);
     expect(stops.length).toBeLessThanOrEqual(most);
     expect(strangers(stops)).toEqual([]);
+  });
+
+  it('of `svc ssh check` goes from file to file by imports', () => {
+    const [document = '', title = ''] = PATHS.at(-1) ?? [];
+    const stops = stopsBelow(readFileSync(resolve(ROOT, document), 'utf8'), title);
+    expect(astray(stops)).toEqual([]);
+  });
+
+  it('sees a file that is on no path of imports', () => {
+    const [main, certificate] = ['main.ts', 'ssh/host-certificate.ts'].map(
+      (name) => `packages/svc/src/${name}`,
+    ) as [string, string];
+    expect(astray([main, certificate])).toEqual([certificate]);
   });
 
   it('sees a file that the route does not reach', () => {

@@ -9,7 +9,7 @@ import { ensureCertificateFor } from './host-certificate.js';
 import { renew, storedCertificate } from './renewal.js';
 import { recheck } from './revocation-check.js';
 
-/** Runs the words of `svc ssh` for which a look at the stored certificate is not enough. */
+/** Runs the commands of `svc ssh` that a user types. */
 export async function runSsh(
   args: readonly string[],
   context: CommandContext,
@@ -17,33 +17,10 @@ export async function runSsh(
 ): Promise<number | void> {
   const options = parseArguments(args, { flags: ['renew'], positionals: 2 }, usage);
   const [action, host] = options.positionals;
-  if (action === 'check') return check(context, host);
   if (host === undefined && action === 'recheck') return recheck(context);
   if (action === 'cert') return show(context, options.has('renew'), host);
   if (host === undefined && action === 'status') return status(context);
   throw usageFailure('The command is missing or unknown.', usage);
-}
-
-/**
- * Makes sure that a certificate is there, as `ssh` demands before a login. It prints nothing if so,
- * and otherwise one line on standard error.
- */
-async function check(context: CommandContext, host: string | undefined): Promise<number> {
-  try {
-    await ensureCertificateFor(context, context.server(), host);
-    // A renewal that takes too long does not hold up a login with the old certificate.
-    return process.exit(0);
-  } catch (error) {
-    if (!(error instanceof CliFailure)) throw error;
-    context.terminal.warn(`svc: ${lineOf(error)}`);
-    return error.status;
-  }
-}
-
-/** Writes a failure as one line. */
-function lineOf({ message, whatToDo }: CliFailure): string {
-  if (whatToDo.endsWith('.')) return `${message} ${whatToDo}`;
-  return `${message.replace(/\.$/, '')}; ${whatToDo.charAt(0).toLowerCase()}${whatToDo.slice(1)}`;
 }
 
 async function show(

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { isValidAt, type SshCertificate } from '@svc/openssh';
 import type { CommandContext } from '../command/command-context.js';
 import type { PrivateFolder } from '../files/private-folder.js';
+import { parseArguments } from '../program/arguments.js';
 import { now, randomId } from '../program/clock.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { ServerRefusal, TouchNeeded } from '../server/server-client.js';
@@ -16,6 +17,33 @@ import {
   SSH_FILES,
 } from './certificate-cache.js';
 import { askForCertificate, ensureCertificate, sshNote, storedCertificate } from './renewal.js';
+
+/**
+ * Makes sure that a certificate is there, as `ssh` demands before a login. It prints nothing if so,
+ * and otherwise one line on standard error.
+ */
+export async function check(
+  args: readonly string[],
+  context: CommandContext,
+  usage: string,
+): Promise<number> {
+  const [host] = parseArguments(args, { positionals: 1 }, usage).positionals;
+  try {
+    await ensureCertificateFor(context, context.server(), host);
+    // A renewal that takes too long does not hold up a login with the old certificate.
+    return process.exit(0);
+  } catch (error) {
+    if (!(error instanceof CliFailure)) throw error;
+    context.terminal.warn(`svc: ${lineOf(error)}`);
+    return error.status;
+  }
+}
+
+/** Writes a failure as one line. */
+function lineOf({ message, whatToDo }: CliFailure): string {
+  if (whatToDo.endsWith('.')) return `${message} ${whatToDo}`;
+  return `${message.replace(/\.$/, '')}; ${whatToDo.charAt(0).toLowerCase()}${whatToDo.slice(1)}`;
+}
 
 /**
  * Makes sure that a valid certificate for a host is stored. The server is first asked for a

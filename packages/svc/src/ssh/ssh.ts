@@ -18,7 +18,11 @@ export const command: Command = {
     'Connect ssh with: svc setup ssh --host PATTERN',
   ],
   async run(args, context) {
-    if (args[0] === 'check' && isFresh(context, args[1])) {
+    if (args[0] === 'check') {
+      if (!isFresh(context, args[1])) {
+        const { check } = await import('./host-certificate.js');
+        return check(args.slice(1), context, USAGE);
+      }
       if (takeRecheck(context.folder().path, now())) {
         const { startRevocationCheck } = await import('./revocation-check.js');
         startRevocationCheck(context.server());
