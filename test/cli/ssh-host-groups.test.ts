@@ -36,6 +36,7 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('ssh to hosts of groups', 
   });
   beforeEach(async () => {
     await rows(app.dataSource, `DELETE FROM access_targets WHERE kind = 'host_group'`);
+    await rows(app.dataSource, 'TRUNCATE access_kept_host_rules');
     await rows(app.dataSource, 'TRUNCATE rate_limits');
     home = await SvcHome.create();
     await home.logIn(app, ada);

@@ -29,6 +29,7 @@ describe('the touches of several keys in one session', () => {
     await rows(app.dataSource, 'DELETE FROM users');
     await rows(app.dataSource, 'TRUNCATE rate_limits');
     await rows(app.dataSource, `DELETE FROM access_targets WHERE kind = 'host_group'`);
+    await rows(app.dataSource, 'TRUNCATE access_kept_host_rules');
     client = app.client();
     await client.signIn(MAIL);
     keys = {

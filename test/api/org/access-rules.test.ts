@@ -172,6 +172,45 @@ describe('a role of AWS and a group of hosts', () => {
     expect([renamed.status, renamed.json.code]).toEqual([409, 'uniqueness']);
   });
 
+  it('a group of hosts that is made again under the name of one with a rule begins with the rule', async () => {
+    const ruleOf = async (path: string) => {
+      const { access, conditions, assignments } = (await accessApi(admin, 'GET', path)).json;
+      return { access, conditions, assignments };
+    };
+    const remove = async (path: string) => {
+      const tag = (await accessApi(admin, 'GET', path)).headers.get('etag') ?? '';
+      expect((await accessApi(admin, 'DELETE', path, undefined, tag)).status).toBe(204);
+    };
+    const rename = async (path: string, name: string) => {
+      const tag = (await accessApi(admin, 'GET', path)).headers.get('etag') ?? '';
+      expect((await accessApi(admin, 'PATCH', path, { name }, tag)).status).toBe(200);
+    };
+    const open = { access: 'everyone', conditions: {}, assignments: [] };
+    const closed = { access: 'assigned', conditions: { user_verification: 'required' } };
+    const toNoOne = { ...closed, assignments: [] };
+
+    const first = await addHostGroup(admin, 'remade');
+    await putRule(admin, first, { ...closed, assignments: [{ user: bob }] } as never);
+    await remove(first);
+    const foreignPath = await addHostGroup(foreign.admin.client, 'remade');
+    const ofForeign = await accessApi(foreign.admin.client, 'GET', foreignPath);
+    expect(ofForeign.json).toMatchObject(open);
+    const second = await addHostGroup(admin, 'remade');
+    expect(await ruleOf(second)).toEqual(toNoOne);
+
+    // A rename leaves the rule behind for the name, and one into the name takes it.
+    await rename(second, 'remade-later');
+    expect(await ruleOf(second)).toEqual(toNoOne);
+    const other = await addHostGroup(admin, 'another-of-hosts');
+    await rename(other, 'remade');
+    expect(await ruleOf(other)).toEqual(toNoOne);
+
+    // Once the rule is taken or opened, nothing is kept.
+    await putRule(admin, other, { access: 'everyone' });
+    await remove(other);
+    expect(await ruleOf(await addHostGroup(admin, 'remade'))).toEqual(open);
+  });
+
   it('two organizations have a group of the same name and the same role', async () => {
     const ids = [
       await addHostGroup(admin, 'shared'),
