@@ -450,6 +450,25 @@ function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: st
       expect(kubeconfig()).toBe(before);
     });
 
+    it('svc setup asks the server again before it writes an entry that it wrote before', async () => {
+      const resource = 'https://asked-again.k8s.example';
+      const client = await register(resource);
+      const again = () => setup('--cluster', 'prod', '--resource', resource);
+      const before = kubeconfig();
+      expect((await again()).status).toBe(0);
+      expect(kubeconfig()).toContain(resource);
+      await setRule(app, client, { access: 'assigned' });
+      expect((await again()).stdout).toMatch(/^Nothing to change\.$/m);
+      writeFileSync(join(home.path, '.kube/config'), before);
+      expect(await again()).toMatchObject({
+        status: 4,
+        stderr: expect.stringContaining(resource) as string,
+      });
+      const all = await setup();
+      expect([all.status, all.stdout]).toEqual([0, expect.stringContaining('svc-prod no more')]);
+      expect(kubeconfig()).toBe(before);
+    });
+
     it('svc setup writes to the file of KUBECONFIG, makes it, and --remove takes it away', async () => {
       const file = join(home.path, 'own/config');
       const env = { KUBECONFIG: file };

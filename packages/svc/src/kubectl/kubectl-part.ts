@@ -51,18 +51,13 @@ export const kubectlPart: SetupPart = {
       if (!isNamed) return leftOut('kubectl is not installed');
       throw new CliFailure('kubectl is not installed.', 'Install it, and run this again.');
     }
-    if (wanted) {
-      assertFree(wanted.name, wanted.user, before);
-      if (before[wanted.name]?.resource !== wanted.user.resource) {
-        await assertReached(request, wanted.user.resource);
-      }
-    }
+    if (wanted) await assertWritable(request, wanted, before);
     const known = { ...before, ...(wanted && { [wanted.name]: wanted.user }) };
     const { users, notes } = reach
       ? withListedClusters(request, known, reach.kubernetes)
       : { users: known, notes: [] };
     const gone = Object.entries(before).filter(([name]) => users[name] === undefined);
-    const changes = Object.entries(users).flatMap((entry) => entryChange(request, ...entry));
+    const { changes, unlisted } = entryChanges(request, users, wanted?.name);
     const fresh = Object.keys(users).filter(
       (name) =>
         users[name]?.cluster !== undefined && (before[name] === undefined || wanted?.name === name),
@@ -76,6 +71,7 @@ export const kubectlPart: SetupPart = {
       ],
       notes: [
         ...notes,
+        ...unlisted.map((name) => `kubectl: the server lists the cluster of ${name} no more`),
         ...(changes.length === 0 ? [] : fresh).map(
           (name) => `Then: kubectl --context ${name} get pods (the context is in ${file})`,
         ),
@@ -154,6 +150,50 @@ async function assertReached({ context, reach }: SetupRequest, resource: string)
   const message = `${new URL(server).host} lists no cluster ${resource} for you.`;
   const whatToDo = `${reachPage(server)} shows the clusters that you reach.`;
   throw new CliFailure(message, whatToDo, STATUS.refused);
+}
+
+/** Returns true if the list of the server lacks the cluster of an entry. */
+function isUnlisted({ context, reach }: SetupRequest, user: ClusterUser): boolean {
+  if (!reach || user.server !== context.server()) return false;
+  return !reach.kubernetes.some(({ resource }) => resource === user.resource);
+}
+
+/**
+ * Returns the changes that write entries. An entry of an earlier setup is not written again if the
+ * server does not list its cluster: `unlisted` names it.
+ *
+ * @param wanted the name of the entry of the options, which was checked
+ */
+function entryChanges(
+  request: SetupRequest,
+  users: KubectlNote,
+  wanted: string | undefined,
+): { readonly changes: Change[]; readonly unlisted: string[] } {
+  const changes: Change[] = [];
+  const unlisted: string[] = [];
+  for (const [name, user] of Object.entries(users)) {
+    const ofEntry = entryChange(request, name, user);
+    if (ofEntry.length > 0 && name !== wanted && isUnlisted(request, user)) unlisted.push(name);
+    else changes.push(...ofEntry);
+  }
+  return { changes, unlisted };
+}
+
+/**
+ * Checks the entry of the options, and asks the server about its cluster if anything would be
+ * written.
+ *
+ * @throws CliFailure for an entry that must not be written
+ */
+async function assertWritable(
+  request: SetupRequest,
+  { name, user }: { readonly name: string; readonly user: ClusterUser },
+  before: KubectlNote,
+): Promise<void> {
+  assertFree(name, user, before);
+  const isNoted = isDeepStrictEqual(before[name], user);
+  if (isNoted && entryChange(request, name, user).length === 0) return;
+  await assertReached(request, user.resource);
 }
 
 /**
