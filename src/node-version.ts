@@ -13,13 +13,14 @@ export function requireNode(): void {
 
 /**
  * Ends the process with status 2 if an entry point without arguments was given one, because it
- * would start without the setting that the operator wanted. The text of an argument is not
- * repeated, because it may contain a password.
+ * would start without the setting that the operator wanted. The name of an option is repeated, but
+ * no value, because it may contain a password.
  */
 export function refuseArguments(program: string, given = process.argv.slice(2)): void {
   if (given.length === 0) return;
+  const names = given.map((text) => /^--?[a-z][a-z0-9-]{0,40}(?==|$)/.exec(text)?.[0] ?? 'a value');
   process.stderr.write(
-    `${program} takes no arguments, and ${given.length} were given. Settings are environment variables (docs/operations/variables.md).\n`,
+    `${program} takes no arguments, and got ${names.join(', ')}. Settings are environment variables (docs/operations/variables.md).\n`,
   );
   process.exit(2);
 }

@@ -398,12 +398,12 @@ describe('the start', () => {
   );
 
   it.concurrent.each(['main.js', 'migrate.js'])(
-    'of %s with an argument ends with status 2, and does not repeat it',
+    'of %s with an argument ends with status 2, and names it without its value',
     async (program) => {
-      const ended = await run(program, [`--${PLANTED}`], { cwd: folder });
+      const ended = await run(program, ['--foo', `--key=${PLANTED}`, PLANTED], { cwd: folder });
       expect(ended).toMatchObject({ status: 2, stdout: '' });
       expect(ended.stderr).toMatch(
-        /^\w+\.js takes no arguments, .*docs\/operations\/variables\.md\)\.\n$/,
+        /^\w+\.js takes no arguments, and got --foo, --key, a value\. .*docs\/operations\/variables\.md\)\.\n$/,
       );
       expect(ended.stderr).not.toContain(PLANTED);
     },
