@@ -52,7 +52,7 @@ export const CERTIFICATE_ENDING: ReachEnding = {
         ended.filter((certificate) => certificate.is_valid),
         'certificates',
       ),
-      seen: rows.length,
+      people: rows.map((row) => row.user_id),
       next: rows.length < most ? undefined : rows.at(-1)?.serial,
     };
   },

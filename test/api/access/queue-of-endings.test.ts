@@ -11,6 +11,7 @@ import { openPool } from '#platform/database/connection.js';
 import {
   assign,
   makeGroupRow,
+  makeRole,
   queuedEndings,
   setRule,
   unassign,
@@ -25,7 +26,7 @@ import {
   type Person,
 } from '../../support/reach-world.js';
 import { RecordingLog } from '../../support/recording-log.js';
-import { rows } from '../../support/rows.js';
+import { count, rows } from '../../support/rows.js';
 
 const KINDS = [GRANT_ENDING, CERTIFICATE_ENDING, new GitHubReachEnding({ wakeAfter: () => {} })];
 
@@ -290,6 +291,103 @@ describe('the queue of ended reaches', () => {
       });
       expect(event.details).toMatchObject({ rule: 'membership', scim_token_id: token });
     }
+  });
+
+  it('records people of a row who held nothing, once for each target, also for a role of AWS', async () => {
+    const role = await makeRole(dataSource, world.orgId, 'arn:aws:iam::123456789012:role/r');
+    await assign(dataSource, role, { groupId: group }, of(both));
+    await setRule(dataSource, role, { access: 'assigned' });
+    await endings.drain();
+    const [bare, inactive] = (await world.people(2, 'a token')) as [Person, Person];
+    for (const { id } of [bare, inactive]) {
+      await run('INSERT INTO group_members VALUES ($1, $2)', [group, id]);
+    }
+    await run('UPDATE users SET active = false WHERE id = $1', [inactive.id]);
+    const queued = await dataSource.transaction(async (tx) => {
+      await tx.query('DELETE FROM group_members WHERE group_id = $1', [group]);
+      return endings.label(tx, { requestId: 'request-9' });
+    });
+    await endings.settle(queued ?? { ids: [] });
+    expect(await queuedEndings(dataSource)).toEqual([]);
+    const ended = (await endedEvents(dataSource)).map(
+      ({ subject_id, details: { target, rule, ...counts } }) => {
+        return { who: subject_id, kind: target.kind, rule, holds: Object.keys(counts) };
+      },
+    );
+    const kindsOf = (person: Person | undefined, isEmpty: boolean) =>
+      ended
+        .filter(({ who, holds }) => who === person?.id && (holds.length === 0) === isEmpty)
+        .map(({ kind }) => kind)
+        .toSorted();
+    expect(kindsOf(inGroup, true)).toEqual(['aws_role']);
+    expect(kindsOf(inGroup, false)).toEqual([
+      'application',
+      'application',
+      'github_installation',
+      'host_group',
+    ]);
+    expect(kindsOf(bare, false)).toEqual(['application']);
+    expect(kindsOf(bare, true)).toEqual([
+      'application',
+      'aws_role',
+      'github_installation',
+      'host_group',
+    ]);
+    expect(new Set(ended.map(({ rule }) => rule))).toEqual(new Set(['membership']));
+    // Another rule admits one of them, and an account ends with events of its own.
+    const others = ended.filter(({ who }) => who === both?.id || who === inactive.id);
+    expect(others.filter(({ holds }) => holds.length === 0)).toEqual([]);
+  });
+
+  it('settles what a person holds in more items than there are people', async () => {
+    await run(
+      `WITH given AS (
+         INSERT INTO ssh_certificates (serial, user_id, org_id, session_id, key_id, principals, public_key, ca_fingerprint, valid_after, valid_before)
+         SELECT nextval('ssh_certificate_serial'), c.user_id, c.org_id, c.session_id, c.key_id, c.principals, c.public_key, c.ca_fingerprint,
+                c.valid_after, c.valid_before
+         FROM ssh_certificates c CROSS JOIN generate_series(1, 1100) WHERE c.user_id = $1
+         RETURNING serial, user_id, session_id, valid_before
+       )
+       INSERT INTO ssh_certificate_groups (target_id, serial, user_id, session_id, principals, valid_before)
+       SELECT t.id, g.serial, g.user_id, g.session_id, t.principals, g.valid_before FROM given g CROSS JOIN access_targets t
+       WHERE t.id = $2`,
+      [idOf(inGroup), world.targets.hosts],
+    );
+    const queued = await dataSource.transaction(async (tx) => {
+      await unassign(tx, world.targets.hosts, { groupId: group });
+      return endings.label(tx, {});
+    });
+    await endings.settle(queued ?? { ids: [] });
+    expect(await queuedEndings(dataSource)).toEqual([]);
+    expect(await world.held({ id: idOf(inGroup) })).toMatchObject({ certificates: 0 });
+  });
+
+  it('settles each person of a list, and the first 1,000 people of a row without one', async () => {
+    const target = world.targets.application;
+    const people = await world.people(1_600, 'a token');
+    const ids = people.map(({ id }) => id);
+    const left = () =>
+      count(dataSource, 'oauth_grants WHERE client_id = $1 AND user_id = ANY ($2)', [
+        world.clientId,
+        ids,
+      ]);
+    const listed = await makeGroupRow(dataSource, world.orgId, 'listed', ids.slice(0, 1_000));
+    const unlisted = await makeGroupRow(dataSource, world.orgId, 'unlisted', ids.slice(1_000));
+    await assign(dataSource, target, { groupId: listed }, { groupId: unlisted });
+    const queued = await dataSource.transaction(async (tx) => {
+      // This order, because a target whose whole row is queued gets no row for a membership.
+      await tx.query('DELETE FROM group_members WHERE group_id = $1', [listed]);
+      await unassign(tx, target, { groupId: unlisted });
+      return endings.label(tx, {});
+    });
+    await endings.settle(queued ?? { ids: [] });
+    const ofList = await endedEvents(dataSource);
+    expect(ofList.filter(({ details }) => details.rule === 'membership')).toHaveLength(1_000);
+    const [open] = await queuedEndings(dataSource);
+    expect(open).toMatchObject({ rule: 'assignment', user_ids: null });
+    expect(await left()).toBeGreaterThan(0);
+    await endings.drain();
+    expect(await left()).toBe(0);
   });
 
   it('does not name the group in an event', async () => {

@@ -15,6 +15,7 @@ import {
   labelEndings,
   putEnding,
   recordEnded,
+  recordWithoutCredentials,
   takeEnding,
   takeNextEnding,
   type ChangedBy,
@@ -31,14 +32,27 @@ const POLL = 1_000;
  */
 const BATCH = 500;
 
-/** The number of items after which {@link AccessEndings.settle} leaves the rest to the worker. */
+/**
+ * The number of people after which {@link AccessEndings.settle} leaves the rest of a row without a
+ * list of people to the worker. A row with a list names at most as many, and is ended whole.
+ */
 const BEFORE_ANSWER = 1_000;
 
-/** Milliseconds after which {@link AccessEndings.settle} leaves the rest to the worker. */
-const LONGEST_SETTLE = 3_000;
+/**
+ * Milliseconds after which {@link AccessEndings.settle} leaves the rest to the worker. It is half
+ * of the time that a request may take, so that the change and a last batch fit into it, too.
+ */
+const LONGEST_SETTLE = 15_000;
 
 /** An id before every other id of the queue. */
 const FIRST = '0';
+
+/** The result of one batch of a row of the queue. */
+interface EndedBatch {
+  readonly people: readonly string[];
+  /** True if the row lists the people whom it is about. */
+  readonly namesPeople: boolean;
+}
 
 /** The ids of the rows of the queue that a change has written. */
 export interface QueuedEndings {
@@ -95,23 +109,30 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Ends the first items of a change before the response to the request that made it. If another
-   * process works on a row of the queue, the call waits for the batch of that process. A fault in
-   * one row is logged and does not delay the other rows. It does not fail the request, because the
-   * change has been committed and the worker tries the row again.
+   * Ends what the first people hold by a change before the response to the request that made it. If
+   * another process works on a row of the queue, the call waits for the batch of that process. A
+   * fault in one row is logged and does not delay the other rows. It does not fail the request,
+   * because the change has been committed and the worker tries the row again.
    */
   async settle({ ids }: QueuedEndings): Promise<void> {
     const until = this.clock.milliseconds() + LONGEST_SETTLE;
-    let seen = 0;
+    const people = new Set<string>();
     for (const id of ids) {
       try {
-        for (let batch: number | undefined = 0; batch !== undefined; seen += batch ?? 0) {
-          if (seen >= BEFORE_ANSWER || this.clock.milliseconds() > until) return;
-          batch = await this.#endBatch((tx) => takeEnding(tx, id));
-        }
+        await this.#settleRow(id, people, until);
       } catch (error) {
         this.#worker.note(error);
       }
+    }
+  }
+
+  /** Ends a row of the queue, or its batches up to the bounds of {@link settle}. */
+  async #settleRow(id: string, people: Set<string>, until: number): Promise<void> {
+    while (this.clock.milliseconds() <= until) {
+      const batch = await this.#endBatch((tx) => takeEnding(tx, id));
+      if (!batch) return;
+      for (const person of batch.people) people.add(person);
+      if (!batch.namesPeople && people.size >= BEFORE_ANSWER) return;
     }
   }
 
@@ -139,7 +160,7 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
     return sumOf(counts);
   }
 
-  #endNext(): Promise<number | undefined> {
+  #endNext(): Promise<EndedBatch | undefined> {
     return this.#endBatch(async (tx) => {
       const next = await takeNextEnding(tx, this.#last);
       // A row that fails is left behind, too.
@@ -149,18 +170,22 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Ends one batch of the row that `take` returns. Returns the number of items that the batch
-   * looked at; undefined if `take` returned no row.
+   * Ends one batch of the row that `take` returns. After the last batch it records the people of
+   * the row who lost their reach and held nothing. Returns undefined if `take` returned no row.
    */
-  #endBatch(take: (tx: EntityManager) => Promise<Ending | undefined>): Promise<number | undefined> {
+  #endBatch(
+    take: (tx: EntityManager) => Promise<Ending | undefined>,
+  ): Promise<EndedBatch | undefined> {
     return withTransactionRetry(this.dataSource, async (tx) => {
       const ending = await take(tx);
       if (!ending) return undefined;
       const kind = this.#kinds.find(({ kinds }) => kinds.includes(ending.kind));
+      // Nothing can end what a role of AWS gave: it has no kind.
       const batch = (await kind?.endBatch(tx, ending, BATCH)) ?? NOTHING_HELD;
       await recordEnded(tx, ending, batch.ended);
+      if (batch.next === undefined) await recordWithoutCredentials(tx, ending);
       await putEnding(tx, ending, batch.next);
-      return batch.seen;
+      return { people: batch.people, namesPeople: ending.userIds !== null };
     });
   }
 }

@@ -40,7 +40,8 @@ const COLUMNS = fragment`id, org_id, target_id, kind, client_id, installation_id
 
 /**
  * Notes who made the change of this transaction, in the rows that triggers have queued because of
- * the change. Returns the ids of these rows, the oldest first.
+ * the change. Returns the ids of these rows: first those that list their people, which are ended
+ * before the response.
  */
 export async function labelEndings(
   tx: EntityManager,
@@ -50,9 +51,9 @@ export async function labelEndings(
     WITH labelled AS (
       UPDATE access_endings
       SET actor_id = ${actorId}, scim_token_id = ${scimTokenId}, request_id = ${requestId ?? null}
-      WHERE made_in = pg_current_xact_id_if_assigned() RETURNING id
+      WHERE made_in = pg_current_xact_id_if_assigned() RETURNING id, user_ids
     )
-    SELECT id FROM labelled ORDER BY id`;
+    SELECT id FROM labelled ORDER BY user_ids IS NULL, id`;
   return rows.map(({ id }) => id);
 }
 
@@ -99,21 +100,50 @@ export async function recordEnded(
 ): Promise<void> {
   if (ended.length === 0) return;
   const rows = ended.map(({ userId, counts }) => ({ id: newUuid(), user_id: userId, counts }));
+  const people = fragment`FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS e (id uuid, user_id uuid, counts jsonb)`;
+  const details = fragment`${JSON.stringify(detailsOf(by))}::jsonb || e.counts`;
+  await sql(tx)`${recordAudit({ ...eventOf(by), details }, people)}`;
+}
+
+/**
+ * Records the end for the people whom a row lists, who lost their reach by it and held nothing. No
+ * event since the change says so about them. If an account is deactivated, other events say what
+ * ended.
+ */
+export async function recordWithoutCredentials(tx: EntityManager, by: Ending): Promise<void> {
+  if (by.userIds === null) return;
+  const rows = by.userIds.map((userId) => ({ id: newUuid(), user_id: userId }));
+  const people = fragment`
+    FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS e (id uuid, user_id uuid) JOIN users u ON u.id = e.user_id
+    WHERE u.active AND u.org_id = ${by.orgId} AND ${isRefusedNow(by, fragment`u.id`, fragment`NULL::jsonb`)}
+      AND NOT EXISTS (
+        SELECT FROM audit_events a
+        WHERE a.subject_id = u.id AND a.type = 'access_ended' AND a.details #>> '{target,id}' = ${targetIdOf(by)}
+          AND a.created_at >= (SELECT q.created_at FROM access_endings q WHERE q.id = ${by.id}) OFFSET 0)`;
+  await sql(tx)`${recordAudit({ ...eventOf(by), details: detailsOf(by) }, people)}`;
+}
+
+/** The columns of the events of an ending, for the rows `e` of its people. */
+function eventOf(by: Ending) {
+  return {
+    id: fragment`e.id`,
+    type: 'access_ended',
+    actorId: by.actorId,
+    subjectId: fragment`e.user_id`,
+    orgId: by.orgId,
+    origin: { requestId: by.requestId ?? newUuid(), ip: undefined, userAgent: undefined },
+  } as const;
+}
+
+function detailsOf(by: Ending): object {
   const { kind, rule, targetName, scimTokenId } = by;
-  const target = { kind, name: targetName, id: by.clientId ?? by.installationId ?? by.targetId };
-  const details = { target, rule, ...(scimTokenId === null ? {} : { scim_token_id: scimTokenId }) };
-  await sql(tx)`${recordAudit(
-    {
-      id: fragment`e.id`,
-      type: 'access_ended',
-      actorId: by.actorId,
-      subjectId: fragment`e.user_id`,
-      orgId: by.orgId,
-      origin: { requestId: by.requestId ?? newUuid(), ip: undefined, userAgent: undefined },
-      details: fragment`${JSON.stringify(details)}::jsonb || e.counts`,
-    },
-    fragment`FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS e (id uuid, user_id uuid, counts jsonb)`,
-  )}`;
+  const target = { kind, name: targetName, id: targetIdOf(by) };
+  return { target, rule, ...(scimTokenId === null ? {} : { scim_token_id: scimTokenId }) };
+}
+
+/** Returns the id by which admins know the target. */
+function targetIdOf({ clientId, installationId, targetId }: Ending): string {
+  return clientId ?? installationId ?? targetId;
 }
 
 /**

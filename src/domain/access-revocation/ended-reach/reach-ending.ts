@@ -40,8 +40,8 @@ export interface EndedReach {
 /** The result of one batch. */
 export interface EndedReaches {
   readonly ended: readonly EndedReach[];
-  /** The number of items that the batch looked at. */
-  readonly seen: number;
+  /** The people whose items the batch looked at; a person may occur several times. */
+  readonly people: readonly string[];
   /** The place of the next batch; undefined after the last one. */
   readonly next: string | undefined;
 }
@@ -69,7 +69,7 @@ export type Losers =
   | { readonly unmet: Conditions; readonly except: readonly string[] };
 
 /** The result of a batch without an item. */
-export const NOTHING_HELD: EndedReaches = { ended: [], seen: 0, next: undefined };
+export const NOTHING_HELD: EndedReaches = { ended: [], people: [], next: undefined };
 
 /** Counts the ended items of each person, under the name of their kind. */
 export function byPerson(

@@ -57,7 +57,11 @@ export class GitHubReachEnding implements ReachEnding {
     await queueTokens(tx, fragment`id = ANY (${still.map(({ id }) => id)}::uuid[])`, cause);
     if (still.length > 0) this.revoker.wakeAfter(tx);
     const next = rows.length < most ? undefined : rows.at(-1)?.id;
-    return { ended: byPerson(still, 'github_tokens'), seen: rows.length, next };
+    return {
+      ended: byPerson(still, 'github_tokens'),
+      people: rows.map(({ userId }) => userId),
+      next,
+    };
   }
 
   async countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts> {

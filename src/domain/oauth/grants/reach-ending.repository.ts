@@ -76,7 +76,7 @@ async function endGrants(tx: EntityManager, ending: Ending, most: number): Promi
     RETURNING g.user_id AS "userId"`;
   return {
     ended: byPerson(ended, 'grants'),
-    seen: rows.length,
+    people: rows.map((row) => row.user_id),
     next: rows.length < most ? TOKENS : rows.at(-1)?.place,
   };
 }
@@ -97,7 +97,7 @@ async function endTokens(tx: EntityManager, ending: Ending, most: number): Promi
     RETURNING a.user_id AS "userId"`;
   return {
     ended: byPerson(ended, 'tokens'),
-    seen: rows.length,
+    people: rows.map((row) => row.user_id),
     next: rows.length < most ? undefined : `${TOKENS}${rows.at(-1)?.place}`,
   };
 }
