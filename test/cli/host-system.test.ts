@@ -73,6 +73,9 @@ requires(...HOST_PROGRAMS, 'mounts').describe('/install-host.sh at the usual pat
     expect(readFileSync(join(host.units, 'svc-refresh-krl.service'), 'utf8')).toContain(
       `ExecStart=/usr/local/sbin/svc-refresh-krl ${server.baseUrl}/v1/credentials/ssh/krl /etc/ssh/svc/revoked.krl /etc/ssh/svc/ca.pub\n`,
     );
+    // By default the host pulls each minute, 20 seconds later at most.
+    const timer = readFileSync(join(host.units, 'svc-refresh-krl.timer'), 'utf8');
+    expect(timer).toContain('OnCalendar=minutely\nRandomizedDelaySec=20s\nAccuracySec=1s\n');
     expect(calls()).toEqual([
       'daemon-reload',
       'restart svc-refresh-krl.timer',
@@ -109,9 +112,9 @@ requires(...HOST_PROGRAMS, 'mounts').describe('/install-host.sh at the usual pat
     expect(await run('', ...ROOT_FOR_ALICE)).toMatchObject({ status: 0 });
     expect(readdirSync(host.units)).toEqual([]);
     const file = readFileSync(join(host.cron, 'svc-refresh-krl'), 'utf8');
-    expect(file).toMatch(
-      /^\* \* \* \* \* root sleep \d+; exec \/usr\/local\/sbin\/svc-refresh-krl /m,
-    );
+    const line = /^\* \* \* \* \* root sleep (\d+); exec \/usr\/local\/sbin\/svc-refresh-krl /m;
+    expect(file).toMatch(line);
+    expect(Number(line.exec(file)?.[1])).toBeLessThan(50);
     expect(await run('', '--remove')).toMatchObject({ status: 0 });
     expect(readdirSync(host.cron)).toEqual([]);
   });

@@ -2,8 +2,8 @@ import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { AccessEndings } from '#domain/access-revocation/ended-reach/access-endings.service.js';
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
+import { accessApi, putRule, type RuleBody } from '../support/access-api.js';
 import { assign, makeHostGroup } from '../support/access-hosts.js';
 import { ageTouches } from '../support/access-targets.js';
 import { startTestApp, type TestApp } from '../support/app.js';
@@ -12,8 +12,11 @@ import { freePort } from '../support/free-port.js';
 import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { requires } from '../support/programs.js';
 import { rows } from '../support/rows.js';
+import { atScale, SCALE } from '../support/scale.js';
 import { foundOrganization, type ScimOrganization } from '../support/scim-organization.js';
 import { runSshd, type Sshd, SSHD_PROGRAMS } from '../support/sshd.js';
+
+const ROUNDS = atScale({ small: 20, full: 200 });
 
 /** A person with a key pair for SSH. */
 interface Person {
@@ -65,6 +68,7 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
   beforeEach(async () => {
     await rows(app.dataSource, 'TRUNCATE rate_limits');
     await rows(app.dataSource, `DELETE FROM access_targets WHERE kind = 'host_group'`);
+    await rows(app.dataSource, 'TRUNCATE access_kept_host_rules');
     await rows(app.dataSource, 'DELETE FROM groups');
     const made = await ours.scim('POST', '/Groups', {
       displayName: 'operators',
@@ -162,6 +166,26 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
     expect(await logIn(prod, alice)).toBe(true);
   });
 
+  it('let a person in by a certificate with 256 principals, and no certificate has 257', async () => {
+    const setLogins = (count: number) =>
+      rows(app.dataSource, 'UPDATE access_targets SET logins = $2 WHERE id = $1', [
+        targets.prod,
+        ['root', ...Array.from({ length: count - 1 }, (_, n) => `u${n}`)],
+      ]);
+    await setLogins(255);
+    await certify(alice);
+    const shown = execFileSync('ssh-keygen', ['-L', '-f', `${alice.file}-cert.pub`], {
+      encoding: 'utf8',
+    });
+    const principals = /Principals:\s*\n([\s\S]*?)\n\s*Critical/.exec(shown)?.[1]?.trim();
+    expect(principals?.split(/\s+/)).toHaveLength(256);
+    expect([await logIn(prod, alice), await logIn(dev, alice)]).toEqual([true, false]);
+    await setLogins(256);
+    const public_key = readFileSync(`${alice.file}.pub`, 'utf8').trim();
+    const refused = await alice.client.post('/v1/credentials/ssh', { public_key });
+    expect([refused.status, refused.json.code]).toEqual([400, 'too_many_principals']);
+  });
+
   describe('with a touch within 15 minutes', () => {
     const demandTouch = (id: string) =>
       rows(app.dataSource, 'UPDATE access_targets SET touch_within_seconds = 900 WHERE id = $1', [
@@ -189,22 +213,27 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
   });
 
   describe('at the end of a reach', () => {
-    /** Makes a change as the service of the admin does: the end follows the commit. */
-    const change = async (query: string) => {
-      const endings = app.nest.get(AccessEndings, { strict: false });
-      const queued = await app.dataSource.transaction(async (tx) => {
-        await tx.query(query, [targets.prod]);
-        return endings.label(tx, {});
-      });
-      if (queued) await endings.settle(queued);
+    /** Changes the rule of the group of hosts by the API of the admin, after a touch. */
+    const change = async (rule: RuleBody) => {
+      await touchOfAdmin();
+      const answer = await putRule(ours.admin.client, `/host_group/${targets.prod}`, rule);
+      expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
     };
+    const deleteTarget = async () => {
+      await touchOfAdmin();
+      const path = `/host_group/${targets.prod}`;
+      const tag = (await accessApi(ours.admin.client, 'GET', path)).headers.get('etag') ?? '';
+      const answer = await accessApi(ours.admin.client, 'DELETE', path, undefined, tag);
+      expect(answer.status).toBe(204);
+    };
+    const touchOfAdmin = () => ours.admin.client.logIn(ours.admin.key, { address: newAddress() });
     const ENDS: Record<string, () => Promise<unknown>> = {
       'SCIM PATCH of the group': () => patch('remove'),
       'SCIM DELETE of the group': () => ours.scim('DELETE', `/Groups/${groupId}`),
-      'the removal of the assignment': () =>
-        change('DELETE FROM access_assignments WHERE target_id = $1'),
-      'the removal of the target': () => change('DELETE FROM access_targets WHERE id = $1'),
-      'a condition': () => change(`UPDATE access_targets SET models = 'fips-only' WHERE id = $1`),
+      'PUT of the rule without the assignment': () => change({}),
+      'DELETE of the target': deleteTarget,
+      'PUT of a condition': () =>
+        change({ conditions: { models: 'fips-only' }, assignments: [{ group: groupId }] }),
     };
     const patch = (op: 'add' | 'remove') =>
       ours.scim('PATCH', `/Groups/${groupId}`, {
@@ -231,9 +260,9 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
       },
     );
 
-    it('has the serial in the list within a second of the SCIM PATCH, 20 times', async () => {
+    it(`has the serial in the list within a second of the SCIM PATCH, ${ROUNDS} times`, async () => {
       const took: number[] = [];
-      for (let round = 0; round < 20; round += 1) {
+      for (let round = 0; round < ROUNDS; round += 1) {
         await rows(app.dataSource, 'TRUNCATE rate_limits');
         const serial = await certify(alice);
         const start = performance.now();
@@ -243,12 +272,14 @@ requires(...SSHD_PROGRAMS, ...HOST_PROGRAMS).describe('real sshds with groups of
         await patch('add');
       }
       const sorted = took.toSorted((a, b) => a - b);
-      const [p50 = 0, p99 = 0] = [sorted[9], sorted[19]];
+      const [p50 = 0, p99 = 0] = [0.5, 0.99].map((part) => sorted[Math.ceil(part * ROUNDS) - 1]);
       console.log(
         `SCIM PATCH to the list: p50 ${p50.toFixed(0)} ms, p99 ${p99.toFixed(0)} ms, ${sorted.length} rounds`,
       );
       expect(p50).toBeLessThan(1_000);
-    });
+      // Of 20 rounds the slowest one would be the p99, and a machine under load has slow ones.
+      if (SCALE === 'full') expect(p99).toBeLessThan(1_000);
+    }, 300_000);
 
     it('reaches the host within 5 seconds by the installed line of cron at an interval of 2', async () => {
       await certify(alice);
