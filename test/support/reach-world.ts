@@ -1,5 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
+import type { SshCertificateRequest } from '#domain/ssh/ssh-certificates.repository.js';
 import { makeHostGroup, targetOfClient, targetOfInstallation } from './access-rows.js';
 import { OauthRows, type UserRow } from './oauth-rows.js';
 import { rows } from './rows.js';
@@ -213,6 +214,38 @@ export class ReachWorld {
     );
     return held?.n ?? 0;
   }
+}
+
+/** Returns the request of a person for a certificate with the principals of a group of hosts. */
+export async function certificateRequest(
+  dataSource: DataSource,
+  targetId: string,
+  { id: userId, email, sessionId }: Person,
+): Promise<SshCertificateRequest> {
+  const [hosts] = await rows<{ principals: string[] }>(
+    dataSource,
+    'SELECT principals FROM access_targets WHERE id = $1',
+    [targetId],
+  );
+  return {
+    userId,
+    sessionId,
+    email,
+    keyId: 'key',
+    keyFingerprint: 'SHA256:key',
+    caFingerprint: 'SHA256:ca',
+    isSecurityKey: false,
+    attestationRequired: false,
+    attestation: undefined,
+    principalsDomain: undefined,
+    principals: [],
+    principalsElsewhere: [],
+    groupPrincipals: hosts?.principals ?? [],
+    host: undefined,
+    ttlSeconds: undefined,
+    auditId: randomUUID(),
+    origin: { requestId: 'request-1', ip: undefined, userAgent: undefined },
+  };
 }
 
 /** An ended reach in the audit log. */

@@ -6,15 +6,12 @@ import { AWS_TOKEN } from '#domain/aws/aws-tokens.repository.js';
 import { GITHUB_TOKEN } from '#domain/github/tokens/github-tokens.repository.js';
 import { GRANT } from '#domain/oauth/grants/grants.repository.js';
 import { CLUSTER_TOKEN, USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
-import {
-  certificateKindOf,
-  type SshCertificateRequest,
-} from '#domain/ssh/ssh-certificates.repository.js';
+import { certificateKindOf } from '#domain/ssh/ssh-certificates.repository.js';
 import { openPool } from '#platform/database/connection.js';
 import { assign, makeGroupRow, makeRole, setRule, unassign } from '../../support/access-rows.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { ParkedIssuers } from '../../support/parked-issuers.js';
-import { ReachWorld, type Person } from '../../support/reach-world.js';
+import { certificateRequest, ReachWorld, type Person } from '../../support/reach-world.js';
 import { RecordingLog } from '../../support/recording-log.js';
 import { count, rows } from '../../support/rows.js';
 import { untilWaiting } from '../../support/lock-waiters.js';
@@ -85,8 +82,8 @@ describe('issuing beside the end of a reach', () => {
     };
   }
 
-  // An authorization code needs its grant, and an exchange issues a token as `USER_TOKEN` does: their
-  // statements are these two.
+  // An authorization code needs its grant, and an exchange issues a token as `USER_TOKEN` does:
+  // their statements are these two.
   const SUBJECTS: Readonly<Record<string, Subject>> = {
     'a grant': {
       kind: GRANT as never,
@@ -142,7 +139,7 @@ describe('issuing beside the end of a reach', () => {
           certificateKindOf(requests[0] as never).issueUnlocked(tx, requests),
       } as never,
       target: () => world.targets.hosts,
-      request: (of) => certificateRequest(of),
+      request: (of) => certificateRequest(dataSource, world.targets.hosts, of),
       remove: 'DELETE FROM access_targets WHERE id = $1',
     },
     'a token for GitHub': {
@@ -166,33 +163,6 @@ describe('issuing beside the end of a reach', () => {
         'DELETE FROM github_installations WHERE id = (SELECT installation_id FROM access_targets WHERE id = $1)',
     },
   };
-
-  async function certificateRequest({ id: userId, email, sessionId }: Person) {
-    const [hosts] = await rows<{ principals: string[] }>(
-      dataSource,
-      'SELECT principals FROM access_targets WHERE id = $1',
-      [world.targets.hosts],
-    );
-    return {
-      userId,
-      sessionId,
-      email,
-      keyId: 'key',
-      keyFingerprint: 'SHA256:key',
-      caFingerprint: 'SHA256:ca',
-      isSecurityKey: false,
-      attestationRequired: false,
-      attestation: undefined,
-      principalsDomain: undefined,
-      principals: [],
-      principalsElsewhere: [],
-      groupPrincipals: hosts?.principals ?? [],
-      host: undefined,
-      ttlSeconds: undefined,
-      auditId: randomUUID(),
-      origin: ORIGIN,
-    } satisfies SshCertificateRequest;
-  }
 
   /** The state before, by which the person is admitted, and the change that ends the reach. */
   const CHANGES: Readonly<

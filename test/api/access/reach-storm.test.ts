@@ -1,14 +1,17 @@
 import { generateKeyPairSync, randomBytes, randomUUID } from 'node:crypto';
 import { writePrivateKey } from '@svc/openssh';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Issuance } from '#domain/access/issuance/issuance.repository.js';
+import { Issuance, type IssuanceKind } from '#domain/access/issuance/issuance.repository.js';
+import { AWS_TOKEN } from '#domain/aws/aws-tokens.repository.js';
+import { GITHUB_TOKEN } from '#domain/github/tokens/github-tokens.repository.js';
 import { GRANT } from '#domain/oauth/grants/grants.repository.js';
-import { USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
-import { assign, makeScimGroup, setRule, unassign } from '../../support/access-rows.js';
+import { CLUSTER_TOKEN, USER_TOKEN } from '#domain/oauth/grants/tokens.repository.js';
+import { certificateKindOf } from '#domain/ssh/ssh-certificates.repository.js';
+import { assign, makeRole, makeScimGroup, setRule, unassign } from '../../support/access-rows.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import { deprovision } from '../../support/deprovisioning.js';
-import { ReachWorld, type Person } from '../../support/reach-world.js';
+import { certificateRequest, ReachWorld, type Person } from '../../support/reach-world.js';
 import { count, rows } from '../../support/rows.js';
 import { atScale } from '../../support/scale.js';
 import { foundOrganization, type ScimOrganization } from '../../support/scim-organization.js';
@@ -16,6 +19,7 @@ import { foundOrganization, type ScimOrganization } from '../../support/scim-org
 const RACES = atScale({ small: 50, full: 500 });
 const ORIGIN = { requestId: 'request-1', ip: undefined, userAgent: undefined };
 const DOMAIN = 'storm.example';
+const ROLE = 'arn:aws:iam::123456789012:role/storm';
 
 /** The storms of one act, and the acts of each. */
 const [STORMS, AT_ONCE] = [atScale({ small: 2, full: 10 }), 20];
@@ -26,6 +30,7 @@ describe('two replicas that issue while a reach ends', () => {
   let app: TestApp;
   let organization: ScimOrganization;
   let world: ReachWorld;
+  let role: string;
 
   beforeAll(async () => {
     database = await createTestDatabase();
@@ -36,43 +41,138 @@ describe('two replicas that issue while a reach ends', () => {
     [app] = replicas as [TestApp, TestApp];
     organization = await foundOrganization(app, DOMAIN);
     world = await ReachWorld.found(app.dataSource, DOMAIN);
+    role = await makeRole(app.dataSource, world.orgId, ROLE);
   });
   afterAll(async () => {
     await Promise.all(replicas.map((replica) => replica.close()));
     await database.drop();
   });
 
-  /** Issues a grant and a token on it at a replica. False for a refusal. */
-  async function issueAt(replica: TestApp, { id: userId, sessionId }: Person): Promise<boolean> {
+  type Issued = IssuanceKind<unknown, unknown>;
+
+  /** Issues a credential at a replica. False for a refusal. */
+  async function issue(replica: TestApp, kind: unknown, request: object): Promise<boolean> {
     const issuance = replica.nest.get(Issuance, { strict: false });
-    const { clientId } = world;
-    const id = randomBytes(32);
-    const expiresIn = 600;
-    const grant = { id, clientId, userId, sessionId, payload: {}, expiresIn };
-    if ('denial' in (await issuance.issue(GRANT, grant))) return false;
-    const outcome = await issuance.issue(USER_TOKEN, {
-      token: {
-        model: 'AccessToken',
-        id: randomBytes(32),
-        payload: {},
-        grantId: id,
-        clientId,
-        userId,
-        userCode: null,
-        expiresIn,
-      },
-      audit: { auditId: randomUUID(), origin: ORIGIN, details: {} },
-    });
-    return 'issued' in outcome;
+    return 'issued' in (await issuance.issue(kind as Issued, request));
   }
 
-  const heldBy = ({ id }: Person) =>
-    count(
+  const tokenOn = (grantId: Buffer, clientId: string, { id: userId }: Person) => ({
+    token: {
+      model: 'AccessToken',
+      id: randomBytes(32),
+      payload: {},
+      grantId,
+      clientId,
+      userId,
+      userCode: null,
+      expiresIn: 600,
+    },
+    audit: { auditId: randomUUID(), origin: ORIGIN, details: {} },
+  });
+
+  /** Issues a grant and a token on it at a replica. False for a refusal. */
+  async function issueAt(replica: TestApp, person: Person): Promise<boolean> {
+    const { id: userId, sessionId } = person;
+    const { clientId } = world;
+    const id = randomBytes(32);
+    const grant = { id, clientId, userId, sessionId, payload: {}, expiresIn: 600 };
+    if (!(await issue(replica, GRANT, grant))) return false;
+    return issue(replica, USER_TOKEN, tokenOn(id, clientId, person));
+  }
+
+  async function issueForCluster(replica: TestApp, person: Person): Promise<boolean> {
+    const [grant] = await rows<{ id: Buffer }>(
       app.dataSource,
-      `(SELECT id FROM oauth_grants WHERE user_id = $1 AND client_id = $2
-        UNION ALL SELECT id FROM oauth_artifacts WHERE user_id = $1 AND client_id = $2) held`,
-      [id, world.clientId],
+      `SELECT id FROM oauth_grants WHERE user_id = $1 AND client_id = 'svc-cli'`,
+      [person.id],
     );
+    if (!grant) return false;
+    const token = tokenOn(grant.id, 'svc-cli', person);
+    return issue(replica, CLUSTER_TOKEN, { ...token, applicationId: world.clusterId });
+  }
+
+  async function issueCertificate(replica: TestApp, person: Person): Promise<boolean> {
+    const request = await certificateRequest(app.dataSource, world.targets.hosts, person);
+    return issue(replica, certificateKindOf(request), request);
+  }
+
+  const issueForGitHub = (replica: TestApp, { id: userId, sessionId }: Person) =>
+    issue(replica, GITHUB_TOKEN, {
+      id: randomUUID(),
+      userId,
+      orgId: world.orgId,
+      sessionId,
+      installationId: world.installationId,
+      owner: 'octo',
+      sealed: 'sealed',
+      expiresAt: new Date(Date.now() + 3_600_000),
+      repositories: ['hello'],
+      permissions: {},
+      auditId: randomUUID(),
+      origin: ORIGIN,
+    });
+
+  const issueForAws = (replica: TestApp, { id: userId, email, sessionId }: Person) =>
+    issue(replica, AWS_TOKEN, {
+      userId,
+      sessionId,
+      email,
+      roleArn: ROLE,
+      tokenId: randomUUID(),
+      sourceIdentity: 'person',
+      lifetime: 300,
+      auditId: randomUUID(),
+      origin: ORIGIN,
+    });
+
+  /** A kind of credential: its target, how it is issued, and what a person holds of it. */
+  interface Kind {
+    readonly target: () => string;
+    readonly issue: (replica: TestApp, person: Person) => Promise<boolean>;
+    readonly held: (person: Person) => Promise<number>;
+    /** True if the service cannot recall what it gave: then only nothing new may come. */
+    readonly lasts?: true;
+  }
+
+  const counted = (fromWhere: string, ...parameters: unknown[]) =>
+    count(app.dataSource, fromWhere, parameters);
+
+  const KINDS: Readonly<Record<string, Kind>> = {
+    'tokens of the application': {
+      target: () => world.targets.application,
+      issue: issueAt,
+      held: ({ id }) =>
+        counted(
+          `(SELECT id FROM oauth_grants WHERE user_id = $1 AND client_id = $2
+            UNION ALL SELECT id FROM oauth_artifacts WHERE user_id = $1 AND client_id = $2) held`,
+          id,
+          world.clientId,
+        ),
+    },
+    certificates: {
+      target: () => world.targets.hosts,
+      issue: issueCertificate,
+      held: ({ id }) => counted('ssh_certificates WHERE user_id = $1 AND revoked_at IS NULL', id),
+    },
+    'tokens for the cluster': {
+      target: () => world.targets.cluster,
+      issue: issueForCluster,
+      held: ({ id }) =>
+        counted('oauth_artifacts WHERE user_id = $1 AND application_id = $2', id, world.clusterId),
+    },
+    'tokens for GitHub': {
+      target: () => world.targets.installation,
+      issue: issueForGitHub,
+      held: ({ id }) => counted('github_tokens WHERE user_id = $1 AND next_attempt_at IS NULL', id),
+    },
+    'tokens for AWS': {
+      target: () => role,
+      issue: issueForAws,
+      held: ({ id }) =>
+        counted(`audit_events WHERE subject_id = $1 AND type = 'aws_credential'`, id),
+      lasts: true,
+    },
+  };
 
   const REMOVALS: Readonly<Record<string, (group: string, person: Person) => Promise<unknown>>> = {
     'a PATCH that removes the member': (group, { id }) =>
@@ -86,18 +186,22 @@ describe('two replicas that issue while a reach ends', () => {
   };
 
   it(`issues nothing after the answer, in ${RACES} races`, { timeout: 600_000 }, async () => {
-    const target = world.targets.application;
-    await setRule(app.dataSource, target, { access: 'assigned' });
+    const kinds = Object.entries(KINDS);
+    for (const [, { target }] of kinds) {
+      await setRule(app.dataSource, target(), { access: 'assigned' });
+    }
+    // 5 kinds and 4 removals in turn: each pair comes within 20 races.
     const removals = Object.values(REMOVALS);
-    let issuedByAll = 0;
+    const issuedByAll: Record<string, number> = {};
     for (let race = 0; race < RACES; race += 1) {
+      const [name, kind] = kinds[race % kinds.length] as [string, Kind];
       const person = await world.person();
       const group = await makeScimGroup(organization, `group ${race}`, [person.id]);
-      await assign(app.dataSource, target, { groupId: group });
+      await assign(app.dataSource, kind.target(), { groupId: group });
       let issued = 0;
       const underWay = Promise.withResolvers<void>();
       const storm = [0, 1, 2, 3].map(async (worker) => {
-        while (await issueAt(replicas[worker % 2] as TestApp, person)) {
+        while (await kind.issue(replicas[worker % 2] as TestApp, person)) {
           issued += 1;
           if (issued === 4) underWay.resolve();
         }
@@ -105,13 +209,15 @@ describe('two replicas that issue while a reach ends', () => {
       });
       await underWay.promise;
       await removals[race % removals.length]?.(group, person);
-      const atAnswer = await heldBy(person);
+      const atAnswer = await kind.held(person);
       await Promise.all(storm);
-      expect([race, atAnswer, await heldBy(person)]).toEqual([race, 0, 0]);
+      expect([race, name, await kind.held(person)]).toEqual([race, name, atAnswer]);
+      if (kind.lasts !== true) expect([race, name, atAnswer]).toEqual([race, name, 0]);
       expect(issued).toBeGreaterThanOrEqual(4);
-      issuedByAll += issued;
+      issuedByAll[name] = (issuedByAll[name] ?? 0) + issued;
     }
-    process.stdout.write(`${RACES} races: ${issuedByAll} tokens issued, none after an answer\n`);
+    const all = Object.entries(issuedByAll).map(([name, n]) => `${n} ${name}`);
+    process.stdout.write(`${RACES} races: ${all.join(', ')} issued, none after an answer\n`);
   });
 
   const CHANGES: Readonly<Record<string, (scene: Scene, n: number) => Promise<unknown>>> = {
