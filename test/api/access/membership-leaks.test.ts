@@ -203,6 +203,27 @@ describe('the membership of a group of SCIM', () => {
         }
       }
     }
+    // Forecasts that add a person beside the groups or take one of the groups away, and the page.
+    for (const { path, kind, id } of targets) {
+      const groups = secrets.slice(0, 2).map((group) => ({ group }));
+      const person = { user: member.id };
+      for (const assignments of [[...groups, person], groups.slice(1), [person]]) {
+        const body = { access: 'assigned', conditions: {}, assignments };
+        const forecast = await accessApi(admin, 'POST', `${path}/preview`, body);
+        expect([forecast.status, forecast.text]).toEqual([200, expect.any(String)]);
+        if (found(wholeOf(forecast)).length > 0) leaks.push(`${path}/preview`);
+      }
+      const query = `access=assigned&add_people=${encodeURIComponent(MAIL)}`;
+      const page = await admin.get(
+        `/admin/access/${kind}/${encodeURIComponent(id)}/change?${query}`,
+        { address: newAddress() },
+      );
+      expect([page.status, page.text]).toEqual([200, expect.stringContaining('Who gains')]);
+      // The field has the rule that the admin proposes, and no membership.
+      const field = /<input type="hidden" name="assignments"[^>]*>/;
+      expect(page.text).toMatch(field);
+      if (found(page.text.replace(field, '')).length > 0) leaks.push(`${path}/change`);
+    }
     for (const page of [`/admin/members/${colleague.id}`, '/admin/access', '/admin/audit']) {
       const answer = await admin.get(page, { address: newAddress() });
       expect(answer.status).toBe(200);
