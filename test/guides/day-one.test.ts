@@ -7,14 +7,16 @@ import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js
 import { AWS_COMMANDS } from '../support/aws-command.js';
 import { newAddress } from '../support/client.js';
 import { assigned } from '../support/domains.js';
+import { freePort } from '../support/free-port.js';
 import { GUIDES } from '../support/guide.js';
+import { HOST_PROGRAMS, JoiningHost } from '../support/joining-host.js';
 import { startKubernetesApi, type KubernetesApi } from '../support/kubernetes-api.js';
 import { newKubectl, oldKubectl } from '../support/kubectl.js';
 import { Laptop } from '../support/laptop.js';
 import { authorize } from '../support/oauth-flow.js';
 import { findProgram, requires } from '../support/programs.js';
 import { rows } from '../support/rows.js';
-import { startSshd, SSHD_PROGRAMS, type Sshd } from '../support/sshd.js';
+import { runSshd, SSHD_PROGRAMS, type Sshd } from '../support/sshd.js';
 import { runProgram } from '../support/svc-command.js';
 import { addTarget } from '../support/targets.js';
 import { removeDirectory } from '../support/temporary-directory.js';
@@ -27,7 +29,7 @@ const FILM = join(GUIDES, 'screenshots/day-one.txt');
 
 const kubectl = newKubectl() ?? oldKubectl();
 const [aws] = AWS_COMMANDS.values();
-const needs = [...SSHD_PROGRAMS, 'curl', 'script'];
+const needs = [...SSHD_PROGRAMS, ...HOST_PROGRAMS, 'script'];
 if (!kubectl) needs.push('a kubectl that works');
 if (aws === undefined) needs.push('an aws command that works');
 
@@ -57,6 +59,17 @@ requires(...needs).describe('day one of an engineer', () => {
     if (made.status !== 201) throw new Error(made.text);
   }
 
+  /** Starts the sshd of a host that an operator has joined with the group `prod`. */
+  async function joinedHost(organizationId: string): Promise<Sshd> {
+    const host = new JoiningHost(await freePort());
+    const { text } = await app.client().get('/install-host.sh');
+    const joined = ['--login', login, '--organization', organizationId, '--group', 'prod'];
+    const args = [...host.paths, '--no-reload', '--schedule', 'none', ...joined];
+    const { status, said } = await host.run(text, args);
+    if (status !== 0) throw new Error(said);
+    return runSshd(host);
+  }
+
   /** The laptop has kubectl with the address of the cluster, and the AWS CLI. */
   async function furnish(): Promise<void> {
     const system = join(laptop.home, 'system');
@@ -84,18 +97,17 @@ requires(...needs).describe('day one of an engineer', () => {
     app = await startTestApp();
     ada = await app.enrolled(ENGINEER);
     await listTargets();
-    const authority = await app.client().get('/v1/credentials/ssh/ca');
-    sshd = await startSshd({ authorities: [authority.text.trim()], principals: [ENGINEER] });
-    sts = await startSts({
-      provider: { issuer: app.baseUrl, audiences: ['sts.amazonaws.com'] },
-      roles: [{ arn: ROLE, trusts: (subject) => subject === ENGINEER }],
-      buckets: [],
-    });
     const [organization] = await rows<{ id: string }>(
       app.dataSource,
       'SELECT org_id AS id FROM users WHERE email = $1',
       [ENGINEER],
     );
+    sshd = await joinedHost(organization?.id ?? '');
+    sts = await startSts({
+      provider: { issuer: app.baseUrl, audiences: ['sts.amazonaws.com'] },
+      roles: [{ arn: ROLE, trusts: (subject) => subject === ENGINEER }],
+      buckets: [],
+    });
     api = await startKubernetesApi({
       issuer: app.baseUrl,
       audience: CLUSTER,
