@@ -35,6 +35,7 @@ import {
   peopleOf,
   previewChange,
   type AskedChange,
+  type HiddenPreview,
   type RulePreview,
 } from './rule-preview.js';
 import {
@@ -206,8 +207,21 @@ export class AccessRules {
     admin: Admin,
     ref: TargetRef,
     change: AskedChange,
+    seen: { readonly mayName: true },
+  ): Promise<RulePreview>;
+  /** The same, hidden if it could show who is in a group and the admin must not see that. */
+  preview(
+    admin: Admin,
+    ref: TargetRef,
+    change: AskedChange,
+    seen: Seen,
+  ): Promise<RulePreview | HiddenPreview>;
+  preview(
+    admin: Admin,
+    ref: TargetRef,
+    change: AskedChange,
     { mayName }: Seen,
-  ): Promise<RulePreview> {
+  ): Promise<RulePreview | HiddenPreview> {
     return this.#read(admin, async (tx) => {
       const found = await this.#found(tx, admin, ref);
       if (change === 'deleted') assertMade(found);

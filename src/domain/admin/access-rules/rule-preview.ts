@@ -23,11 +23,8 @@ const MOST_LOSERS = 1000;
 export interface PreviewedPeople {
   /** The number of these people; `MOST_COUNTED` plus one if there are more. */
   readonly count: number;
-  /**
-   * The first people. Null if the list would show who is in a group, and the admin needs a newer
-   * touch for that.
-   */
-  readonly people: readonly ListedPerson[] | null;
+  /** The first people. */
+  readonly people: readonly ListedPerson[];
 }
 
 /** A forecast of a change of a rule, or of the end of a target. */
@@ -40,6 +37,15 @@ export interface RulePreview {
   readonly ends: RevokedCounts | null;
   /** The credentials that the service cannot recall; empty if no person loses anything. */
   readonly notRecalled: readonly NotRecalled[];
+}
+
+/**
+ * A forecast that could show who is in a group, so that the admin must touch the key first. It has
+ * no number, and no warning that depends on one. Two previews, with and without one person, would
+ * otherwise show if the person is in a group.
+ */
+export interface HiddenPreview {
+  readonly hidden: true;
 }
 
 /** A change that an admin asks about: another rule, or the end of a role or a group of hosts. */
@@ -59,18 +65,18 @@ export async function previewChange(
     mayName,
     endings,
   }: { readonly mayName: boolean; readonly endings: Pick<AccessEndings, 'countHeld'> },
-): Promise<RulePreview> {
+): Promise<RulePreview | HiddenPreview> {
   const before = await peopleOf(tx, target);
   const after =
     change === 'deleted' ? await afterDeletion(tx, orgId, target) : peopleOfRule(change);
+  if (!mayName && (hasGroups(before) || hasGroups(after))) return { hidden: true };
   const gains = await onlyAdmittedBy(tx, orgId, after, before, MOST_NAMED);
   const loses = await onlyAdmittedBy(tx, orgId, before, after, MOST_LOSERS);
-  const isNamed = mayName || !(hasGroups(before) || hasGroups(after));
   const unmet = change === 'deleted' ? undefined : narrower(target.conditions, change.conditions);
   const isNarrower = loses.count > 0 || unmet !== undefined;
   return {
-    gains: await shown(tx, gains, isNamed),
-    loses: await shown(tx, loses, isNamed),
+    gains: await named(tx, gains),
+    loses: await named(tx, loses),
     ends: await countEnds(tx, target, change, loses, unmet, endings),
     notRecalled: isNarrower ? notRecalled(target.kind) : [],
   };
@@ -139,10 +145,6 @@ function hasGroups(people: PeopleOfRule): boolean {
   return typeof people !== 'string' && people.groups.length > 0;
 }
 
-async function shown(
-  tx: EntityManager,
-  { count, ids }: DifferentPeople,
-  isNamed: boolean,
-): Promise<PreviewedPeople> {
-  return { count, people: isNamed ? await namesOf(tx, ids.slice(0, MOST_NAMED)) : null };
+async function named(tx: EntityManager, { count, ids }: DifferentPeople): Promise<PreviewedPeople> {
+  return { count, people: await namesOf(tx, ids.slice(0, MOST_NAMED)) };
 }

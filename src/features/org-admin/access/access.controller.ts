@@ -181,7 +181,7 @@ export class AccessController {
     @Body({ schema: ASKED_CHANGE }) body: AskedChangeBody,
   ): Promise<PreviewJson> {
     const change = 'deleted' in body ? 'deleted' : wantedRule(body);
-    const seen = { mayName: true };
+    const seen = { mayName: true } as const;
     const preview = await this.accessRules.preview(
       adminOf(session),
       namedTarget(path),

@@ -294,7 +294,7 @@ export function previewJson({ gains, loses, ends, notRecalled: left }: RulePrevi
 }
 
 function side({ count, people }: RulePreview['gains']): z.output<typeof SIDE> {
-  return { count, people: people && people.map((person) => ({ ...person })) };
+  return { count, people: people.map((person) => ({ ...person })) };
 }
 
 /** Returns the entity tag of a target, which contains its version. */

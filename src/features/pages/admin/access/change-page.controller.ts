@@ -2,7 +2,7 @@ import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { endedWords } from '#domain/access-revocation/ended-words.js';
 import { AccessRules } from '#domain/admin/access-rules/access-rules.service.js';
-import type { RulePreview } from '#domain/admin/access-rules/rule-preview.js';
+import type { HiddenPreview, RulePreview } from '#domain/admin/access-rules/rule-preview.js';
 import type { Assignment, TargetRef, WantedRule } from '#domain/admin/access-rules/target.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import { isTouchedWithin, RECENT_TOUCH } from '#domain/sessions/recent-touch.js';
@@ -110,17 +110,14 @@ function afterTouch({ req }: Response, ref: TargetRef): string {
 /** The words in the place of a number of a forecast, before the admin has touched the key. */
 const HIDDEN = 'shown after a touch';
 
-/**
- * Prepares a preview for the template. Before a touch it has no number, and no warning that depends
- * on one. Two previews, with and without one person, would otherwise show if the person is in a
- * group.
- */
-function shownPreview({ gains, loses, ends, notRecalled }: RulePreview, address: string) {
+/** Prepares a preview for the template, with a link to a touch. */
+function shownPreview(preview: RulePreview | HiddenPreview, address: string) {
   const touch = `/login?again=true&redirect_to=${encodeURIComponent(address)}`;
-  if (gains.people === null) {
+  if ('hidden' in preview) {
     const side = { people: null, words: HIDDEN };
     return { touch, gains: side, loses: side, ends: HIDDEN, notRecalled: [] };
   }
+  const { gains, loses, ends, notRecalled } = preview;
   return {
     touch,
     gains: { ...gains, words: peopleWords(gains.count) },
