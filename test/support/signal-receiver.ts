@@ -120,7 +120,7 @@ export interface SignalReceiver {
   readonly received: ReceivedSignal[];
   /** The most pushes that were under way at once. */
   readonly most: () => number;
-  answer: (n: number, claims: JWTPayload) => ReceiverAnswer;
+  answer: (n: number, claims: JWTPayload) => Exclude<ReceiverAnswer, 'flood'>;
   close(): Promise<void>;
 }
 

@@ -90,8 +90,8 @@ export async function listDueReceivers(tx: EntityManager): Promise<DueClient[]> 
 /**
  * Takes events that are due until the lease ends. No two senders take the same event: a sender
  * skips rows that another one has locked, and a taken row is not due before the end of its lease.
- * Another event of the same subject waits until the first one is settled. It is an issuance, because
- * a token follows: an unconfirmed server gives none.
+ * Another event of the same subject waits until the first one is settled. It is an issuance,
+ * because a token follows: an unconfirmed server gives none.
  */
 export async function takeSignals(
   tx: EntityManager,
