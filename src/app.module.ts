@@ -51,6 +51,7 @@ import { DocumentPagesModule } from './features/pages/documents/documents.module
 import { PagesModule } from './features/pages/pages.module.js';
 import { ScimModule } from './features/scim/scim.module.js';
 import { OwnSessionsModule } from './features/sessions/sessions.module.js';
+import { SignalsModule } from './features/signals/signals.module.js';
 import { SshCaModule } from './features/ssh-ca/ssh-ca.module.js';
 import { UpstreamModule } from './features/upstream/upstream.module.js';
 import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
@@ -126,6 +127,7 @@ export class AppModule {
         OidcModule,
         CredentialsModule,
         SshCaModule,
+        SignalsModule,
         ScimModule,
         AccountApiModule,
         OwnSessionsModule,

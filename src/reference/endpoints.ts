@@ -56,6 +56,7 @@ const CALLERS = {
   any: 'session',
   verified: 'verified session',
   provisioner: 'SCIM token',
+  client: 'token of an application itself',
 } as const satisfies Record<AuthRule['session'], string>;
 
 function bodyOf({ body: { kind, max } }: RoutePolicy): string {

@@ -30,7 +30,8 @@ const KEPT = `
   oauth_client_secrets oauth_clients oauth_consents oauth_replays oauth_user_code_tries organization_domains
   organization_issuer_keys organization_issuers organization_providers organizations own_reach_lists rate_limits record_addresses
   record_ties redone_acts replica_reports replicas saml_sp_keys saved_questions schema_migrations scim_refusals
-  scim_removed_identities scim_tokens scim_tombstones secrets_to_confirm spent_tokens ssh_attested_keys ssh_authorities
+  scim_removed_identities scim_tokens scim_tombstones secrets_to_confirm signal_events signal_receivers
+  signal_removed_subjects signal_streams spent_tokens ssh_attested_keys ssh_authorities
   ssh_authority ssh_certificate_groups ssh_revocation_list ssh_revoked_ranges token_signing_keys users`;
 
 const log = new RecordingLog();
@@ -167,8 +168,8 @@ describe('the end of everything on record', () => {
         transaction(async (tx) => {
           const result = await work(tx);
           const isBatch = typeof result === 'object' && result !== null && 'counts' in result;
-          // The first batch is of the notices to applications.
-          if (isBatch && (batches += 1) === 3) throw new Error('killed');
+          // The first two batches are of the signals and notices to applications.
+          if (isBatch && (batches += 1) === 4) throw new Error('killed');
           return result;
         }),
     });

@@ -144,6 +144,11 @@ DELETE /api/v1/applications/:id/secrets/:secretId general        none   256 api 
 GET    /api/v1/applications/:id/logout-notices    general        none   256 api        problem    verified    svc:applications
 POST   /api/v1/applications/:id/logout-notices/:noticeId/repeat general        json   256 api        problem    verified    svc:applications touch:300
 DELETE /api/v1/applications/:id/logout-notices/:noticeId general        none   256 api        problem    verified    svc:applications touch:300
+GET    /api/v1/applications/:id/signals           general        none   256 api        problem    verified    svc:applications
+PUT    /api/v1/applications/:id/signals           general        json   256 api        problem    verified    svc:applications touch:300
+DELETE /api/v1/applications/:id/signals           general        none   256 api        problem    verified    svc:applications touch:300
+POST   /api/v1/applications/:id/signals/:signalId/repeat general        json   256 api        problem    verified    svc:applications touch:300
+DELETE /api/v1/applications/:id/signals/:signalId general        none   256 api        problem    verified    svc:applications touch:300
 POST   /api/v1/applications/:id/approve           general        json   256 api        problem    verified    svc:applications touch:300
 POST   /api/v1/applications/:id/revoke-tokens     general        json   256 api        problem    verified    svc:applications touch:300
 GET    /api/v1/org                                general        none   256 api        problem    verified    svc:admin
@@ -202,6 +207,20 @@ GET    /api/v1/org/scim-tokens                    general        none   256 api 
 DELETE /api/v1/org/scim-tokens/:id                general        none   256 api        problem    verified    svc:admin
 GET    /api/v1/org/secrets-to-confirm             general        none   256 api        problem    verified    svc:admin
 POST   /api/v1/org/secrets-to-confirm/:id/confirm general        json   256 api        problem    verified    svc:admin touch:300
+
+GET    /.well-known/ssf-configuration             unlimited      none   256 api        negotiated none
+GET    /.well-known/oauth-protected-resource/ssf  unlimited      none   256 api        negotiated none
+POST   /ssf/stream                                general        json   256 api        oauth      client      ssf.manage header-only
+GET    /ssf/stream                                general        none   256 api        oauth      client      ssf.read header-only
+PATCH  /ssf/stream                                general        json   256 api        oauth      client      ssf.manage header-only
+PUT    /ssf/stream                                general        json   256 api        oauth      client      ssf.manage header-only
+DELETE /ssf/stream                                general        none   256 api        oauth      client      ssf.manage header-only
+GET    /ssf/status                                general        none   256 api        oauth      client      ssf.read header-only
+POST   /ssf/status                                general        json   256 api        oauth      client      ssf.manage header-only
+POST   /ssf/verify                                general        json   256 api        oauth      client      ssf.manage header-only
+POST   /ssf/subjects/add                          general        json   256 api        oauth      client      ssf.manage header-only
+POST   /ssf/subjects/remove                       general        json   256 api        oauth      client      ssf.manage header-only
+POST   /ssf/poll/:id                              general        json   256 api        oauth      client      ssf.manage header-only
 
 GET    /scim/v2/ServiceProviderConfig             general        none   64  api        scim       provisioner
 GET    /scim/v2/Schemas                           general        none   64  api        scim       provisioner
@@ -265,6 +284,7 @@ const ORIGINS: Readonly<Record<string, string>> = {
   any: 'ui',
   verified: 'own',
   provisioner: 'any',
+  client: 'any',
 };
 
 describe('every route', () => {
@@ -385,7 +405,7 @@ describe('every route without a session', () => {
       const cors = answer.headers.get('access-control-allow-origin');
       expect([of, cors]).toEqual([of, audience === 'api' ? '*' : null]);
       if (template.startsWith('/oauth/')) continue; // these routes check their own tokens
-      const refused = ['any', 'verified', 'provisioner'].includes(auth.session);
+      const refused = ['any', 'verified', 'provisioner', 'client'].includes(auth.session);
       expect([of, answer.status === 401]).toEqual([of, refused]);
     }
   });

@@ -59,6 +59,7 @@ describe('access revocation', () => {
       'GitHubTokenRevocation',
       'RegisteredResources',
       'SessionsRepository',
+      'SignalledEnds',
     ]);
     expect(callsOfRevoke(files, classes)).toEqual([]);
     const field =

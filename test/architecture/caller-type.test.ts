@@ -15,6 +15,7 @@ const CALLER_TYPE: Readonly<Record<AuthRule['session'], string | undefined>> = {
   any: 'LiveSession',
   verified: 'VerifiedSession',
   provisioner: 'Provisioner',
+  client: 'ClientItself',
 };
 
 interface DeclaredCaller {

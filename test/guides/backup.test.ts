@@ -7,6 +7,7 @@ import type { Answer } from '../support/client.js';
 import { startDebianPostgres, type DebianPostgres } from '../support/debian-postgres.js';
 import { guideBlock, runToSuccess } from '../support/guide.js';
 import { requires } from '../support/programs.js';
+import { createStream, newProgram, signalsOf } from '../support/signal-streams.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
@@ -71,6 +72,7 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
     it('a backup, the drill, the loss of everything and the restore lose no user, key or serial', async () => {
       const before = await certificate(ada);
       expect(before.status).toBe(200);
+      const streamId = await createStream(await newProgram(app, ada.client));
       await run(guideBlock('backup.md', 'backup'));
       await run(guideBlock('backup.md', 'secrets', safe()));
       const paper = fingerprintIn(await run(guideBlock('backup.md', 'fingerprint', atServer())));
@@ -95,6 +97,10 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       const check = await run(guideBlock('backup.md', 'check', atServer()));
       expect(check).toContain('"ready"');
       expect(fingerprintIn(check)).toBe(paper);
+
+      // The stream of signals is there, and says that events may be lost.
+      const told = await signalsOf(app, streamId);
+      expect(told.map(({ type }) => type)).toEqual(['stream-updated']);
 
       // The session of before the backup has ended, and the next login needs the provider and the
       // key.
@@ -126,6 +132,17 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       await run(guideBlock('backup.md', 'list'));
       await app.client().get('/v1/credentials/ssh/krl');
       expect(await number()).toBeGreaterThan(before);
+    });
+
+    it('the command that tells streams of signals tells each of them', async () => {
+      const browser = app.client();
+      await browser.logIn(ada.key);
+      const streamId = await createStream(await newProgram(app, browser));
+      await run(guideBlock('backup.md', 'signals'));
+      const told = await signalsOf(app, streamId);
+      expect(told.map(({ type, body }) => [type, body['reason']])).toEqual([
+        ['stream-updated', 'The transmitter was restored from a backup.'],
+      ]);
     });
 
     it('the command that ends all sessions does so, and the key still logs in', async () => {

@@ -12,6 +12,7 @@ import { DataSource } from '#platform/database/statements/typeorm.js';
 import { OutboundModule } from '#platform/outbound/outbound.module.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { ApplicationNotices } from './applications/application-notices.service.js';
+import { ApplicationSignals } from './applications/application-signals.service.js';
 import { ManagedApplications } from './applications/managed-applications.service.js';
 import { RegisteredResources } from './applications/registered-resources.js';
 import { ClientsRepository } from './clients/clients.repository.js';
@@ -19,6 +20,11 @@ import { BatchedQueries } from './grants/batched-queries.service.js';
 import { EndedAccounts } from './logout-notices/ended-accounts.repository.js';
 import { LogoutSender } from './logout-notices/logout-sender.service.js';
 import { NoticeWatch } from './notice-watch/notice-watch.service.js';
+import { PolledSignals } from './shared-signals/polled-signals.service.js';
+import { SignalSender } from './shared-signals/signal-sender.service.js';
+import { SignalStreams } from './shared-signals/signal-streams.service.js';
+import { SignalTokens } from './shared-signals/signal-tokens.service.js';
+import { SignalledEnds } from './shared-signals/signalled-ends.repository.js';
 import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js';
 
 /**
@@ -33,11 +39,16 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
   imports: [AccessModule, AccessRevocationModule, AuditModule, DirectoryModule, OutboundModule],
   providers: [
     ApplicationNotices,
+    ApplicationSignals,
     BatchedQueries,
     ClientsRepository,
     LogoutSender,
     ManagedApplications,
     NoticeWatch,
+    PolledSignals,
+    SignalSender,
+    SignalStreams,
+    SignalTokens,
     {
       provide: TokenSigningKeys,
       inject: [CONFIG, DataSource, KmsKeys],
@@ -47,9 +58,12 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
   ],
   exports: [
     ApplicationNotices,
+    ApplicationSignals,
     BatchedQueries,
     ClientsRepository,
     ManagedApplications,
+    PolledSignals,
+    SignalStreams,
     TokenSigningKeys,
   ],
 })
@@ -61,6 +75,7 @@ export class OAuthModule {
     auditLog: AuditLog,
   ) {
     endings.register(GRANT_ENDING);
+    revocation.register(new SignalledEnds());
     revocation.register(new EndedAccounts());
     revocation.register(clients);
     revocation.register(new RegisteredResources(auditLog));

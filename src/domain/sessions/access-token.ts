@@ -1,7 +1,7 @@
 import type { DeniedSession } from '#domain/access/issuance/refused-issuance.js';
 import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
 import type { PresentedToken } from '#platform/http/access/access-policy.js';
-import { DPOP_ALGORITHMS } from './dpop-proof.js';
+import { DPOP_ALGORITHMS } from './dpop/dpop-proof.js';
 
 /**
  * The command-line client of the service: the only OAuth client whose tokens open the APIs of the
@@ -91,12 +91,7 @@ export function assertOpens(
   if (token.clientId !== CLI_CLIENT_ID || token.hasAudience || scope === undefined) {
     throw refusedToken(scheme, 'This access token is not valid for this API.');
   }
-  if (presented.scheme !== scheme) {
-    throw refusedToken(scheme, `This access token must come under the ${scheme} scheme.`);
-  }
-  if (token.x5t !== null && token.x5t !== presented.certificate) {
-    throw refusedToken(scheme, 'This access token is bound to another client certificate.');
-  }
+  assertPresented(presented, token);
   if (!token.scope.has(scope)) {
     throw new DomainError('insufficient_scope', `This needs the scope ${scope}.`, {
       challenge: { ...challengeOf(scheme), scope },
@@ -104,6 +99,23 @@ export function assertOpens(
   }
   if (isBoundScope(scope) && token.jkt === null) {
     throw refusedToken('DPoP', 'An access token with this scope must be bound to a DPoP key.');
+  }
+}
+
+/**
+ * Checks that an access token comes under its scheme and with its client certificate. @throws
+ * DomainError unauthenticated
+ */
+export function assertPresented(
+  presented: PresentedToken,
+  token: Pick<AccessToken, 'jkt' | 'x5t'>,
+): void {
+  const scheme = token.jkt === null ? 'Bearer' : 'DPoP';
+  if (presented.scheme !== scheme) {
+    throw refusedToken(scheme, `This access token must come under the ${scheme} scheme.`);
+  }
+  if (token.x5t !== null && token.x5t !== presented.certificate) {
+    throw refusedToken(scheme, 'This access token is bound to another client certificate.');
   }
 }
 

@@ -15,10 +15,11 @@ import {
   type Visitor,
 } from '#platform/http/access/access-policy.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
+import { clientItself, type ClientItself } from './client-itself.js';
 import { ADMIN_SCOPE, assertOpens, challengeOf, refusedToken } from './access-token.js';
 import type { LiveSession, SessionUser } from './session.js';
 import { Sessions } from './sessions.service.js';
-import { spendDpopProof } from './spend-dpop-proof.js';
+import { spendDpopProof } from './dpop/spend-dpop-proof.js';
 
 /**
  * Seconds between two recorded denials of one user, so that a client in a loop does not fill the
@@ -35,13 +36,17 @@ export interface Provisioner {
   readonly orgId: string;
 }
 
+/** A caller that the policy admits. */
+type Caller = LiveSession | Provisioner | ClientItself;
+
 /**
  * Decides if a request may proceed, by the live session of its token. The own token of a session
  * has all permissions of the user; an access token of the command-line client has those of its
- * scope; a SCIM token identifies an identity provider.
+ * scope; a SCIM token identifies an identity provider; a token of client credentials opens the
+ * signals of the client.
  */
 @Injectable()
-export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner> {
+export class SessionAccessPolicy extends AccessPolicy<Caller> {
   constructor(
     @Inject(CONFIG) readonly config: Pick<Config, 'http'>,
     private readonly sessions: Sessions,
@@ -56,8 +61,11 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
   override async find(
     presented: PresentedToken | undefined,
     requirement: AuthRule,
-  ): Promise<LiveSession | Provisioner | undefined> {
+  ): Promise<Caller | undefined> {
     if (requirement.session === 'provisioner') return this.#provisioner(presented);
+    if (requirement.session === 'client') {
+      return clientItself(this, this.manager, presented, requirement.scope);
+    }
     if (presented === undefined) return withoutSession(requirement, 'Sign in first.');
     const session =
       presented.scheme === 'cookie'
@@ -76,7 +84,7 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
    * insufficient_user_authentication
    */
   override async verify(
-    session: LiveSession | Provisioner,
+    session: Caller,
     requirement: AuthRule,
     asked: VerifiedRequest,
   ): Promise<void> {
@@ -132,14 +140,15 @@ export class SessionAccessPolicy extends AccessPolicy<LiveSession | Provisioner>
     await this.audit.record(this.manager, event, { atMostEvery: DENIALS_ON_RECORD });
   }
 
-  override factsOf(session: LiveSession | Provisioner): CallerFacts {
+  override factsOf(session: Caller): CallerFacts {
+    if ('clientId' in session) return { orgId: session.orgId, clientId: session.clientId };
     if (!('level' in session)) return { orgId: session.orgId };
     const { user } = session;
     const accessToken = session.level === 'verified' ? session.accessToken : null;
     return { userId: user?.id, orgId: user?.orgId ?? undefined, clientId: accessToken?.clientId };
   }
 
-  override visitorOf(session: LiveSession | Provisioner): Visitor | undefined {
+  override visitorOf(session: Caller): Visitor | undefined {
     if (!('level' in session)) return undefined;
     const { email, name } = session.user ?? session.pendingIdentity;
     const verified = session.level === 'verified';

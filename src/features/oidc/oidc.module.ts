@@ -14,6 +14,7 @@ import { OutboundModule } from '#platform/outbound/outbound.module.js';
 import { UnmatchedPaths } from '#platform/http/routing/route.js';
 import { ApplicationNoticesController } from './applications/application-notices.controller.js';
 import { ApplicationSecretsController } from './applications/application-secrets.controller.js';
+import { ApplicationSignalsController } from './applications/application-signals.controller.js';
 import { ApplicationsController } from './applications/applications.controller.js';
 import { Applications } from './applications/applications.service.js';
 import { Clusters } from './applications/clusters.service.js';
@@ -75,6 +76,7 @@ const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } a
   controllers: [
     ApplicationNoticesController,
     ApplicationSecretsController,
+    ApplicationSignalsController,
     ApplicationsController,
     AuthorizationController,
     DeviceAuthorizationController,

@@ -61,7 +61,9 @@ describe('every write of the service', () => {
     await app.client().logIn(ada.key);
     places = { ...(await ownThings()), ...(await thingsOfTheOrganization(grace.client)) };
     written = app.nest.get(RoutePolicies).routes.filter(({ method }) => WRITES.has(method));
-    routes = written.filter(({ policy }) => policy.auth.session !== 'provisioner');
+    routes = written.filter(
+      ({ policy }) => policy.auth.session !== 'provisioner' && policy.auth.session !== 'client',
+    );
   });
   afterAll(() => app.close());
 
@@ -105,6 +107,7 @@ describe('every write of the service', () => {
       'v1/applications/:id': `v1/applications/${clientId}`,
       ':secretId': secret?.id ?? '',
       ':noticeId': await deadLetterOf(clientId),
+      ':signalId': await deadSignalOf(clientId),
     };
   }
 
@@ -115,6 +118,30 @@ describe('every write of the service', () => {
       `INSERT INTO logout_notices (client_id, self_registered, user_id, dead_at)
        VALUES ($1, false, $2, now()) RETURNING id`,
       [clientId, randomUUID()],
+    );
+    return letter?.id ?? '';
+  }
+
+  /** Inserts a signal that the stream of an application did not take. @returns its id */
+  async function deadSignalOf(clientId: string): Promise<string> {
+    await rows(
+      app.dataSource,
+      `INSERT INTO signal_receivers (client_id, subject_format) VALUES ($1, 'iss_sub')
+       ON CONFLICT DO NOTHING`,
+      [clientId],
+    );
+    await rows(
+      app.dataSource,
+      `INSERT INTO signal_streams (id, client_id, org_id, method, events)
+       SELECT gen_random_uuid(), id, org_id, 'poll', '{}' FROM oauth_clients WHERE id = $1
+       ON CONFLICT DO NOTHING`,
+      [clientId],
+    );
+    const [letter] = await rows<{ id: string }>(
+      app.dataSource,
+      `INSERT INTO signal_events (stream_id, subject_id, type, dead_at)
+       SELECT id, id, 'verification', now() FROM signal_streams WHERE client_id = $1 RETURNING id`,
+      [clientId],
     );
     return letter?.id ?? '';
   }
@@ -205,7 +232,11 @@ describe('every write of the service', () => {
       ({ policy }) => policy.auth.session === 'provisioner',
     );
     expect(ofProvisioners.every(({ template }) => template.startsWith('/scim/v2/'))).toBe(true);
-    const others = withoutCookie.filter((route) => !ofProvisioners.includes(route));
+    const ofClients = withoutCookie.filter(({ policy }) => policy.auth.session === 'client');
+    expect(ofClients.every(({ template }) => template.startsWith('/ssf/'))).toBe(true);
+    const others = withoutCookie.filter(
+      (route) => !ofProvisioners.includes(route) && !ofClients.includes(route),
+    );
     expect(others.map(nameOf).toSorted()).toEqual(Object.keys(WITHOUT_COOKIE).toSorted());
     expect(others.map(({ policy }) => policy.auth.session)).toEqual(others.map(() => 'none'));
     const withAbsent = routes.filter((route) => pathOf(route).includes(ABSENT)).map(nameOf);
@@ -293,7 +324,7 @@ describe('every write of the service', () => {
     const checked = verified().filter(({ template }) =>
       template.startsWith('/api/v1/applications/:id'),
     );
-    expect(checked.length).toBe(8);
+    expect(checked.length).toBe(12);
     places = { 'v1/applications/:id': `v1/applications/${places['colleague']}` };
     expect(await sendAll(checked, {})).toEqual(all(checked, '404 not_found'));
     expect(await database()).toEqual(before);

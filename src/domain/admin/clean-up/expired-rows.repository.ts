@@ -132,6 +132,19 @@ const EXPIRED = {
     where: `day < current_date - ${COUNTED_DAYS}`,
     by: 'day',
   },
+  /** Signals that could not be sent, and that no admin repeated. */
+  deadSignals: {
+    table: 'signal_events',
+    key: ['id'],
+    where: `dead_at < now() - make_interval(days => ${DEAD_LETTER_DAYS})`,
+    by: 'dead_at',
+  },
+  /** Signals of streams that are gone, which no replica sends. */
+  lostSignals: {
+    table: 'signal_events',
+    key: ['id'],
+    where: 'NOT EXISTS (SELECT FROM signal_streams s WHERE s.id = signal_events.stream_id)',
+  },
   authEvents: events('auth'),
   oauthEvents: events('oauth'),
 } as const satisfies Record<string, ExpiredRows>;

@@ -7,6 +7,7 @@ import { EnrollmentPassesRepository } from '#domain/keys/enrollment-passes/enrol
 import { GitHubTokenRevocation } from '#domain/github/tokens/github-token-revocation.repository.js';
 import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
 import { EndedAccounts } from '#domain/oauth/logout-notices/ended-accounts.repository.js';
+import { SignalledEnds } from '#domain/oauth/shared-signals/signalled-ends.repository.js';
 import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { CertificateRevocation } from '#domain/ssh/certificate-revocation.repository.js';
 import { AttestedKeyRevocation } from '#domain/ssh/hardware-keys/attested-keys.repository.js';
@@ -23,6 +24,7 @@ const ASLEEP = { wakeAfter: () => undefined };
  * `Revocable`.
  */
 const KINDS: readonly (() => Revocable)[] = [
+  () => new SignalledEnds(),
   () => new EndedAccounts(),
   () => new SessionsRepository(),
   () => new CertificateRevocation(),

@@ -38,6 +38,8 @@ export interface LiveClient extends ClientRow {
    * an approval.
    */
   readonly approvedUris: readonly string[] | null;
+  /** True if an admin allowed the application to receive signals. */
+  readonly receivesSignals: boolean;
 }
 
 /** A valid secret of a client, without the secret itself. */
@@ -73,6 +75,7 @@ interface Row {
   secret_hashes: Buffer[];
   used_today: boolean;
   approved_uris: string[] | null;
+  receives_signals: boolean;
 }
 
 /** The condition that a token `a` was issued to a client `c` itself, without a user. */
@@ -109,6 +112,7 @@ export class ClientsRepository implements Revocable {
     const rows = await sql<Row>(tx)`
       SELECT k.n::int, c.id, c.kind, c.metadata, c.owner_id, c.org_id, c.approved_uris,
              c.last_used_at > now() - interval '1 day' AS used_today,
+             EXISTS (SELECT FROM signal_receivers r WHERE r.client_id = c.id) AS receives_signals,
              ARRAY(SELECT s.hash FROM oauth_client_secrets s
                    WHERE s.client_id = c.id AND (s.expires_at IS NULL OR s.expires_at > now())
                    ORDER BY s.created_at DESC) AS secret_hashes
@@ -322,5 +326,6 @@ function liveClient(row: Row): LiveClient {
     secretHashes: row.secret_hashes,
     isUsedToday: row.used_today,
     approvedUris: row.approved_uris,
+    receivesSignals: row.receives_signals,
   };
 }

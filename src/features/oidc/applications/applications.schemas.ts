@@ -151,3 +151,11 @@ export const NOTICE_ID = z.object({ id: z.string(), noticeId: z.string() });
 
 /** The path parameters of an application and of one of its secrets. */
 export const SECRET_ID = z.object({ id: z.string(), secretId: z.string() });
+
+/** The ids of an application and of one of the signals that its stream did not take. */
+export const SIGNAL_ID = z.object({ id: z.string(), signalId: z.string() });
+
+/** The body of `PUT /api/v1/applications/{id}/signals`: the form in which it hears of people. */
+export const ALLOW_SIGNALS = z.strictObject({
+  subject_format: z.enum(['iss_sub', 'email']).default('iss_sub'),
+});

@@ -1,4 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
+import { signalsResource } from '#domain/oauth/shared-signals/receivers.repository.js';
 import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { deriveKey } from '#platform/crypto/sealed-secret.js';
@@ -28,6 +29,7 @@ import {
   isForClientItself,
   ownResourceOf,
 } from '../protocol/requested-scopes.js';
+import { asksForSignals, assertRegisteredGrant, signalServer } from '../protocol/signal-scopes.js';
 import { ownAudiences, resourceServerInfo } from '../protocol/resource-servers.js';
 import { requestContextOf, requestOf } from '../request/request-context.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
@@ -247,9 +249,14 @@ export class ProviderOptions {
 
   #resourceIndicators() {
     const ofResource = resourceServerInfo(ownAudiences(this.config));
+    const signals = signalsResource(this.config.http.baseUrl);
     return {
       enabled: true,
       getResourceServerInfo: async (ctx, resource, client) => {
+        if (isForClientItself(ctx)) {
+          if (resource === signals) return signalServer(ctx, client, resource);
+          assertRegisteredGrant(client);
+        }
         const server = ofResource(ctx, resource, client);
         // For a token, the statement that issues it makes this check.
         if (ctx.oidc.route !== 'token') await this.resourceOwners.assertFree(resource);
@@ -260,6 +267,7 @@ export class ProviderOptions {
         // The library still knows every requested scope here, and drops unknown ones afterwards.
         checkRequestedScopes(ctx);
         if (!isForClientItself(ctx)) return undefined;
+        if (asksForSignals(ctx)) return signals;
         completeOwnScopes(ctx, client);
         return ownResourceOf(client);
       },

@@ -30,6 +30,7 @@ export const OWN_METADATA = [
   'svc_id_token_lifetime',
   'svc_kind',
   'svc_org',
+  'svc_signals',
   'svc_owner',
   'svc_profile',
   'svc_resource_scopes',
@@ -68,6 +69,11 @@ export interface OwnMetadata {
   readonly svc_owner?: string;
   readonly svc_profile?: 'fapi2';
   readonly svc_resource_scopes?: string;
+  /**
+   * Set for an application that receives signals. `only`: its client credentials are for nothing
+   * else.
+   */
+  readonly svc_signals?: 'only' | 'too';
   readonly request_uris?: readonly string[];
   readonly require_pkce?: boolean;
 }
@@ -109,7 +115,18 @@ export function libraryMetadata(client: LiveClient): AdapterPayload {
     ...(client.orgId === null ? {} : { svc_org: client.orgId }),
     ...(client.ownerId === null ? {} : { svc_owner: client.ownerId }),
     ...(client.approvedUris === null ? {} : { svc_approved_uris: client.approvedUris }),
+    ...(client.receivesSignals ? signalMetadata(client) : {}),
   };
+}
+
+/**
+ * Gives an application that receives signals the grant of client credentials. If it has not
+ * registered the grant, the grant is for signals alone.
+ */
+function signalMetadata({ metadata }: LiveClient): AdapterPayload {
+  const grants = (metadata['grant_types'] as readonly string[] | undefined) ?? [];
+  if (grants.includes('client_credentials')) return { svc_signals: 'too' };
+  return { svc_signals: 'only', grant_types: [...grants, 'client_credentials'] };
 }
 
 /**
@@ -142,6 +159,7 @@ export function storedMetadata(
     'svc_org',
     'svc_owner',
     'svc_approved_uris',
+    'svc_signals',
   ]);
   return Object.fromEntries(Object.entries(metadata).filter(([name]) => !ours.has(name)));
 }

@@ -6,6 +6,8 @@ import {
   isBoundScope,
 } from '#domain/sessions/access-token.js';
 
+import { isSignalScope } from '#domain/oauth/shared-signals/receivers.repository.js';
+
 export { ADMIN_SCOPE, CLI_CLIENT_ID };
 
 /** The scopes of OpenID Connect, which select the claims of ID tokens and userinfo. */
@@ -18,11 +20,11 @@ export const CREDENTIALS_SCOPE = 'svc:credentials';
 export const OWN_SCOPES = [CREDENTIALS_SCOPE, APPLICATIONS_SCOPE, ADMIN_SCOPE] as const;
 
 /**
- * Returns true if a scope begins with our prefix, so that only svc-cli may have it. The scope need
- * not be known.
+ * Checks whether a scope is one of this service, known or not: with our prefix, which only svc-cli
+ * may have, or for signals, which an admin gives to an application.
  */
 export function isOwnScope(scope: string): boolean {
-  return scope.startsWith('svc:');
+  return scope.startsWith('svc:') || isSignalScope(scope);
 }
 
 /** Splits a `scope` into its scopes (RFC 6749 §3.3). */

@@ -10,12 +10,16 @@ export interface Listening {
   stop(): Promise<void>;
 }
 
+/** The connections that listen, one for each database. */
+const connections = new WeakMap<DataSource, ListeningConnection>();
+
 /**
- * Calls a function at each NOTIFY of a channel, by a connection beside the pool. A lost connection
- * is opened again, and then the function is called once, because a notification may be lost. So use
- * notifications only to shorten a wait: work that must happen is in a table, which is also polled.
+ * Calls a function at each NOTIFY of a channel, by one connection beside the pool for all channels.
+ * A lost connection is opened again, and then the function is called once, because a notification
+ * may be lost. So use notifications only to shorten a wait: work that must happen is in a
+ * table, which is also polled.
  *
- * @param channel a constant name
+ * @param channel a constant name, which one caller listens to
  * @throws TypeError if the pool is not of the pg that this project locks
  */
 export function listenTo(
@@ -25,37 +29,82 @@ export function listenTo(
   clock: Clock = systemClock,
 ): Listening {
   poolOf(dataSource); // a fault of the program must not look like a lost connection
-  const stopping = new AbortController();
-  let client: Client | undefined;
-  const listen = async (): Promise<void> => {
+  const connection = connections.get(dataSource) ?? new ListeningConnection(dataSource, clock);
+  connections.set(dataSource, connection);
+  connection.add(channel, act);
+  return {
+    async stop() {
+      if (!connection.remove(channel)) return;
+      connections.delete(dataSource);
+      await connection.close();
+    },
+  };
+}
+
+/** The connection to a database that listens to the channels of all its queues. */
+class ListeningConnection {
+  readonly #acts = new Map<string, () => void>();
+  readonly #stopping = new AbortController();
+  #client: Client | undefined;
+  #isConnected = false;
+  #running: Promise<void> | undefined;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Listens to a channel too. */
+  add(channel: string, act: () => void): void {
+    this.#acts.set(channel, act);
+    this.#running ??= this.#run();
+    // A connection that fails is opened again, and then listens to every channel.
+    if (this.#isConnected) this.#listen(channel, act).catch(() => undefined);
+  }
+
+  /** Forgets a channel. Returns true if no channel is left. */
+  remove(channel: string): boolean {
+    this.#acts.delete(channel);
+    return this.#acts.size === 0;
+  }
+
+  /** Ends the connection. */
+  async close(): Promise<void> {
+    this.#stopping.abort();
+    await this.#client?.end().catch(() => undefined);
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stopping;
+    while (!signal.aborted) {
+      await this.#connect().catch(() => undefined);
+      this.#isConnected = false;
+      await this.clock.sleep(PAUSE, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #connect(): Promise<void> {
     const lost = Promise.withResolvers<void>();
-    client = newClient(dataSource);
+    const client = newClient(this.dataSource);
+    this.#client = client;
     client.on('error', () => lost.resolve());
     client.on('end', () => lost.resolve());
-    client.on('notification', act);
+    client.on('notification', ({ channel }) => this.#acts.get(channel)?.());
     try {
       await client.connect();
-      await client.query(`LISTEN ${channel}`);
-      act();
-      if (!stopping.signal.aborted) await lost.promise;
+      this.#isConnected = true;
+      for (const [channel, act] of this.#acts) await this.#listen(channel, act);
+      if (!this.#stopping.signal.aborted) await lost.promise;
     } finally {
       void client.end().catch(() => undefined);
     }
-  };
-  const run = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      await listen().catch(() => undefined);
-      await clock.sleep(PAUSE, { signal: stopping.signal }).catch(() => undefined);
-    }
-  };
-  const running = run();
-  return {
-    async stop() {
-      stopping.abort();
-      await client?.end().catch(() => undefined);
-      await running;
-    },
-  };
+  }
+
+  async #listen(channel: string, act: () => void): Promise<void> {
+    await this.#client?.query(`LISTEN ${channel}`);
+    act();
+  }
 }
 
 function poolOf({ driver }: DataSource): Pool {

@@ -111,7 +111,9 @@ export class ErrorRenderer {
   #setHeaders(error: DomainError, request: IncomingMessage, response: ServerResponse): void {
     if (error.status === 401 || error.challenge !== undefined) {
       const { protectedResource } = this.routePolicies.of(request);
-      const metadata = protectedResource ? this.routePolicies.resourceMetadata : undefined;
+      const metadata = protectedResource
+        ? this.routePolicies.resourceMetadataOf(requestPath(request))
+        : undefined;
       const address = metadata === undefined ? undefined : this.#baseUrl + metadata;
       response.setHeader('WWW-Authenticate', challengeOf(error, address));
     }

@@ -56,21 +56,35 @@ type Classified = IncomingMessage & {
 export class RoutePolicies {
   readonly #byHandler = new Map<Handler, Map<string, RoutePolicy>>();
   readonly #byPath = new PathTree<PathEntry>();
-  /** The path of the metadata of our protected resources, if a route serves them. */
-  readonly resourceMetadata: string | undefined;
+  /** The paths of the metadata of our protected resources, the longest first. */
+  readonly #resourceMetadata: readonly string[];
 
   constructor(
     readonly routes: readonly CompiledRoute[],
     private readonly unmatched: RouteTable<RoutePolicy>,
     private readonly bases: readonly string[] = [],
   ) {
-    this.resourceMetadata = routes.find(({ policy }) => policy.resourceMetadata)?.template;
+    this.#resourceMetadata = routes
+      .filter(({ policy }) => policy.resourceMetadata)
+      .map(({ template }) => template)
+      .toSorted((a, b) => b.length - a.length);
     const bySegments = routes.map((route) => ({ route, wanted: segmentsOf(route.template) }));
     for (const { handler, template, policy } of routes) {
       this.#byPath.set(template, entryOf(template, bySegments));
       const byTemplate = this.#byHandler.get(handler) ?? new Map<string, RoutePolicy>();
       this.#byHandler.set(handler, byTemplate.set(template, policy));
     }
+  }
+
+  /**
+   * Returns the path of the metadata of the protected resource that a path belongs to, if a route
+   * serves them. The path of a resource follows the one for the whole service (RFC 9728 §3.1).
+   */
+  resourceMetadataOf(path: string): string | undefined {
+    const whole = this.#resourceMetadata.at(-1) ?? '';
+    return this.#resourceMetadata.find((template) =>
+      `${path}/`.startsWith(`${template.slice(whole.length)}/`),
+    );
   }
 
   /** Returns the policy of a method and a path, without asking the router. */

@@ -39,10 +39,18 @@ export type OriginRule = 'own' | 'strict' | 'ui' | 'any';
  * - `any`: a live session of either level.
  * - `verified`: a session that a security key verified.
  * - `provisioner`: the identity provider of an organization, by its SCIM token.
+ * - `client`: an OAuth client itself, by a token of client credentials with the scope.
  */
 export type AuthRule =
   | (Unscoped & { readonly session: 'none' | 'optional' | 'any'; readonly origin: OriginRule })
   | (Unscoped & { readonly session: 'provisioner'; readonly origin: 'any' })
+  | {
+      readonly session: 'client';
+      readonly origin: 'any';
+      readonly scope: string;
+      readonly touchedWithinSeconds?: undefined;
+      readonly headerOnly: true;
+    }
   | {
       readonly session: 'verified';
       readonly origin: OriginRule;

@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { exportJWK, SignJWT, UnsecuredJWT, type JWK } from 'jose';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { checkDpopProof, type ProvenRequest } from '../../../../src/domain/sessions/dpop-proof.js';
+import {
+  checkDpopProof,
+  type ProvenRequest,
+} from '../../../../src/domain/sessions/dpop/dpop-proof.js';
 import { DpopKey } from '../../../support/dpop-key.js';
 
 const ADDRESS = 'https://keys.example.org/v1/keys';

@@ -1,6 +1,7 @@
 import type { Logger } from '@nestjs/common';
 import type { EndedBatch, RevokedCounts } from '#domain/access-revocation/revocable.js';
 import { everyRevocation } from '../../revocation-kinds/every-revocation.js';
+import { noteCause } from '#domain/oauth/shared-signals/signalled-ends.repository.js';
 import { forgetUncollected } from '#domain/providers/saml/received-assertions.repository.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { ENDED_TABLES, waitForWriters } from './ended-tables.repository.js';
@@ -27,7 +28,10 @@ const WARN_EVERY = 10_000;
 export async function endEverything(dataSource: DataSource, log: Logger): Promise<RevokedCounts> {
   for (const table of ENDED_TABLES) await waitTelling(dataSource, table, log);
   const transact = (work: (tx: EntityManager) => Promise<EndedBatch>) =>
-    withTransactionRetry(dataSource, work);
+    withTransactionRetry(dataSource, async (tx) => {
+      await noteCause(tx, LOST_COMMITS);
+      return work(tx);
+    });
   const counts = await everyRevocation().endOnRecord(transact, LOST_COMMITS);
   await forgetUncollected(dataSource.manager);
   log.log(`Everything on record has ended: ${JSON.stringify(counts)}`);

@@ -60,6 +60,7 @@ export async function checkedMetadata(
     secretHashes: [],
     isUsedToday: true,
     approvedUris: null,
+    receivesSignals: false,
   });
   try {
     await provider.Client.validate(read as unknown as ClientMetadata);

@@ -2,6 +2,10 @@ import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { z } from 'zod';
 import { ApplicationNotices } from '#domain/oauth/applications/application-notices.service.js';
+import {
+  ApplicationSignals,
+  type ApplicationSignalsState,
+} from '#domain/oauth/applications/application-signals.service.js';
 import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
 import { registrationOf } from '#domain/oauth/applications/registration-metadata.js';
 import {
@@ -47,6 +51,7 @@ export class ApplicationsPageController {
   constructor(
     private readonly applications: ManagedApplications,
     private readonly notices: ApplicationNotices,
+    private readonly signals: ApplicationSignals,
     private readonly clock: Clock,
     private readonly views: Views,
   ) {}
@@ -143,6 +148,10 @@ export class ApplicationsPageController {
         secretsEnd: end && moment(end),
         endsSoon: endsSoon(end, now),
         notices: isTold ? shownNotices(notices) : undefined,
+        signals:
+          isCluster || registration.auth_method === 'none'
+            ? undefined
+            : shownSignals(await this.signals.show(manager, id)),
         fields: isCluster
           ? clusterFields(registration.name, false)
           : fieldsOf(registration.type, registration),
@@ -204,6 +213,28 @@ function shownNotices(notices: NoticesOfClient) {
       sid,
       created: moment(createdAt),
       dead: moment(deadAt),
+      result,
+    })),
+  };
+}
+
+/** The stream of signals of an application for a template. */
+function shownSignals({ receiver, stream, waiting, oldest, deadLetters }: ApplicationSignalsState) {
+  return {
+    format: receiver?.subjectFormat,
+    stream: stream && {
+      isPushed: stream.method === 'push',
+      status: stream.status,
+      // A query may carry a secret of the receiver.
+      place: stream.endpointUrl?.replace(/\?.*$/, ''),
+    },
+    waiting,
+    oldest: oldest && moment(oldest),
+    deadLetters: deadLetters.map(({ id, type, subject, createdAt, result }) => ({
+      id,
+      type,
+      subject,
+      created: moment(createdAt),
       result,
     })),
   };

@@ -1,0 +1,71 @@
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { SignalType } from './security-event.js';
+
+/** The most dead letters that a list shows: the newest. */
+const MOST_SHOWN = 100;
+
+/** An event that a receiver did not take. */
+export interface DeadSignal {
+  readonly id: string;
+  readonly type: SignalType;
+  /** The user; null for an event about the stream. */
+  readonly subject: string | null;
+  readonly createdAt: Date;
+  readonly deadAt: Date;
+  readonly result: string | null;
+}
+
+/** The events of the stream of an application. */
+export interface SignalsOfClient {
+  readonly waiting: number;
+  /** The time of the event that has waited longest; null if none waits. */
+  readonly oldest: Date | null;
+  readonly deadLetters: readonly DeadSignal[];
+}
+
+/** Lists the dead letters of an application, the newest first, and counts the events that wait. */
+export async function signalsOfClient(
+  tx: EntityManager,
+  clientId: string,
+): Promise<SignalsOfClient> {
+  const [waiting] = await sql<{ n: number; oldest: Date | null }>(tx)`
+    SELECT count(*)::int AS n, min(e.created_at) AS oldest
+    FROM signal_streams s JOIN signal_events e ON e.stream_id = s.id
+    WHERE s.client_id = ${clientId} AND e.dead_at IS NULL`;
+  const deadLetters = await sql<DeadSignal>(tx)`
+    SELECT e.id, e.type, nullif(e.subject_id, e.stream_id) AS subject, e.created_at AS "createdAt", e.dead_at AS "deadAt",
+           e.last_result AS result
+    FROM signal_streams s JOIN signal_events e ON e.stream_id = s.id
+    WHERE s.client_id = ${clientId} AND e.dead_at IS NOT NULL ORDER BY e.id DESC LIMIT ${MOST_SHOWN}`;
+  return { waiting: waiting?.n ?? 0, oldest: waiting?.oldest ?? null, deadLetters };
+}
+
+/** Sends a dead letter again, for another day. Returns false if there is no such dead letter. */
+export async function repeatDeadSignal(
+  tx: EntityManager,
+  clientId: string,
+  id: string,
+): Promise<boolean> {
+  const repeated = await sql<{ told: string }>(tx)`
+    WITH repeated AS (
+      UPDATE signal_events e
+      SET dead_at = NULL, tries = 0, refusals = 0, next_attempt_at = '-infinity', give_up_at = NULL
+      FROM signal_streams s
+      WHERE e.id = ${id} AND s.id = e.stream_id AND s.client_id = ${clientId} AND e.dead_at IS NOT NULL RETURNING e.id
+    )
+    SELECT pg_notify('signal_events', '')::text AS told FROM repeated`;
+  return repeated.length === 1;
+}
+
+/** Drops a dead letter. Returns false if there is no such dead letter. */
+export async function dropDeadSignal(
+  tx: EntityManager,
+  clientId: string,
+  id: string,
+): Promise<boolean> {
+  const dropped = await sql<{ id: string }>(tx)`
+    DELETE FROM signal_events e USING signal_streams s
+    WHERE e.id = ${id} AND s.id = e.stream_id AND s.client_id = ${clientId} AND e.dead_at IS NOT NULL RETURNING e.id`;
+  return dropped.length === 1;
+}

@@ -1,0 +1,304 @@
+import { recordAudit } from '#domain/audit/audit.repository.js';
+import { CONFIRMED } from '#platform/database/identity/confirmed.js';
+import { newUuid } from '#platform/clock/random.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { countedNotice, tookNotice } from '../notice-figures/notice-counts.repository.js';
+import type { NoticeQueue } from '../notice-figures/notice-figures.repository.js';
+import type { DueClient } from '../logout-notices/fair-turns.js';
+import type { QueuedSignal, SignalType } from './security-event.js';
+
+/** The kind of these notices in figures and logs. */
+export const KIND = 'shared-signals';
+
+/** The queue for the figures. A stream that is paused or polled waits for its receiver. */
+export const SIGNAL_QUEUE: NoticeQueue = {
+  kind: KIND,
+  waiting: fragment`
+    SELECT s.client_id, false AS self_registered, s.org_id AS tenant_id, e.created_at
+    FROM signal_streams s JOIN signal_events e ON e.stream_id = s.id
+    WHERE e.dead_at IS NULL AND s.method = 'push' AND s.status = 'enabled'`,
+};
+
+/** An event that one sender has taken, with the present address of its receiver. */
+export interface TakenSignal extends QueuedSignal {
+  readonly id: string;
+  readonly orgId: string;
+  readonly endpointUrl: string;
+  readonly authorizationSealed: string | null;
+  /** A try settles the event only if no later try has taken it. */
+  readonly lease: number;
+  readonly tries: number;
+  readonly refusals: number;
+  /** The milliseconds until no further try is made, by the clock of the database. */
+  readonly left: number;
+}
+
+interface Row {
+  id: string;
+  stream_id: string;
+  client_id: string;
+  org_id: string;
+  endpoint_url: string;
+  authorization_sealed: string | null;
+  subject_id: string;
+  subject_email: string | null;
+  type: SignalType;
+  body: Record<string, unknown>;
+  jti: string;
+  txn: string;
+  created_at: Date;
+  lease: number;
+  tries: number;
+  refusals: number;
+  time_left: number;
+}
+
+/**
+ * The condition that an event `e` is the first of its subject in its stream, so that a receiver
+ * hears of a person in the order of time (SSF §8.1.2). A dead letter holds up no other event.
+ */
+const IS_FIRST = fragment`e.dead_at IS NULL AND NOT EXISTS (
+  SELECT FROM signal_events p
+  WHERE p.stream_id = e.stream_id AND p.subject_id = e.subject_id AND p.id < e.id AND p.dead_at IS NULL)`;
+
+/** A condition: the application of a stream `s` took an event lately. */
+const HAS_TAKEN = tookNotice(KIND, fragment`s.client_id`);
+
+/** The seconds for which only one sender works on an event, as for logout notices. */
+export const LEASE = 15;
+
+/** The hours for which an event is tried. */
+const TRIED_HOURS = 24;
+
+/**
+ * Lists the applications with an event that may be pushed now. The clock of the database decides,
+ * because the clocks of replicas differ.
+ */
+export async function listDueReceivers(tx: EntityManager): Promise<DueClient[]> {
+  return sql<DueClient>(tx)`
+    SELECT s.client_id AS "clientId", s.org_id AS "tenantId", extract(epoch FROM d.next_attempt_at)::float8 * 1000 AS since,
+           ${HAS_TAKEN} AS "hasTaken"
+    FROM signal_streams s CROSS JOIN LATERAL (
+      SELECT e.next_attempt_at FROM signal_events e
+      WHERE e.stream_id = s.id AND e.next_attempt_at <= now() AND ${IS_FIRST}
+      ORDER BY e.next_attempt_at, e.id LIMIT 1
+    ) d
+    WHERE s.method = 'push' AND s.status = 'enabled'`;
+}
+
+/**
+ * Takes events that are due until the lease ends. No two senders take the same event: a sender
+ * skips rows that another one has locked, and a taken row is not due before the end of its lease.
+ * Another event of the same subject waits until the first one is settled. It is an issuance,
+ * because a token follows: an unconfirmed server gives none.
+ */
+export async function takeSignals(
+  tx: EntityManager,
+  counts: ReadonlyMap<string, number>,
+): Promise<TakenSignal[]> {
+  const rows = await sql<Row>(tx)`
+    WITH due AS MATERIALIZED (
+      SELECT x.id FROM unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::int[]) AS k (client_id, most)
+      JOIN signal_streams s ON s.client_id = k.client_id AND s.method = 'push' AND s.status = 'enabled'
+      CROSS JOIN LATERAL (
+        SELECT e.id FROM signal_events e
+        WHERE e.stream_id = s.id AND e.next_attempt_at <= now() AND ${IS_FIRST}
+        ORDER BY e.next_attempt_at, e.id LIMIT k.most FOR UPDATE OF e SKIP LOCKED
+      ) x
+      WHERE ${CONFIRMED}
+    ), taken AS (
+      UPDATE signal_events e SET lease = e.lease + 1, tries = e.tries + 1,
+                                 next_attempt_at = now() + make_interval(secs => ${LEASE}),
+                                 give_up_at = coalesce(e.give_up_at, now() + make_interval(hours => ${TRIED_HOURS}))
+      FROM due d WHERE e.id = d.id RETURNING e.*
+    )
+    SELECT t.id, t.stream_id, s.client_id, s.org_id, s.endpoint_url, s.authorization_sealed, t.subject_id, t.subject_email,
+           t.type, t.body, t.jti, t.txn, t.created_at, t.lease, t.tries, t.refusals,
+           extract(epoch FROM t.give_up_at - now())::float8 * 1000 AS time_left
+    FROM taken t JOIN signal_streams s ON s.id = t.stream_id
+    ORDER BY t.id`;
+  return rows.map(taken);
+}
+
+/** Removes an event that its receiver took, and counts it. */
+export async function deliverTaken(
+  tx: EntityManager,
+  { id, lease, clientId }: TakenSignal,
+): Promise<void> {
+  await sql(tx)`
+    WITH gone AS (
+      DELETE FROM signal_events WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL RETURNING id
+    ), settled AS (SELECT ${clientId}::text AS client_id, false AS self_registered FROM gone)
+    ${countedNotice(KIND, 'sent', fragment`settled`)}`;
+}
+
+/** The outcome of a try that failed. */
+export interface FailedPush {
+  /** The words that an admin reads: the status of the answer, or that none came. */
+  readonly result: string;
+  /** The number of answers 400 so far. */
+  readonly refusals: number;
+}
+
+/**
+ * Puts an event back for a number of milliseconds, and the later events of its subject with it, so
+ * that the look for due events does not read them again and again.
+ */
+export async function postponeTaken(
+  tx: EntityManager,
+  { id, streamId, subjectId, lease }: TakenSignal,
+  { result, refusals }: FailedPush,
+  pause: number,
+): Promise<void> {
+  await sql(tx)`
+    WITH first AS (
+      UPDATE signal_events SET next_attempt_at = now() + make_interval(secs => ${pause / 1000}), refusals = ${refusals}, last_result = ${result}
+      WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL RETURNING id, next_attempt_at
+    )
+    UPDATE signal_events e SET next_attempt_at = f.next_attempt_at
+    FROM first f
+    WHERE e.stream_id = ${streamId} AND e.subject_id = ${subjectId} AND e.id > f.id AND e.dead_at IS NULL
+      AND e.next_attempt_at < f.next_attempt_at`;
+}
+
+/**
+ * Makes an event a dead letter, and records it in the same statement. The next event of its subject
+ * may go out at once. Returns false if another try has taken the event.
+ */
+export async function buryTaken(
+  tx: EntityManager,
+  signal: Pick<TakenSignal, 'id' | 'lease' | 'clientId' | 'orgId' | 'type' | 'subjectId'>,
+  { result, refusals }: FailedPush,
+): Promise<boolean> {
+  const { id, lease, clientId, orgId, type, subjectId } = signal;
+  const buried = await sql<{ id: string }>(tx)`
+    WITH buried AS (
+      UPDATE signal_events SET dead_at = now(), refusals = ${refusals}, last_result = ${result}
+      WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL RETURNING id, stream_id, subject_id
+    ), next AS (
+      UPDATE signal_events e SET next_attempt_at = '-infinity' FROM buried b
+      WHERE e.stream_id = b.stream_id AND e.subject_id = b.subject_id AND e.id > b.id AND e.dead_at IS NULL AND e.tries = 0
+    ), settled AS (SELECT ${clientId}::text AS client_id, false AS self_registered FROM buried
+    ), counted AS (${countedNotice(KIND, 'failed', fragment`settled`)}
+    ), audited AS (${recordAudit(
+      {
+        id: fragment`${newUuid()}::uuid`,
+        type: 'notice_dead_lettered',
+        subjectId: fragment`CASE WHEN b.subject_id <> b.stream_id THEN b.subject_id END`,
+        orgId,
+        origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
+        details: { client_id: clientId, sub: subjectId, notice: type, result },
+      },
+      // One event a day for each stream and subject: an end may have many events.
+      fragment`
+        FROM buried b
+        WHERE NOT EXISTS (
+          SELECT FROM signal_events o
+          WHERE o.stream_id = b.stream_id AND o.subject_id = b.subject_id AND o.id <> b.id
+            AND o.dead_at > now() - interval '1 day')`,
+    )})
+    SELECT id, (SELECT array_agg(recorded) FROM audited) AS recorded FROM buried`;
+  return buried.length === 1;
+}
+
+/** Reads the oldest waiting events of a stream of kind poll, which is enabled. */
+export async function readWaiting(
+  tx: EntityManager,
+  streamId: string,
+  most: number,
+): Promise<QueuedSignal[]> {
+  const rows = await sql<Row>(tx)`
+    SELECT e.id, e.stream_id, s.client_id, e.subject_id, e.subject_email, e.type, e.body, e.jti, e.txn, e.created_at
+    FROM signal_streams s JOIN signal_events e ON e.stream_id = s.id
+    WHERE s.id = ${streamId} AND s.method = 'poll' AND s.status = 'enabled' AND e.dead_at IS NULL AND ${CONFIRMED}
+    ORDER BY e.id LIMIT ${most}`;
+  return rows.map(queued);
+}
+
+/** Removes the events that a receiver acknowledged (RFC 8936 §2.1), and counts them. */
+export async function acknowledge(
+  tx: EntityManager,
+  streamId: string,
+  jtis: readonly string[],
+): Promise<void> {
+  await sql(tx)`
+    WITH gone AS (
+      DELETE FROM signal_events WHERE stream_id = ${streamId} AND jti = ANY (${jtis}::uuid[]) AND dead_at IS NULL
+      RETURNING stream_id
+    )
+    INSERT INTO notice_counts AS c (client_id, kind, self_registered, sent)
+    SELECT s.client_id, ${KIND}, false, count(*) FROM gone g JOIN signal_streams s ON s.id = g.stream_id GROUP BY s.client_id
+    ON CONFLICT (client_id, kind, day) DO UPDATE SET sent = c.sent + excluded.sent`;
+}
+
+/** An event that a receiver could not process (RFC 8936 §2.2), as {@link buryTaken} needs it. */
+export async function findWaiting(
+  tx: EntityManager,
+  streamId: string,
+  jti: string,
+): Promise<Pick<TakenSignal, 'id' | 'lease' | 'type' | 'subjectId'> | undefined> {
+  const [row] = await sql<Pick<TakenSignal, 'id' | 'lease' | 'type' | 'subjectId'>>(tx)`
+    SELECT id, lease, type, subject_id AS "subjectId" FROM signal_events
+    WHERE stream_id = ${streamId} AND jti = ${jti} AND dead_at IS NULL`;
+  return row;
+}
+
+/** The days for which a paused stream, or one that is not polled, keeps events. */
+export const KEPT_DAYS = 7;
+
+/** The reason of `stream-updated` after events were dropped. */
+const DROPPED = `Events that had waited for ${KEPT_DAYS} days were dropped.`;
+
+/**
+ * Drops the events that a paused stream, or one that is not polled, has kept for 7 days, and queues
+ * one `stream-updated` for each such stream. It drops a batch, and returns its size.
+ */
+export async function dropStale(tx: EntityManager, most: number): Promise<number> {
+  const [row] = await sql<{ n: number }>(tx)`
+    WITH stale AS (
+      SELECT e.id FROM signal_events e JOIN signal_streams s ON s.id = e.stream_id
+      WHERE e.created_at < now() - make_interval(days => ${KEPT_DAYS}) AND e.dead_at IS NULL
+        AND e.type <> 'stream-updated' AND (s.method = 'poll' OR s.status = 'paused')
+      ORDER BY e.created_at LIMIT ${most} FOR UPDATE OF e SKIP LOCKED
+    ), dropped AS (
+      DELETE FROM signal_events e USING stale WHERE e.id = stale.id RETURNING e.stream_id
+    ), told AS (
+      INSERT INTO signal_events (stream_id, subject_id, type, body)
+      SELECT s.id, s.id, 'stream-updated', jsonb_build_object('status', s.status, 'reason', ${DROPPED}::text)
+      FROM signal_streams s
+      WHERE s.id IN (SELECT stream_id FROM dropped) AND NOT EXISTS (
+        SELECT FROM signal_events e
+        WHERE e.stream_id = s.id AND e.type = 'stream-updated' AND e.dead_at IS NULL AND e.body ->> 'reason' = ${DROPPED}::text)
+    )
+    SELECT count(*)::int AS n FROM dropped`;
+  return row?.n ?? 0;
+}
+
+function queued(row: Row): QueuedSignal {
+  return {
+    streamId: row.stream_id,
+    clientId: row.client_id,
+    subjectId: row.subject_id,
+    subjectEmail: row.subject_email,
+    type: row.type,
+    body: row.body,
+    jti: row.jti,
+    txn: row.txn,
+    createdAt: row.created_at,
+  };
+}
+
+function taken(row: Row): TakenSignal {
+  return {
+    ...queued(row),
+    id: row.id,
+    orgId: row.org_id,
+    endpointUrl: row.endpoint_url,
+    authorizationSealed: row.authorization_sealed,
+    lease: row.lease,
+    tries: row.tries,
+    refusals: row.refusals,
+    left: row.time_left,
+  };
+}

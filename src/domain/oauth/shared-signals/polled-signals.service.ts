@@ -1,0 +1,130 @@
+import { Injectable, type BeforeApplicationShutdown } from '@nestjs/common';
+import { Clock } from '#platform/clock/clock.js';
+import { DataSource } from '#platform/database/statements/typeorm.js';
+import { isUuid } from '#platform/text/single-line.js';
+import { acknowledge, buryTaken, findWaiting, readWaiting } from './event-queue.repository.js';
+import { SignalTokens } from './signal-tokens.service.js';
+import type { SignalStream, StreamOwner } from './streams.repository.js';
+
+/** The longest time in milliseconds for which a poll waits for events. */
+const LONGEST_WAIT = 20_000;
+
+/** The most events of an answer. */
+const MOST_EVENTS = 50;
+
+/** The most characters of a receiver's words about an event that are kept. */
+const MOST_OF_FAULT = 200;
+
+/** A poll (RFC 8936 §2.2). */
+export interface Poll {
+  /** The most events of the answer; 0 only acknowledges. */
+  readonly most: number;
+  readonly returnsImmediately: boolean;
+  readonly acknowledged: readonly string[];
+  /** The events that the receiver could not process, with its words about each. */
+  readonly faults: Readonly<Record<string, string>>;
+  /** Aborted if the receiver has left. */
+  readonly signal: AbortSignal;
+}
+
+/** The answer to a poll (RFC 8936 §2.3). */
+export interface PolledEvents {
+  /** The tokens by their `jti`. */
+  readonly sets: Readonly<Record<string, string>>;
+  readonly hasMore: boolean;
+}
+
+const NO_EVENTS: PolledEvents = { sets: {}, hasMore: false };
+
+/** Something that ends the wait of a poll. */
+type News = 'news' | 'replaced';
+
+/**
+ * Answers polls with the oldest events that wait. An event stays until it is acknowledged, so that
+ * a lost answer loses no event, and the order holds.
+ */
+@Injectable()
+export class PolledSignals implements BeforeApplicationShutdown {
+  /** The poll that waits at each stream: a second poll of a stream ends the first one. */
+  readonly #waiting = new Map<string, (news: News) => void>();
+  #isStopping = false;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly signalTokens: SignalTokens,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Answers the polls that wait, so that no replica waits for them when it stops. */
+  beforeApplicationShutdown(): void {
+    this.#isStopping = true;
+    for (const end of this.#waiting.values()) end('replaced');
+  }
+
+  /** Lets the polls that wait look at the queue. */
+  wake(): void {
+    for (const look of this.#waiting.values()) look('news');
+  }
+
+  /** Settles what the receiver says about earlier events, and returns the next ones. */
+  async poll({ id }: SignalStream, owner: StreamOwner, poll: Poll): Promise<PolledEvents> {
+    await this.#settle(id, owner, poll);
+    if (poll.most === 0) return NO_EVENTS;
+    const most = Math.min(poll.most, MOST_EVENTS);
+    if (poll.returnsImmediately) return this.#read(id, most);
+    const endsAt = this.clock.monotonic() + LONGEST_WAIT;
+    for (;;) {
+      // The poll waits from before it reads, so that it misses no event.
+      const { news, stop } = this.#listen(id);
+      try {
+        const found = await this.#read(id, most);
+        const left = endsAt - this.clock.monotonic();
+        if (Object.keys(found.sets).length > 0 || left <= 0 || this.#isStopping) return found;
+        const isOver = AbortSignal.any([poll.signal, AbortSignal.timeout(Math.ceil(left))]);
+        if ((await settledOrAborted(news, isOver)) !== 'news') return NO_EVENTS;
+      } finally {
+        stop();
+      }
+    }
+  }
+
+  async #settle(streamId: string, owner: StreamOwner, poll: Poll): Promise<void> {
+    const { manager } = this.dataSource;
+    const acknowledged = poll.acknowledged.filter(isUuid);
+    if (acknowledged.length > 0) await acknowledge(manager, streamId, acknowledged);
+    for (const [jti, words] of Object.entries(poll.faults)) {
+      const event = isUuid(jti) ? await findWaiting(manager, streamId, jti) : undefined;
+      if (!event) continue;
+      const result = `refused: ${words}`.slice(0, MOST_OF_FAULT);
+      await buryTaken(manager, { ...event, ...owner }, { result, refusals: 1 });
+    }
+  }
+
+  async #read(streamId: string, most: number): Promise<PolledEvents> {
+    const found = await readWaiting(this.dataSource.manager, streamId, most + 1);
+    const signals = found.slice(0, most);
+    const sets = await Promise.all(
+      signals.map(async (signal) => [signal.jti, await this.signalTokens.mint(signal)] as const),
+    );
+    return { sets: Object.fromEntries(sets), hasMore: found.length > most };
+  }
+
+  #listen(streamId: string): { readonly news: Promise<News>; readonly stop: () => void } {
+    const { promise: news, resolve } = Promise.withResolvers<News>();
+    this.#waiting.get(streamId)?.('replaced');
+    this.#waiting.set(streamId, resolve);
+    const stop = () => {
+      if (this.#waiting.get(streamId) === resolve) this.#waiting.delete(streamId);
+    };
+    return { news, stop };
+  }
+}
+
+/** Waits for a promise, or for a signal; undefined if the signal came first. */
+function settledOrAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
+  const { promise: aborted, resolve } = Promise.withResolvers<undefined>();
+  const abort = () => resolve(undefined);
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
+  return Promise.race([promise, aborted]).finally(() => signal.removeEventListener('abort', abort));
+}

@@ -1,0 +1,226 @@
+import { Inject, Injectable } from '@nestjs/common';
+import { AuditLog } from '#domain/audit/audit.repository.js';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
+import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
+import { deliveredEvents } from './security-event.js';
+import { SignalTokens } from './signal-tokens.service.js';
+import { addSubject, removeSubject, type NamedPerson } from './stream-subjects.repository.js';
+import {
+  deleteStream,
+  findStream,
+  insertStream,
+  lockStream,
+  queueVerification,
+  setStreamStatus,
+  updateStream,
+  type SignalStream,
+  type StreamOwner,
+  type StreamStatus,
+} from './streams.repository.js';
+
+/** The fewest seconds between two requests for a verification event. */
+export const VERIFICATION_INTERVAL = 60;
+
+/** The settings of a stream as its receiver writes them. */
+export interface WantedSettings {
+  readonly delivery:
+    | { readonly method: 'poll' }
+    | {
+        readonly method: 'push';
+        readonly endpointUrl: string;
+        /** The value of the Authorization header of each push. */
+        readonly authorization: string | undefined;
+      };
+  readonly eventsRequested: readonly string[] | null;
+  readonly description: string | null;
+}
+
+/** The settings that a stream gets by a change. */
+export interface ChangedSettings extends WantedSettings {
+  /** True if the delivery stays as it is. */
+  readonly keepsDelivery: boolean;
+}
+
+/** A request about a stream, with its application and its origin. */
+export interface StreamRequest {
+  readonly owner: StreamOwner;
+  readonly streamId: string;
+  readonly origin: AuditOrigin;
+}
+
+/** Creates, changes and deletes the stream of an application, on behalf of its program. */
+@Injectable()
+export class SignalStreams {
+  readonly #issuer: string;
+
+  constructor(
+    @Inject(CONFIG) { http }: Pick<Config, 'http'>,
+    private readonly dataSource: DataSource,
+    private readonly signalTokens: SignalTokens,
+    private readonly outboundHttp: OutboundHttp,
+    private readonly auditLog: AuditLog,
+  ) {
+    this.#issuer = http.baseUrl;
+  }
+
+  /** Creates the stream of an application. @throws DomainError uniqueness, invalid_request */
+  async create(
+    owner: StreamOwner,
+    wanted: WantedSettings,
+    origin: AuditOrigin,
+  ): Promise<SignalStream> {
+    const settings = await this.#settingsOf(wanted);
+    const events = deliveredEvents(wanted.eventsRequested);
+    return this.dataSource.transaction(async (tx) => {
+      const stream = await insertStream(tx, owner, settings, events);
+      if (!stream) {
+        throw new DomainError('uniqueness', 'The application has a stream. Delete it first.');
+      }
+      await this.#record(tx, owner, origin, 'signal stream created', addressOf(stream));
+      return stream;
+    });
+  }
+
+  /** Finds the stream of an application; undefined without one. */
+  find(owner: StreamOwner): Promise<SignalStream | undefined> {
+    return findStream(this.dataSource.manager, owner);
+  }
+
+  /** Finds a stream by its id. @throws DomainError not_found for any other application's */
+  async get(owner: StreamOwner, streamId: string): Promise<SignalStream> {
+    return known(await this.find(owner), streamId);
+  }
+
+  /**
+   * Changes a stream. A change that leaves the delivery alone keeps the address and its
+   * Authorization header, also if another request has just changed them.
+   *
+   * @param change returns the settings that a stream gets
+   * @throws DomainError not_found, invalid_request
+   */
+  async update(
+    { owner, streamId, origin }: StreamRequest,
+    change: (current: SignalStream) => ChangedSettings,
+  ): Promise<SignalStream> {
+    const settings = await this.#settingsOf(change(await this.get(owner, streamId)));
+    return this.dataSource.transaction(async (tx) => {
+      const current = known(await lockStream(tx, owner), streamId);
+      const { keepsDelivery, eventsRequested, description } = change(current);
+      const { method, endpointUrl, authorizationSealed } = keepsDelivery ? current : settings;
+      const delivery = { method, endpointUrl, authorizationSealed };
+      const changed = { ...delivery, eventsRequested, description };
+      const events = deliveredEvents(eventsRequested);
+      const stream = known(await updateStream(tx, streamId, changed, events), streamId);
+      await this.#record(tx, owner, origin, 'signal stream changed', addressOf(stream));
+      return stream;
+    });
+  }
+
+  /** Changes the state of a stream. @throws DomainError not_found */
+  setStatus(
+    { owner, streamId, origin }: StreamRequest,
+    status: StreamStatus,
+    reason: string | null,
+  ): Promise<void> {
+    return this.dataSource.transaction(async (tx) => {
+      known(await lockStream(tx, owner), streamId);
+      await setStreamStatus(tx, streamId, status, reason);
+      await this.#record(tx, owner, origin, `signal stream ${status}`, {});
+    });
+  }
+
+  /** Deletes a stream, with the events that wait. @throws DomainError not_found */
+  remove({ owner, streamId, origin }: StreamRequest): Promise<void> {
+    return this.dataSource.transaction(async (tx) => {
+      known(await lockStream(tx, owner), streamId);
+      await deleteStream(tx, streamId);
+      await this.#record(tx, owner, origin, 'signal stream deleted', {});
+    });
+  }
+
+  /** Queues a verification event. @throws DomainError not_found, rate_limited */
+  async verify(owner: StreamOwner, streamId: string, state: string | undefined): Promise<void> {
+    await this.get(owner, streamId);
+    const { manager } = this.dataSource;
+    if (await queueVerification(manager, streamId, state, VERIFICATION_INTERVAL)) return;
+    throw new DomainError('rate_limited', 'A stream can be verified once a minute.', {
+      retryAfter: VERIFICATION_INTERVAL,
+    });
+  }
+
+  /**
+   * Adds a person to a stream or removes one. It succeeds for a person who does not exist, so that
+   * a receiver learns nothing. @throws DomainError not_found
+   */
+  setSubject(
+    { owner, streamId, origin }: StreamRequest,
+    person: NamedPerson,
+    isAdded: boolean,
+  ): Promise<void> {
+    return this.dataSource.transaction(async (tx) => {
+      known(await lockStream(tx, owner), streamId);
+      const act = isAdded ? addSubject : removeSubject;
+      const userId = await act(tx, streamId, owner.orgId, person);
+      if (userId === undefined) return;
+      const words = `signal stream: person ${isAdded ? 'added' : 'removed'}`;
+      await this.#record(tx, owner, origin, words, { sub: userId });
+    });
+  }
+
+  /** The issuer of the events. */
+  get issuer(): string {
+    return this.#issuer;
+  }
+
+  /** @throws DomainError invalid_request for an address that may not be called */
+  async #settingsOf({ delivery, eventsRequested, description }: WantedSettings) {
+    const rest = { eventsRequested, description };
+    if (delivery.method === 'poll') {
+      return { method: 'poll', endpointUrl: null, authorizationSealed: null, ...rest } as const;
+    }
+    const { endpointUrl, authorization } = delivery;
+    try {
+      await this.outboundHttp.assertAllowed(endpointUrl);
+    } catch (cause) {
+      const detail = 'delivery.endpoint_url: is not an address that may be called';
+      throw new DomainError('invalid_request', detail, { cause });
+    }
+    const authorizationSealed =
+      authorization === undefined ? null : await this.signalTokens.sealHeader(authorization);
+    return { method: 'push', endpointUrl, authorizationSealed, ...rest } as const;
+  }
+
+  async #record(
+    tx: EntityManager,
+    { clientId, orgId }: StreamOwner,
+    origin: AuditOrigin,
+    act: string,
+    details: object,
+  ): Promise<void> {
+    await this.auditLog.record(tx, {
+      type: 'oauth_client_updated',
+      actorId: null,
+      subjectId: null,
+      orgId,
+      origin,
+      details: { client_id: clientId, changed: [act], ...details },
+    });
+  }
+}
+
+/** @throws DomainError not_found unless the stream is the one of the id */
+function known(stream: SignalStream | undefined, streamId: string): SignalStream {
+  if (stream?.id !== streamId.toLowerCase()) {
+    throw new DomainError('not_found', 'There is no such stream.');
+  }
+  return stream;
+}
+
+/** Describes the address of a stream for the audit log. A query may carry a secret. */
+function addressOf({ method, endpointUrl }: SignalStream): object {
+  const url = endpointUrl === null ? null : new URL(endpointUrl);
+  return { method, ...(url && { endpoint: url.origin + url.pathname }) };
+}

@@ -1,0 +1,85 @@
+import {
+  EVERY_SCOPE,
+  idsOf,
+  type EndedBatch,
+  type LockedUser,
+  type Revocable,
+  type RevocationCause,
+  type RevokedCounts,
+} from '#domain/access-revocation/revocable.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { isUuid } from '#platform/text/single-line.js';
+
+const NOTHING: RevokedCounts = {};
+
+/** The reason of `stream-updated` after the database has lost commits. */
+const LOST =
+  'The database of the transmitter was restored or lost its last changes. Events may be lost or told twice.';
+
+/**
+ * Queues the signals of an end of an account or of a key. It comes before every other kind, so that
+ * the transaction has noted who ended the access, and why, when their triggers queue signals.
+ */
+export class SignalledEnds implements Revocable {
+  readonly revocationOrder = 3;
+  readonly revocationScopes = EVERY_SCOPE;
+
+  /** Tells each application that ever got a grant of the users that their sessions ended. */
+  async revoke(
+    tx: EntityManager,
+    users: readonly LockedUser[],
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
+    await sql(
+      tx,
+    )`SELECT end_signals(${causeOf(users, cause)}::jsonb, ${idsOf(users)}::uuid[])::text`;
+    return NOTHING;
+  }
+
+  /** Counts nothing: a signal is no access. */
+  async count(): Promise<RevokedCounts> {
+    return NOTHING;
+  }
+
+  /** Tells each application that got a grant in a session that a key of a user opened. */
+  async revokeOfKey(
+    tx: EntityManager,
+    user: LockedUser,
+    keyId: string,
+    cause: RevocationCause,
+  ): Promise<RevokedCounts> {
+    await sql(tx)`
+      SELECT end_signals(${causeOf([user], cause)}::jsonb, ${[user.id]}::uuid[], ${keyId}::uuid)::text`;
+    return NOTHING;
+  }
+
+  /** Tells each stream that events may be lost, because the database has lost commits. */
+  async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
+    await sql(tx)`SELECT announce_lost_signals(${LOST}::text)::text`;
+    return { counts: NOTHING, next: undefined };
+  }
+}
+
+/** Notes for the rest of a transaction why sessions end that no call of a kind of access names. */
+export async function noteCause(tx: EntityManager, cause: RevocationCause): Promise<void> {
+  await sql(tx)`SELECT end_signals(${causeOf([], cause)}::jsonb, '{}')::text`;
+}
+
+/** Returns the cause of an end as the members of a CAEP event (CAEP §2). */
+function causeOf(users: readonly LockedUser[], { reason, revokedBy }: RevocationCause): string {
+  return JSON.stringify({
+    initiating_entity: initiatorOf(users, revokedBy),
+    reason_admin: { en: reason === '' ? 'The access was ended.' : reason },
+  });
+}
+
+/** Returns the entity that ended an access: `admin`, `user`, `policy` or `system` (CAEP §2). */
+function initiatorOf(users: readonly LockedUser[], revokedBy: string): string {
+  if (users.length === 1 && users[0]?.id === revokedBy) return 'user';
+  if (isUuid(revokedBy) || ADMINS.has(revokedBy)) return 'admin';
+  return POLICIES.has(revokedBy) ? 'policy' : 'system';
+}
+
+const ADMINS: ReadonlySet<string> = new Set(['scim', 'operator']);
+const POLICIES: ReadonlySet<string> = new Set(['organization', 'dns', 'settings', 'upstream']);

@@ -1,0 +1,44 @@
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+
+/** A person, as a receiver names one. */
+export type NamedPerson = { readonly id: string } | { readonly email: string };
+
+/**
+ * Removes a person of the organization from a stream. The result is the id of a person who was
+ * there before, for the audit log alone: the receiver learns nothing (SSF §9.1).
+ */
+export async function removeSubject(
+  tx: EntityManager,
+  streamId: string,
+  orgId: string,
+  person: NamedPerson,
+): Promise<string | undefined> {
+  const { id, email } = columnsOf(person);
+  const [removed] = await sql<{ user_id: string }>(tx)`
+    INSERT INTO signal_removed_subjects (stream_id, user_id)
+    SELECT ${streamId}::uuid, u.id FROM users u
+    WHERE u.org_id = ${orgId} AND (u.id = ${id}::uuid OR u.email = ${email}::text)
+    ON CONFLICT DO NOTHING RETURNING user_id`;
+  return removed?.user_id;
+}
+
+/** Adds a person to a stream who was removed from it. */
+export async function addSubject(
+  tx: EntityManager,
+  streamId: string,
+  orgId: string,
+  person: NamedPerson,
+): Promise<string | undefined> {
+  const { id, email } = columnsOf(person);
+  const [added] = await sql<{ user_id: string }>(tx)`
+    DELETE FROM signal_removed_subjects x USING users u
+    WHERE x.stream_id = ${streamId} AND u.id = x.user_id AND u.org_id = ${orgId}
+      AND (u.id = ${id}::uuid OR u.email = ${email}::text)
+    RETURNING x.user_id`;
+  return added?.user_id;
+}
+
+function columnsOf(person: NamedPerson): { id: string | null; email: string | null } {
+  return 'id' in person ? { id: person.id, email: null } : { id: null, email: person.email };
+}

@@ -1,0 +1,183 @@
+import { newUuid } from '#platform/clock/random.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { PeopleEvent } from './security-event.js';
+
+/** The states of a stream (SSF §8.1.2). */
+export const STREAM_STATUSES = ['enabled', 'paused', 'disabled'] as const;
+
+/** The state of a stream. */
+export type StreamStatus = (typeof STREAM_STATUSES)[number];
+
+/** The settings of a stream that its receiver supplies. */
+export interface StreamSettings {
+  readonly method: 'push' | 'poll';
+  /** The address of push; null for poll. */
+  readonly endpointUrl: string | null;
+  /** The sealed Authorization header of push, if any. */
+  readonly authorizationSealed: string | null;
+  /** The events as the receiver asked for them; null without a wish. */
+  readonly eventsRequested: readonly string[] | null;
+  readonly description: string | null;
+}
+
+/** The application whose program sends a request about its stream. */
+export interface StreamOwner {
+  readonly clientId: string;
+  readonly orgId: string;
+}
+
+/** A stream. */
+export interface SignalStream extends StreamSettings {
+  readonly id: string;
+  readonly clientId: string;
+  readonly events: readonly PeopleEvent[];
+  readonly status: StreamStatus;
+  readonly statusReason: string | null;
+}
+
+interface Row {
+  id: string;
+  client_id: string;
+  method: 'push' | 'poll';
+  endpoint_url: string | null;
+  authorization_sealed: string | null;
+  events_requested: string[] | null;
+  events: PeopleEvent[];
+  description: string | null;
+  status: StreamStatus;
+  status_reason: string | null;
+}
+
+/**
+ * Creates the stream of an application. The unique index decides between requests at the same time:
+ * undefined if the application has a stream, or may not have one any more.
+ */
+export async function insertStream(
+  tx: EntityManager,
+  { clientId, orgId }: StreamOwner,
+  settings: StreamSettings,
+  events: readonly PeopleEvent[],
+): Promise<SignalStream | undefined> {
+  const [row] = await sql<Row>(tx)`
+    INSERT INTO signal_streams (id, client_id, org_id, method, endpoint_url, authorization_sealed, events_requested,
+                                events, description)
+    SELECT ${newUuid()}::uuid, r.client_id, ${orgId}::uuid, ${settings.method}::text, ${settings.endpointUrl}::text,
+           ${settings.authorizationSealed}::text, ${settings.eventsRequested}::text[], ${events}::text[],
+           ${settings.description}::text
+    FROM signal_receivers r WHERE r.client_id = ${clientId}
+    ON CONFLICT (client_id) DO NOTHING RETURNING *`;
+  return row && stream(row);
+}
+
+/** Finds the stream of an application, if it has one. */
+export async function findStream(
+  tx: EntityManager,
+  { clientId, orgId }: StreamOwner,
+): Promise<SignalStream | undefined> {
+  const [row] = await sql<Row>(tx)`
+    SELECT * FROM signal_streams WHERE client_id = ${clientId} AND org_id = ${orgId}`;
+  return row && stream(row);
+}
+
+/** Locks the stream of an application against other changes. */
+export async function lockStream(
+  tx: EntityManager,
+  { clientId, orgId }: StreamOwner,
+): Promise<SignalStream | undefined> {
+  const [row] = await sql<Row>(tx)`
+    SELECT * FROM signal_streams WHERE client_id = ${clientId} AND org_id = ${orgId} FOR NO KEY UPDATE`;
+  return row && stream(row);
+}
+
+/** Replaces the settings of a stream. The caller has locked its row. */
+export async function updateStream(
+  tx: EntityManager,
+  id: string,
+  settings: StreamSettings,
+  events: readonly PeopleEvent[],
+): Promise<SignalStream | undefined> {
+  const [row] = await sql<Row>(tx)`
+    UPDATE signal_streams
+    SET method = ${settings.method}, endpoint_url = ${settings.endpointUrl},
+        authorization_sealed = ${settings.authorizationSealed}, events_requested = ${settings.eventsRequested}::text[],
+        events = ${events}::text[], description = ${settings.description}, updated_at = now()
+    WHERE id = ${id} RETURNING *`;
+  return row && stream(row);
+}
+
+/** Changes the state of a stream. A stream that is disabled keeps no event. */
+export async function setStreamStatus(
+  tx: EntityManager,
+  id: string,
+  status: StreamStatus,
+  reason: string | null,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE signal_streams SET status = ${status}, status_reason = ${reason}, updated_at = now() WHERE id = ${id}`;
+  if (status === 'disabled') await sql(tx)`DELETE FROM signal_events WHERE stream_id = ${id}`;
+  // The senders look at a stream that goes on, although no event is new.
+  if (status === 'enabled') await sql(tx)`SELECT pg_notify('signal_events', '')::text`;
+}
+
+/** Deletes a stream. Its events are never sent, and the clean-up deletes them. */
+export async function deleteStream(tx: EntityManager, id: string): Promise<void> {
+  await sql(tx)`DELETE FROM signal_streams WHERE id = ${id}`;
+}
+
+/**
+ * Queues a verification event (SSF §8.1.4), at most one in a number of seconds. One statement
+ * decides between requests at the same time: false if one came too early.
+ */
+export async function queueVerification(
+  tx: EntityManager,
+  id: string,
+  state: string | undefined,
+  seconds: number,
+): Promise<boolean> {
+  const body = JSON.stringify(state === undefined ? {} : { state });
+  const asked = await sql<{ id: string }>(tx)`
+    WITH asked AS (
+      UPDATE signal_streams SET verified_at = now()
+      WHERE id = ${id} AND (verified_at IS NULL OR verified_at <= now() - make_interval(secs => ${seconds}))
+      RETURNING id, status
+    ), queued AS (
+      INSERT INTO signal_events (stream_id, subject_id, type, body)
+      SELECT id, id, 'verification', ${body}::jsonb FROM asked WHERE status <> 'disabled'
+    )
+    SELECT id FROM asked`;
+  return asked.length === 1;
+}
+
+/** Lists the streams with a sealed header, for a change of the root secret. */
+export async function listSealedHeaders(
+  tx: EntityManager,
+): Promise<{ readonly id: string; readonly sealed: string }[]> {
+  return sql<{ id: string; sealed: string }>(tx)`
+    SELECT id, authorization_sealed AS sealed FROM signal_streams WHERE authorization_sealed IS NOT NULL`;
+}
+
+/** Replaces a sealed header, unless it has changed. */
+export async function replaceSealedHeader(
+  tx: EntityManager,
+  id: string,
+  { from, to }: Readonly<Record<'from' | 'to', string>>,
+): Promise<void> {
+  await sql(tx)`
+    UPDATE signal_streams SET authorization_sealed = ${to} WHERE id = ${id} AND authorization_sealed = ${from}`;
+}
+
+function stream(row: Row): SignalStream {
+  return {
+    id: row.id,
+    clientId: row.client_id,
+    method: row.method,
+    endpointUrl: row.endpoint_url,
+    authorizationSealed: row.authorization_sealed,
+    eventsRequested: row.events_requested,
+    events: row.events,
+    description: row.description,
+    status: row.status,
+    statusReason: row.status_reason,
+  };
+}

@@ -1,0 +1,51 @@
+import {
+  findReceiverToken,
+  MANAGE_SCOPE,
+  READ_SCOPE,
+  signalsResource,
+} from '#domain/oauth/shared-signals/receivers.repository.js';
+import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type { PresentedToken } from '#platform/http/access/access-policy.js';
+import { accessToken, assertPresented, challengeOf, refusedToken } from './access-token.js';
+import { spendDpopProof, type ProofParts } from './dpop/spend-dpop-proof.js';
+
+/** An application of an organization, identified by a token of its own for signals. */
+export interface ClientItself {
+  readonly clientId: string;
+  readonly orgId: string;
+}
+
+/**
+ * Finds the application of a token of client credentials. The token must be for the resource of
+ * signals, have the scope of the route, and come as it is bound. No other token opens the route.
+ *
+ * @throws DomainError unauthenticated, insufficient_scope or invalid_dpop_proof
+ */
+export async function clientItself(
+  parts: ProofParts,
+  manager: EntityManager,
+  presented: PresentedToken | undefined,
+  scope: string,
+): Promise<ClientItself> {
+  if (presented === undefined) throw new DomainError('unauthenticated', 'Present an access token.');
+  const found =
+    presented.scheme === 'cookie'
+      ? undefined
+      : await findReceiverToken(manager, hashOpaqueToken(presented.token));
+  const audience = signalsResource(parts.config.http.baseUrl);
+  if (found?.payload['aud'] !== audience) {
+    throw refusedToken('Bearer', 'The access token is not valid for signals, or has expired.');
+  }
+  const { clientId, orgId, payload } = found;
+  const token = accessToken(clientId, payload);
+  assertPresented(presented, token);
+  const isReading = scope === READ_SCOPE && token.scope.has(MANAGE_SCOPE);
+  if (!token.scope.has(scope) && !isReading) {
+    const challenge = { ...challengeOf(token.jkt === null ? 'Bearer' : 'DPoP'), scope };
+    throw new DomainError('insufficient_scope', `This needs the scope ${scope}.`, { challenge });
+  }
+  if (token.jkt !== null) await spendDpopProof(parts, presented, token.jkt);
+  return { clientId, orgId };
+}

@@ -1,0 +1,158 @@
+import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put } from '@nestjs/common';
+import { z } from 'zod';
+import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import {
+  ApplicationSignals,
+  type ApplicationSignalsState,
+} from '#domain/oauth/applications/application-signals.service.js';
+import type { VerifiedSession } from '#domain/sessions/session.js';
+import { Caller } from '#platform/http/access/caller.js';
+import { ClientOrigin } from '#platform/http/request/client-origin.js';
+import { Route } from '#platform/http/routing/route.js';
+import { APPLICATION_READS, APPLICATION_WRITES, managerOf } from './application-manager.js';
+import { ALLOW_SIGNALS, APPLICATION_ID, SIGNAL_ID } from './applications.schemas.js';
+
+/** The signals of an application in the API. */
+const SIGNALS_JSON = z
+  .object({
+    allowed: z.boolean().meta({ description: 'True: an admin allowed it to have a stream.' }),
+    subject_format: z.enum(['iss_sub', 'email']).nullable(),
+    stream: z
+      .object({
+        stream_id: z.string(),
+        method: z.enum(['push', 'poll']),
+        endpoint_url: z.string().nullable(),
+        status: z.enum(['enabled', 'paused', 'disabled']),
+        events: z.array(z.string()).readonly(),
+      })
+      .nullable(),
+    waiting: z.int(),
+    oldest: z.iso.datetime().nullable(),
+    dead_letters: z
+      .array(
+        z.object({
+          id: z.string(),
+          event: z.string(),
+          sub: z.string().nullable(),
+          created_at: z.iso.datetime(),
+          dead_at: z.iso.datetime(),
+          result: z.string().nullable(),
+        }),
+      )
+      .readonly(),
+  })
+  .meta({ id: 'ApplicationSignals' });
+type SignalsJson = z.output<typeof SIGNALS_JSON>;
+
+/**
+ * `/api/v1/applications/{id}/signals`: lets admins allow an application to have a stream of signals
+ * (Shared Signals Framework 1.0), and shows the events that it did not take.
+ */
+@Controller('api/v1/applications/:id/signals')
+@Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATION_WRITES })
+export class ApplicationSignalsController {
+  constructor(private readonly signals: ApplicationSignals) {}
+
+  @Get()
+  @Route({
+    auth: APPLICATION_READS,
+    summary: 'Shows the stream of signals of an application, and what it did not take',
+    answers: { 200: SIGNALS_JSON },
+    refusals: ['not_found', 'admin_required'],
+  })
+  async show(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: APPLICATION_ID }) { id }: { id: string },
+  ): Promise<SignalsJson> {
+    return signalsJson(await this.signals.show(managerOf(session), id));
+  }
+
+  @Put()
+  @Route({
+    summary: 'Allows an application to have a stream of signals',
+    answers: { 200: SIGNALS_JSON },
+    refusals: ['not_found', 'admin_required'],
+  })
+  async allow(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: APPLICATION_ID }) { id }: { id: string },
+    @Body({ schema: ALLOW_SIGNALS }) body: z.output<typeof ALLOW_SIGNALS>,
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<SignalsJson> {
+    const manager = managerOf(session);
+    return signalsJson(await this.signals.allow(manager, id, body.subject_format, origin));
+  }
+
+  @Delete()
+  @Route({
+    summary: 'Ends the stream of signals of an application, and its permission',
+    answers: { 204: null },
+    refusals: ['not_found', 'admin_required'],
+  })
+  @HttpCode(204)
+  async withdraw(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: APPLICATION_ID }) { id }: { id: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.signals.withdraw(managerOf(session), id, origin);
+  }
+
+  @Post(':signalId/repeat')
+  @Route({
+    summary: 'Sends a signal again',
+    answers: { 204: null },
+    refusals: ['not_found', 'admin_required'],
+  })
+  @HttpCode(204)
+  async repeat(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: SIGNAL_ID }) { id, signalId }: { id: string; signalId: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.signals.repeat(managerOf(session), id, signalId, origin);
+  }
+
+  @Delete(':signalId')
+  @Route({
+    summary: 'Drops a signal',
+    answers: { 204: null },
+    refusals: ['not_found', 'admin_required'],
+  })
+  @HttpCode(204)
+  async drop(
+    @Caller() session: VerifiedSession,
+    @Param({ schema: SIGNAL_ID }) { id, signalId }: { id: string; signalId: string },
+    @ClientOrigin() origin: AuditOrigin,
+  ): Promise<void> {
+    await this.signals.drop(managerOf(session), id, signalId, origin);
+  }
+}
+
+function signalsJson(state: ApplicationSignalsState): SignalsJson {
+  const { receiver, stream, waiting, oldest, deadLetters } = state;
+  return {
+    allowed: receiver !== undefined,
+    subject_format: receiver?.subjectFormat ?? null,
+    stream: stream
+      ? {
+          stream_id: stream.id,
+          method: stream.method,
+          // A query may carry a secret of the receiver.
+          endpoint_url: stream.endpointUrl?.replace(/\?.*$/, '') ?? null,
+          status: stream.status,
+          events: stream.events,
+        }
+      : null,
+    waiting,
+    oldest: oldest?.toISOString() ?? null,
+    dead_letters: deadLetters.map(({ id, type, subject, createdAt, deadAt, result }) => ({
+      id,
+      event: type,
+      sub: subject,
+      created_at: createdAt.toISOString(),
+      dead_at: deadAt.toISOString(),
+      result,
+    })),
+  };
+}

@@ -1,0 +1,154 @@
+import { z } from 'zod';
+import { STREAM_STATUSES } from '#domain/oauth/shared-signals/streams.repository.js';
+import { isVisibleLine, VISIBLE_LINE } from '#platform/text/single-line.js';
+
+/** The most events that a receiver may ask for, acknowledge or refuse in one request. */
+const MOST = { requested: 100, acknowledged: 1000, faults: 100 } as const;
+
+const text = (most: number) => z.string().min(1).max(most).refine(isVisibleLine, VISIBLE_LINE);
+const streamId = z.string().min(1).max(64);
+
+/** The `delivery` of a stream (SSF §8.1.1, §11.2). */
+const DELIVERY = z.discriminatedUnion('method', [
+  z.object({
+    method: z.literal('urn:ietf:rfc:8935'),
+    endpoint_url: z.string().min(1).max(2048),
+    authorization_header: z
+      .string()
+      .min(1)
+      .max(4096)
+      .regex(/^[\x20-\x7e]+$/, 'must be one line of ASCII')
+      .optional()
+      .meta({ description: 'The Authorization header of each push. No answer shows it.' }),
+  }),
+  z.object({ method: z.literal('urn:ietf:rfc:8936'), endpoint_url: z.string().optional() }),
+]);
+/** A parsed {@link DELIVERY}. */
+export type DeliveryBody = z.output<typeof DELIVERY>;
+
+const SETTINGS = {
+  delivery: DELIVERY.optional(),
+  events_requested: z.array(z.string().min(1).max(512)).max(MOST.requested).optional(),
+  description: text(256).optional(),
+};
+
+/** The members that the transmitter supplies. A request may repeat them as they are. */
+const SUPPLIED = {
+  iss: z.string().optional(),
+  aud: z.union([z.string(), z.array(z.string())]).optional(),
+  events_supported: z.array(z.string()).optional(),
+  events_delivered: z.array(z.string()).optional(),
+  min_verification_interval: z.int().optional(),
+};
+
+/** The body that creates a stream. Unknown members are ignored. */
+export const NEW_STREAM = z.object({ ...SETTINGS, ...SUPPLIED }).prefault({});
+/** A parsed {@link NEW_STREAM}. */
+export type NewStreamBody = z.output<typeof NEW_STREAM>;
+
+/** The body that changes or replaces a stream. */
+export const CHANGED_STREAM = z.object({ stream_id: streamId, ...SETTINGS, ...SUPPLIED });
+/** A parsed {@link CHANGED_STREAM}. */
+export type ChangedStreamBody = z.output<typeof CHANGED_STREAM>;
+
+/** The query that may name a stream, and the one that must. */
+export const OPTIONAL_STREAM = z.object({ stream_id: streamId.optional() });
+export const OF_STREAM = z.object({ stream_id: streamId });
+
+/** The path of a poll. */
+export const POLLED_STREAM = z.object({ id: streamId });
+
+/** The body that changes the state of a stream (SSF §8.1.2.2). */
+export const NEW_STATUS = z.object({
+  stream_id: streamId,
+  status: z.enum(STREAM_STATUSES),
+  reason: text(256).optional(),
+});
+
+/** The body that asks for a verification event (SSF §8.1.4.2). */
+export const VERIFY = z.object({ stream_id: streamId, state: z.string().max(1024).optional() });
+
+/** A person as a receiver names one (RFC 9493 §3.2.2, §3.2.3). */
+const SUBJECT = z.discriminatedUnion(
+  'format',
+  [
+    z.object({ format: z.literal('email'), email: z.string().min(3).max(320) }),
+    z.object({ format: z.literal('iss_sub'), iss: z.string().max(2048), sub: z.string().max(255) }),
+  ],
+  { error: 'must be an email or an iss_sub' },
+);
+/** A parsed {@link SUBJECT}. */
+export type SubjectBody = z.output<typeof SUBJECT>;
+
+/** The body that adds or removes a person (SSF §8.1.3). */
+export const CHANGED_SUBJECT = z.object({
+  stream_id: streamId,
+  subject: SUBJECT,
+  verified: z.boolean().optional(),
+});
+
+/** The body of a poll (RFC 8936 §2.2). */
+export const POLL = z
+  .object({
+    maxEvents: z.int().min(0).max(1_000_000).optional(),
+    returnImmediately: z.boolean().default(false),
+    ack: z.array(z.string().max(128)).max(MOST.acknowledged).default([]),
+    setErrs: z
+      .record(
+        z.string().max(128),
+        z.object({ err: z.string().max(128), description: z.string().max(1024).optional() }),
+      )
+      .refine((faults) => Object.keys(faults).length <= MOST.faults, 'has too many members')
+      .default({}),
+  })
+  .prefault({});
+/** A parsed {@link POLL}. */
+export type PollBody = z.output<typeof POLL>;
+
+/** The answer to a poll (RFC 8936 §2.3). */
+export const POLLED_JSON = z
+  .object({ sets: z.record(z.string(), z.string()), moreAvailable: z.boolean().optional() })
+  .meta({ id: 'PolledSignals' });
+
+/** A stream in an answer. */
+export const STREAM_JSON = z
+  .object({
+    stream_id: z.string(),
+    iss: z.string(),
+    aud: z.string(),
+    delivery: z.object({ method: z.string(), endpoint_url: z.string() }),
+    events_supported: z.array(z.string()).readonly(),
+    events_requested: z.array(z.string()).readonly().optional(),
+    events_delivered: z.array(z.string()).readonly(),
+    min_verification_interval: z.int(),
+    description: z.string().optional(),
+  })
+  .meta({ id: 'SignalStream' });
+/** The JSON of {@link STREAM_JSON}. */
+export type StreamJson = z.output<typeof STREAM_JSON>;
+
+/** The state of a stream in an answer. */
+export const STATUS_JSON = z
+  .object({
+    stream_id: z.string(),
+    status: z.enum(STREAM_STATUSES),
+    reason: z.string().optional(),
+  })
+  .meta({ id: 'SignalStreamStatus' });
+/** The JSON of {@link STATUS_JSON}. */
+export type StreamStatusJson = z.output<typeof STATUS_JSON>;
+
+/** The metadata of the transmitter. */
+export const TRANSMITTER_JSON = z.looseObject({
+  spec_version: z.string(),
+  issuer: z.string(),
+  jwks_uri: z.string(),
+  delivery_methods_supported: z.array(z.string()),
+  configuration_endpoint: z.string(),
+});
+
+/** The metadata of a protected resource. */
+export const RESOURCE_JSON = z.looseObject({
+  resource: z.string(),
+  authorization_servers: z.array(z.string()),
+});

@@ -1,0 +1,114 @@
+import { EVENTS_OF_PEOPLE } from '#domain/oauth/shared-signals/security-event.js';
+import {
+  VERIFICATION_INTERVAL,
+  type ChangedSettings,
+  type WantedSettings,
+} from '#domain/oauth/shared-signals/signal-streams.service.js';
+import { signalsResource } from '#domain/oauth/shared-signals/receivers.repository.js';
+import type { SignalStream } from '#domain/oauth/shared-signals/streams.repository.js';
+import { DomainError } from '#platform/errors/domain-error.js';
+import type {
+  ChangedStreamBody,
+  DeliveryBody,
+  NewStreamBody,
+  StreamStatusJson,
+  StreamJson,
+} from './signals.schemas.js';
+
+/** The ways of delivery, with their URNs (SSF §11.2.1). */
+export const METHODS = { push: 'urn:ietf:rfc:8935', poll: 'urn:ietf:rfc:8936' } as const;
+
+/** Converts a stream to its configuration (SSF §8.1.1). It never has the Authorization header. */
+export function streamJson(stream: SignalStream, issuer: string): StreamJson {
+  const { id, clientId, method, endpointUrl, events, eventsRequested, description } = stream;
+  return {
+    stream_id: id,
+    iss: issuer,
+    aud: clientId,
+    delivery: {
+      method: METHODS[method],
+      endpoint_url: endpointUrl ?? `${signalsResource(issuer)}/poll/${id}`,
+    },
+    events_supported: Object.values(EVENTS_OF_PEOPLE),
+    ...(eventsRequested === null ? {} : { events_requested: eventsRequested }),
+    events_delivered: events.map((type) => EVENTS_OF_PEOPLE[type]),
+    min_verification_interval: VERIFICATION_INTERVAL,
+    ...(description === null ? {} : { description }),
+  };
+}
+
+/** Converts the state of a stream to JSON (SSF §8.1.2.1). */
+export function statusJson({ id, status, statusReason }: SignalStream): StreamStatusJson {
+  return {
+    stream_id: id,
+    status,
+    ...(statusReason === null ? {} : { reason: statusReason }),
+  };
+}
+
+/** Returns the settings of a new or replaced stream. Poll is the default (SSF §8.1.1.1). */
+export function settingsOf(body: NewStreamBody): WantedSettings {
+  return {
+    delivery: body.delivery === undefined ? { method: 'poll' } : deliveryOf(body.delivery),
+    eventsRequested: body.events_requested ?? null,
+    description: body.description ?? null,
+  };
+}
+
+/** Returns the settings of a stream after a change of the members that a request has. */
+export function changedSettings(current: SignalStream, body: ChangedStreamBody): ChangedSettings {
+  const wanted = settingsOf(body);
+  const { endpointUrl } = current;
+  const kept =
+    endpointUrl === null
+      ? ({ method: 'poll' } as const)
+      : ({ method: 'push', endpointUrl, authorization: undefined } as const);
+  return {
+    delivery: body.delivery === undefined ? kept : wanted.delivery,
+    eventsRequested:
+      body.events_requested === undefined ? current.eventsRequested : wanted.eventsRequested,
+    description: body.description === undefined ? current.description : wanted.description,
+    keepsDelivery: body.delivery === undefined,
+  };
+}
+
+function deliveryOf(body: DeliveryBody): WantedSettings['delivery'] {
+  if (body.method === METHODS.poll) return { method: 'poll' };
+  const { endpoint_url: endpointUrl, authorization_header: authorization } = body;
+  return { method: 'push', endpointUrl, authorization };
+}
+
+/**
+ * Checks that the members which the transmitter supplies are as they are (SSF §8.1.1.3).
+ *
+ * @throws DomainError invalid_request
+ */
+export function assertSupplied(body: NewStreamBody, expected: StreamJson): void {
+  const names = ['iss', 'aud', 'events_supported', 'events_delivered'] as const;
+  for (const name of names) {
+    const value = body[name];
+    if (value === undefined || same(value, expected[name])) continue;
+    throw new DomainError('invalid_request', `${name}: must be as the transmitter supplies it`);
+  }
+  const { min_verification_interval: interval } = body;
+  if (interval !== undefined && interval !== expected.min_verification_interval) {
+    throw new DomainError(
+      'invalid_request',
+      'min_verification_interval: must be as the transmitter supplies it',
+    );
+  }
+  const { delivery } = body;
+  const isMoved =
+    delivery?.method === METHODS.poll &&
+    delivery.endpoint_url !== undefined &&
+    delivery.endpoint_url !== expected.delivery.endpoint_url;
+  if (isMoved) {
+    throw new DomainError('invalid_request', 'delivery.endpoint_url: the transmitter supplies it');
+  }
+}
+
+/** Compares two values; a list of one is the same as its member, and the order is free. */
+function same(one: string | readonly string[], other: string | readonly string[]): boolean {
+  const [a, b] = [[one].flat().toSorted(), [other].flat().toSorted()];
+  return a.length === b.length && a.every((value, n) => value === b[n]);
+}

@@ -1,0 +1,229 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { everyRevocation } from '../../../src/domain/admin/revocation-kinds/every-revocation.js';
+import { CleanUp } from '../../../src/domain/admin/clean-up/clean-up.service.js';
+import { SignalSender } from '../../../src/domain/oauth/shared-signals/signal-sender.service.js';
+import { startTestApp, type TestApp } from '../../support/app.js';
+import { newAddress } from '../../support/client.js';
+import { idOf } from '../../support/org-api.js';
+import { count, rows } from '../../support/rows.js';
+import { jwksOf, signInTo } from '../../support/signed-in-application.js';
+import { claimsOf, eventOf, verifySignal } from '../../support/signal-receiver.js';
+import {
+  createStream,
+  newProgram,
+  poll,
+  programOf,
+  signalsApi,
+  signalsOf,
+  type PolledJson,
+  type StreamProgram,
+} from '../../support/signal-streams.js';
+
+let app: TestApp;
+beforeAll(async () => {
+  app = await startTestApp({ environment: { SVC_CLEANUP_INTERVAL: '0' } });
+});
+afterAll(() => app.close());
+
+let people = 0;
+
+/** An admin who is signed in to an application whose stream is polled. */
+async function ground() {
+  people += 1;
+  const email = `ada@polled-${people}.example`;
+  const { client, key } = await app.enrolled(email);
+  const program = await newProgram(app, client);
+  const streamId = await createStream(program);
+  await signInTo(app, client, program.application);
+  return { client, key, program, streamId, userId: await idOf(app, email) };
+}
+
+async function queue(streamId: string, n: number): Promise<void> {
+  await rows(
+    app.dataSource,
+    `INSERT INTO signal_events (stream_id, subject_id, type, body)
+     SELECT $1, gen_random_uuid(), 'session-revoked', jsonb_build_object('n', n) FROM generate_series(1, $2) n`,
+    [streamId, n],
+  );
+}
+
+const numbersOf = ({ sets }: PolledJson) =>
+  Object.values(sets)
+    .map((set) => (Object.values(claimsOf(set)['events'] as object)[0] as { n: number }).n)
+    .toSorted((a, b) => a - b);
+
+/** Starts a poll that waits, and resolves when the replica has it. */
+function waitingPoll(program: StreamProgram, streamId: string, body: object = {}) {
+  return program.send('POST', `/ssf/poll/${streamId}`, body);
+}
+
+describe('a poll', () => {
+  it('returns tokens by their ids, which a receiver on jose alone verifies', async () => {
+    const { client, program, streamId, userId } = await ground();
+    await client.send('POST', '/logout', { address: newAddress() });
+    const { sets } = await poll(program, streamId);
+    const { clientId } = program.application;
+    const party = { issuer: app.baseUrl, clientId, streamId, jwks: await jwksOf(app) };
+    for (const [jti, token] of Object.entries(sets)) {
+      const { payload, type, subject } = await verifySignal(token, party);
+      expect([payload.jti, type]).toEqual([jti, 'session-revoked']);
+      expect(subject).toEqual({ format: 'iss_sub', iss: app.baseUrl, sub: userId });
+    }
+    expect(Object.keys(sets)).toHaveLength(1);
+  });
+
+  it('returns the oldest events until they are acknowledged, the same tokens each time', async () => {
+    const { program, streamId } = await ground();
+    await queue(streamId, 5);
+    const first = await poll(program, streamId, { maxEvents: 2 });
+    expect([numbersOf(first), first.moreAvailable]).toEqual([[1, 2], true]);
+    expect(await poll(program, streamId, { maxEvents: 2 })).toEqual(first);
+    const ack = Object.keys(first.sets);
+    const second = await poll(program, streamId, { ack });
+    expect([numbersOf(second), second.moreAvailable]).toEqual([[3, 4, 5], undefined]);
+    expect(await poll(program, streamId, { maxEvents: 0, ack: Object.keys(second.sets) })).toEqual({
+      sets: {},
+    });
+    expect(await signalsOf(app, streamId)).toEqual([]);
+    const odd = await poll(program, streamId, { ack: [randomUUID(), 'no-uuid'] });
+    expect(odd).toEqual({ sets: {} });
+  });
+
+  it('limits an answer to 50 events', async () => {
+    const { program, streamId } = await ground();
+    await queue(streamId, 60);
+    const answer = await poll(program, streamId, { maxEvents: 1000 });
+    expect([Object.keys(answer.sets).length, answer.moreAvailable]).toEqual([50, true]);
+  });
+
+  it('makes an event that the receiver could not process a dead letter', async () => {
+    const { client, program, streamId } = await ground();
+    await queue(streamId, 2);
+    const { sets } = await poll(program, streamId, { maxEvents: 1 });
+    const [jti = ''] = Object.keys(sets);
+    const setErrs = { [jti]: { err: 'authentication_failed', description: 'unknown key' } };
+    const next = await poll(program, streamId, { setErrs });
+    expect(numbersOf(next)).toEqual([2]);
+    const shown = await signalsApi(client, 'GET', program.application);
+    expect(shown.json.dead_letters).toMatchObject([
+      { result: 'refused: authentication_failed: unknown key' },
+    ]);
+    const [{ id }] = shown.json.dead_letters as [{ id: string }];
+    await signalsApi(client, 'POST', program.application, undefined, `/${id}/repeat`);
+    expect(numbersOf(await poll(program, streamId))).toEqual([1, 2]);
+  });
+
+  it('waits for an event, and returns it at its commit', async () => {
+    const { client, program, streamId } = await ground();
+    const waiting = waitingPoll(program, streamId);
+    // A poll that has to wait cannot have an answer before the event.
+    let isAnswered = false;
+    void waiting.then(() => (isAnswered = true));
+    await poll(program, streamId);
+    expect(isAnswered).toBe(false);
+    const startedAt = performance.now();
+    await client.send('POST', '/logout', { address: newAddress() });
+    const answer = await waiting;
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    expect(
+      Object.values((answer.json as PolledJson).sets).map((set) => eventOf(claimsOf(set))),
+    ).toEqual(['session-revoked']);
+  });
+
+  it('that waits is ended by a second one of the stream', async () => {
+    const { program, streamId } = await ground();
+    const first = waitingPoll(program, streamId);
+    const second = waitingPoll(program, streamId);
+    const ended = await Promise.race([first, second]);
+    expect([ended.status, ended.json]).toEqual([200, { sets: {} }]);
+    await queue(streamId, 1);
+    const answers = await Promise.all([first, second]);
+    expect(answers.flatMap(({ json }) => Object.keys((json as PolledJson).sets))).toHaveLength(1);
+  });
+
+  it('of a stream that is paused returns nothing, and after it is enabled everything', async () => {
+    const { program, streamId } = await ground();
+    const status = (to: string) =>
+      program.send('POST', '/ssf/status', { stream_id: streamId, status: to });
+    await status('paused');
+    await queue(streamId, 2);
+    expect(await poll(program, streamId)).toEqual({ sets: {} });
+    const waiting = waitingPoll(program, streamId);
+    await status('enabled');
+    expect(numbersOf((await waiting).json as PolledJson)).toEqual([1, 2]);
+  });
+
+  it('of a stream that is pushed is not there', async () => {
+    const { program, streamId } = await ground();
+    await program.send('PATCH', '/ssf/stream', {
+      stream_id: streamId,
+      delivery: { method: 'urn:ietf:rfc:8935', endpoint_url: 'http://127.0.0.1:9/' },
+    });
+    const answer = await program.send('POST', `/ssf/poll/${streamId}`, { returnImmediately: true });
+    expect(answer.status).toBe(404);
+  });
+
+  it('acknowledges no event of another stream', async () => {
+    const [one, two] = [await ground(), await ground()];
+    await queue(one.streamId, 1);
+    const [jti] = Object.keys((await poll(one.program, one.streamId)).sets);
+    await poll(two.program, two.streamId, { ack: [jti] });
+    await poll(two.program, two.streamId, { setErrs: { [jti ?? '']: { err: 'x' } } });
+    expect(numbersOf(await poll(one.program, one.streamId))).toEqual([1]);
+  });
+});
+
+describe('a stream that is not polled', () => {
+  it('keeps events for 7 days, and then says that some were dropped', async () => {
+    const { program, streamId } = await ground();
+    await queue(streamId, 3);
+    await rows(
+      app.dataSource,
+      `UPDATE signal_events SET created_at = created_at - interval '7 days 1 minute'
+       WHERE stream_id = $1 AND body ->> 'n' <> '3'`,
+      [streamId],
+    );
+    const sender = app.nest.get(SignalSender, { strict: false });
+    expect([await sender.dropStale(), await sender.dropStale()]).toEqual([2, 0]);
+    const { sets } = await poll(program, streamId);
+    expect(Object.values(sets).map((set) => eventOf(claimsOf(set)))).toEqual([
+      'session-revoked',
+      'stream-updated',
+    ]);
+  });
+
+  it('leaves nothing after it is deleted: the clean-up takes its events, and old dead letters', async () => {
+    const { program, streamId } = await ground();
+    const kept = await ground();
+    await queue(streamId, 3);
+    await queue(kept.streamId, 2);
+    await rows(
+      app.dataSource,
+      `UPDATE signal_events SET dead_at = now() - interval '31 days' WHERE stream_id = $1 AND body ->> 'n' = '1'`,
+      [kept.streamId],
+    );
+    await program.send('DELETE', `/ssf/stream?stream_id=${streamId}`);
+    await app.nest.get(CleanUp, { strict: false }).run();
+    expect(await count(app.dataSource, 'signal_events WHERE stream_id = $1', [streamId])).toBe(0);
+    expect(await count(app.dataSource, 'signal_events WHERE stream_id = $1', [kept.streamId])).toBe(
+      1,
+    );
+  });
+});
+
+describe('after a restore', () => {
+  it('each stream is there, and says that events may be lost, and that sessions ended', async () => {
+    const { program, streamId, userId } = await ground();
+    await everyRevocation().endOnRecord((work) => app.dataSource.transaction(work), {
+      reason: 'database lost commits',
+      revokedBy: 'reconciliation',
+    });
+    // The token has ended with everything on record; the secret of the application is there.
+    const again = await programOf(app, program.application);
+    const sets = Object.values((await poll(again, streamId)).sets).map(claimsOf);
+    expect(sets.map(eventOf)).toEqual(['stream-updated', 'session-revoked']);
+    expect(sets[0]?.['sub_id']).toEqual({ format: 'opaque', id: streamId });
+    expect(sets[1]?.['sub_id']).toMatchObject({ sub: userId });
+  });
+});

@@ -1,0 +1,192 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createLocalJWKSet, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose';
+import type { ReceiverAnswer } from './logout-receiver.js';
+
+/** The expectations of a receiver that verifies security event tokens. */
+export interface SignalParty {
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly streamId: string;
+  readonly jwks: JSONWebKeySet;
+}
+
+/** A verified event. */
+export interface VerifiedSignal {
+  readonly payload: JWTPayload;
+  /** The name of the event, without the path of its URI. */
+  readonly type: string;
+  readonly event: Readonly<Record<string, unknown>>;
+  readonly subject: Readonly<Record<string, unknown>>;
+}
+
+const ABOUT_STREAMS = new Set(['verification', 'stream-updated']);
+const URI = /^https:\/\/schemas\.openid\.net\/secevent\/(caep|risc|ssf)\/event-type\/([a-z-]+)$/;
+const OWNERS: Readonly<Record<string, string>> = {
+  'session-revoked': 'caep',
+  'credential-change': 'caep',
+  'session-established': 'caep',
+  'account-disabled': 'risc',
+  'account-enabled': 'risc',
+  'account-purged': 'risc',
+  verification: 'ssf',
+  'stream-updated': 'ssf',
+};
+
+/**
+ * Verifies a security event token with `jose` and no code of the service. @throws Error for a token
+ * that a receiver must refuse
+ *
+ * @param seen the ids of the events that came before: a repeated one is refused
+ */
+export async function verifySignal(
+  token: string,
+  { issuer, clientId, streamId, jwks }: SignalParty,
+  seen: Set<string> = new Set(),
+): Promise<VerifiedSignal> {
+  // RS256 alone (CAEP interoperability profile §2.6), an explicit type (SSF §11.1.4), issuer and
+  // audience (RFC 8417 §2.2, SSF §11.1.7).
+  const { payload } = await jwtVerify(token, createLocalJWKSet(jwks), {
+    issuer,
+    audience: clientId,
+    algorithms: ['RS256'],
+    typ: 'secevent+jwt',
+    requiredClaims: ['iat', 'jti', 'txn', 'sub_id', 'events'],
+  });
+  if ('sub' in payload) throw new Error('SSF §11.1.2: a sub');
+  if ('exp' in payload) throw new Error('SSF §11.1.6: an exp');
+  if ('nonce' in payload) throw new Error('RFC 8417 §4.5: the nonce of an ID token');
+  if (Number(payload.iat) > Date.now() / 1000 + 60) throw new Error('RFC 8417 §2.2: of the future');
+  const { type, event } = oneEvent(payload['events']);
+  const subject = payload['sub_id'] as Readonly<Record<string, unknown>>;
+  assertSubject(type, subject, { issuer, streamId });
+  if (!ABOUT_STREAMS.has(type)) assertReasons(event);
+  const { jti = '' } = payload;
+  if (jti === '' || seen.has(jti)) throw new Error('RFC 8417 §2.2: no id of its own');
+  seen.add(jti);
+  return { payload, type, event, subject };
+}
+
+/** One event of a known URI (CAEP interoperability profile §2.8.1). */
+function oneEvent(events: unknown): Pick<VerifiedSignal, 'type' | 'event'> {
+  const entries = Object.entries((events ?? {}) as Record<string, unknown>);
+  const [[uri, event] = ['', undefined], ...others] = entries;
+  const [, owner, type = ''] = URI.exec(uri) ?? [];
+  if (others.length > 0 || owner === undefined || OWNERS[type] !== owner) {
+    throw new Error('CAEP interoperability profile §2.8.1: not one known event');
+  }
+  if (typeof event !== 'object' || event === null) throw new Error('RFC 8417 §2.2: no payload');
+  return { type, event: event as Readonly<Record<string, unknown>> };
+}
+
+/** A subject in a format of the profile (§2.5, RFC 9493 §3.2). */
+function assertSubject(
+  type: string,
+  subject: VerifiedSignal['subject'],
+  { issuer, streamId }: Pick<SignalParty, 'issuer' | 'streamId'>,
+): void {
+  const { format } = subject;
+  const isOfStream = format === 'opaque' && subject['id'] === streamId;
+  const isUser =
+    (format === 'iss_sub' && subject['iss'] === issuer && typeof subject['sub'] === 'string') ||
+    (format === 'email' && typeof subject['email'] === 'string');
+  if (ABOUT_STREAMS.has(type) ? isOfStream : isUser) return;
+  throw new Error('CAEP interoperability profile §2.5: not a subject of the event');
+}
+
+/** Members that each event about a person has (CAEP §2, CAEP interoperability profile §3). */
+function assertReasons(event: VerifiedSignal['event']): void {
+  const reason = event['reason_admin'] as Readonly<Record<string, unknown>> | undefined;
+  const words = Object.values(reason ?? {});
+  if (words.length === 0 || words.some((word) => typeof word !== 'string' || word === '')) {
+    throw new Error('CAEP interoperability profile §3.1: no reason_admin');
+  }
+  if (!Number.isInteger(event['event_timestamp'])) throw new Error('CAEP §2: no event_timestamp');
+  if (!['admin', 'user', 'policy', 'system'].includes(String(event['initiating_entity']))) {
+    throw new Error('CAEP §2: no initiating_entity');
+  }
+}
+
+/** A push that came to a receiver. */
+export interface ReceivedSignal {
+  readonly token: string;
+  readonly claims: JWTPayload;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+}
+
+/** A server of an application that takes pushes. */
+export interface SignalReceiver {
+  readonly uri: string;
+  readonly received: ReceivedSignal[];
+  /** The most pushes that were under way at once. */
+  readonly most: () => number;
+  answer: (n: number, claims: JWTPayload) => Exclude<ReceiverAnswer, 'flood'>;
+  close(): Promise<void>;
+}
+
+/** Starts a receiver on loopback, which answers 202 until a test changes `answer`. */
+export async function startSignalReceiver(): Promise<SignalReceiver> {
+  const received: ReceivedSignal[] = [];
+  let underWay = 0;
+  let most = 0;
+  const server = createServer((request, response) => void take(request, response));
+  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    underWay += 1;
+    most = Math.max(most, underWay);
+    response.on('close', () => {
+      underWay -= 1;
+    });
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const token = Buffer.concat(chunks).toString();
+    const claims = claimsOf(token);
+    received.push({
+      token,
+      claims,
+      headers: {
+        'content-type': request.headers['content-type'],
+        accept: request.headers.accept,
+        authorization: request.headers.authorization,
+      },
+    });
+    const answer = receiver.answer(received.length, claims);
+    if (answer === 'hang') return;
+    const {
+      status,
+      headers = {},
+      body = '',
+    } = typeof answer === 'number' ? { status: answer } : answer;
+    response.writeHead(status, { ...headers }).end(body);
+  }
+  server.listen(0, '127.0.0.1');
+  await new Promise((resolve) => void server.once('listening', resolve));
+  const { port } = server.address() as AddressInfo;
+  const receiver: SignalReceiver = {
+    uri: `http://127.0.0.1:${port}/events`,
+    received,
+    most: () => most,
+    answer: () => 202,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return receiver;
+}
+
+/** Reads the claims of a token without a check. */
+export function claimsOf(token: string): JWTPayload {
+  return JSON.parse(
+    Buffer.from(token.split('.')[1] ?? '', 'base64url').toString() || '{}',
+  ) as JWTPayload;
+}
+
+/** Returns the name of the event of claims. */
+export function eventOf(claims: JWTPayload): string {
+  return (
+    Object.keys(claims['events'] ?? {})[0]
+      ?.split('/')
+      .at(-1) ?? ''
+  );
+}
