@@ -280,9 +280,9 @@ function clientCriterion({ bind }: Values, client: string): Criterion {
 }
 
 /**
- * Checks if an event is about a target: by the name of that time, by the client, role or owner for
- * which a credential was issued, or by the principals of a group of hosts. A role is also found by
- * its present name.
+ * Returns the criterion of a target. An event is about the target by the name of the target at that
+ * time, by the client, role or owner for which a credential was issued, or by the principals of a
+ * group of hosts. A role is also found by its present name.
  */
 function targetCriterion({ bind }: Values, target: string): Criterion {
   const text = `${bind(target)}::text`;

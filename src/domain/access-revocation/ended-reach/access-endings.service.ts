@@ -40,14 +40,14 @@ const LONGEST_SETTLE = 3_000;
 /** An id before every other id of the queue. */
 const FIRST = '0';
 
-/** The ids of the rows of the queue that a change has written. */
+/** The ids of the rows that one change has written to the queue. */
 export interface QueuedEndings {
   readonly ids: readonly string[];
 }
 
 /**
- * Ends the credentials of users who no longer reach the target. It takes them from a queue in the
- * database.
+ * Ends the credentials of users who no longer reach a target after a change of a rule. A queue in
+ * the database has a row for each target that a change may close to users.
  */
 @Injectable()
 export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -83,9 +83,9 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Notes in the queue who made the change of this transaction, and wakes the worker after the
-   * commit. Returns the rows that the change has queued; the caller then calls {@link settle} after
-   * the commit. Returns undefined if the change has queued nothing.
+   * Records in the queued rows of this transaction who made the change, and wakes the worker after
+   * the commit. Returns the ids of these rows, with which the caller calls {@link settle} after the
+   * commit. Returns undefined if the change has queued nothing.
    */
   async label(tx: EntityManager, by: ChangedBy): Promise<QueuedEndings | undefined> {
     const ids = await labelEndings(tx, by);
@@ -95,10 +95,11 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Ends the first items of a change before the response to the request that made it. If another
-   * process works on a row of the queue, the call waits for the batch of that process. A fault in
-   * one row is logged and does not delay the other rows. It does not fail the request, because the
-   * change has been committed and the worker tries the row again.
+   * Ends the first credentials that a change took away, before the response to the request that
+   * made the change. The worker ends the rest. If another process works on a row of the queue, the
+   * call waits for the batch of that process. A fault in one row is logged and does not delay the
+   * other rows. It does not fail the request, because the change has been committed and the worker
+   * tries the row again.
    */
   async settle({ ids }: QueuedEndings): Promise<void> {
     const until = this.clock.milliseconds() + LONGEST_SETTLE;

@@ -11,7 +11,7 @@ import {
 } from '#domain/access/reach/reach.repository.js';
 import type { EndedReach, EndedRule, Ending, Losers } from './reach-ending.js';
 
-/** The origin of a change that may end a reach. */
+/** The author of a change that may end a reach: an admin or a SCIM token, and the request. */
 export interface ChangedBy {
   readonly actorId?: string | null;
   readonly scimTokenId?: string | null;
@@ -39,7 +39,7 @@ const COLUMNS = fragment`id, org_id, target_id, kind, client_id, installation_id
   scim_token_id, request_id`;
 
 /**
- * Notes who made the change of this transaction, in the rows that triggers have queued because of
+ * Records who made the change of this transaction, in the rows that triggers have queued because of
  * the change. Returns the ids of these rows, the oldest first.
  */
 export async function labelEndings(
