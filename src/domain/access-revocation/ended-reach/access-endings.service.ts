@@ -37,7 +37,7 @@ const BEFORE_ANSWER = 1_000;
 /** Milliseconds after which {@link AccessEndings.settle} leaves the rest to the worker. */
 const LONGEST_SETTLE = 3_000;
 
-/** An id before every other id of the queue. */
+/** The lowest id of the queue: every row has a higher one. */
 const FIRST = '0';
 
 /** The ids of the rows that one change has written to the queue. */
