@@ -41,7 +41,7 @@ export interface TimelineCount {
   /** The number of the section, from 1. */
   readonly section: number;
   readonly events: number;
-  /** The begin of the first section and the end of the last one. */
+  /** The beginning of the first section; `hi` is the end of the last one. */
   readonly lo: Date;
   readonly hi: Date;
   /** True if the log has more events before the first section. */
@@ -140,7 +140,7 @@ export function listKeyEvents(
     ORDER BY created_at DESC, id DESC LIMIT ${limit}`;
 }
 
-/** Checks whether the network of a filter has so few events that they can be sorted. */
+/** Returns true if the network of a filter has so few events that they can be sorted. */
 async function isRareNetwork(
   tx: EntityManager,
   orgId: string,

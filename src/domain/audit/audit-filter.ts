@@ -1,6 +1,6 @@
 /** A place in the order of audit events: an event, by its time to the microsecond and its id. */
 export interface AuditPlace {
-  /** RFC 3339, UTC. */
+  /** The time of the event, as RFC 3339 in UTC. */
   readonly at: string;
   readonly id: string;
 }
@@ -42,7 +42,7 @@ export interface AuditFilter {
 export interface AuditNetwork {
   readonly text: string;
   readonly isOneAddress: boolean;
-  /** The length of an address in bits: 32 or 128. */
+  /** The length of an address in bits: 32 for IPv4, 128 for IPv6. */
   readonly bits: number;
 }
 

@@ -14,7 +14,10 @@ export interface AddressHolder {
   readonly scimManaged: boolean;
   readonly isOrgAdmin: boolean;
   readonly isTwin: boolean;
-  /** True for a user with a bound identity, a key, or a demand for a re-enrollment pass. */
+  /**
+   * True for a user with a bound identity, a key, or a row that makes the next enrollment need a
+   * re-enrollment pass.
+   */
   readonly isInUse: boolean;
 }
 
@@ -176,7 +179,10 @@ export async function addLink(
     UPDATE record_addresses SET withheld = true WHERE user_id = ${recordId} AND address = ${address}`;
 }
 
-/** Returns the address that is withheld from a linked record. */
+/**
+ * Returns the address of a linked record with which another user signs in, so that the record
+ * cannot use it. Undefined if no address is withheld.
+ */
 export async function withheldFrom(
   tx: EntityManager,
   recordId: string,
@@ -186,13 +192,13 @@ export async function withheldFrom(
   return row?.address;
 }
 
-/** Lets a record use the addresses that were withheld. */
+/** Lets a record use its addresses again with which another user signed in. */
 export async function releaseAddresses(tx: EntityManager, recordId: string): Promise<void> {
   await sql(tx)`
     UPDATE record_addresses SET withheld = false WHERE user_id = ${recordId} AND withheld`;
 }
 
-/** Notes that the end of some records deactivated a twin. */
+/** Marks in the ties of a twin that the end of some records deactivated the twin. */
 export async function noteEnded(
   tx: EntityManager,
   recordIds: readonly string[],
@@ -203,7 +209,10 @@ export async function noteEnded(
     WHERE user_id = ${userId} AND record_id = ANY (${recordIds}::uuid[]) AND kind = 'twin'`;
 }
 
-/** Forgets that the end of a record deactivated a user: another act has decided since. */
+/**
+ * Removes the mark that the end of a record deactivated a user, because another act has since
+ * decided whether the user is active.
+ */
 export async function forgetEnded(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
     UPDATE record_ties SET ended = false WHERE user_id = ${userId} AND ended`;
@@ -239,8 +248,8 @@ export async function unlink(tx: EntityManager, id: string): Promise<string[]> {
 }
 
 /**
- * Parts an address from some records. They keep it as plain data, and a sign-in with it does not
- * find them any more.
+ * Removes the effect of an address for some records. They keep it as plain data, and a sign-in with
+ * the address does not find them any more.
  */
 export async function partAddress(
   tx: EntityManager,
@@ -252,7 +261,11 @@ export async function partAddress(
     WHERE user_id = ANY (${recordIds}::uuid[]) AND address = ${address}`;
 }
 
-/** Finds the one record that has an address as its first, and has no address to sign in with. */
+/**
+ * Finds the record that would sign in with an address: the address ranks first among its addresses,
+ * and it has no address to sign in with yet. Undefined if there is none, if there are several, or
+ * if a user signs in with the address already.
+ */
 export async function recordAwaiting(
   tx: EntityManager,
   orgId: string,
@@ -273,7 +286,7 @@ export async function recordTieEvent(tx: EntityManager, event: AuditEvent): Prom
 }
 
 /**
- * Checks whether an e-mail of this rank is enough to find an unbound record: a primary e-mail, the
+ * Returns true if an e-mail of this rank is enough to find an unbound record: a primary e-mail, the
  * only e-mail of type `work`, or the only first one.
  */
 export function bindsByMail(rank: number): boolean {

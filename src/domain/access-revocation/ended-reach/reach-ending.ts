@@ -58,13 +58,13 @@ export interface ReachEnding {
   countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts>;
 }
 
-/** The people who would lose what they hold by a target, if an admin changed it. */
+/** The people for whom a page counts what they would lose by a change of a target. */
 export type Losers =
-  /** These people, or every person. */
+  /** The people who would lose the target; null for every person who holds a credential by it. */
   | { readonly userIds: readonly string[] | null }
   /**
-   * The people whose touches do not meet new conditions, without those of `except`, who are counted
-   * already.
+   * The people whose touches do not meet new conditions, without the people of `except`, who are
+   * counted already.
    */
   | { readonly unmet: Conditions; readonly except: readonly string[] };
 

@@ -6,9 +6,12 @@ import type { Denial } from './issuance-statement.repository.js';
 
 /** The session whose request was denied. */
 export interface DeniedSession {
-  /** True for the session of a device, which can meet no demand for a touch. */
+  /** True for a session that a device code opened. No touch can be made in it. */
   readonly isOfDevice: boolean;
-  /** The challenge for the scheme of the token; a session of a browser has `Bearer`. */
+  /**
+   * The challenge for the scheme of the token in the request. For a session of a browser the scheme
+   * is `Bearer`.
+   */
   readonly challenge: Challenge;
 }
 
@@ -72,7 +75,7 @@ export function unmetCondition(
   });
 }
 
-/** Says in words what a touch must be like to meet the conditions of a target. */
+/** Returns words for what a touch must be like to meet the conditions of a target. */
 export function demandOf({ touchWithinSeconds, models, userVerification }: Conditions): string {
   const key = models === null ? 'your security key' : 'a FIPS-certified security key';
   const proof = userVerification === null ? '' : ' with its PIN';

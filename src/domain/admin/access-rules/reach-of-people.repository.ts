@@ -49,7 +49,7 @@ function isInGroup(userId: SqlFragment): SqlFragment {
     WHERE x.target_id = t.id AND m.user_id = ${userId}))`;
 }
 
-/** Reads the facts of a person of an organization; undefined for another id. */
+/** Reads the facts of a person and a target; undefined if the organization has no such person. */
 export async function readFacts(
   tx: EntityManager,
   orgId: string,
@@ -197,8 +197,8 @@ export async function countOf(
 }
 
 /**
- * Returns the condition that a rule admits a user `u`, for a statement that finds the users by this
- * condition.
+ * Returns the condition that a rule admits a user `u`. It is for a statement that finds the users
+ * by this condition: it lists their ids.
  */
 function isCandidate(rule: PeopleOfRule): SqlFragment {
   if (typeof rule === 'string') return fragment`${rule === 'everyone'}`;
@@ -208,8 +208,8 @@ function isCandidate(rule: PeopleOfRule): SqlFragment {
 }
 
 /**
- * Returns the condition that a rule admits a user `u`, for a statement that finds the users by
- * another condition.
+ * Returns the condition that a rule admits a user `u`. It is for a statement that finds the users
+ * by another condition: it is tested for each user.
  */
 function isOf(rule: PeopleOfRule): SqlFragment {
   if (typeof rule === 'string') return fragment`${rule === 'everyone'}`;

@@ -21,7 +21,7 @@ export interface MarkComparison {
   readonly lacksHeartbeat: boolean;
 }
 
-/** Compares the memory of a process with a server. */
+/** Compares what a process remembers as committed with the rows on a server. */
 export async function compareMemory(
   tx: EntityManager,
   memory: ReplicaMemory,
@@ -58,8 +58,8 @@ async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<strin
 }
 
 /**
- * Checks whether the confirmation of other processes has already ended all access that a process
- * lost, after {@link compareMemory} found the loss. It has not if the process worked on another
+ * Returns true if the confirmation of other processes has already ended all access that a process
+ * lost, after {@link compareMemory} found the loss. Returns false if the process worked on another
  * server after that confirmation.
  */
 export async function hasEndedSince(tx: EntityManager, memory: ReplicaMemory): Promise<boolean> {

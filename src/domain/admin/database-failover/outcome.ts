@@ -5,7 +5,7 @@ import type { FailoverDecision } from './decision.js';
 const PAGE = 'See docs/operations/failover.md.';
 
 /**
- * Tells the operator what a change of the server meant. A plain restart needs no line of
+ * Logs for the operator what a change of the server meant. After a plain restart it logs no line of
  * `security`.
  */
 export function announce(security: Logger, decision: FailoverDecision): void {
@@ -31,7 +31,7 @@ export function announce(security: Logger, decision: FailoverDecision): void {
   );
 }
 
-/** The details of the audit event. */
+/** Returns the details of the audit event that records the confirmation of a server. */
 export function detailsOf(
   confirmed: DatabaseIdentity,
   identity: DatabaseIdentity,

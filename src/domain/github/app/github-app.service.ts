@@ -49,7 +49,7 @@ export const GITHUB_ANSWER_TIMEOUT = Symbol('GitHubAnswerTimeout');
 export class GitHubApp implements OnApplicationShutdown {
   readonly #log = new Logger('github');
   readonly #settings: GitHubSettings | undefined;
-  /** Undefined without an App. */
+  /** The HTTP client for GitHub; undefined if no GitHub App is configured. */
   readonly #http: UpstreamHttp | undefined;
   readonly #signJwt: (() => Promise<string>) | undefined;
 
@@ -202,8 +202,8 @@ export class GitHubApp implements OnApplicationShutdown {
 }
 
 /**
- * Tells whether an address of the API is one of GitHub's own, and not of a server that the operator
- * runs.
+ * Returns true if the address of the API is GitHub's own, and not that of a server that the
+ * operator runs.
  */
 function isGitHub(apiUrl: string): boolean {
   const { hostname } = new URL(apiUrl);

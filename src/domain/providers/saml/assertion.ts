@@ -11,7 +11,7 @@ import {
   type XmlElement,
 } from './xml-document.js';
 
-/** The expectations of an assertion (SAML Profiles §4.1.4.3). */
+/** The values that an assertion must match (SAML Profiles §4.1.4.3). */
 export interface AssertionExpectations {
   /** The entity id of the provider. */
   readonly issuer: string;
@@ -19,7 +19,7 @@ export interface AssertionExpectations {
   readonly audience: string;
   readonly acsUrl: string;
   readonly requestId: string;
-  /** In milliseconds since 1970. */
+  /** The time of the check, in milliseconds since 1970. */
   readonly now: number;
 }
 

@@ -43,7 +43,7 @@ export interface Document extends Node {
   getElementsByTagNameNS(namespace: string, name: string): ArrayLike<Element>;
 }
 
-/** The parser. */
+/** The parser of XML texts. */
 export class DOMParser {
   constructor(options?: {
     readonly errorHandler?: Readonly<
@@ -53,7 +53,7 @@ export class DOMParser {
   parseFromString(text: string, type?: string): Document;
 }
 
-/** The writer. */
+/** The writer of XML texts. */
 export class XMLSerializer {
   serializeToString(node: Node): string;
 }
@@ -121,7 +121,9 @@ export interface SamlSettings {
   readonly wantAssertionsSigned: true;
   readonly wantAuthnResponseSigned: false;
   readonly generateUniqueId: () => string;
-  /** PKCS#8 in PEM: with it the request is signed. */
+  /**
+   * The private key that signs the request, as PKCS#8 in PEM; without it the request is not signed.
+   */
   readonly privateKey?: string;
   readonly signatureAlgorithm: 'sha256';
 }

@@ -20,11 +20,15 @@ export interface RevokedSerials {
    * key without revoked serials is left out, unless there are ranges.
    */
   readonly authorities: readonly { readonly authority: Buffer; readonly serials: Float64Array }[];
-  /** The serials that are revoked under every key, because their certificates may be lost. */
+  /**
+   * The ranges of serials that are revoked under every key: their certificates may have been issued
+   * although the database lost their rows.
+   */
   readonly ranges: SerialRuns;
   /**
    * The SHA-256 that identifies the set. It covers the serials, each of which belongs to one key,
-   * then the ranges and the names of the keys. The row of the list has it, too.
+   * then the ranges and the names of the keys. The table `ssh_revocation_list` has the digest of
+   * the set that was last published.
    */
   readonly digest: Buffer;
 }
@@ -32,7 +36,10 @@ export interface RevokedSerials {
 /** The revoked certificates at one time. */
 export interface Revoked {
   readonly revoked: RevokedSerials;
-  /** Undefined if the list that was last published has other serials. */
+  /**
+   * The number and date of the set; undefined if the list that was last published has other
+   * serials.
+   */
   readonly publication: Publication | undefined;
 }
 
@@ -52,7 +59,10 @@ type RevokedRow = RevokedPart & { digest: Buffer } & (
     PublicationRow | Record<keyof PublicationRow, null>
   );
 
-/** Some serials of a key, or some of the ranges under it, which are pairs of serials. */
+/**
+ * A part of the result: serials of one key, eight bytes each. If `is_range` is true, they are pairs
+ * of the first and the last serial of revoked ranges.
+ */
 interface RevokedPart {
   readonly authority: Buffer | null;
   readonly serials: Buffer | null;
@@ -125,15 +135,18 @@ export async function listRevoked(tx: EntityManager, known?: RevokedSerials): Pr
   return { revoked, publication: row.number === null ? undefined : publication(row) };
 }
 
-/** Waits until no other transaction publishes a list. The lock ends with the transaction. */
+/**
+ * Locks the row of the published list until the transaction ends, after a wait for other
+ * transactions that publish a list.
+ */
 export async function lockPublication(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT only_row FROM ssh_revocation_list FOR UPDATE`;
 }
 
 /**
- * Gives the set with this digest, read under {@link lockPublication}, a number above every earlier
- * one. The number is the clock's milliseconds, so that it is also above numbers that a restored
- * backup has forgotten.
+ * Records the digest of a set as the published one, with a number above every earlier number. The
+ * caller has read the set under {@link lockPublication}. The number is the clock's milliseconds, so
+ * that it is also above numbers that a restored backup has forgotten.
  */
 export async function publishList(tx: EntityManager, digest: Buffer): Promise<Publication> {
   const [row] = await sql<PublicationRow>(tx)`
@@ -146,8 +159,9 @@ export async function publishList(tx: EntityManager, digest: Buffer): Promise<Pu
 }
 
 /**
- * True when a certificate was revoked, at any time. It is false for a serial that was never issued,
- * unless the serial is in a range whose certificates may be lost.
+ * Returns true for a serial whose certificate was revoked at any time, or that is in a revoked
+ * range. A range holds serials whose certificates may have been issued although the database lost
+ * their rows. Returns false for every other serial, also for one that was never issued.
  */
 export async function isRevokedSerial(tx: EntityManager, serial: bigint): Promise<boolean> {
   const [row] = await sql<{ revoked: boolean }>(tx)`
@@ -177,8 +191,8 @@ function readRevoked(rows: readonly RevokedRow[]): Omit<RevokedSerials, 'digest'
 }
 
 /**
- * Reads the serials of each authority. The rows of the first authority have all serials; those of
- * the other authorities are removed from them.
+ * Reads the serials of each key of the authority. The rows of the oldest key have all serials, so
+ * that those of the later keys are removed from them.
  */
 function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authorities'] {
   const [oldest, ...later] = joinParts(rows).map(({ authority, bytes }) => ({
@@ -191,7 +205,10 @@ function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authoriti
   return [{ ...oldest, serials: own }, ...later].filter(({ serials }) => serials.length > 0);
 }
 
-/** Joins the parts of each authority, which follow one another. */
+/**
+ * Joins the bytes of each key of the authority from the rows that have a part of them, in the order
+ * of the rows.
+ */
 function joinParts(rows: readonly RevokedRow[]): { authority: Buffer; bytes: Buffer }[] {
   const found = new Map<string, { authority: Buffer; parts: Buffer[] }>();
   for (const { authority, serials } of rows) {
