@@ -36,12 +36,12 @@ import { epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { newGrantId } from '../protocol/grant-id.js';
 import type { Client } from '../protocol/library.js';
+import { normalizeUserCode } from '../protocol/user-code.js';
 import { NotReached, refusedApplication } from '../request/refused-reach.js';
 import {
   approvedPayload,
   deviceGrant,
   grantPayload,
-  normalizeUserCode,
   originOfDevice,
   scopeOfCode,
   type DeviceParameters,

@@ -70,8 +70,8 @@ export class GrantAdapter {
   }
 
   /**
-   * Moves the grant of a code of the command line from the browser's session to a session of its
-   * own, when the code is redeemed. So a logout in the browser does not end the grant.
+   * Moves the grant of a code of svc-cli from the browser's session to a new session, when the code
+   * is redeemed, so that a logout in the browser does not end the grant.
    *
    * @throws InvalidGrant if the browser's session has ended before
    */
@@ -136,8 +136,9 @@ export class GrantAdapter {
   }
 
   /**
-   * Returns the error for a user who does not reach the client. For an authorization it is {@link
-   * NotReached}, so that a page is shown.
+   * Returns the error for a user who does not reach the client. At the token endpoint the refusal
+   * is also recorded in the audit log. At any other endpoint the error is {@link NotReached}, so
+   * that the authorization shows a page.
    */
   async #refusal(
     ctx: KoaContextWithOIDC | undefined,

@@ -54,7 +54,7 @@ export async function findSubjectToken(
   services: ExchangeServices,
 ): Promise<SubjectToken> {
   const { provider } = ctx.oidc;
-  const id = await services.accessTokens.storedIdOf(value);
+  const id = await services.accessTokens.recordedIdOf(value);
   const token = id === undefined ? undefined : await provider.AccessToken.find(id);
   const grant = await provider.Grant.find(token?.grantId ?? '');
   if (!token?.isValid || !grant || !isBoundTo(token, possession)) throw invalidSubjectToken();
