@@ -86,7 +86,7 @@ function originOf(resource: string): string {
 
 /**
  * Returns the access that a user may give a device. A registered application gets what it
- * requested, without our own APIs. The command line gets {@link DEVICE_SCOPES} at most, and no
+ * requested, without our own APIs. The client svc-cli gets {@link DEVICE_SCOPES} at most, and no
  * token for a resource, because an attacker may have sent the code to the user.
  */
 export function deviceGrant(

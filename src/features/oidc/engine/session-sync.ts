@@ -209,8 +209,8 @@ export async function needsTouch(
 }
 
 /**
- * Returns the time of the last touch in the browser, in milliseconds since 1970; null without a
- * session. The login page of svc-cli needs it, because only a later touch counts for the request.
+ * Returns the time of the last touch in the browser, in milliseconds since 1970; null if the user
+ * has not logged in there. The interaction stores the time, because svc-cli needs a later touch.
  */
 export async function touchBefore(
   ctx: KoaContextWithOIDC,

@@ -91,8 +91,8 @@ export class GrantAdapter {
   }
 
   /**
-   * Returns the error for a token whose user does not reach the client or the cluster. It ends the
-   * grant that a token exchange wrote for the token.
+   * Returns the error for a token whose user does not reach the client or the cluster. It also
+   * records the refusal, and ends the grant that a token exchange wrote for the token.
    */
   async refuse(
     ctx: KoaContextWithOIDC,
@@ -177,7 +177,7 @@ export class GrantAdapter {
 
 /**
  * Limits the scopes of a grant for this request. At the token endpoint `svc:admin` and
- * `svc:applications` need a DPoP proof, which the library verifies. A device of the command line
+ * `svc:applications` need a DPoP proof, which the library verifies. A device of svc-cli
  * gets only the scopes of devices, even if an earlier version of this service approved more.
  */
 function grantableNow(payload: AdapterPayload, currentContext: CurrentContext): AdapterPayload {

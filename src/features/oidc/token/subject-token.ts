@@ -96,9 +96,9 @@ async function mayExchange(
 }
 
 /**
- * Checks whether a client lacks a consent that the token endpoint cannot ask for. This is so if the
- * client belongs to another organization, or if no admin approved it and the user did not consent
- * to it.
+ * Returns true if a client lacks a consent that the token endpoint cannot ask for. This is so if
+ * the client belongs to another organization, or if no admin approved it and the user did not
+ * consent to it.
  */
 export async function lacksConsent(
   ctx: TokenEndpointGrantContext,
