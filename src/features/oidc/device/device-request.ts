@@ -153,9 +153,9 @@ export function grantPayload(
 }
 
 /**
- * Returns the IP address and the `User-Agent` to record for a new session of svc-cli. They are those
- * of the device that asked for the code, not of the browser that approves it. An address with a zone
- * is left out, because the type `inet` of PostgreSQL has no zones.
+ * Returns the IP address and the `User-Agent` to record for a new session of svc-cli. They are
+ * those of the device that asked for the code, not of the browser that approves it. An address with
+ * a zone is left out, because the type `inet` of PostgreSQL has no zones.
  */
 export function originOfDevice({ ip, userAgent }: DeviceRequest['device']): SessionOrigin {
   const isAddress = ip !== null && isIP(ip) > 0 && !ip.includes('%');

@@ -54,7 +54,9 @@ import {
  */
 const BROWSER: DeniedSession = { isOfDevice: false, challenge: { scheme: 'Bearer' } };
 
-/** The error for the denial `withheld` ({@link refusedIssuance}), in the words of the device flow. */
+/**
+ * The error for the denial `withheld` ({@link refusedIssuance}), in the words of the device flow.
+ */
 const WITHHELD = ['issuance_refused', 'This application may not sign devices in.'] as const;
 
 /**

@@ -100,8 +100,8 @@ export class AccessTokens {
   }
 
   /**
-   * Replaces a JWT in the field `token` of a parsed form, in place, by the id under which the JWT is
-   * recorded, because the library finds tokens only by that id and rejects JWTs. An opaque token
+   * Replaces a JWT in the field `token` of a parsed form, in place, by the id under which the JWT
+   * is recorded, because the library finds tokens only by that id and rejects JWTs. An opaque token
    * stays. For an expired JWT, or one of another issuer, the field becomes a text that matches no
    * token.
    */
@@ -161,8 +161,8 @@ export class AccessTokens {
 }
 
 /**
- * Returns true if a token has a dot, as every JWT has, and no opaque token. The id of a recorded JWT
- * has one too, so that a client that sends such an id finds no token.
+ * Returns true if a token has a dot, as every JWT has, and no opaque token. The id of a recorded
+ * JWT has one too, so that a client that sends such an id finds no token.
  */
 function isJwt(token: string): boolean {
   return token.includes('.');

@@ -139,7 +139,8 @@ async function isSaved(ctx: KoaContextWithOIDC, grant: Grant): Promise<boolean> 
 
 /**
  * Returns true if the user of an authorization request was denied for the given reason, and then
- * records the refusal in the audit log. The library calls it once for each request, after the login.
+ * records the refusal in the audit log. The library calls it once for each request, after the
+ * login.
  */
 export async function isDenied(
   ctx: KoaContextWithOIDC,
