@@ -1,7 +1,7 @@
 import { Logger } from '@nestjs/common';
 import { readEnvironment } from '#platform/config/environment.js';
 import { loadPart } from '#platform/config/load-config.js';
-import { TABLE } from '#platform/config/table/table.js';
+import { TABLE } from '#platform/config/table/settings.js';
 import { migrateDatabase } from '#platform/database/open-database.js';
 import { runOrExit } from './start.js';
 

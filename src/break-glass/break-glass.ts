@@ -4,7 +4,7 @@ import { waitForWitness } from '#domain/admin/database-failover/by-operator/witn
 import { operatorAccess, operatorDomains } from '#domain/admin/operator-access/compose-access.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { loadPart } from '#platform/config/load-config.js';
-import { TABLE } from '#platform/config/table/table.js';
+import { TABLE } from '#platform/config/table/settings.js';
 import { DirectoryInUse } from '#platform/database/embedded-postgres/reclaim.js';
 import {
   openInstalledDatabase,

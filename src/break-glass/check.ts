@@ -11,7 +11,7 @@ import { checkSigningKeys } from '#domain/oauth/token-signing/check-signing-keys
 import type { Config, ValidConfig } from '#platform/config/config.js';
 import type { Environment } from '#platform/config/environment.js';
 import { ConfigProblems, loadPart } from '#platform/config/load-config.js';
-import { TABLE } from '#platform/config/table/table.js';
+import { TABLE } from '#platform/config/table/settings.js';
 import { configurationOf } from '#platform/config-sources/read-configuration.js';
 import { refuseForeignDatabase } from '#platform/database/composition.js';
 import { durabilityWarnings, readDurability } from '#platform/database/durability.js';

@@ -1,5 +1,5 @@
 import { PROVIDER_VARIABLES } from '#platform/config/table/providers.js';
-import { VARIABLES } from '#platform/config/table/table.js';
+import { VARIABLES } from '#platform/config/table/settings.js';
 import type { Variable } from '#platform/config/table/variable.js';
 import { markdownTable } from './markdown.js';
 

@@ -2,7 +2,7 @@ import type { Response } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Clock } from '#platform/clock/clock.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
-import { TABLE } from '#platform/config/table/table.js';
+import { TABLE } from '#platform/config/table/settings.js';
 import { SecurityContactController } from '../../src/features/security-contact/security-contact.controller.js';
 import { securityText } from '../../src/features/security-contact/security-text.js';
 import { startTestApp, type TestApp } from '../support/app.js';

@@ -9,7 +9,7 @@ import {
 } from '@svc/stand-ins/identity-provider';
 import { withoutEmpty } from '../../src/platform/config/environment.js';
 import { configurationOf } from '../../src/platform/config-sources/read-configuration.js';
-import { VARIABLES } from '../../src/platform/config/table/table.js';
+import { VARIABLES } from '../../src/platform/config/table/settings.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { run } from '../support/entry-point.js';
 import { freePort } from '../support/free-port.js';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { PROVIDER_VARIABLES } from '../../src/platform/config/table/providers.js';
 import { jsonFormOf } from '../../src/platform/config-sources/json-value.js';
-import { VARIABLES } from '../../src/platform/config/table/table.js';
+import { VARIABLES } from '../../src/platform/config/table/settings.js';
 
 const text = readFileSync(new URL('../../config/example.env', import.meta.url), 'utf8');
 const lines = [...text.matchAll(/^(#?)([A-Z][A-Z0-9_]+)=(.*)$/gm)].map(([, mark, name, value]) => ({

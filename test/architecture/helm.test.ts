@@ -1,7 +1,7 @@
 import { readFileSync, readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { PROVIDER_VARIABLES } from '../../src/platform/config/table/providers.js';
-import { TABLE, VARIABLES } from '../../src/platform/config/table/table.js';
+import { TABLE, VARIABLES } from '../../src/platform/config/table/settings.js';
 
 const folder = new URL('../../helm/', import.meta.url);
 const read = (name: string) => readFileSync(new URL(name, folder), 'utf8');

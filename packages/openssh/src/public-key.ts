@@ -12,8 +12,8 @@ export interface SshPublicKey {
 }
 
 /**
- * The error for a text that is no acceptable public key. The message is for the sender, and repeats
- * nothing of the text.
+ * The error for a text that is no acceptable public key. The message is for the sender. It names
+ * the key type at most, and repeats nothing else of the text.
  */
 export class SshKeyRefusal extends Error {
   override readonly name = 'SshKeyRefusal';

@@ -1,4 +1,4 @@
-export { registerAttestationFormats } from './attestation-formats.js';
+export { registerAttestationFormats } from './fido2-lib-handlers.js';
 export { readAttestationObject, type AttestationObject } from './attestation-object.js';
 export {
   ATTESTATION_FORMATS,

@@ -42,7 +42,7 @@ export class AccountPagesController {
   }
 
   /**
-   * Shows the page of enrollment. It has a field for the pass if one is demanded of the user.
+   * Shows the page of enrollment. It has a field for the re-enrollment pass if the user needs one.
    *
    * @throws DomainError already_enrolled (403) for a user who has a key
    */

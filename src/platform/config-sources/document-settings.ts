@@ -3,7 +3,7 @@ import type { Environment } from '#platform/config/environment.js';
 import { providerVariable } from '#platform/config/provider-settings.js';
 import { PROVIDER_VARIABLES } from '#platform/config/table/providers.js';
 import { SLUG } from '#platform/config/table/shapes.js';
-import { TABLE, VARIABLES } from '#platform/config/table/table.js';
+import { TABLE, VARIABLES } from '#platform/config/table/settings.js';
 import { editDistance } from '#platform/text/edit-distance.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 import { isPem } from '#platform/tls/pem.js';

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { readEnvironment, type Environment } from '#platform/config/environment.js';
 import { loadConfig, loadPart, type LoadedConfig } from '#platform/config/load-config.js';
 import { httpsUrl } from '#platform/config/table/shapes.js';
-import { TABLE } from '#platform/config/table/table.js';
+import { TABLE } from '#platform/config/table/settings.js';
 import { variable } from '#platform/config/table/variable.js';
 import { openS3Object } from '#platform/object-store/s3-object.js';
 import { LiveConfiguration } from './live-configuration.js';

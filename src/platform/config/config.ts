@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { PROVIDERS } from './table/providers.js';
-import { TABLE } from './table/table.js';
+import { TABLE } from './table/settings.js';
 import { valueOf, type Frozen, type KmsKeyUse, type Values } from './table/variable.js';
 
 /** The values of the table as an operator gave them, or their defaults. */

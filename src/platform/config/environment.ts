@@ -14,7 +14,7 @@ export function readProcessEnvironment(): Environment {
   return withoutEmpty(process.env);
 }
 
-/** Sets a variable, which no operator sets, for a library that reads nothing else. */
+/** Sets a variable of the process for a library that reads its settings only from variables. */
 export function setProcessVariable(name: string, value: string): void {
   process.env[name] = value;
 }

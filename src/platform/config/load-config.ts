@@ -2,7 +2,7 @@ import { arrange, type ValidConfig } from './config.js';
 import { withoutEmpty, type Environment } from './environment.js';
 import { loadProviders } from './provider-settings.js';
 import { kmsKeysOf, problemsOf, warningsOf, withTlsOrigin } from './setting-rules.js';
-import { TABLE } from './table/table.js';
+import { TABLE } from './table/settings.js';
 import { readTable, type Table, type Values } from './table/variable.js';
 import { unknownNames } from './unknown-variables.js';
 

@@ -1,7 +1,7 @@
 import type { ProviderConfig } from './config.js';
 import type { Environment } from './environment.js';
 import { PROVIDER_VARIABLES, PROVIDERS } from './table/providers.js';
-import { TABLE } from './table/table.js';
+import { TABLE } from './table/settings.js';
 import { readTable, rowsOf, valueOf } from './table/variable.js';
 
 /** Returns the slugs of SVC_IDPS; none for a malformed list, which its row reports. */

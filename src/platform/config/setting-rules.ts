@@ -6,7 +6,7 @@ import { SIGNING_KEY_PROBLEMS } from '#platform/tls/pem-shapes.js';
 import { holdsCertificates, holdsPrivateKey, readTlsMaterial } from '#platform/tls/tls-material.js';
 import type { KmsKeySetting, ValidConfig } from './config.js';
 import type { Environment } from './environment.js';
-import { TABLE, VARIABLES } from './table/table.js';
+import { TABLE, VARIABLES } from './table/settings.js';
 import { rowsOf, valueOf } from './table/variable.js';
 
 /** Groups of variables. Either all variables of a group are set, or none. */

@@ -2,7 +2,7 @@ import { nearestOf } from '#platform/text/edit-distance.js';
 import type { Environment } from './environment.js';
 import { providerVariable, slugsOf } from './provider-settings.js';
 import { PROVIDER_VARIABLES } from './table/providers.js';
-import { VARIABLES } from './table/table.js';
+import { VARIABLES } from './table/settings.js';
 
 /** Every name that an operator may set; `SVC_HOME` is the folder of the command `svc`. */
 const KNOWN = [...VARIABLES.keys(), 'SVC_HOME'];

@@ -8,8 +8,8 @@ const ALGORITHMS = { alg: 'dir', enc: 'A256GCM' } as const;
 export interface OpenedSecret {
   readonly text: string;
   /**
-   * True if the previous root secret opened the text. The caller seals it again while that root
-   * secret is still configured.
+   * True if the previous root secret opened the text. The caller must seal it again, because it
+   * cannot be opened after the previous root secret is removed.
    */
   readonly isOutdated: boolean;
 }

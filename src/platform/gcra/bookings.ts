@@ -14,7 +14,7 @@ export interface Booking {
   readonly slot: number;
 }
 
-/** The beginning of a holder whose request goes first. */
+/** The mark at the beginning of the text of a holder whose request goes first. */
 const FIRST = '!';
 
 /**

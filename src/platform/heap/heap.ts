@@ -25,10 +25,10 @@ export function returnStartUpMemory(): void {
 }
 
 /**
- * Limits both generations of the heap from now on. V8 reads the largest size of the young one only
- * as the process starts, but the factor of its growth at each collection. A collection on an idle
- * server makes it small again, so that the factor has to change back. An operator who names a size
- * of it to Node gets that size.
+ * Limits both generations of the heap from now on. The maximum of the young generation can be set
+ * only when the process starts. Therefore this function sets its growth factor after each
+ * collection: 1 (no growth) at the limit, and 2 below it, because a collection on an idle server
+ * shrinks the young generation. If an operator passes its size to Node, that size counts.
  */
 export function limitHeap(): void {
   setFlagsFromString(`--heap-growing-percent=${OLD_GROWTH}`);

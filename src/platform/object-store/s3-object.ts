@@ -38,10 +38,11 @@ const MAX_BYTES = 1024 * 1024;
 const TIME_LIMIT = 10_000;
 
 /**
- * Prepares the reads of one object by the AWS SDK, which is loaded here and in no other file. The
- * service uses HEAD and GET of one object. Credentials come from the SDK's own chain: variables,
- * web identity (IRSA), containers, EC2. This file limits size and time, because the SDK does not.
- * It also refuses http, except to a loopback host.
+ * Opens one object of an S3 store for reading, by HEAD and GET. Only this function loads the AWS
+ * SDK for S3 (`@aws-sdk/client-s3`), so that a server without an object store never loads it.
+ * Credentials come from the chain of the SDK: variables, web identity (IRSA), containers, EC2. The
+ * size of the object and the time of a read are limited here, because the SDK limits neither. Plain
+ * http is refused, except to a loopback host.
  */
 export async function openS3Object(
   { bucket, key, region, endpoint, extraCaCerts }: ObjectLocation,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigProblems } from '../../../src/platform/config/load-config.js';
-import { VARIABLES } from '../../../src/platform/config/table/table.js';
+import { VARIABLES } from '../../../src/platform/config/table/settings.js';
 import { validated } from '../../../src/platform/config-sources/stored-configuration.js';
 import { jsonFormOf } from '../../../src/platform/config-sources/json-value.js';
 import { makeTlsAuthority } from '../../support/tls-authority.js';

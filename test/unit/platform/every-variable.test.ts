@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { ConfigProblems, loadConfig } from '#platform/config/load-config.js';
 import { PROVIDER_VARIABLES } from '#platform/config/table/providers.js';
-import { VARIABLES } from '#platform/config/table/table.js';
+import { VARIABLES } from '#platform/config/table/settings.js';
 
 const SECRET = 'hunter2hunter2';
 

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { ConfigProblems, loadConfig, loadPart } from '../../../src/platform/config/load-config.js';
-import { TABLE } from '../../../src/platform/config/table/table.js';
+import { TABLE } from '../../../src/platform/config/table/settings.js';
 
 const WORKING = {
   SVC_JWT_SECRET: 'a root secret only this test knows',

@@ -59,7 +59,10 @@ export class GitHubStandIn {
     };
   }
 
-  /** Creates the empty repository of an installation's account. */
+  /**
+   * Creates an empty Git repository `owner/name`, and gives every installation at the account
+   * `owner` access to it. It does nothing if both are done.
+   */
   addRepository(owner: string, name: string): void {
     createRepository(this.folder, owner, name);
     for (const one of this.state.installations.values()) {
@@ -85,7 +88,7 @@ export class GitHubStandIn {
     };
   }
 
-  /** Stops listening, so that every connection is refused. */
+  /** Stops listening, so that every connection is refused until {@link back} is called. */
   async away(): Promise<void> {
     if (this.#server) await stopServer(this.#server);
     this.#server = undefined;

@@ -97,7 +97,7 @@ async function configuration(
   };
 }
 
-/** The lifetimes in seconds. */
+/** The lifetimes in seconds, by the models of `oidc-provider`. */
 const LIFETIMES = {
   AccessToken: 300,
   AuthorizationCode: 60,
@@ -132,7 +132,7 @@ function signInAtOnce(
 }
 
 /**
- * Grants every scope without a consent page: because a sign-in at the demo's provider implies
+ * Grants every scope without a consent page, because a sign-in at the demo's provider implies
  * consent.
  */
 async function loadExistingGrant({ oidc }: KoaContextWithOIDC): Promise<Grant | undefined> {

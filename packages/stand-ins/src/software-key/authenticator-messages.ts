@@ -41,7 +41,7 @@ export function clientDataJSON(
   return Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
 }
 
-/** Returns authenticator data (WebAuthn §6.1); If there is a new credential, its flag is set. */
+/** Returns authenticator data (WebAuthn §6.1). If there is a new credential, its flag is set. */
 export function authenticatorData(
   rpId: string,
   flags: number,

@@ -69,7 +69,7 @@ export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
 }
 
 /**
- * Checks that the relying party id is the host name of the server or a parent domain of it:
+ * Checks that the relying party id is the host name of the server or a parent domain of it.
  * Otherwise a malicious server could send the challenge of another server.
  *
  * @throws CliFailure for another name

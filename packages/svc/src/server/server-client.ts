@@ -146,7 +146,7 @@ export class ServerClient {
 }
 
 /**
- * Returns an answer with which the server accepted a request.
+ * Returns the answer if the server accepted the request (2xx or 304).
  * @throws CliFailure for any other answer
  */
 export function accepted(answer: PlainAnswer): PlainAnswer {

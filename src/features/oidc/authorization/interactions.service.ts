@@ -83,8 +83,8 @@ export class Interactions extends PendingLogins {
 
   /**
    * Returns the page for a user who does not reach the application now, or the redirect to the
-   * login page if a login can change that. Undefined if the authorization may go on: it then
-   * decides again.
+   * login page if a login can change that. Returns undefined if the user reaches the application.
+   * That is not final: it is decided again when the grant is written.
    */
   async #refusal(
     interaction: Interaction,

@@ -17,7 +17,7 @@ interface AcrRequest {
 
 /**
  * Returns true if a session satisfies the prompt of an interaction. A forced login needs an
- * assertion after the request began. For the command line, it must also differ from the last
+ * assertion after the request began. For svc-cli, it must also differ from the last
  * assertion before the request, because times are compared in whole seconds.
  */
 export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: ResourceOwner): boolean {

@@ -7,6 +7,7 @@ import { needsConsent } from '../protocol/consent-rules.js';
 import type { Client } from '../protocol/library.js';
 import { resourceServerOf, type OwnAudiences } from '../protocol/resource-servers.js';
 import { CLI_CLIENT_ID, deviceScopes, grantedScopes, scopeWords } from '../protocol/scopes.js';
+import { formatUserCode } from '../protocol/user-code.js';
 import { displayName } from '#domain/oauth/clients/display-name.js';
 
 /** The parameters of a device authorization request (RFC 8628 §3.1), as the library stores them. */
@@ -85,7 +86,7 @@ function originOf(resource: string): string {
 
 /**
  * Returns the access that a user may give a device. A registered application gets what it
- * requested, without our own APIs. The command line gets {@link DEVICE_SCOPES} at most, and no
+ * requested, without our own APIs. The client svc-cli gets {@link DEVICE_SCOPES} at most, and no
  * token for a resource, because an attacker may have sent the code to the user.
  */
 export function deviceGrant(
@@ -152,24 +153,11 @@ export function grantPayload(
 }
 
 /**
- * Returns the address and the program of a new session for svc-cli. They are those of the device,
- * and not those of the browser that approves the device.
+ * Returns the IP address and the `User-Agent` to record for a new session of svc-cli. They are
+ * those of the device that asked for the code, not of the browser that approves it. An address with
+ * a zone is left out, because the type `inet` of PostgreSQL has no zones.
  */
 export function originOfDevice({ ip, userAgent }: DeviceRequest['device']): SessionOrigin {
   const isAddress = ip !== null && isIP(ip) > 0 && !ip.includes('%');
   return { ip: isAddress ? ip : undefined, userAgent: userAgent.slice(0, 512) || undefined };
-}
-
-/** The number of characters in the first half of a displayed user code, before the dash. */
-const HALF = 4;
-
-/** Normalizes a user code. A user may type it in small letters, with dashes or spaces. */
-export function normalizeUserCode(typed: string): string {
-  return typed.toUpperCase().replace(/[^A-Z0-9]/g, '');
-}
-
-/** Formats a user code for display, in two halves. */
-export function formatUserCode(userCode: string): string {
-  const normal = normalizeUserCode(userCode);
-  return normal.length > HALF ? `${normal.slice(0, HALF)}-${normal.slice(HALF)}` : normal;
 }

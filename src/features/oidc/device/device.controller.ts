@@ -11,7 +11,8 @@ import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';
-import { approvalPage, formatUserCode } from './device-request.js';
+import { formatUserCode } from '../protocol/user-code.js';
+import { approvalPage } from './device-request.js';
 import {
   DEVICE_DECISION,
   DEVICE_FORM,

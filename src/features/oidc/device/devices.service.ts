@@ -36,22 +36,27 @@ import { epochSeconds } from '../protocol/claims.js';
 import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { newGrantId } from '../protocol/grant-id.js';
 import type { Client } from '../protocol/library.js';
+import { normalizeUserCode } from '../protocol/user-code.js';
 import { NotReached, refusedApplication } from '../request/refused-reach.js';
 import {
   approvedPayload,
   deviceGrant,
   grantPayload,
-  normalizeUserCode,
   originOfDevice,
   scopeOfCode,
   type DeviceParameters,
   type DeviceRequest,
 } from './device-request.js';
 
-/** The session of a denied request: that of a browser, where the user can touch the key again. */
+/**
+ * The session of a request that is denied at `/device`: that of a browser, in which the user can
+ * touch the key again.
+ */
 const BROWSER: DeniedSession = { isOfDevice: false, challenge: { scheme: 'Bearer' } };
 
-/** The error if the device grant's own condition withholds a credential. */
+/**
+ * The error for the denial `withheld` ({@link refusedIssuance}), in the words of the device flow.
+ */
 const WITHHELD = ['issuance_refused', 'This application may not sign devices in.'] as const;
 
 /**

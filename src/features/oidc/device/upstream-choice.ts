@@ -2,7 +2,7 @@ import type { Request, Response } from 'express';
 import type { IdentityProviders } from '#domain/providers/identity-providers.service.js';
 import { noteRow } from '#platform/http/access/anonymous-row.js';
 import type { SessionCookies } from '#platform/http/access/session-cookies.service.js';
-import { formatUserCode } from './device-request.js';
+import { formatUserCode } from '../protocol/user-code.js';
 import type { DeviceForm } from './device.schemas.js';
 
 /** An identity provider that the form of `/device` offers for the login. */

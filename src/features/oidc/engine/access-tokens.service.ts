@@ -22,8 +22,8 @@ export interface JwtClaims {
   readonly exp: number;
 }
 
-/** The prefix of the key under which a JWT is recorded. No opaque token begins with it. */
-const HANDLE = 'jwt.';
+/** The prefix of the id under which a JWT is recorded. No opaque token begins with it. */
+const ID_PREFIX = 'jwt.';
 
 /** The models of the library whose access tokens can be JWTs. This class records the JWTs. */
 const KINDS = ['AccessToken', 'ClientCredentials'] as const;
@@ -36,8 +36,8 @@ const NO_TOKEN = 'none';
 
 /**
  * Records JWT access tokens (RFC 9068) like opaque ones, so that introspection, revocation and the
- * end of an account reach them. The key of a record is a MAC of the `jti`, because every resource
- * server sees the `jti`. The `jti` itself gives access to nothing.
+ * end of an account reach them. The id of a record is a MAC of the `jti`, and not the `jti` itself,
+ * because every resource server sees the `jti` and could send it as an opaque token.
  */
 @Injectable()
 export class AccessTokens {
@@ -45,7 +45,7 @@ export class AccessTokens {
   /**
    * The keys of the MACs: first the key under the root secret, then the key under the previous one.
    */
-  readonly #handleKeys: readonly KeyObject[];
+  readonly #idKeys: readonly KeyObject[];
   readonly #keys: ReturnType<typeof createLocalJWKSet>;
 
   constructor(
@@ -56,7 +56,7 @@ export class AccessTokens {
   ) {
     this.#issuer = config.http.baseUrl;
     const { root, previousRoot } = config.secrets;
-    this.#handleKeys = [root, previousRoot]
+    this.#idKeys = [root, previousRoot]
       .filter((secret) => secret !== undefined)
       .map((secret) => createSecretKey(deriveKey(secret, 'JWT access token handle', 32)));
     this.#keys = createLocalJWKSet(tokenSigningKeys.publicJwks());
@@ -86,28 +86,30 @@ export class AccessTokens {
     };
     await this.adapters
       .of(kind, () => ctx)
-      .upsert(this.#handles(jti)[0] ?? NO_TOKEN, payload, exp - iat);
+      .upsert(this.#ids(jti)[0] ?? NO_TOKEN, payload, exp - iat);
   }
 
   /**
-   * Returns the key under which a token is stored; undefined for an expired JWT, or one of another
-   * issuer.
+   * Returns the id under which a token is recorded: for an opaque token the token itself. Returns
+   * undefined for an expired JWT, or one of another issuer.
    */
-  async storedIdOf(token: string): Promise<string | undefined> {
+  async recordedIdOf(token: string): Promise<string | undefined> {
     if (!isJwt(token)) return token;
     const jti = await this.#jtiOf(token);
-    return jti === undefined ? undefined : this.#recordedHandle(jti);
+    return jti === undefined ? undefined : this.#recordedId(jti);
   }
 
   /**
-   * Replaces a JWT by its stored key in the fields of a request, because the library finds tokens
-   * only by their stored keys, and rejects JWTs.
+   * Replaces a JWT in the field `token` of a parsed form, in place, by the id under which the JWT
+   * is recorded, because the library finds tokens only by that id and rejects JWTs. An opaque token
+   * stays. For an expired JWT, or one of another issuer, the field becomes a text that matches no
+   * token.
    */
   async replaceJwt(body: unknown): Promise<void> {
     const fields = body as Record<string, unknown> | undefined;
     const token = fields?.['token'];
     if (!fields || typeof token !== 'string') return;
-    fields['token'] = (await this.storedIdOf(token)) ?? NO_TOKEN;
+    fields['token'] = (await this.recordedIdOf(token)) ?? NO_TOKEN;
   }
 
   /**
@@ -139,28 +141,28 @@ export class AccessTokens {
   }
 
   /**
-   * Returns the MAC under which a JWT is recorded. While the root secret is being replaced, the MAC
-   * may be one under the previous secret.
+   * Returns the id under which a JWT is recorded. While the root secret is being replaced, that may
+   * be the id under the previous secret, so it looks for a record with that id.
    */
-  async #recordedHandle(jti: string): Promise<string | undefined> {
-    const [handle, previous] = this.#handles(jti);
-    if (handle === undefined || previous === undefined) return handle;
+  async #recordedId(jti: string): Promise<string | undefined> {
+    const [id, previous] = this.#ids(jti);
+    if (id === undefined || previous === undefined) return id;
     for (const kind of KINDS) {
       if (await this.adapters.of(kind, () => undefined).find(previous)) return previous;
     }
-    return handle;
+    return id;
   }
 
-  #handles(jti: string): string[] {
-    return this.#handleKeys.map(
-      (key) => HANDLE + createHmac('sha256', key).update(jti).digest('base64url'),
+  #ids(jti: string): string[] {
+    return this.#idKeys.map(
+      (key) => ID_PREFIX + createHmac('sha256', key).update(jti).digest('base64url'),
     );
   }
 }
 
 /**
- * Returns true if a token has a dot, as a JWT has, and as the stored key of a JWT has, which no
- * client can know.
+ * Returns true if a token has a dot, as every JWT has, and no opaque token. The id of a recorded
+ * JWT has one too, so that a client that sends such an id finds no token.
  */
 function isJwt(token: string): boolean {
   return token.includes('.');

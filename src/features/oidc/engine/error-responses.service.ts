@@ -125,7 +125,7 @@ export class ErrorResponses {
   }
 
   /**
-   * Checks whether the user of the browser has consented to a client. A failed look-up counts as
+   * Returns true if the user of the browser has consented to a client. A failed look-up counts as
    * missing consent.
    */
   async #hasConsented(ctx: KoaContextWithOIDC, { clientId }: Client): Promise<boolean> {

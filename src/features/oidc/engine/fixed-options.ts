@@ -3,6 +3,7 @@ import { CLAIMS_OF_SCOPES } from '../protocol/claims.js';
 import { CLIENT_ALGORITHMS, EXTRA_METADATA, OUR_ALGORITHMS } from '../protocol/client-metadata.js';
 import type { Configuration } from '../protocol/library.js';
 import { OIDC_SCOPES, OWN_SCOPES } from '../protocol/scopes.js';
+import { USER_CODE } from '../protocol/user-code.js';
 import { LIFETIMES } from './lifetimes.js';
 
 /** The response modes of authorization responses. */
@@ -81,9 +82,6 @@ export const FIXED: Configuration = {
     RegistrationAccessToken: LIFETIMES.registrationAccessToken,
   },
 };
-
-/** The form of a user code. Its letters are hard to confuse (RFC 8628 §6.1). */
-const USER_CODE = { charset: 'base-20', mask: '****-****' } as const;
 
 /** The features of the library that are the same in every deployment. */
 export const FIXED_FEATURES = {

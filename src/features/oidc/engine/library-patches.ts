@@ -177,8 +177,8 @@ export const CONDITION_PROMPT = 'condition';
 /**
  * Returns the library's list of prompts with two other rules for native clients, and two prompts of
  * our own about reach. Reason: for a native client the library asks for consent each time (RFC 8252
- * §8.6). For registered applications of the organization that is too much, and for the command line
- * a touch is asked for instead. Upstream: #603 leads to the policy. Tests:
+ * §8.6). For registered applications of the organization that is too much, and for svc-cli a touch
+ * is asked for instead. Upstream: #603 leads to the policy. Tests:
  * test/api/oauth/own-applications.test.ts, test/api/oauth/cli-authorization.test.ts,
  * test/api/oauth/access-authorization.test.ts.
  */

@@ -9,8 +9,9 @@ import { scopeWords } from '../protocol/scopes.js';
 import { requestContextOf } from '../request/request-context.js';
 
 /**
- * The lifetimes in seconds. A code lives for a minute, the longest time that FAPI 2.0 allows
- * (§5.3.2.1).
+ * The lifetimes in seconds that are the same in every deployment. An authorization code lives for a
+ * minute, the longest time that FAPI 2.0 allows (§5.3.2.1). The lifetime of a device code is
+ * `SVC_DEVICE_CODE_EXPIRES` in `platform/config/table/settings.ts`.
  */
 export const LIFETIMES = {
   authorizationCode: 60,

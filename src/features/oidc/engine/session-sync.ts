@@ -108,8 +108,9 @@ export async function createGrant(
 }
 
 /**
- * Looks up the denial that a user would get and notes it, so that no user is asked for consent to
- * an application that the user does not reach.
+ * Looks up the denial that a user would get at a client, and notes it in the request context. The
+ * prompt of the library then refuses, so that no user is asked for consent to an application that
+ * the user does not reach.
  */
 async function expectDenial(
   ctx: KoaContextWithOIDC,
@@ -121,7 +122,10 @@ async function expectDenial(
   requestContextOf(ctx).refusedReach = denied;
 }
 
-/** Saves a grant. If the user does not reach the client, it notes the denial and returns false. */
+/**
+ * Saves a grant and returns true. If the user does not reach the client, it notes the denial in the
+ * request context and returns false.
+ */
 async function isSaved(ctx: KoaContextWithOIDC, grant: Grant): Promise<boolean> {
   try {
     await grant.save();
@@ -134,8 +138,9 @@ async function isSaved(ctx: KoaContextWithOIDC, grant: Grant): Promise<boolean> 
 }
 
 /**
- * Returns true if the user of an authorization was denied for a reason, and then records the
- * refusal. The library calls it once for each request, after the login.
+ * Returns true if the user of an authorization request was denied for the given reason, and then
+ * records the refusal in the audit log. The library calls it once for each request, after the
+ * login.
  */
 export async function isDenied(
   ctx: KoaContextWithOIDC,
@@ -150,7 +155,7 @@ export async function isDenied(
 }
 
 /**
- * Checks whether a native client needs consent in this authorization, because another program may
+ * Returns true if a native client needs consent in this authorization, because another program may
  * impersonate it (RFC 8252 §8.6). No consent is needed for an application that the user registered,
  * that an admin approved, or to which the user consented.
  */
@@ -170,7 +175,7 @@ export async function needsNativeConsent(
 }
 
 /**
- * Checks whether a request comes from an application of the user's organization that no admin has
+ * Returns true if a request comes from an application of the user's organization that no admin has
  * approved for its redirect URI, and to which the user has not consented.
  */
 async function isUnknownToUser(
@@ -187,9 +192,10 @@ async function isUnknownToUser(
 }
 
 /**
- * Checks whether an authorization of the command line still needs a touch of the security key on
- * its own login page. The touch is needed because the code opens a new session and is sent to a
- * port of the machine, where another program may listen (RFC 8252 §8.6).
+ * Returns true if an authorization request of svc-cli still needs a touch of the security key on
+ * the login page that this request opened. The existing session of the browser is not enough,
+ * because the code opens a new session and is sent to a local port, where another program may
+ * listen (RFC 8252 §8.6).
  */
 export async function needsTouch(
   ctx: KoaContextWithOIDC,
@@ -204,8 +210,8 @@ export async function needsTouch(
 }
 
 /**
- * Returns the time of the last touch in the browser, in milliseconds since 1970. An authorization
- * of the command line needs a later one.
+ * Returns the time of the last touch in the browser, in milliseconds since 1970; null if the user
+ * has not logged in there. The interaction stores the time, because svc-cli needs a later touch.
  */
 export async function touchBefore(
   ctx: KoaContextWithOIDC,
@@ -215,7 +221,7 @@ export async function touchBefore(
   return { touched_before: resourceOwner?.authTime.getTime() ?? null };
 }
 
-/** Returns a login as the library records it, at the time of the key's assertion. */
+/** Returns the login of a user as the library records it, at the time of the key's assertion. */
 export function loginOf(resourceOwner: ResourceOwner) {
   return {
     accountId: resourceOwner.userId,

@@ -47,8 +47,8 @@ export function mayNameEmail(client: OwnMetadata | undefined, scope: string | un
 }
 
 /**
- * Checks whether a request asks for claims of the scope `profile`: by the scope, or by name (OpenID
- * Connect Core §5.5).
+ * Returns true if a request asks for claims of the scope `profile`: by the scope, or by name
+ * (OpenID Connect Core §5.5).
  */
 export function asksForProfile(scope: string, claims: object): boolean {
   return (

@@ -19,7 +19,7 @@ export const OUR_ALGORITHMS = ['ES256', 'RS256'] as const;
 
 const FAPI: ReadonlySet<unknown> = new Set(FAPI_ALGORITHMS);
 
-/** Checks whether the FAPI profile allows an algorithm. */
+/** Returns true if the FAPI profile allows an algorithm. */
 export function isFapiAlgorithm(algorithm: unknown): boolean {
   return FAPI.has(algorithm);
 }
@@ -78,7 +78,7 @@ export interface OwnMetadata {
   readonly require_pkce?: boolean;
 }
 
-/** Checks whether a client follows the FAPI 2.0 Security Profile. */
+/** Returns true if a client follows the FAPI 2.0 Security Profile. */
 export function isFapi(client: OwnMetadata | undefined): boolean {
   return client?.svc_profile === 'fapi2';
 }

@@ -14,7 +14,7 @@ export interface RequestedAccess {
 }
 
 /**
- * Checks whether a client needs the consent of a user: always if the client registered itself,
+ * Returns true if a client needs the consent of a user: always if the client registered itself,
  * otherwise if it belongs to another organization or user. The synthetic user of certification test
  * mode is never asked.
  */
@@ -27,7 +27,7 @@ export function needsConsent(client: Client & OwnMetadata, resourceOwner: Resour
 }
 
 /**
- * Checks whether the first sign-in of a user to an application of a colleague needs consent,
+ * Returns true if the first sign-in of a user to an application of a colleague needs consent,
  * because no admin has approved it for the redirect URI of the request. Without that page, a link
  * would sign the user in without notice, and the colleague would learn who opened it.
  *
@@ -44,7 +44,7 @@ export function needsApproval(
   return approved === undefined || !isCoveredUri(client, approved, redirectUri);
 }
 
-/** Checks whether the consent that a user gave to an application covers a request. */
+/** Returns true if the consent that a user gave to an application covers a request. */
 export function coversRequest(
   client: Client,
   { scopes, claims, redirectUris }: RecordedConsent,
@@ -59,7 +59,7 @@ export function coversRequest(
 }
 
 /**
- * Checks whether a redirect URI is one of some registered ones. The port of a native client's
+ * Returns true if a redirect URI is one of some registered ones. The port of a native client's
  * loopback address is ignored, because the client chooses it.
  */
 function isCoveredUri(
@@ -84,7 +84,7 @@ function withoutPort(address: string): string {
 }
 
 /**
- * Checks whether an application of a colleague needs consent to act at a resource server. Nothing
+ * Returns true if an application of a colleague needs consent to act at a resource server. Nothing
  * proves that the server belongs to the application, or that its operator knows the application.
  */
 export function needsConsentForResources(
@@ -103,7 +103,7 @@ export interface ConsentedGrant {
 }
 
 /**
- * Checks whether earlier grants of the same session cover all the access that a request asks for.
+ * Returns true if earlier grants of the same session cover all the access that a request asks for.
  */
 export function isCovered(requested: RequestedAccess, grants: readonly ConsentedGrant[]): boolean {
   const scopes = new Set(grants.flatMap(({ openid }) => openid?.scope?.split(' ') ?? []));

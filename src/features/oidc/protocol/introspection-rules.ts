@@ -11,7 +11,7 @@ export interface OwnedClient {
 }
 
 /**
- * Checks whether a client may introspect a token of another client (RFC 7662 §4): an application
+ * Returns true if a client may introspect a token of another client (RFC 7662 §4): an application
  * that authenticates may, if both belong to the same user or organization. A client that registered
  * itself may not.
  */
@@ -22,7 +22,7 @@ export function mayIntrospectTokensOf(other: OwnedClient, client: Client & OwnMe
     : other.orgId === client.svc_org;
 }
 
-/** Checks whether a client is a registered application that authenticates. */
+/** Returns true if a client is a registered application that authenticates. */
 export function authenticatesAsApplication(client: Client & OwnMetadata): boolean {
   return client.svc_kind === 'application' && client.clientAuthMethod !== 'none';
 }

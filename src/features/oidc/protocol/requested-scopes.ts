@@ -14,8 +14,9 @@ const STANDARD: ReadonlySet<string> = new Set([
   'offline_access',
 ]);
 
-/** The endpoints whose requests need a decision of the user after the request. */
+/** The library's name of the endpoint of pushed requests (RFC 9126). */
 const PUSHED = 'pushed_authorization_request';
+/** The endpoints whose requests wait for a decision of the user. */
 const ROUTES: ReadonlySet<string> = new Set([PUSHED, 'authorization', 'device_authorization']);
 
 /**
@@ -49,7 +50,7 @@ export function ownResourceOf({ clientId }: Pick<Client, 'clientId'>): string {
   return `urn:svc:client:${encodeURIComponent(clientId)}`;
 }
 
-/** Checks whether a request is for client credentials (RFC 6749 §4.4). */
+/** Returns true if a request is for client credentials (RFC 6749 §4.4). */
 export function isForClientItself({ oidc }: KoaContextWithOIDC): boolean {
   return oidc.route === 'token' && oidc.params?.['grant_type'] === 'client_credentials';
 }

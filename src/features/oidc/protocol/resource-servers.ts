@@ -5,8 +5,8 @@ import { isForClientItself, ownResourceOf, ownScopesOf } from './requested-scope
 import { OIDC_SCOPES } from './scopes.js';
 
 /**
- * The lifetime of a JWT in seconds. A resource server that does not introspect the JWT notices the
- * deactivation of its user only after this time.
+ * The longest lifetime of a JWT access token in seconds. A resource server that does not introspect
+ * the token notices the deactivation of its user only when the token expires.
  */
 export const JWT_LIFETIME = 300;
 

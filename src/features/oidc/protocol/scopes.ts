@@ -57,7 +57,7 @@ export function boundScopes(scopes: readonly string[], isDpopBound: boolean): st
   return scopes.filter((scope) => isDpopBound || !isBoundScope(scope));
 }
 
-/** Removes the scopes that a device code does not give to the command line. */
+/** Removes the scopes that a device code does not give to svc-cli. */
 export function deviceScopes(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => DEVICE_SCOPES.has(scope));
 }

@@ -133,10 +133,10 @@ export class Adapters {
   }
 
   /**
-   * Consumes a code or a pushed request. When the command line redeems its code, the grant moves to
-   * a session of its own. If two requests consume one code at the same moment, the code was stolen,
-   * and its grant ends (RFC 6749 §4.1.2). The library itself detects a code that was consumed
-   * earlier.
+   * Consumes a code or a pushed request. When svc-cli redeems its code, the grant moves from the
+   * browser's session to a new session. If two requests consume one code at the same moment, the
+   * code was stolen, and its grant ends (RFC 6749 §4.1.2). The library itself detects a code that
+   * was consumed earlier.
    */
   async #consume(currentContext: CurrentContext, model: string, id: string): Promise<void> {
     const key = { model, id: artifactId(id) };

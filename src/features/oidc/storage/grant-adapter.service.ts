@@ -70,8 +70,8 @@ export class GrantAdapter {
   }
 
   /**
-   * Moves the grant of a code of the command line from the browser's session to a session of its
-   * own, when the code is redeemed. So a logout in the browser does not end the grant.
+   * Moves the grant of a code of svc-cli from the browser's session to a new session, when the code
+   * is redeemed, so that a logout in the browser does not end the grant.
    *
    * @throws InvalidGrant if the browser's session has ended before
    */
@@ -91,8 +91,8 @@ export class GrantAdapter {
   }
 
   /**
-   * Returns the error for a token whose user does not reach the client or the cluster. It ends the
-   * grant that a token exchange wrote for the token.
+   * Returns the error for a token whose user does not reach the client or the cluster. It also
+   * records the refusal, and ends the grant that a token exchange wrote for the token.
    */
   async refuse(
     ctx: KoaContextWithOIDC,
@@ -136,8 +136,9 @@ export class GrantAdapter {
   }
 
   /**
-   * Returns the error for a user who does not reach the client. For an authorization it is {@link
-   * NotReached}, so that a page is shown.
+   * Returns the error for a user who does not reach the client. At the token endpoint the refusal
+   * is also recorded in the audit log. At any other endpoint the error is {@link NotReached}, so
+   * that the authorization shows a page.
    */
   async #refusal(
     ctx: KoaContextWithOIDC | undefined,
@@ -176,7 +177,7 @@ export class GrantAdapter {
 
 /**
  * Limits the scopes of a grant for this request. At the token endpoint `svc:admin` and
- * `svc:applications` need a DPoP proof, which the library verifies. A device of the command line
+ * `svc:applications` need a DPoP proof, which the library verifies. A device of svc-cli
  * gets only the scopes of devices, even if an earlier version of this service approved more.
  */
 function grantableNow(payload: AdapterPayload, currentContext: CurrentContext): AdapterPayload {

@@ -54,7 +54,7 @@ export async function findSubjectToken(
   services: ExchangeServices,
 ): Promise<SubjectToken> {
   const { provider } = ctx.oidc;
-  const id = await services.accessTokens.storedIdOf(value);
+  const id = await services.accessTokens.recordedIdOf(value);
   const token = id === undefined ? undefined : await provider.AccessToken.find(id);
   const grant = await provider.Grant.find(token?.grantId ?? '');
   if (!token?.isValid || !grant || !isBoundTo(token, possession)) throw invalidSubjectToken();
@@ -96,9 +96,9 @@ async function mayExchange(
 }
 
 /**
- * Checks whether a client lacks a consent that the token endpoint cannot ask for. This is so if the
- * client belongs to another organization, or if no admin approved it and the user did not consent
- * to it.
+ * Returns true if a client lacks a consent that the token endpoint cannot ask for. This is so if
+ * the client belongs to another organization, or if no admin approved it and the user did not
+ * consent to it.
  */
 export async function lacksConsent(
   ctx: TokenEndpointGrantContext,

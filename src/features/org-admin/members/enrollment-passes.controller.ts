@@ -17,9 +17,9 @@ import {
 import { MEMBER_ID } from './members.schemas.js';
 
 /**
- * `/api/v1/org/members/{id}/enrollment-passes`: the pass with which a member enrolls another key. A
- * member has one pass at most. `If-Match` names the state of the member, as for other acts on
- * members.
+ * `/api/v1/org/members/{id}/enrollment-passes`: the re-enrollment pass of a member, a secret for
+ * one use with which the member enrolls another key. A member has one pass at most. `If-Match`
+ * names the state of the member, as for other acts on members.
  */
 @Controller('api/v1/org/members/:id/enrollment-passes')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

@@ -35,8 +35,9 @@ const makesUser = (operation: BulkOperation): boolean =>
   madeAs(operation) !== undefined && /^\/users$/i.test(operation.path);
 
 /**
- * Finds an operation on a circle of references that can run first (RFC 7644 §3.7.1). Such a circle
- * consists of users and their managers. Undefined if there is no such operation.
+ * Returns the first waiting operation on a circle of references, such as one of two new users who
+ * are each other's manager (RFC 7644 §3.7.1); undefined if there is none. The caller can run it
+ * before the users to which it refers are created, because their ids can be chosen in advance.
  */
 export function firstOfCircle(
   waiting: readonly BulkOperation[],

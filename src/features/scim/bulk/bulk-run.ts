@@ -29,8 +29,8 @@ import {
 /**
  * Runs the operations of a bulk request one after the other, each as a request of its own, so that
  * an operation remains done if a later one fails. An operation that refers to a later one runs
- * after it. Of users who are each other's managers, the first is created with the id that the next
- * will get (RFC 7644 §3.7.1).
+ * after it. Of users who are each other's managers, the first is created before its manager, whose
+ * id is chosen in advance (RFC 7644 §3.7.1).
  *
  * @returns the outcomes in the order of the request, without the operations that failOnErrors
  *   skipped

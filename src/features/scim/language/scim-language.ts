@@ -66,8 +66,8 @@ export function domainErrorOf(error: ScimError): DomainError {
 }
 
 /**
- * Wraps the error of an earlier attempt, whose name another resource has, for the package;
- * undefined without such an error.
+ * Wraps the error of an earlier attempt to write, for a name that another resource has, as the
+ * package expects it; undefined without such an error.
  */
 function scimErrorOf(taken: DomainError | undefined): ScimError | undefined {
   return taken && new ScimError('uniqueness', taken.detail, { cause: taken });
@@ -94,8 +94,8 @@ export const parseFilter = translated(language.parseFilter);
 export const parseProjection = translated(language.parseProjection);
 
 /**
- * Reads the body of a PUT of a user. @param taken the error of an earlier attempt, whose name
- * another user has
+ * Reads the body of a PUT of a user.
+ * @param taken the error of an earlier attempt to write, for a name that another user has
  */
 export const readReplacement = translated(
   (body: unknown, current: StoredUser, taken?: DomainError) =>
@@ -103,8 +103,8 @@ export const readReplacement = translated(
 );
 
 /**
- * Applies a PATCH to a user. @param taken the error of an earlier attempt, whose name another user
- * has
+ * Applies a PATCH to a user.
+ * @param taken the error of an earlier attempt to write, for a name that another user has
  */
 export const patchUser = translated(
   (current: StoredUser, operations: readonly language.PatchOperation[], taken?: DomainError) =>
@@ -112,16 +112,16 @@ export const patchUser = translated(
 );
 
 /**
- * Reads the body of a PUT of a group. @param taken the error of an earlier attempt, whose name
- * another group has
+ * Reads the body of a PUT of a group.
+ * @param taken the error of an earlier attempt to write, for a name that another group has
  */
 export const readGroupReplacement = translated((body: unknown, taken?: DomainError) =>
   language.readGroupReplacement(body, scimErrorOf(taken)),
 );
 
 /**
- * Translates a PATCH of a group. @param taken the error of an earlier attempt, whose name another
- * group has
+ * Translates a PATCH of a group.
+ * @param taken the error of an earlier attempt to write, for a name that another group has
  */
 export const patchGroup = translated(
   (operations: readonly language.PatchOperation[], taken?: DomainError) =>

@@ -11,7 +11,7 @@ import { entityTag, type Tagged } from './resource-json.js';
 /**
  * Computes the state of a resource after a write from its present state. It throws if the write
  * cannot be applied.
- * @param taken the error of an earlier attempt, whose name another resource has
+ * @param taken the error of an earlier attempt to write, for a name that another resource has
  */
 export type Compute<Stored, Next> = (current: Stored, taken?: DomainError) => Next;
 

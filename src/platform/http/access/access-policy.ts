@@ -37,7 +37,7 @@ export interface Visitor {
   readonly isAdmin: boolean;
 }
 
-/** The parts of a request that the check of its session needs, and the record of a refusal. */
+/** The parts of a request that are needed to check its session, and to record a refusal. */
 export interface VerifiedRequest {
   readonly scheme: PresentedToken['scheme'];
   readonly method: string;

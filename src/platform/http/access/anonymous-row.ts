@@ -5,7 +5,10 @@ const ROW = Symbol('row');
 const CLIENT = Symbol('authenticated client');
 type Noted = IncomingMessage & { [ROW]?: true; [CLIENT]?: true };
 
-/** Notes that a request writes a row, or begins a sign-in that writes one at its end. */
+/**
+ * Notes that a request inserts a row into the database, or begins a sign-in that inserts one at its
+ * end. The rate limit counts such requests if they are anonymous.
+ */
 export function noteRow(request: Noted): void {
   request[ROW] = true;
 }
@@ -18,7 +21,10 @@ export function noteAuthenticatedClient(request: Noted): void {
   request[CLIENT] = true;
 }
 
-/** Returns true if a request wrote a row without a user or an authenticated client. */
+/**
+ * Returns true if {@link noteRow} was called for a request that has neither a user nor an
+ * authenticated client.
+ */
 export function hasAnonymousRow(request: Noted): boolean {
   return (
     request[ROW] === true && request[CLIENT] !== true && callerOf(request).userId === undefined

@@ -15,8 +15,9 @@ export function readCookieValues(request: Request, name: string): string[] {
 }
 
 /**
- * Sets a cookie that scripts cannot read and that writes from other sites do not carry: HttpOnly,
- * SameSite=Lax, Path=/ by default.
+ * Sets a cookie that scripts cannot read, and that browsers do not send with writes from other
+ * sites: HttpOnly, SameSite=Lax, Path=/ by default. The cookies of the OAuth library get their
+ * attributes in `features/oidc/engine/provider-options.service.ts`.
  */
 export function setCookie(
   response: Response,

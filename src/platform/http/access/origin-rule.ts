@@ -8,7 +8,8 @@ const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 /**
  * Makes the check against request forgery. A write that a cookie of a browser may authorize must
  * come from our own origin, or on routes of the UI from an origin of SVC_CORS_ORIGINS. A request
- * with a token in its header and without a cookie passes, because no browser sends one.
+ * with a token in its header and without a cookie passes, because a browser adds only cookies by
+ * itself, and no token.
  *
  * @returns a function that throws DomainError invalid_origin if the origin of a request may not
  *   write

@@ -115,7 +115,7 @@ export class RoutePolicies {
 
   /**
    * Reduces the target of a request to its path and query, so that the router reads the same path
-   * as the steps before it. It runs after the authority of the target was checked.
+   * as the steps before it. This drops the authority, so that an earlier step must check it.
    */
   readonly normalizeTarget: EdgeStep = (request, _response, next) => {
     request.url = originForm(request.url ?? '', this.bases);

@@ -44,7 +44,7 @@ const SHORTEST_RSA = 2048;
 const DIGITAL_SIGNATURE = 0x80;
 
 /**
- * Checks whether a client certificate leads to one of the operator's authorities (RFC 5280 §6.1).
+ * Returns true if a client certificate leads to one of the operator's authorities (RFC 5280 §6.1).
  * OpenSSL cannot check it in the handshake: it would send the authorities' names, and clients on
  * JSSE, SChannel and NSS would then not send a self-signed certificate.
  *

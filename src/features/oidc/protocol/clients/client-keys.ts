@@ -70,7 +70,7 @@ export function keysProblem(metadata: object): string | undefined {
 /** The size of the smallest RSA key whose signatures are accepted (RFC 7518 §3.3, §3.5). */
 const FEWEST_RSA_BITS = 2048;
 
-/** Checks whether a key can verify a signature of an algorithm. */
+/** Returns true if a key can verify a signature of an algorithm. */
 function canVerify({ kty, crv, n, alg, use, key_ops: operations }: Jwk, algorithm: string) {
   const [type, curve] = KEYS_OF_ALGORITHMS[algorithm] ?? [];
   return (

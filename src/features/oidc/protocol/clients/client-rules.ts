@@ -23,7 +23,7 @@ interface Claims {
 }
 
 /**
- * Checks whether a client must use PKCE: a public client, a FAPI client, and one that registered
+ * Returns true if a client must use PKCE: a public client, a FAPI client, and one that registered
  * `require_pkce`. For others PKCE is optional, as the nonce is in the code flow (OpenID Connect
  * Core §3.1.2.1).
  */
