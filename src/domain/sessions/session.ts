@@ -4,6 +4,17 @@ import type { AccessToken } from './access-token.js';
 /** The assurance level of a key with user verification (NIST SP 800-63B, AAL3). */
 export const AAL3 = 'urn:nist:authentication:assurance-level:aal3';
 
+/** The most hours that the session of a device lasts. */
+const DEVICE_HOURS = 1;
+
+/**
+ * Returns the hours that a new session lasts: the setting SVC_SESSION_HOURS, but at most
+ * {@link DEVICE_HOURS} for a session that an approved device code opens.
+ */
+export function sessionLifetime(settingHours: number, isOfDevice: boolean): number {
+  return isOfDevice ? Math.min(settingHours, DEVICE_HOURS) : settingHours;
+}
+
 /** The authentication methods that a ceremony proved (RFC 8176), and the assurance level. */
 export interface Assurance {
   readonly amr: readonly string[];

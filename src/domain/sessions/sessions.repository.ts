@@ -18,14 +18,11 @@ import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import { accessToken } from './access-token.js';
 import type { KeyTouch } from '#domain/access/reach/decision.js';
-import { AAL3 } from './session.js';
+import { AAL3, sessionLifetime } from './session.js';
 import type { Assurance, LiveSession, OwnSession, SessionOrigin, SessionUser } from './session.js';
 
 /** The most sessions of a user that a list shows: the newest. */
 const MOST_SHOWN = 500;
-
-/** The hours that the session of a device lasts. */
-const DEVICE_HOURS = 1;
 
 /** The values of a new session, beside its id and token. */
 export type NewSession =
@@ -48,13 +45,13 @@ interface ProvenSession extends Assurance {
   /** The time of the assertion; by default now. */
   readonly authTime?: Date;
   /**
-   * The client that has the session for itself, beside any browser. No caller gets the token of the
-   * session.
+   * The client that has the session for itself, separate from the session of a browser. No caller
+   * gets the token of the session.
    */
   readonly clientId?: string;
   /**
-   * True if an approved device code opens the session. The session lasts {@link DEVICE_HOURS} and
-   * never satisfies a demand for a touch.
+   * True if an approved device code opens the session. The session lasts at most an hour
+   * ({@link sessionLifetime}) and never satisfies a demand for a recent touch.
    */
   readonly isOfDevice?: boolean;
 }
@@ -130,7 +127,10 @@ export class SessionsRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.sessions;
   readonly revocationScopes = EVERY_SCOPE;
 
-  /** Adds a session that ends `hours` from now, or sooner for a device. Returns when it ends. */
+  /**
+   * Adds a session. It ends after {@link sessionLifetime}, with `hours` as SVC_SESSION_HOURS.
+   * Returns the time when it ends.
+   */
   async insert(
     tx: EntityManager,
     hours: number,
@@ -151,7 +151,7 @@ export class SessionsRepository implements Revocable {
       session.level === 'verified' && !ofDevice
         ? { [session.authenticatorId]: touchOf(session, authTime) }
         : {};
-    const lasts = ofDevice ? Math.min(hours, DEVICE_HOURS) : hours;
+    const lasts = sessionLifetime(hours, ofDevice);
     const [row] = await sql<{ expires_at: Date }>(tx)`
       INSERT INTO sessions (id, token_hash, level, user_id, pending_identity, authenticator_id, client_id, amr, acr,
                             auth_time, of_device, touches, ip, user_agent, expires_at)

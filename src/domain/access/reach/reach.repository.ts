@@ -1,5 +1,9 @@
 /**
- * The decision of {@link decideReach} as SQL. At READ COMMITTED, a statement that waited for a lock
+ * The decision of `decideReach` (`decision.ts`) as SQL. The database functions `is_assigned`,
+ * `fitting_touch` and `reach_of_hosts` do a part of it; they are in the migration
+ * `1764000020000-reach-of-hosts.sql`.
+ *
+ * At READ COMMITTED, a statement that waited for a lock
  * reads only the locked rows again. So it locks one row that every change of a target, an
  * assignment or a membership updates as its last act (`access_versions`). If the version in that
  * row differs from the one in the snapshot of the statement, the statement decides nothing, and a

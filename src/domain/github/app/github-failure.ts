@@ -1,14 +1,14 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /**
- * An answer of GitHub that is no success. It has neither the text of the answer nor any header of
- * the request.
+ * The error for an answer of GitHub with a status other than 2xx. It keeps neither the text of the
+ * answer nor the headers of the request, because errors are logged and these can contain secrets.
  */
 export class GitHubFailure extends Error {
   override readonly name = 'GitHubFailure';
 
   /**
-   * @param reason a guess at the cause by the headers and the message of the answer
+   * @param reason a guess at the cause, from the headers and the message of the answer
    * @param retryAfter seconds, if GitHub stated them
    */
   constructor(
@@ -21,15 +21,15 @@ export class GitHubFailure extends Error {
   }
 }
 
-/** The causes of failures that lead to different errors. */
+/** The causes of a {@link GitHubFailure} that lead to different errors for the client. */
 export type FailureReason = 'rate-limited' | 'suspended' | 'repositories' | 'other';
 
 /** The longest wait in seconds that a client is asked for. GitHub's own limits last an hour. */
 const LONGEST_WAIT = 3600;
 
 /**
- * Reads the failure of an answer. GitHub answers 403 to a suspended installation and to a rate
- * limit alike.
+ * Returns the error for an answer of GitHub that is no success. The headers and the body tell the
+ * reasons apart, because GitHub answers 403 both for a suspended installation and for a rate limit.
  */
 export function failureOf(
   request: string,
@@ -80,7 +80,7 @@ export function githubUnavailable(cause: unknown): DomainError {
   );
 }
 
-/** Returns the error for the refusal of an installation token. */
+/** Returns the error for the client when GitHub refused to issue an installation token. */
 export function mintingRefused(cause: unknown): DomainError {
   if (!(cause instanceof GitHubFailure) || cause.reason === 'rate-limited') {
     return githubUnavailable(cause);

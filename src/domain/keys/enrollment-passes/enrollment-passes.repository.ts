@@ -17,7 +17,7 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { PASS_HOURS, type DemandedPass, type PassFacts } from './enrollment-pass.js';
 
-/** A pass that a user presents in an enrollment. */
+/** The re-enrollment pass that a user presents in an enrollment, or none. */
 export interface PresentedPass {
   readonly userId: string;
   readonly orgId: string | null;
@@ -37,9 +37,10 @@ interface Row {
 const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
 
 /**
- * The re-enrollment passes of users. Their secrets end with the credentials of the user, and with
- * the account. A row demands a pass even after its secret has ended. The row is deleted when the
- * pass is used, or when an admin lifts the demand.
+ * The re-enrollment passes of users, at most one row for each user. While a user has a row, the next
+ * enrollment of the user needs a pass, even if the secret in the row has ended. The secret ends with
+ * the credentials of the user, and with the account. The row is deleted when the pass is used, or
+ * when an admin lifts the demand.
  */
 export class EnrollmentPassesRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.enrollmentPasses;
@@ -106,7 +107,7 @@ export class EnrollmentPassesRepository implements Revocable {
     return found.length === 0 ? undefined : { pass: await this.find(tx, memberId) };
   }
 
-  /** Compares a presented pass with that of the user. It locks and changes nothing. */
+  /** Compares a presented pass with the row of the user. It locks and changes nothing. */
   async compare(tx: EntityManager, { userId, hash }: PresentedPass): Promise<PassFacts> {
     const [row] = await sql<{ fits: boolean }>(tx)`
       SELECT coalesce(hash = ${hash ?? null}::bytea AND expires_at > now(), false) AS fits
@@ -128,8 +129,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Ends the secrets of all passes, also of expired ones, since the clock of a restored server may
-   * be behind. The demands stay.
+   * Ends the secrets of one batch of passes, also of expired ones, because the clock of a restored
+   * server may be behind. The rows stay, so that the users still need a pass.
    */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     const found = await sql<{ user_id: string }>(tx)`
@@ -149,8 +150,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Demands a pass of a user, which only an admin can give. An existing pass or demand stays as it
-   * is.
+   * Makes the next enrollment of a user need a re-enrollment pass, which only an admin can give. It
+   * adds a row without a secret. If the user has a row already, that row stays as it is.
    */
   async demand(tx: EntityManager, userId: string): Promise<void> {
     await sql(tx)`
@@ -165,8 +166,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Lifts the demand for a pass: the next sign-in enrolls without one. Returns false if none is
-   * demanded.
+   * Deletes the row of a user, so that the next enrollment needs no pass. Returns false if the user
+   * has no row.
    */
   async lift(tx: EntityManager, userId: string): Promise<boolean> {
     const lifted = await sql<{ user_id: string }>(tx)`

@@ -5,7 +5,7 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import { redirectUrisOf } from '../clients/clients.repository.js';
-import { domainsAbove, resourceKey } from '../clients/resource-key.js';
+import { hostAndParents, resourceKey } from '../clients/resource-key.js';
 
 /**
  * A client that a user registered, or a cluster that an admin registered, as its managers see it.
@@ -219,8 +219,9 @@ export async function isRegisteredResource(tx: EntityManager, resource: string):
 }
 
 /**
- * Checks whether an organization has proven the nearest proven domain above a host. It locks the
- * row of the domain, so that the loss of the domain comes before or after the registration.
+ * Returns true if this organization, and no other, has proven the proven domain that is closest to
+ * a host: the host itself or its longest parent. Locks the row of that domain, so that its owner
+ * cannot lose the domain while the caller registers a cluster at the host.
  */
 export async function lockProvenHost(
   tx: EntityManager,
@@ -230,7 +231,7 @@ export async function lockProvenHost(
   const [nearest] = await sql<{ org_id: string }>(tx)`
     SELECT d.org_id FROM organization_domains d
     JOIN proven_domains p ON p.org_id = d.org_id AND p.domain = d.domain
-    WHERE d.domain = ANY (${domainsAbove(host)}::text[])
+    WHERE d.domain = ANY (${hostAndParents(host)}::text[])
     ORDER BY length(d.domain) DESC LIMIT 1 FOR SHARE OF d`;
   return nearest?.org_id === orgId;
 }

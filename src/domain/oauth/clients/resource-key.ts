@@ -12,10 +12,10 @@ export function resourceKey(resource: string): string {
 }
 
 /**
- * Returns a host and the domains above it, the longest first. A proof of any of them may cover the
- * host.
+ * Returns a host and its parent domains, the longest first: `a.b.c`, `b.c` and `c` for `a.b.c`. The
+ * proof of any of them may cover the host.
  */
-export function domainsAbove(host: string): string[] {
+export function hostAndParents(host: string): string[] {
   const labels = host.split('.');
   return labels.map((_, n) => labels.slice(n).join('.'));
 }

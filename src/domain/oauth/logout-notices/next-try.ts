@@ -17,7 +17,10 @@ export interface FailedTry {
   readonly tries: number;
   /** The number of answers 400, this one included; 0 if this try failed in another way. */
   readonly refusals: number;
-  /** The milliseconds until no further try is made. */
+  /**
+   * The milliseconds until `give_up_at`, after which no further try is made. The default
+   * of the column is 24 hours from the writing of the notice; a repeated dead letter gets 24 more.
+   */
   readonly left: number;
   /** The pause in seconds that the receiver asked for, if it did. */
   readonly told: number | undefined;
@@ -30,7 +33,8 @@ const LONGEST_TOLD = 3_600;
 
 /**
  * Returns the milliseconds until the next try; undefined if the notice becomes a dead letter. A
- * pause that the receiver asks for only delays a try: the last try is made when `left` is over.
+ * pause that the receiver asks for delays a try, but not beyond `give_up_at`: the last try is made
+ * when `left` is over.
  */
 export function nextTry(failed: FailedTry): number | undefined {
   const { tries, refusals, left, told, chance } = failed;

@@ -10,7 +10,7 @@ import { REVOCATION_ORDER } from '#domain/access-revocation/revocation-order.js'
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The proof that an SSH key lives in a security key, as the record of it is kept. */
+/** The facts that are recorded about the attestation of an SSH key in a security key. */
 export interface KeyAttestation {
   readonly aaguid: string | null;
   /** The vendor's name of the model, if the table of models has it. */
@@ -19,11 +19,11 @@ export interface KeyAttestation {
 }
 
 /**
- * Records a proven key of a user. The caller has locked the row of the user, so that an end of the
- * account comes before or after. An existing record stays, because a security key attests a key
- * once.
+ * Records the attestation of a user's SSH key. The caller holds a lock on the row of the user, so
+ * that the account cannot end while the key is recorded. A second record of the same key changes
+ * nothing, because a security key attests a key only once, when it makes the key.
  *
- * @param keyFingerprint `SHA256:…`
+ * @param keyFingerprint `SHA256:…`, which the column `public_key` holds
  */
 export async function recordAttestedKey(
   tx: EntityManager,
@@ -37,7 +37,7 @@ export async function recordAttestedKey(
     ON CONFLICT (user_id, public_key) DO NOTHING`;
 }
 
-/** Returns whether a key of a user is proven. */
+/** Returns true if the attestation of a user's SSH key is recorded. */
 export async function isAttestedKey(
   tx: EntityManager,
   userId: string,
@@ -49,24 +49,28 @@ export async function isAttestedKey(
 }
 
 /**
- * Deletes the proofs of a user when all credentials are revoked. When the account is deleted, a
- * foreign key deletes them. When it is deactivated, they stay, as the enrolled keys do.
+ * Deletes the recorded attestations of a user's SSH keys when all credentials of the user are
+ * revoked. When the account is deleted, a foreign key deletes them. When the account is
+ * deactivated, they stay, as the enrolled security keys do.
  */
 export class AttestedKeyRevocation implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.attestedSshKeys;
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
-  /** A loss of commits ends no proof, because a proof opens nothing without a session. */
+  /**
+   * After a loss of commits the attestations stay, because an attestation opens nothing without a
+   * session.
+   */
   readonly revokeOnRecord = null;
 
-  /** Deletes every proof of some users. The audit event counts them if there were some. */
+  /** Deletes all attestations of some users. Returns their number for the audit event, if any. */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const deleted = await sql<{ public_key: string }>(tx)`
       DELETE FROM ssh_attested_keys WHERE user_id = ANY (${idsOf(users)}::uuid[]) RETURNING public_key`;
     return deleted.length === 0 ? {} : { ssh_keys: deleted.length };
   }
 
-  /** Counts the proofs of a user. */
+  /** Counts the recorded attestations of a user. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ keys: number }>(tx)`
       SELECT count(*)::int AS keys FROM ssh_attested_keys WHERE user_id = ${id}`;

@@ -20,7 +20,10 @@ export interface RevokedSerials {
    * key without revoked serials is left out, unless there are ranges.
    */
   readonly authorities: readonly { readonly authority: Buffer; readonly serials: Float64Array }[];
-  /** The serials that are revoked under every key, because their certificates may be lost. */
+  /**
+   * The ranges of serials that are revoked under every key: their certificates may have been issued
+   * although the database lost their rows.
+   */
   readonly ranges: SerialRuns;
   /**
    * The SHA-256 that identifies the set. It covers the serials, each of which belongs to one key,
@@ -146,8 +149,9 @@ export async function publishList(tx: EntityManager, digest: Buffer): Promise<Pu
 }
 
 /**
- * True when a certificate was revoked, at any time. It is false for a serial that was never issued,
- * unless the serial is in a range whose certificates may be lost.
+ * Returns true for a serial whose certificate was revoked at any time, or that is in a revoked
+ * range. A range holds serials whose certificates may have been issued although the database lost
+ * their rows. Returns false for every other serial, also for one that was never issued.
  */
 export async function isRevokedSerial(tx: EntityManager, serial: bigint): Promise<boolean> {
   const [row] = await sql<{ revoked: boolean }>(tx)`

@@ -36,7 +36,7 @@ export type SerialMove =
       /**
        * `first` revokes every serial so far, because a loss is proven, or no process of this
        * service remembers the database. `unrecorded` revokes only the serials whose certificates
-       * may be lost.
+       * may have been issued although the database lost their rows.
        */
       readonly revokeFrom: 'first' | 'unrecorded';
       /**

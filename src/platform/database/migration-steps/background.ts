@@ -53,8 +53,8 @@ export async function runInBackground(
 }
 
 /**
- * Splits a file into its statements, without comments. No text of these statements has a semicolon
- * or two hyphens in it.
+ * Splits a migration file into its statements, without comments. It splits at every semicolon and
+ * cuts from every `--` to the end of the line, so a string literal in the file must contain neither.
  */
 export function statementsOf(text: string): string[] {
   return text
