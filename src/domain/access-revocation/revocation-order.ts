@@ -11,7 +11,7 @@ export const REVOCATION_ORDER = {
   sshCertificates: 20,
   attestedSshKeys: 21,
   gitHubTokens: 25,
-  /** With the tokens that were issued to the applications themselves. */
+  /** Applications end with the tokens that were issued to the applications themselves. */
   applications: 30,
   clusters: 31,
   enrollmentPasses: 35,

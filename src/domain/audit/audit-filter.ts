@@ -1,6 +1,6 @@
 /** A place in the order of audit events: an event, by its time to the microsecond and its id. */
 export interface AuditPlace {
-  /** RFC 3339, UTC. */
+  /** The time of the event, as RFC 3339 in UTC. */
   readonly at: string;
   readonly id: string;
 }

@@ -161,7 +161,10 @@ function planOf(
   return { places, conditions, range, lists };
 }
 
-/** Counts how often the places of the first field are read. */
+/**
+ * Counts the ranges of indexes that a search reads for the first field of its filter: one for each
+ * place, or one for each value in the list of a place.
+ */
 function listsOf({ types, people, keys }: AuditFilter, { places }: Criterion): number {
   const longest = Math.max(
     1,

@@ -21,7 +21,7 @@ export type NotedAct =
       readonly userId: string;
       readonly revokedBy: string;
       readonly reason: string;
-      /** True if the user may enroll a key with a re-enrollment pass alone. */
+      /** True if the next enrollment of the user needs a re-enrollment pass. */
       readonly demandsPass: boolean;
     }
   | {
@@ -46,15 +46,18 @@ export interface NotedSecret {
   readonly kind: 'secret_made' | 'secret_ended';
   readonly secret: 'scim_token' | 'client_secret';
   readonly secretId: string;
-  /** Null for an application of a user without an organization. */
+  /**
+   * The organization of the token or application; null for an application of a user without an
+   * organization.
+   */
   readonly orgId: string | null;
   /** The description of the token, or the name of the application. */
   readonly name: string;
   /** The application of a client secret. */
   readonly clientId?: string;
   /**
-   * The end of a secret that stays valid for a while beside its successor. Without it, the secret
-   * ends at once.
+   * The time at which the secret ends, if it stays valid for a while beside the secret that
+   * replaces it. Without it, the secret ends at once.
    */
   readonly endsAt?: Date;
 }

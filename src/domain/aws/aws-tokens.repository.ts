@@ -29,10 +29,13 @@ export interface AwsTokenRequest extends RequestOfUser {
 export interface RecordedAwsToken {
   /** The organization of the user. */
   readonly orgId: string;
-  /** Seconds since 1970. */
+  /** The time of the issuance, in seconds since 1970. */
   readonly issuedAt: number;
   readonly expiresAt: number;
-  /** Null: the token comes from the service's own issuer. */
+  /**
+   * The issuer of the organization, and its key that signs the token; null if the service's own
+   * issuer issues the token.
+   */
   readonly tokenIssuer: TokenIssuer | null;
 }
 

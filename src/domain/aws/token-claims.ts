@@ -33,7 +33,7 @@ export interface AwsTokenValues {
   readonly audience: string;
   readonly tokenId: string;
   readonly roleArn: string | null;
-  /** Seconds since 1970. */
+  /** The time of the issuance, in seconds since 1970. */
   readonly issuedAt: number;
   readonly expiresAt: number;
 }

@@ -14,7 +14,10 @@ export interface AddressHolder {
   readonly scimManaged: boolean;
   readonly isOrgAdmin: boolean;
   readonly isTwin: boolean;
-  /** True for a user with a bound identity, a key, or a demand for a re-enrollment pass. */
+  /**
+   * True for a user with a bound identity, a key, or a row of {@link EnrollmentPassesRepository},
+   * which makes the next enrollment need a pass.
+   */
   readonly isInUse: boolean;
 }
 
@@ -252,7 +255,11 @@ export async function partAddress(
     WHERE user_id = ANY (${recordIds}::uuid[]) AND address = ${address}`;
 }
 
-/** Finds the one record that has an address as its first, and has no address to sign in with. */
+/**
+ * Finds the record that would sign in with an address: the address ranks first among its addresses,
+ * and it has no address to sign in with yet. Undefined if there is none, if there are several, or
+ * if a user signs in with the address already.
+ */
 export async function recordAwaiting(
   tx: EntityManager,
   orgId: string,

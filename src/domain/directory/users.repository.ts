@@ -401,8 +401,9 @@ export class UsersRepository {
   }
 
   /**
-   * Demands a re-enrollment pass of a user if one is demanded of another user, because the first
-   * user gets the address of the second.
+   * Makes the next enrollment of a user need a re-enrollment pass, if that of another user needs
+   * one. The caller gives the first user the address of the second, so that no enrollment without a
+   * pass becomes possible.
    */
   async copyDemandForPass(tx: EntityManager, fromId: string, toId: string): Promise<void> {
     await sql(tx)`

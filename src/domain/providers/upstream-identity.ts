@@ -16,7 +16,10 @@ export interface UpstreamIdentity {
   readonly subject: string;
   /** The tenant of an issuer that serves many: Microsoft's `tid`, Google's `hd`, otherwise ''. */
   readonly tenant: string;
-  /** Verified, trimmed, ASCII lower-cased. */
+  /**
+   * The e-mail address, which the provider has verified; without blanks, ASCII letters in lower
+   * case.
+   */
   readonly email: string;
   readonly name: string | null;
   /** The parts of the name, when the provider sends them. */

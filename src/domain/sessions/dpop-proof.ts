@@ -19,7 +19,7 @@ export interface ProvenRequest {
   readonly token: string;
   /** The thumbprint of the key that the token is bound to (RFC 7638). */
   readonly jkt: string;
-  /** Seconds since 1970. */
+  /** The present time, in seconds since 1970. */
   readonly now: number;
 }
 

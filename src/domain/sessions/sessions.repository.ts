@@ -206,8 +206,8 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Keeps a session alive until the transaction ends. Returns false when the session had ended. The
-   * caller locks the row of the user first.
+   * Locks a live session, so that it cannot end before the transaction does. Returns false if the
+   * session has ended. The caller locks the row of the user first.
    */
   async hold(tx: EntityManager, id: string): Promise<boolean> {
     const held = await sql<{ id: string }>(tx)`

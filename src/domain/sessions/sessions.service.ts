@@ -120,17 +120,18 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Keeps a session alive until the transaction ends. Returns false when the session had ended. The
-   * caller locks the row of the user first.
+   * Locks a live session, so that it cannot end before the transaction does. Returns false if the
+   * session has ended. The caller locks the row of the user first.
    */
   hold(tx: EntityManager, id: string): Promise<boolean> {
     return this.repository.hold(tx, id);
   }
 
   /**
-   * Keeps a session alive until the transaction ends. The caller locks the row of the user first.
+   * Locks a live session, so that it cannot end before the transaction does. The caller locks the
+   * row of the user first.
    *
-   * @throws DomainError unauthenticated when the session had ended
+   * @throws DomainError unauthenticated if the session has ended
    */
   async assertHeld(tx: EntityManager, id: string): Promise<void> {
     if (await this.repository.hold(tx, id)) return;

@@ -40,24 +40,27 @@ export interface IssuingSession {
 
 /** The certificate that a client requests. */
 export interface SshRequestedCertificate {
-  /** A line as in a `.pub` file. */
+  /** The public key to certify, as a line of a `.pub` file. */
   readonly publicKey: string;
-  /** Some of the principals that the user may hold; all of them by default. */
+  /** The wanted principals, of those that the user may hold; by default all of them. */
   readonly principals?: readonly string[] | undefined;
-  /** A positive whole number. The certificate never outlives the session. */
-  readonly ttlSeconds?: number | undefined;
-  /** Leaves only the groups of hosts that match this host. */
-  readonly host?: string | undefined;
   /**
-   * The verified proof that the key lives in a security key; undefined if none came with the
-   * request.
+   * The wanted validity in seconds, a positive whole number. The certificate never outlives the
+   * session.
    */
+  readonly ttlSeconds?: number | undefined;
+  /**
+   * A host. If it is set, the certificate gets principals only of groups of hosts whose patterns
+   * match it.
+   */
+  readonly host?: string | undefined;
+  /** The verified attestation of the key; undefined if the request brought none. */
   readonly attestation?: KeyAttestation | undefined;
 }
 
 /** A signed certificate that is on record, with its fields. */
 export interface IssuedCertificate {
-  /** A line as in a `-cert.pub` file. */
+  /** The certificate, as a line of a `-cert.pub` file. */
   readonly certificate: string;
   readonly serial: bigint;
   readonly keyId: string;

@@ -6,12 +6,16 @@ import { fragment, type SqlFragment } from '#platform/database/statements/sql.js
  */
 export const LONGEST_TTL = 366 * 86_400;
 
-/** The start: one minute ago, so that a host whose clock is slow accepts the certificate. */
+/**
+ * The SQL time at which the validity of a certificate begins: one minute ago, so that a host whose
+ * clock is slow accepts the certificate.
+ */
 export const VALID_AFTER = fragment`date_trunc('second', now()) - interval '60 seconds'`;
 
 /**
- * The end: that of the session `s`, or the requested `k.ttl` seconds from now, or the end of the
- * last touch that a group of hosts still counts, if that is earlier.
+ * Returns the SQL time at which the validity of a certificate ends. It is the earliest of: the end
+ * of the session `s`, the requested `k.ttl` seconds from now, and the time when the touch becomes
+ * too old for a group of hosts.
  */
 export const validBefore = (endOfTouch: SqlFragment): SqlFragment =>
   fragment`date_trunc('second', least(s.expires_at, now() + make_interval(secs => k.ttl), ${endOfTouch}))`;

@@ -29,7 +29,7 @@ export interface SshCertificateRequest extends RequestOfUser {
   readonly isSecurityKey: boolean;
   /** True if only an attested key is certified. */
   readonly attestationRequired: boolean;
-  /** The attestation that came with this request, verified. */
+  /** The verified attestation that came with this request; undefined if none came. */
   readonly attestation: KeyAttestation | undefined;
   /**
    * The domain of the organization that has the user names. If it is undefined, the only
@@ -45,7 +45,10 @@ export interface SshCertificateRequest extends RequestOfUser {
    * groups that the user reaches.
    */
   readonly groupPrincipals: readonly string[] | undefined;
-  /** Leaves only the groups whose patterns match this host. */
+  /**
+   * A host. If it is set, the certificate gets principals only of groups of hosts whose patterns
+   * match it.
+   */
   readonly host: string | undefined;
   /**
    * The validity in seconds from now; undefined for as long as the session lasts. The certificate
@@ -57,7 +60,7 @@ export interface SshCertificateRequest extends RequestOfUser {
 /** A group of hosts that the user reaches. */
 export interface ReachedHostGroup {
   readonly name: string;
-  /** Patterns of ssh_config. */
+  /** The patterns of the hosts of the group, in the syntax of ssh_config. */
   readonly hosts: readonly string[];
   /**
    * True if the certificate carries the principals of the group; false if the session does not meet
@@ -141,7 +144,7 @@ const IS_NAMED = fragment`(
   i.names IS NULL AND cardinality(i.given) + cardinality(i.of_groups) > 0
   OR i.names <@ i.of_groups AND (cardinality(i.given) > 0 OR cardinality(i.principals) = 0))`;
 
-/** OpenSSH refuses a certificate with more principals as a whole. */
+/** The most principals of a certificate: OpenSSH refuses a certificate with more. */
 const MOST = fragment`256`;
 
 /** The parts about groups of hosts. */

@@ -60,11 +60,11 @@ export interface ReachEnding {
 
 /** The people who would lose what they hold by a target, if an admin changed it. */
 export type Losers =
-  /** These people, or every person. */
+  /** The people who would lose the target; null for every person who holds a credential by it. */
   | { readonly userIds: readonly string[] | null }
   /**
-   * The people whose touches do not meet new conditions, without those of `except`, who are counted
-   * already.
+   * The people whose touches do not meet new conditions, without the people of `except`, who are
+   * counted already.
    */
   | { readonly unmet: Conditions; readonly except: readonly string[] };
 

@@ -129,7 +129,10 @@ const KEY_OF_OWNER: RowBehind = {
   isGone: fragment`(k.of_user IS NOT NULL AND h.user_id IS NULL)`,
 };
 
-/** An installation that is missing or suspended withholds the token. */
+/**
+ * The installation that the request names. If it is missing or suspended, nothing is issued: the
+ * denial is `withheld`.
+ */
 const INSTALLATION: RowBehind = {
   name: fragment`installation`,
   selected: fragment`b.id, b.org_id`,
@@ -141,7 +144,10 @@ const INSTALLATION: RowBehind = {
   isGone: fragment`false`,
 };
 
-/** The rule of the organization about tokens for all repositories, if a request is for all. */
+/**
+ * The row of the organization with the rule that allows tokens for all repositories. It is read
+ * only if a request is for all repositories.
+ */
 const REPOSITORY_RULE: RowBehind = {
   name: fragment`repository_rule`,
   selected: fragment`q.id, q.github_all_repositories`,

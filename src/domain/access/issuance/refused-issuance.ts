@@ -6,9 +6,12 @@ import type { Denial } from './issuance-statement.repository.js';
 
 /** The session whose request was denied. */
 export interface DeniedSession {
-  /** True for the session of a device, which can meet no demand for a touch. */
+  /** True for a session that a device code opened. No touch can be made in it. */
   readonly isOfDevice: boolean;
-  /** The challenge for the scheme of the token; a session of a browser has `Bearer`. */
+  /**
+   * The challenge for the scheme of the token in the request. For a session of a browser the scheme
+   * is `Bearer`.
+   */
   readonly challenge: Challenge;
 }
 

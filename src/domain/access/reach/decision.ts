@@ -36,7 +36,7 @@ export interface KeyTouch {
 
 /** The facts by which the reach of a person is decided. */
 export interface ReachFacts {
-  /** Null for a target that is not listed. */
+  /** The rule of the target; null if the organization has no target of that name. */
   readonly target: TargetRule | null;
   readonly person: { readonly orgId: string | null; readonly active: boolean };
   /** True for an assignment that names the person. */
@@ -61,7 +61,7 @@ export type ReachDecision =
   | { readonly allowed: true; readonly because: AdmittedBy }
   | { readonly allowed: false; readonly because: NotAdmittedBy };
 
-/** The conditions of a target without any. */
+/** The conditions of a target that demands nothing of the touch. */
 export const NO_CONDITIONS: Conditions = {
   touchWithinSeconds: null,
   models: null,
@@ -69,8 +69,9 @@ export const NO_CONDITIONS: Conditions = {
 };
 
 /**
- * Decides if a person reaches a target. Several assignments add up. A target that is not listed, or
- * that belongs to another organization, is answered like one without an assignment.
+ * Decides if a person reaches a target. One assignment that admits the person is enough. If there
+ * is no such target, or it belongs to another organization, the answer is the same as without an
+ * assignment.
  *
  * @param now seconds since 1970
  */

@@ -45,7 +45,7 @@ const limit = z
 /** The query of a list of targets, in the API and on the page. */
 export const TARGET_QUERY = z.strictObject({
   kind: z.enum(TARGET_KINDS).optional(),
-  /** A part of the name, of the ARN or of the id of the client, in any case. */
+  /** A part of the name, of the ARN or of the id of the client, in upper or lower case. */
   q: z
     .string()
     .trim()

@@ -39,7 +39,10 @@ const TIMELINE = { sections: 24, most: 5_000 } as const;
 export interface AuditQuery {
   readonly search: AuditSearch;
   readonly after: AuditPlace | undefined;
-  /** Undefined for a page of the usual size; in an export, for all events. */
+  /**
+   * The most events to return. If it is undefined, a page has the usual size, and an export has all
+   * events.
+   */
   readonly limit: number | undefined;
 }
 
@@ -163,7 +166,10 @@ export class AuditEvents {
     return this.#read(admin, read, patience);
   }
 
-  /** Every read checks again that the reader is an admin. @throws DomainError admin_required */
+  /**
+   * Runs a read of the log in the share of the organization, after a check that the reader is still
+   * an admin. @throws DomainError admin_required
+   */
   #read<Found>(
     admin: Admin,
     work: (tx: EntityManager) => Promise<Found>,

@@ -27,13 +27,16 @@ export type QuestionField = (typeof QUESTION_FIELDS)[number];
 /** The texts of the fields of a question. */
 export type AuditQuestion = Readonly<Partial<Record<QuestionField, string | undefined>>>;
 
-/** A question that keeps relative days in place of `from` and `to`. */
+/**
+ * A question as it is stored: `period` names relative days, such as the last week, in place of
+ * `from` and `to`.
+ */
 export type StoredQuestion = AuditQuestion & { readonly period?: Period | undefined };
 
 /** The longest text of a field. */
 export const LONGEST_FIELD = 254;
 
-/** Explains why a text cannot be the value of a field. Undefined if the text is valid. */
+/** Returns the reason why a text cannot be the value of a field; undefined if the text is valid. */
 export function problemOf(field: QuestionField, text: string): string | undefined {
   if (text.length > LONGEST_FIELD || !isSingleLine(text)) return 'must be one line, and shorter';
   if (field === 'type' && !isTypeFilter(text)) return 'must be the type of an event';
@@ -56,7 +59,7 @@ export function isPeriod(text: string): text is Period {
   return Object.hasOwn(PERIODS, text);
 }
 
-/** Returns the question of today: relative days become days. */
+/** Replaces the relative days of a stored question by `from` and `to`, as they are today. */
 export function questionAt({ period, ...question }: StoredQuestion, now: Date): AuditQuestion {
   return period === undefined ? question : { ...question, ...daysOf(period, now) };
 }

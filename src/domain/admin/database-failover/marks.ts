@@ -46,25 +46,33 @@ export class Marks {
     this.#forget(now);
   }
 
-  /** True if a remembered id can prove a loss of commits. */
+  /**
+   * True if any missing id can prove a loss of commits: the time in `provable` is more than zero.
+   */
   get areProvable(): boolean {
     return this.provable > 0;
   }
 
-  /** Takes out everything that is remembered, the oldest first. */
+  /** Returns all remembered ids, the oldest first, and forgets them. */
   take(): readonly MarkPart[] {
     const taken = this.#parts;
     this.#parts = [];
     return taken;
   }
 
-  /** Puts back parts that were taken out. They are older than the parts that are here. */
+  /**
+   * Remembers again the parts that {@link take} returned. They are older than the ids that were
+   * noted since.
+   */
   putBack(taken: readonly MarkPart[]): void {
     this.#parts = [...taken, ...this.#parts];
     this.#forget(this.#parts.at(-1)?.until ?? 0);
   }
 
-  /** Returns the ids of parts that can prove something. */
+  /**
+   * Returns the ids in some parts that are young enough to prove a loss: an older row may have been
+   * deleted because it expired.
+   */
   provableIds(parts: readonly MarkPart[]): string[] {
     const now = this.clock.monotonic();
     return parts

@@ -31,7 +31,7 @@ export function announce(security: Logger, decision: FailoverDecision): void {
   );
 }
 
-/** The details of the audit event. */
+/** Returns the details of the audit event that records the confirmation of a server. */
 export function detailsOf(
   confirmed: DatabaseIdentity,
   identity: DatabaseIdentity,

@@ -100,14 +100,20 @@ export class ReplicaMemory {
     return this.#marks.provableIds(this.#compared);
   }
 
-  /** Takes the ids that were noted after the last comparison. */
+  /**
+   * Takes the ids that were noted after the last comparison. Like the others, they stay remembered
+   * until {@link adopt}.
+   */
   takeNoted(): readonly string[] {
     const noted = this.#marks.take();
     this.#compared = [...this.#compared, ...noted];
     return this.#marks.provableIds(noted);
   }
 
-  /** Returns the compared ids that were noted in the last milliseconds, or shortly before. */
+  /**
+   * Returns the ids that were taken for a comparison and whose commits returned within these last
+   * milliseconds. A few older ids are among them, because ids are kept in parts of a second.
+   */
   comparedWithin(milliseconds: number): readonly string[] {
     const from = this.clock.monotonic() - milliseconds;
     return this.#marks.provableIds(this.#compared.filter(({ until }) => until >= from));

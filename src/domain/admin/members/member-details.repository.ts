@@ -2,10 +2,10 @@ import { isInRevokedRange } from '#domain/ssh/serials/revoked-ranges.repository.
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The most items of each kind that a record lists: the newest. */
+/** The most items of each kind that the record of a member lists: the newest ones. */
 export const MOST_LISTED = 50;
 
-/** The certificates that a record lists: the latest. */
+/** The number of certificates that the record of a member lists: the latest ones. */
 const CERTIFICATES_LISTED = 5;
 
 /** The number of a member's events in which the last login is searched. */

@@ -199,7 +199,11 @@ function hasKey(condition: string): string {
   return `EXISTS (SELECT FROM authenticators k WHERE k.user_id = u.id AND k.org_id = $1 AND ${condition})`;
 }
 
-/** Writes the search: three ways, each a range of an index of which it reads a limited part. */
+/**
+ * Writes the part of the statement that finds members by the beginning of a text. It searches in
+ * three ways: by the address, by the name, and by the last word of the name. Each way reads at most
+ * {@link MOST_FOUND} entries of an index.
+ */
 function foundBy(q: string, bind: Bind): string {
   const text = bind(q);
   const last = bind(LAST);

@@ -31,7 +31,7 @@ export interface ScimToken {
   /** The address of the admin at that time; null for a token of an early release. */
   readonly createdByEmail: string | null;
   readonly createdAt: Date;
-  /** Accurate to the minute. */
+  /** The time of the last use, accurate to the minute; null if the token was never used. */
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date;
   /** The id of the token that this token replaces. */
@@ -53,9 +53,9 @@ export interface NewScimToken {
   readonly hash: Buffer;
   readonly description: string;
   readonly createdBy: string;
-  /** The days from now. */
+  /** The days until the token expires. */
   readonly expiresInDays: number;
-  /** The id of a valid token of the organization. */
+  /** The id of the valid token of the organization that the new token replaces, if there is one. */
   readonly replaces?: string | null;
 }
 
@@ -124,9 +124,9 @@ export async function findTokenRotation(
 }
 
 /**
- * Revokes a token of an organization at once. It is one statement, so that if two admins revoke one
- * token, one of them gets the token. Undefined for a revoked or expired token, and for a token of
- * another organization.
+ * Revokes a token of an organization at once, and returns it. It is one statement, so that of two
+ * admins who revoke one token only one gets it returned. Returns undefined for a revoked or expired
+ * token, and for a token of another organization.
  */
 export async function revokeScimToken(
   tx: EntityManager,

@@ -49,7 +49,7 @@ export const GITHUB_ANSWER_TIMEOUT = Symbol('GitHubAnswerTimeout');
 export class GitHubApp implements OnApplicationShutdown {
   readonly #log = new Logger('github');
   readonly #settings: GitHubSettings | undefined;
-  /** Undefined without an App. */
+  /** The HTTP client for GitHub; undefined if no GitHub App is configured. */
   readonly #http: UpstreamHttp | undefined;
   readonly #signJwt: (() => Promise<string>) | undefined;
 

@@ -32,10 +32,10 @@ import { chooseLink, type NamedInstallation } from './link-choice.js';
 import type { WebhookEvent } from './webhook-event.js';
 
 const PURPOSE = 'github-link';
-/** Seconds for the pages of GitHub. */
+/** The lifetime of the state in seconds: the time that an admin has on the pages of GitHub. */
 const STATE_SECONDS = 600;
 
-/** The payload of the state. */
+/** The payload of the state, which is sealed while the admin is at GitHub. */
 interface LinkState extends NamedInstallation {
   readonly codeVerifier: string;
 }

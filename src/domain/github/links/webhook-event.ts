@@ -54,7 +54,10 @@ export function webhookEvent(name: string, body: Buffer): WebhookEvent {
   return { kind: 'changed', id, action, change };
 }
 
-/** Returns undefined for an action that neither suspends nor resumes. */
+/**
+ * Returns true if an action suspends an installation, false if it resumes one, and undefined for
+ * any other action.
+ */
 function suspensionOf(action: string): boolean | undefined {
   if (action === 'suspend') return true;
   return action === 'unsuspend' ? false : undefined;

@@ -3,15 +3,18 @@ import type { LinkedInstallation } from '../installations/github-installations.r
 import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The token that a user asks for. Without `permissions`, it gets all that a token may have. */
+/**
+ * The GitHub token that a user asks for. A request without `permissions` gets {@link
+ * MOST_PERMISSIONS}.
+ */
 export interface AskedToken {
   readonly owner?: string | undefined;
-  /** Names, or `owner/name`. */
+  /** The repositories, each as its name or as `owner/name`. */
   readonly repositories?: readonly string[] | undefined;
   readonly permissions?: Readonly<Record<string, string>> | undefined;
 }
 
-/** The most that a token may do. */
+/** The most permissions that a token may have. */
 export const MOST_PERMISSIONS: GitHubPermissions = { contents: 'write', metadata: 'read' };
 
 /** The rank of a level of access: a lower one is a part of a higher one. */

@@ -33,7 +33,7 @@ import {
 /** A new credential of a genuine key. */
 export interface VerifiedRegistration {
   readonly credentialId: Buffer;
-  /** SPKI, PEM. */
+  /** The public key, as SPKI in PEM. */
   readonly publicKey: string;
   readonly signCount: number;
   readonly attestation: AttestationFormat;
@@ -60,7 +60,7 @@ export interface AssertionCeremony {
   /** An `AuthenticationResponseJSON` that is not parsed yet. */
   readonly credential: unknown;
   readonly challenge: Buffer;
-  /** SPKI, PEM. */
+  /** The public key, as SPKI in PEM. */
   readonly publicKey: string;
   readonly credentialId: Buffer;
   /**

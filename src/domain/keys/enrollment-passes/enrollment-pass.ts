@@ -11,23 +11,26 @@ export const PASS_PREFIX = 'svc_pass_';
 /** The hours for which a pass is valid. */
 export const PASS_HOURS = 24;
 
-/** A pass that was just made. Only this process knows its secret, and the person who gets it. */
+/**
+ * A pass that was just made. Only this process and the person who gets the pass know the secret.
+ */
 export interface GivenPass {
   readonly secret: string;
   readonly expiresAt: Date;
 }
 
 /**
- * The pass that a user is asked for, without its secret. The demand stays after the pass has ended.
+ * The re-enrollment pass that the next enrollment of a user needs, without its secret. The row in
+ * the database stays after the secret has ended.
  */
 export interface DemandedPass {
-  /** The id of the admin who made it; null for the operator of the service. */
+  /** The id of the admin who gave the pass; null for the operator of the service. */
   readonly createdBy: string | null;
   readonly createdAt: Date;
   readonly expiresAt: Date;
-  /** True for a pass that was withdrawn: no secret opens it any more. */
+  /** True for a pass without a secret, because it was withdrawn. The user needs another pass. */
   readonly isWithdrawn: boolean;
-  /** True for a pass whose time is over. The user needs another one. */
+  /** True for a pass that has expired. The user needs another pass. */
   readonly isExpired: boolean;
 }
 
@@ -42,13 +45,13 @@ export function hashOfPass(presented: string): Buffer {
   return hashOpaqueToken(presented.trim());
 }
 
-/** The facts about the pass of a user. */
+/** The facts by which {@link decidePass} admits or refuses an enrollment. */
 export interface PassFacts {
-  /** True when a pass is demanded of the user. */
+  /** True if the enrollment of the user needs a pass. */
   readonly isDemanded: boolean;
   /** True when the user presented a pass. */
   readonly isPresented: boolean;
-  /** True when the presented pass is the pass of the user, and valid. */
+  /** True if the presented pass is the pass of this user and has not expired. */
   readonly fits: boolean;
 }
 

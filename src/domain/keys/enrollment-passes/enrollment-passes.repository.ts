@@ -75,8 +75,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Finds the pass that is demanded of a user. It also finds an expired or withdrawn pass, because
-   * the user then needs another one.
+   * Finds the pass that the next enrollment of a user needs; undefined if it needs none. It also
+   * finds an expired or withdrawn pass, because the user then needs another one.
    */
   async find(tx: EntityManager, userId: string): Promise<DemandedPass | undefined> {
     const [row] = await sql<Row>(tx)`
@@ -94,8 +94,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Finds a member of an organization, and the pass that is demanded of the member; undefined for
-   * no such member.
+   * Finds a member of an organization, and the pass that the next enrollment of the member needs.
+   * Returns undefined if the organization has no such member.
    */
   async findOfMember(
     tx: EntityManager,

@@ -51,8 +51,8 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Withdraws the pass of a member. The demand stays: the member cannot enroll without another
-   * pass.
+   * Withdraws the pass of a member. The member still needs a pass, so that the next enrollment is
+   * refused until an admin gives another one.
    *
    * @throws DomainError admin_required, not_found (also without a valid pass), own_account
    */
@@ -75,10 +75,9 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Lifts the demand for a pass, and ends a pass that is still valid. The member can then enroll a
-   * key after a sign-in, without a pass.
+   * Lets a member enroll a key after a sign-in without a pass, and ends a pass that is still valid.
    *
-   * @throws DomainError admin_required, not_found (also if no pass is demanded), own_account
+   * @throws DomainError admin_required, not_found (also if the member needs no pass), own_account
    */
   async lift(act: MemberAct): Promise<void> {
     const { admin, origin } = act;
@@ -98,7 +97,10 @@ export class EnrollmentPasses {
     });
   }
 
-  /** Finds the pass that is demanded of a member. @throws DomainError not_found */
+  /**
+   * Finds the pass that the next enrollment of a member needs; undefined if it needs none. @throws
+   * DomainError not_found
+   */
   async ofMember({ orgId }: Admin, memberId: string): Promise<DemandedPass | undefined> {
     const found = isUuid(memberId)
       ? await this.passes.findOfMember(this.manager, orgId, memberId)

@@ -37,7 +37,8 @@ export class ApplicationNotices {
   }
 
   /**
-   * Sends a dead letter again, for another day. @throws DomainError not_found, admin_required
+   * Puts a dead letter back into the queue, so that it is tried for 24 hours more. @throws
+   * DomainError not_found, admin_required
    */
   repeat(manager: ApplicationManager, id: string, noticeId: string, origin: AuditOrigin) {
     return this.#settle(manager, { id, noticeId, origin, act: 'repeated' }, (tx) =>

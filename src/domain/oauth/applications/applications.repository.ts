@@ -12,7 +12,7 @@ import { hostAndParents, resourceKey } from '../clients/resource-key.js';
  */
 export interface ClientApplication {
   readonly id: string;
-  /** RFC 7591 §2, without a secret. */
+  /** The client metadata of RFC 7591 §2, without a secret. */
   readonly metadata: Readonly<Record<string, unknown>>;
   /** Null for a cluster, which belongs to the organization. */
   readonly ownerId: string | null;
@@ -171,7 +171,9 @@ export async function approveApplication(
     WHERE id = ${id}`;
 }
 
-/** Limits the approval of an application to some redirect URIs; null ends it. */
+/**
+ * Replaces the redirect URIs that the approval of an application covers; null ends the approval.
+ */
 export async function limitApproval(
   tx: EntityManager,
   id: string,
@@ -206,9 +208,9 @@ export async function countClusters(tx: EntityManager, orgId: string): Promise<n
 }
 
 /**
- * Checks whether an organization has registered a resource, so that only the token exchange of
- * svc-cli may use it. The text itself is compared, too, because an earlier version registered
- * spellings that WHATWG URL does not write.
+ * Returns true if any organization has registered a resource: then only the token exchange of
+ * svc-cli may issue tokens for it. The text itself is compared, too, because an earlier version
+ * registered spellings that WHATWG URL does not write.
  */
 export async function isRegisteredResource(tx: EntityManager, resource: string): Promise<boolean> {
   const found = await sql<{ id: string }>(tx)`
@@ -236,7 +238,11 @@ export async function lockProvenHost(
   return nearest?.org_id === orgId;
 }
 
-/** Checks whether the registration of a cluster is one that the organization could make today. */
+/**
+ * Returns true if the organization of a cluster could register the resource of the cluster today: a
+ * URN with the id of the organization, or an https URL at a host whose closest proven domain is
+ * proven by this organization.
+ */
 export async function isProvenResource(tx: EntityManager, id: string): Promise<boolean> {
   const [found] = await sql<{ id: string }>(tx)`
     SELECT c.id FROM oauth_clients c
@@ -246,11 +252,11 @@ export async function isProvenResource(tx: EntityManager, id: string): Promise<b
 }
 
 /**
- * Ends the clusters in a domain that have no proof of their organization. A host belongs to the
- * organization that has proven the nearest domain above it.
+ * Ends the clusters at a domain, or at a host below it, whose organization has not proven the
+ * proven domain that is closest to the host.
  *
  * @param whose `own` for the clusters of the organization, which lost the domain; `others` for
- * those of all other organizations, because the organization has proven the domain
+ *   those of all other organizations, because the organization has proven the domain
  */
 export async function endUnprovenClusters(
   tx: EntityManager,
@@ -281,8 +287,8 @@ export async function findCluster(
 }
 
 /**
- * Returns the organization that has proven the nearest domain above the host of a cluster; NULL
- * without one.
+ * Returns, as SQL, the organization that has proven the proven domain closest to the host of a
+ * cluster: the host itself or its longest parent. NULL if no organization has proven one.
  */
 function nearestOwner(cluster: SqlFragment): SqlFragment {
   const host = fragment`resource_host(${cluster}.resource)`;

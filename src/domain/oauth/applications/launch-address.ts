@@ -1,7 +1,7 @@
 /** An application with the addresses that an admin approved. */
 export interface LaunchedApplication {
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Null without an approval. */
+  /** The redirect URIs that an admin approved; null without an approval. */
   readonly approvedUris: readonly string[] | null;
 }
 

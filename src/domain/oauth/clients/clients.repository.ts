@@ -23,7 +23,7 @@ export type ClientKind = 'first-party' | 'application' | 'dynamic';
 export interface ClientRow {
   readonly id: string;
   readonly kind: ClientKind;
-  /** RFC 7591 §2, without a secret. */
+  /** The client metadata of RFC 7591 §2, without a secret. */
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly ownerId: string | null;
   readonly orgId: string | null;
@@ -44,7 +44,7 @@ export interface LiveClient extends ClientRow {
 export interface ClientSecret {
   readonly id: string;
   readonly createdAt: Date;
-  /** Null until the secret is rotated out. */
+  /** The end of the secret; null if it never ends. */
   readonly expiresAt: Date | null;
 }
 
@@ -205,8 +205,8 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Gives a secret the end that it had before the database lost it. Returns false if there is no
-   * such secret, or if it ends earlier.
+   * Sets the end of a secret again after the database lost the commit that had set it. Returns
+   * false if there is no such secret, or if it ends earlier already.
    */
   async endSecretAt(tx: EntityManager, clientId: string, id: string, at: Date): Promise<boolean> {
     const ended = await sql<{ id: string }>(tx)`

@@ -20,7 +20,7 @@ export interface Artifact {
   readonly userCode: string | null;
   /** The resource that a token is for (RFC 8707 §2). */
   readonly audience?: string;
-  /** Seconds from now. */
+  /** The lifetime in seconds from now. */
   readonly expiresIn: number;
 }
 

@@ -26,7 +26,7 @@ export interface GrantRow {
   readonly userId: string;
   readonly sessionId: string;
   readonly payload: object;
-  /** Seconds from now. The end of the session ends the grant in any case. */
+  /** The lifetime in seconds from now. The end of the session ends the grant in any case. */
   readonly expiresIn: number;
 }
 

@@ -66,7 +66,7 @@ export async function noticesOfClient(
 }
 
 /**
- * Puts a dead letter back into the queue, so that it is tried until `giveUpAt`. Returns false if
+ * Puts a dead letter back into the queue, so that it is tried for 24 hours more. Returns false if
  * there is no such dead letter.
  */
 export async function repeatDeadLetter(

@@ -11,7 +11,7 @@ export interface LogoutFacts {
   readonly issuer: string;
   readonly clientId: string;
   readonly subject: string;
-  /** Null: every session of the subject at the client. */
+  /** The session that has ended; null if every session of the subject at the client has ended. */
   readonly sid: string | null;
   readonly jti: string;
   /** The time of the try, in seconds since 1970. */

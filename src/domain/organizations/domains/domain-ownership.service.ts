@@ -44,7 +44,7 @@ export const MOST_DOMAINS = 10;
 /** A change of an admin to a domain. */
 export interface DomainChange {
   readonly admin: { readonly id: string; readonly orgId: string };
-  /** Normalized by `asciiDomain`. */
+  /** The domain, in the form that `asciiDomain` returns. */
   readonly domain: string;
   readonly origin: AuditOrigin;
 }

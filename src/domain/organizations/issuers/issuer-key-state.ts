@@ -1,7 +1,7 @@
 /** The part of a key that its state depends on. */
 export interface IssuerKeyTimes {
   readonly signsFrom: Date;
-  /** Null: no later key replaces it. */
+  /** The end of the publication of the key; null while no later key replaces it. */
   readonly publishedUntil: Date | null;
 }
 

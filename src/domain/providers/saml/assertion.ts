@@ -19,7 +19,7 @@ export interface AssertionExpectations {
   readonly audience: string;
   readonly acsUrl: string;
   readonly requestId: string;
-  /** In milliseconds since 1970. */
+  /** The time of the check, in milliseconds since 1970. */
   readonly now: number;
 }
 

@@ -121,7 +121,9 @@ export interface SamlSettings {
   readonly wantAssertionsSigned: true;
   readonly wantAuthnResponseSigned: false;
   readonly generateUniqueId: () => string;
-  /** PKCS#8 in PEM: with it the request is signed. */
+  /**
+   * The private key that signs the request, as PKCS#8 in PEM; without it the request is not signed.
+   */
   readonly privateKey?: string;
   readonly signatureAlgorithm: 'sha256';
 }

@@ -4,9 +4,9 @@ import type { Signer } from '#platform/crypto/signer.js';
 
 /** A public key of the authority. */
 export interface AuthorityKey {
-  /** In the SSH wire encoding. */
+  /** The public key in the SSH wire encoding. */
   readonly publicBlob: Buffer;
-  /** `SHA256:…`, as `ssh-keygen -l` prints it. */
+  /** The fingerprint: `SHA256:…`, as `ssh-keygen -l` prints it. */
   readonly fingerprint: string;
 }
 

@@ -27,7 +27,8 @@ export interface RevokedSerials {
   readonly ranges: SerialRuns;
   /**
    * The SHA-256 that identifies the set. It covers the serials, each of which belongs to one key,
-   * then the ranges and the names of the keys. The row of the list has it, too.
+   * then the ranges and the names of the keys. The table `ssh_revocation_list` has the digest of
+   * the set that was last published.
    */
   readonly digest: Buffer;
 }
@@ -35,7 +36,10 @@ export interface RevokedSerials {
 /** The revoked certificates at one time. */
 export interface Revoked {
   readonly revoked: RevokedSerials;
-  /** Undefined if the list that was last published has other serials. */
+  /**
+   * The number and date of the set; undefined if the list that was last published has other
+   * serials.
+   */
   readonly publication: Publication | undefined;
 }
 
@@ -55,7 +59,10 @@ type RevokedRow = RevokedPart & { digest: Buffer } & (
     PublicationRow | Record<keyof PublicationRow, null>
   );
 
-/** Some serials of a key, or some of the ranges under it, which are pairs of serials. */
+/**
+ * A part of the result: serials of one key, eight bytes each. If `is_range` is true, they are pairs
+ * of the first and the last serial of revoked ranges.
+ */
 interface RevokedPart {
   readonly authority: Buffer | null;
   readonly serials: Buffer | null;

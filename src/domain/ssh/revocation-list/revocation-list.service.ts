@@ -56,7 +56,10 @@ export class RevocationList {
     return encodeKeyRevocationList({ ...list, comment: this.authority.comment });
   }
 
-  /** True when this certificate was revoked, even after it has left the list. */
+  /**
+   * Returns true for a revoked serial, even after it has left the list. The rule is that of {@link
+   * isRevokedSerial}.
+   */
   async isRevoked(serial: bigint): Promise<boolean> {
     if (serial > LARGEST_SERIAL) return false;
     return isRevokedSerial(this.dataSource.manager, serial);

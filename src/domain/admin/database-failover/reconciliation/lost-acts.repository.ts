@@ -70,7 +70,9 @@ export async function listKeptSecrets(tx: EntityManager): Promise<number> {
   return listed.length;
 }
 
-/** Tells whether a user who lost a key has another one. */
+/**
+ * Returns true if a user still has a security key, after the removal of another one was repeated.
+ */
 export async function hasKeyLeft(tx: EntityManager, userId: string): Promise<boolean> {
   const found = await sql<{ id: string }>(tx)`
     SELECT id FROM authenticators WHERE user_id = ${userId} LIMIT 1`;

@@ -18,7 +18,7 @@ export interface RecentEnd extends CommittedActs {
 }
 
 interface Remembered extends RecentEnd {
-  /** Milliseconds of the monotonic clock. */
+  /** The time at which the commit returned, in milliseconds of the monotonic clock. */
   readonly notedAt: number;
 }
 

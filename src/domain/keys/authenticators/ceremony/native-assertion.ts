@@ -19,7 +19,7 @@ export interface ExpectedAssertion {
   readonly rpId: string;
   readonly challenge: Buffer;
   readonly credentialId: Buffer;
-  /** SPKI, PEM. */
+  /** The public key, as SPKI in PEM. */
   readonly publicKey: string;
   /** The bytes of the owner's user id. */
   readonly userHandle: Buffer | null;

@@ -22,9 +22,9 @@ const signInThread = promisify<string, Buffer, KeyObject, Buffer>(sign);
 
 /** A new key and its self-signed certificate. */
 export interface CertifiedKey {
-  /** PKCS#8 in PEM. */
+  /** The private key, as PKCS#8 in PEM. */
   readonly privateKey: string;
-  /** DER. */
+  /** The certificate in DER. */
   readonly certificate: Buffer;
 }
 

@@ -1,6 +1,6 @@
 /** The dates of a key of the service provider, in milliseconds since 1970. */
 export interface KeyDates {
-  /** Counts up from 1. */
+  /** The number of the key; the first key has 1, and each later one the next number. */
   readonly number: number;
   readonly madeAt: number;
   /** The end of its certificate. */

@@ -5,7 +5,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 export interface StoredKey {
   readonly number: number;
   readonly sealed: string;
-  /** DER. */
+  /** The certificate in DER. */
   readonly certificate: Buffer;
   readonly madeAt: Date;
   readonly notAfter: Date;

@@ -18,7 +18,7 @@ export interface SpKeySources {
 
 /** A stored key, opened. */
 interface OpenedKey extends StoredKey {
-  /** PKCS#8 in PEM. */
+  /** The private key, as PKCS#8 in PEM. */
   readonly privateKey: string;
 }
 
