@@ -20,12 +20,18 @@ export const ENDED_WORDS: Readonly<Record<string, readonly [one: string, many: s
 
 const LIST = new Intl.ListFormat('en-GB');
 
-/** Says what ends with an act: `2 sessions and 1 SSH certificate`. Empty if nothing ends. */
+/**
+ * Returns words for what ends with an act: `2 sessions and 1 SSH certificate`. The text is empty if
+ * nothing ends.
+ */
 export function endedWords(counts: RevokedCounts): string {
   return LIST.format(endedItems(counts));
 }
 
-/** Lists what ends with an act, in the order of the table: `2 sessions`, `1 SSH certificate`. */
+/**
+ * Returns words for each kind of what ends with an act, in the order of {@link ENDED_WORDS}: `2
+ * sessions`, `1 SSH certificate`.
+ */
 export function endedItems(counts: RevokedCounts): string[] {
   return Object.entries(ENDED_WORDS).flatMap(([kind, [one, many]]) => {
     const count = counts[kind] ?? 0;

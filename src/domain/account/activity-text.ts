@@ -131,7 +131,7 @@ export function activityText(event: Facts, userId: string): string {
   return OWN[type]?.(of, application) ?? generalText(type);
 }
 
-/** Checks whether the operator of the service acted. The operator is not a user. */
+/** Returns true if the operator of the service acted, who is not a user. */
 export function isByOperator({ actorId, details }: Pick<Facts, 'actorId' | 'details'>): boolean {
   return actorId === null && details['by'] === 'operator';
 }
@@ -140,7 +140,7 @@ function forRole(role: string): string {
   return role === '' ? '' : ` for ${role}`;
 }
 
-/** Says the name of a type in words: `org_domain_added` becomes `Org domain added`. */
+/** Returns the name of a type in words: `org_domain_added` becomes `Org domain added`. */
 function generalText(type: string): string {
   const words = type.replaceAll('_', ' ');
   return words.charAt(0).toUpperCase() + words.slice(1);

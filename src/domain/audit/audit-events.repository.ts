@@ -140,7 +140,7 @@ export function listKeyEvents(
     ORDER BY created_at DESC, id DESC LIMIT ${limit}`;
 }
 
-/** Checks whether the network of a filter has so few events that they can be sorted. */
+/** Returns true if the network of a filter has so few events that they can be sorted. */
 async function isRareNetwork(
   tx: EntityManager,
   orgId: string,

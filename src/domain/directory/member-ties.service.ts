@@ -92,8 +92,8 @@ export class MemberTies {
   }
 
   /**
-   * Parts two people that an address tied: a twin from its records, a member who was taken over
-   * from the record, or two linked records. From then on the address has no effect for the record.
+   * Parts two users that an address tied: a twin from its records, a member who was taken over from
+   * the record, or two linked records. From then on the address has no effect for the record.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_to_part
    */

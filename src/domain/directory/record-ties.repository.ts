@@ -15,8 +15,8 @@ export interface AddressHolder {
   readonly isOrgAdmin: boolean;
   readonly isTwin: boolean;
   /**
-   * True for a user with a bound identity, a key, or a row of {@link EnrollmentPassesRepository},
-   * which makes the next enrollment need a pass.
+   * True for a user with a bound identity, a key, or a row that makes the next enrollment need a
+   * re-enrollment pass.
    */
   readonly isInUse: boolean;
 }
@@ -195,7 +195,7 @@ export async function releaseAddresses(tx: EntityManager, recordId: string): Pro
     UPDATE record_addresses SET withheld = false WHERE user_id = ${recordId} AND withheld`;
 }
 
-/** Notes that the end of some records deactivated a twin. */
+/** Marks in the ties of a twin that the end of some records deactivated the twin. */
 export async function noteEnded(
   tx: EntityManager,
   recordIds: readonly string[],
@@ -206,7 +206,10 @@ export async function noteEnded(
     WHERE user_id = ${userId} AND record_id = ANY (${recordIds}::uuid[]) AND kind = 'twin'`;
 }
 
-/** Forgets that the end of a record deactivated a user: another act has decided since. */
+/**
+ * Removes the mark that the end of a record deactivated a user, because another act has since
+ * decided whether the user is active.
+ */
 export async function forgetEnded(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
     UPDATE record_ties SET ended = false WHERE user_id = ${userId} AND ended`;
@@ -242,8 +245,8 @@ export async function unlink(tx: EntityManager, id: string): Promise<string[]> {
 }
 
 /**
- * Parts an address from some records. They keep it as plain data, and a sign-in with it does not
- * find them any more.
+ * Removes the effect of an address for some records. They keep it as plain data, and a sign-in with
+ * the address does not find them any more.
  */
 export async function partAddress(
   tx: EntityManager,
@@ -280,7 +283,7 @@ export async function recordTieEvent(tx: EntityManager, event: AuditEvent): Prom
 }
 
 /**
- * Checks whether an e-mail of this rank is enough to find an unbound record: a primary e-mail, the
+ * Returns true if an e-mail of this rank is enough to find an unbound record: a primary e-mail, the
  * only e-mail of type `work`, or the only first one.
  */
 export function bindsByMail(rank: number): boolean {

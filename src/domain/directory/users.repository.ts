@@ -345,7 +345,7 @@ export class UsersRepository {
     return changed.length === 1;
   }
 
-  /** Takes the address to sign in with from a user, whose row the caller has locked. */
+  /** Removes the address to sign in with from a user, whose row the caller has locked. */
   async clearEmail(tx: EntityManager, id: string): Promise<void> {
     await sql(tx)`
       UPDATE users SET email = NULL, version = version + 1, updated_at = now() WHERE id = ${id}`;

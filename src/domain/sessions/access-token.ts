@@ -21,7 +21,7 @@ export const APPLICATIONS_SCOPE = 'svc:applications';
  */
 const BOUND_SCOPES: ReadonlySet<string> = new Set([ADMIN_SCOPE, APPLICATIONS_SCOPE]);
 
-/** Checks whether an access token with a scope must be short and bound to a DPoP key. */
+/** Returns true if an access token with a scope must be short-lived and bound to a DPoP key. */
 export function isBoundScope(scope: string): boolean {
   return BOUND_SCOPES.has(scope);
 }

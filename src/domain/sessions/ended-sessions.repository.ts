@@ -19,7 +19,8 @@ export interface EndedSessions {
 
 /**
  * Ends the live sessions of a user except one, with every grant, code and token on them. The caller
- * locks the row of the user first, because several sessions end in any order.
+ * locks the row of the user first: two calls that delete sessions in different orders could
+ * otherwise wait for one another.
  *
  * @returns the sessions that ended, and the live grants and tokens on them
  */
@@ -103,7 +104,10 @@ export async function clientsInSession(
     ORDER BY name, c.id`;
 }
 
-/** Locks the row of a user against every issuance and other end, until the transaction ends. */
+/**
+ * Locks the row of a user until the transaction ends, so that meanwhile nothing is issued to the
+ * user and no other transaction ends access of the user.
+ */
 export async function lockUser(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`SELECT id FROM users WHERE id = ${userId} FOR UPDATE`;
 }

@@ -42,7 +42,7 @@ export async function warnOfCompilation(manager: EntityManager, log: Logger): Pr
 }
 
 /**
- * Tells whether PostgreSQL compiles the statements of a session that does not switch compilation
+ * Returns true if PostgreSQL compiles the statements of a session that does not switch compilation
  * off itself. To find out, it resets that setting of this connection for good.
  */
 export async function compilesStatements(manager: EntityManager): Promise<boolean> {

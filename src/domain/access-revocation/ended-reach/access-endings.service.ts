@@ -60,8 +60,8 @@ export interface QueuedEndings {
 }
 
 /**
- * Ends the credentials of users who no longer reach the target. It takes them from a queue in the
- * database.
+ * Ends the credentials of users who no longer reach a target after a change of a rule. A queue in
+ * the database has a row for each target that a change may close to users.
  */
 @Injectable()
 export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -97,9 +97,9 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Notes in the queue who made the change of this transaction, and wakes the worker after the
-   * commit. Returns the rows that the change has queued; the caller then calls {@link settle} after
-   * the commit. Returns undefined if the change has queued nothing.
+   * Records in the queued rows of this transaction who made the change, and wakes the worker after
+   * the commit. Returns the ids of these rows, with which the caller calls {@link settle} after the
+   * commit. Returns undefined if the change has queued nothing.
    */
   async label(tx: EntityManager, by: ChangedBy): Promise<QueuedEndings | undefined> {
     const ids = await labelEndings(tx, by);

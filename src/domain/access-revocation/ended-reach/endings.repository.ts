@@ -11,7 +11,7 @@ import {
 } from '#domain/access/reach/reach.repository.js';
 import type { EndedReach, EndedRule, Ending, Losers } from './reach-ending.js';
 
-/** The origin of a change that may end a reach. */
+/** The author of a change that may end a reach: an admin or a SCIM token, and the request. */
 export interface ChangedBy {
   readonly actorId?: string | null;
   readonly scimTokenId?: string | null;

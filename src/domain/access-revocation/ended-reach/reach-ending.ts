@@ -58,7 +58,7 @@ export interface ReachEnding {
   countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts>;
 }
 
-/** The people who would lose what they hold by a target, if an admin changed it. */
+/** The people for whom a page counts what they would lose by a change of a target. */
 export type Losers =
   /** The people who would lose the target; null for every person who holds a credential by it. */
   | { readonly userIds: readonly string[] | null }

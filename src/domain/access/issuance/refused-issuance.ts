@@ -75,7 +75,7 @@ export function unmetCondition(
   });
 }
 
-/** Says in words what a touch must be like to meet the conditions of a target. */
+/** Returns words for what a touch must be like to meet the conditions of a target. */
 export function demandOf({ touchWithinSeconds, models, userVerification }: Conditions): string {
   const key = models === null ? 'your security key' : 'a FIPS-certified security key';
   const proof = userVerification === null ? '' : ' with its PIN';

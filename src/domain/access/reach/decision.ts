@@ -36,7 +36,7 @@ export interface KeyTouch {
 
 /** The facts by which the reach of a person is decided. */
 export interface ReachFacts {
-  /** The rule of the target; null if the organization has no target of that name. */
+  /** The rule of the target; null if there is no such target. */
   readonly target: TargetRule | null;
   readonly person: { readonly orgId: string | null; readonly active: boolean };
   /** True for an assignment that names the person. */

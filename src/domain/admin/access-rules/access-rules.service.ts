@@ -199,7 +199,8 @@ export class AccessRules {
   }
 
   /**
-   * Says who would gain and who would lose the reach of a target by a change, and what would end.
+   * Returns who would gain and who would lose the reach of a target by a change, and what would
+   * end.
    *
    * @throws DomainError admin_required, not_found
    */

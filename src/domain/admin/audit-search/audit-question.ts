@@ -49,12 +49,12 @@ export function problemOf(field: QuestionField, text: string): string | undefine
   return undefined;
 }
 
-/** Tells whether a text is a value of the filter for types. */
+/** Returns true if a text is a value of the filter for types. */
 export function isTypeFilter(text: string): text is TypeFilter {
   return (TYPE_FILTERS as readonly string[]).includes(text);
 }
 
-/** Tells whether a text names a period. */
+/** Returns true if a text names a period. */
 export function isPeriod(text: string): text is Period {
   return Object.hasOwn(PERIODS, text);
 }

@@ -2,7 +2,7 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { StoredQuestion } from './audit-question.js';
 
-/** A question that an organization keeps under a name. */
+/** A stored question of an organization, with its name. */
 export interface SavedQuestion {
   readonly id: string;
   readonly name: string;
@@ -10,7 +10,7 @@ export interface SavedQuestion {
   readonly createdAt: Date;
 }
 
-/** A question to be kept, with the admin who keeps it. */
+/** A question to store, with the admin who stores it. */
 export interface NewQuestion {
   readonly id: string;
   readonly orgId: string;
@@ -37,7 +37,7 @@ export async function lockQuestions(tx: EntityManager, orgId: string): Promise<n
   return row?.n ?? 0;
 }
 
-/** Keeps a question. */
+/** Stores a question. */
 export async function insertQuestion(
   tx: EntityManager,
   { id, orgId, name, filters, createdBy }: NewQuestion,

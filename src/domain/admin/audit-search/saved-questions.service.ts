@@ -16,10 +16,10 @@ import {
   type SavedQuestion,
 } from './saved-questions.repository.js';
 
-/** The most questions that an organization keeps. */
+/** The most questions that an organization can store. */
 export const MOST_QUESTIONS = 30;
 
-/** The questions to the audit log that the admins of an organization keep under names. */
+/** The questions to the audit log that the admins of an organization have stored under names. */
 @Injectable()
 export class SavedQuestions {
   constructor(
@@ -34,7 +34,7 @@ export class SavedQuestions {
     return listQuestions(this.dataSource.manager, admin.orgId);
   }
 
-  /** Keeps a question. @throws DomainError admin_required, limit_reached */
+  /** Stores a question. @throws DomainError admin_required, limit_reached */
   async save(
     admin: Admin,
     { name, question }: NamedQuestion,

@@ -143,8 +143,8 @@ export type ExpiredKind = keyof typeof EXPIRED;
 export const EXPIRED_KINDS = Object.keys(EXPIRED) as readonly ExpiredKind[];
 
 /**
- * Takes the lock of the clean-up, unless another process holds it. The lock belongs to the
- * connection.
+ * Takes the lock of the clean-up. Returns false if another process holds it. The lock belongs to
+ * the connection.
  *
  * @param tx the manager of one connection, which releases the lock, too
  */

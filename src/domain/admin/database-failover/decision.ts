@@ -99,8 +99,7 @@ function serialsOf(
 }
 
 /**
- * Checks whether an identity on record is the identity of a server, so that the server is
- * confirmed.
+ * Returns true if an identity on record is the identity of a server: then the server is confirmed.
  */
 export function isSameServer(confirmed: DatabaseIdentity, now: DatabaseIdentity): boolean {
   return confirmed.startedAt === now.startedAt && !differs(confirmed, now);

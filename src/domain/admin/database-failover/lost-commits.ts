@@ -58,8 +58,8 @@ async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<strin
 }
 
 /**
- * Checks whether the confirmation of other processes has already ended all access that a process
- * lost, after {@link compareMemory} found the loss. It has not if the process worked on another
+ * Returns true if the confirmation of other processes has already ended all access that a process
+ * lost, after {@link compareMemory} found the loss. Returns false if the process worked on another
  * server after that confirmation.
  */
 export async function hasEndedSince(tx: EntityManager, memory: ReplicaMemory): Promise<boolean> {

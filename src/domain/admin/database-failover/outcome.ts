@@ -5,7 +5,7 @@ import type { FailoverDecision } from './decision.js';
 const PAGE = 'See docs/operations/failover.md.';
 
 /**
- * Tells the operator what a change of the server meant. A plain restart needs no line of
+ * Logs for the operator what a change of the server meant. After a plain restart it logs no line of
  * `security`.
  */
 export function announce(security: Logger, decision: FailoverDecision): void {

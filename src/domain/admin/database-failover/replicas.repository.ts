@@ -184,7 +184,7 @@ export async function countMissing(tx: EntityManager, ids: readonly string[]): P
 }
 
 /**
- * Checks whether the server has a heartbeat of a process, or a later one. Other processes delete
+ * Returns true if the server has a heartbeat of a process, or a later one. Other processes delete
  * the row of a process after a day without a heartbeat. So an old heartbeat that is missing proves
  * nothing.
  */
@@ -218,8 +218,8 @@ export async function recordReport(tx: EntityManager, report: OwnReport): Promis
 }
 
 /**
- * Checks whether this start is unconfirmed and lacks the report of a process, so that the other
- * processes wait for it.
+ * Returns true if this start is unconfirmed and lacks the report of a process, so that the other
+ * processes wait for the report.
  */
 export async function isReportDue(tx: EntityManager, replicaId: string): Promise<boolean> {
   const [row] = await sql<{ is_due: boolean }>(tx)`

@@ -81,7 +81,7 @@ async function readGroup(
   return row && directoryGroup(row);
 }
 
-/** Tells whether a group of the organization has one of the ids. */
+/** Returns true if a group of the organization has one of the ids. */
 export async function hasGroup(
   tx: EntityManager,
   orgId: string,

@@ -2,16 +2,16 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** A member of a group, as a group shows it. */
+/** A member of a group, as SCIM shows the member. */
 export interface GroupMember {
   readonly userId: string;
   readonly display: string;
 }
 
-/** The most members that one statement takes out of a group. */
+/** The most members that one statement reads, and so removes from a group. */
 export const MOST_TAKEN = 10_000;
 
-/** An id before every other id. */
+/** The lowest id: every other id comes after it. */
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 
 /** Memberships of users in groups. No statement reads or removes all members of a large group. */
@@ -36,10 +36,10 @@ export class MembershipsRepository {
   }
 
   /**
-   * Adds users of the organization to a group; members stay members. The caller has locked the
-   * users.
+   * Adds users of the organization to a group, and ignores users who are members already. The
+   * caller has locked the users.
    *
-   * @returns the number of users that were no members
+   * @returns the number of added members
    */
   async add(
     tx: EntityManager,
@@ -59,7 +59,7 @@ export class MembershipsRepository {
   }
 
   /**
-   * Removes users from a group and ignores users that are no members. @returns the number of
+   * Removes users from a group, and ignores users who are no members. @returns the number of
    * removed members
    */
   async remove(tx: EntityManager, groupId: string, userIds: readonly string[]): Promise<number> {
@@ -72,13 +72,13 @@ export class MembershipsRepository {
   }
 
   /**
-   * Removes at most {@link MOST_TAKEN} members of a group, except some users: no statement grows
-   * with the size of a group. The caller has locked the group, so that no member is added between
-   * two calls.
+   * Reads the next {@link MOST_TAKEN} members of a group, and removes them except the users of
+   * `staying`, so that the cost of a statement does not grow with the group. The caller has locked
+   * the group, so that no member is added between two calls.
    *
    * @param after the `last` of the previous call
-   * @returns the number of removed members, and the last member of the batch; undefined when no
-   *   member follows
+   * @returns `removed`: the number of removed members; `last`: the last member that was read, or
+   *   undefined if no member follows
    */
   async removeBatch(
     tx: EntityManager,
@@ -100,7 +100,7 @@ export class MembershipsRepository {
     return { removed: Number(row?.taken), last: row?.last ?? undefined };
   }
 
-  /** Tells whether a group has at most so many members. */
+  /** Returns true if a group has no more members than `most`. */
   async hasAtMost(tx: EntityManager, groupId: string, most: number): Promise<boolean> {
     const [row] = await sql<{ n: string }>(tx)`
       SELECT count(*) AS n FROM (SELECT FROM group_members WHERE group_id = ${groupId} LIMIT ${most + 1}) m`;

@@ -66,7 +66,7 @@ export function addressesBeyond(
 }
 
 /**
- * Tells whether a state names an address anywhere: in its userName, or in an e-mail of any type.
+ * Returns true if a state names an address anywhere: in its userName, or in an e-mail of any type.
  */
 export function namesAddress(
   state: Pick<UserState, 'userName' | 'attributes'>,
@@ -76,12 +76,12 @@ export function namesAddress(
   return plain.includes(address) || has.some((one) => one.address === address);
 }
 
-/** Checks whether two userNames are equal, except for the case of their letters. */
+/** Returns true if two userNames are equal, except for the case of their letters. */
 export function isSameName(one: string, other: string): boolean {
   return asciiLowerCase(one) === asciiLowerCase(other);
 }
 
-/** Tells whether a user is in the state that a write asks for. */
+/** Returns true if a user is already in the state that a write asks for. */
 export function isSame(current: DirectoryUser, next: NextUser): boolean {
   const keys = ['userName', 'externalId', 'active', 'email'] as const;
   if (keys.some((key) => current[key] !== next[key])) return false;

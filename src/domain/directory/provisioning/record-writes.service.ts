@@ -194,7 +194,10 @@ export class RecordWrites {
     return insertDirectoryUser(tx, actor, next, addresses, more, id);
   }
 
-  /** Takes the address from a record that has it only as an e-mail, and that no person has used. */
+  /**
+   * Removes the address to sign in with from a record that has it only as an e-mail, and that no
+   * person has used.
+   */
   async #takeAddress(
     tx: EntityManager,
     { orgId }: ScimActor,

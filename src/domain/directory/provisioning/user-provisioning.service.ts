@@ -174,7 +174,7 @@ export class UserProvisioning {
 }
 
 /**
- * Tells whether a write changes more than plain attributes: `active`, an address, or a name by
+ * Returns true if a write changes more than plain attributes: `active`, an address, or a name by
  * which a removed identity comes back.
  */
 function isOfAccess(current: DirectoryUser, next: NextUser): boolean {

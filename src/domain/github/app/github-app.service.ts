@@ -202,8 +202,8 @@ export class GitHubApp implements OnApplicationShutdown {
 }
 
 /**
- * Tells whether an address of the API is one of GitHub's own, and not of a server that the operator
- * runs.
+ * Returns true if the address of the API is GitHub's own, and not that of a server that the
+ * operator runs.
  */
 function isGitHub(apiUrl: string): boolean {
   const { hostname } = new URL(apiUrl);

@@ -2,7 +2,7 @@ import { createHmac } from 'node:crypto';
 import { equalInConstantTime } from '#platform/crypto/opaque-token.js';
 
 /**
- * Tells whether a webhook comes from GitHub: `X-Hub-Signature-256` is the HMAC-SHA256 of the raw
+ * Returns true if a webhook comes from GitHub: `X-Hub-Signature-256` is the HMAC-SHA256 of the raw
  * body under the secret of the App. The comparison takes the same time for every signature.
  */
 export function isSignedBy(secret: string, body: Buffer, signature: string | undefined): boolean {

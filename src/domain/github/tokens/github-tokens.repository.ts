@@ -87,8 +87,8 @@ export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, 
 );
 
 /**
- * Tells whether the organization of a user owns the domain of the user's address, before a token is
- * minted.
+ * Returns true if the organization of a user owns the domain of the user's address. It is called
+ * before a token is minted.
  */
 export async function ownsOwnDomain(tx: EntityManager, userId: string): Promise<boolean> {
   const [row] = await sql<{ is_own: boolean }>(tx)`

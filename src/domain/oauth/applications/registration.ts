@@ -111,12 +111,12 @@ export function completed(wanted: WantedRegistration): Registration {
   };
 }
 
-/** Checks whether an application authenticates with a certificate (RFC 8705 §2). */
+/** Returns true if an application authenticates with a certificate (RFC 8705 §2). */
 export function usesCertificate(authMethod: Registration['auth_method']): boolean {
   return authMethod === 'tls_client_auth' || authMethod === 'self_signed_tls_client_auth';
 }
 
-/** Checks whether an application authenticates with a shared secret (RFC 6749 §2.3.1). */
+/** Returns true if an application authenticates with a shared secret (RFC 6749 §2.3.1). */
 export function usesSecret(authMethod: Registration['auth_method']): boolean {
   return authMethod === 'client_secret_basic' || authMethod === 'client_secret_post';
 }

@@ -22,8 +22,8 @@ export interface Consent extends ConsentedAccess {
 }
 
 /**
- * The consent to a client that registered itself. It has no scopes, because they are asked for
- * again in each session.
+ * The consent to a client that registered itself. It records no scopes, because such a client asks
+ * for its scopes again in each session.
  */
 const NOTHING_MORE: Consent = { scopes: [], claims: [], redirectUri: '', shownAt: 0 };
 
@@ -128,7 +128,7 @@ export async function findConsent(
 }
 
 /**
- * Checks whether a user consented to the present registration of a client. A change of the
+ * Returns true if a user consented to the present registration of a client. A change of the
  * registration ends earlier consents.
  */
 export async function hasConsent(

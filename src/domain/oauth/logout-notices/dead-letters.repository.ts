@@ -19,12 +19,15 @@ export interface DeadLetter {
   readonly result: string | null;
 }
 
-/** The notices of an application. */
+/** The figures and the dead letters of the notices to an application. */
 export interface NoticesOfClient {
   readonly waiting: number;
-  /** The time since when the oldest notice waits; null if none waits. */
+  /** The time at which the oldest waiting notice was queued; null if none waits. */
   readonly oldest: Date | null;
-  /** The notices that were taken, and the dead letters, in 30 days. */
+  /**
+   * The number of notices that the application took in the last 30 days; `failed` is that of the
+   * dead letters.
+   */
   readonly sent: number;
   readonly failed: number;
   readonly deadLetters: readonly DeadLetter[];

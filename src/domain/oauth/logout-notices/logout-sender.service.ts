@@ -112,7 +112,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     await Promise.all(this.#underWay.values());
   }
 
-  /** Looks at the queue at once. */
+  /** Makes the worker read all lanes of the queue at once. */
   wake(): void {
     this.#lookAt(Object.values(LANES));
   }
@@ -122,7 +122,7 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
     this.#worker.wake();
   }
 
-  /** Begins as many requests as may be under way. */
+  /** Takes due notices and begins their requests, as many as may be under way at the same time. */
   async #begin(): Promise<void> {
     for (const lane of this.#lanesToRead()) {
       for (let isEmpty = false; !isEmpty;) {

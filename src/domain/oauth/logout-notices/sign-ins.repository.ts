@@ -19,10 +19,10 @@ export const RECORDED_SIGN_IN = fragment`
   ON CONFLICT (sid, client_id) DO UPDATE SET last_at = now() WHERE r.last_at < now() - interval '1 hour'`;
 
 /**
- * Queues notices to the clients of sessions whose end the table does not see, because their time
- * was shortened.
+ * Queues notices to the clients of sessions whose expiry was shortened. The trigger that queues
+ * notices does not do so here, because these sessions end by their expiry and not by a deletion.
  *
- * @param ended the name of a CTE with `sid`
+ * @param ended the name of a CTE with the column `sid`
  */
 export function noticesOfSessions(ended: SqlFragment): SqlFragment {
   return fragment`

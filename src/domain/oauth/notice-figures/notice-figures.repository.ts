@@ -19,11 +19,14 @@ export interface NoticeFigures {
   /** True for the notices to clients that registered themselves. */
   readonly isSelfRegistered: boolean;
   readonly waiting: number;
-  /** The time of the end that has waited longest; null if none waits. */
+  /** The time at which the oldest waiting notice was queued; null if none waits. */
   readonly oldest: Date | null;
-  /** The milliseconds for which it has waited, by the clock of the database; 0 if none waits. */
+  /** The milliseconds since `oldest`, by the clock of the database; 0 if no notice waits. */
   readonly age: number;
-  /** The notices that were taken, and the dead letters, in the last {@link COUNTED_DAYS} days. */
+  /**
+   * The number of notices that clients took in the last {@link COUNTED_DAYS} days; `failed` is that
+   * of the dead letters.
+   */
   readonly sent: number;
   readonly failed: number;
 }
@@ -41,8 +44,8 @@ interface Row {
 }
 
 /**
- * Reads the figures of queues: two entries for each, of the applications of organizations, and of
- * clients that registered themselves.
+ * Reads the figures of queues. Each queue gets two entries: one for the clients of organizations
+ * and users, one for the clients that registered themselves.
  */
 export async function noticeFigures(
   tx: EntityManager,

@@ -28,8 +28,8 @@ const GAUGES = {
 } as const;
 
 /**
- * Looks at the figures of the notices to applications once a minute: OTLP exports them, and
- * `security` says it if notices wait long.
+ * Reads the figures of the notices to applications once a minute. OTLP exports the figures, and the
+ * log `security` gets a warning if notices wait long.
  */
 @Injectable()
 export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -76,7 +76,11 @@ export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShu
     };
   }
 
-  /** A user can register many clients: their notices hide no other warning. */
+  /**
+   * Warns of notices that wait long, at most once in {@link REMIND}. It ignores the notices to
+   * clients that registered themselves, because one user could register many such clients, and the
+   * warnings would hide others.
+   */
   #warn(figures: NoticeFigures): void {
     const { kind, isSelfRegistered, waiting, age, sent, failed } = figures;
     if (isSelfRegistered) return;

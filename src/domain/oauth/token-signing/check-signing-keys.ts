@@ -5,7 +5,8 @@ import { purposeOf } from './token-signing-keys.service.js';
 import { peekKey } from './token-signing-keys.repository.js';
 
 /**
- * Says where the token-signing keys are, and that the next start can use them. It changes nothing.
+ * Returns where the token-signing keys are, after a check that the next start can use them. It
+ * changes nothing.
  *
  * @throws Error for a stored key that the root secret does not open
  */

@@ -77,7 +77,7 @@ export async function dropReleased(
 }
 
 /**
- * Notes that the operator assigned a domain to an organization. The domain is then proven, and is
+ * Records that the operator assigned a domain to an organization. The domain is then proven, and is
  * not checked. One statement with the unique index of verified domains decides, so that a domain
  * has one owner.
  *
@@ -198,8 +198,8 @@ export async function listChangedVouching(
 }
 
 /**
- * Notes if the founding provider names a primary domain. Returns false when it is noted already, or
- * the domain is lost.
+ * Records whether the founding provider names a primary domain. Returns false if nothing changed:
+ * the same is on record already, or the organization has lost the domain.
  */
 export async function setVouched(
   tx: EntityManager,

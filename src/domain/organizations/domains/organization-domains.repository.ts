@@ -142,7 +142,7 @@ export async function ensureToken(
 }
 
 /**
- * Notes the proof of a domain, which its organization then owns. One statement with the unique
+ * Records the proof of a domain, which its organization then owns. One statement with the unique
  * index of verified domains decides, so that of two organizations with a proof exactly one gets the
  * domain.
  *
@@ -262,8 +262,8 @@ export async function listUsersOfDomain(
 }
 
 /**
- * Takes the lock of the daily checks, unless another process holds it. The lock belongs to the
- * connection.
+ * Takes the lock of the daily checks. Returns false if another process holds it. The lock belongs
+ * to the connection.
  *
  * @param tx the manager of one connection, which releases the lock, too
  */

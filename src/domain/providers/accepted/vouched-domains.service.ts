@@ -12,9 +12,9 @@ import {
 } from '#domain/organizations/domains/domain-owners.repository.js';
 
 /**
- * Notes at each start which primary domains the settings prove. They prove a domain if they list it
- * for the provider through which the organization was founded. The database stores the result, so
- * that the operator's commands and every statement agree.
+ * Records at each start which primary domains the settings prove. They prove a domain if they list
+ * it for the provider through which the organization was founded. The database stores the result,
+ * so that the operator's commands and every statement agree.
  */
 @Injectable()
 export class VouchedDomains implements OnApplicationBootstrap {

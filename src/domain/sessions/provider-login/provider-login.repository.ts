@@ -36,8 +36,8 @@ export async function assertProviderSinceReconciliation(
 }
 
 /**
- * Notes that a user enrolls a key in a session that the identity provider opened. This counts as a
- * login with both the provider and the key.
+ * Records that a user enrolls a key in a session that the identity provider opened. This counts as
+ * a login with both the provider and the key.
  */
 export async function noteProviderLogin(
   tx: EntityManager,
@@ -48,8 +48,8 @@ export async function noteProviderLogin(
 }
 
 /**
- * Notes that a user has logged in with provider and key, if the session of the ceremony is live and
- * began after the reconciliation.
+ * Records that a user has logged in with provider and key, if the session of the ceremony is live
+ * and began after the last time that everything on record was ended.
  */
 function noted(userId: string, sessionId: string | null) {
   return fragment`

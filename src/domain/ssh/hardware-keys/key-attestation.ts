@@ -37,12 +37,12 @@ const SECURITY_KEY_TYPES: ReadonlySet<string> = new Set([
   'sk-ecdsa-sha2-nistp256@openssh.com',
 ]);
 
-/** Returns whether a key claims to live in a security key. Only an attestation proves the claim. */
+/** Returns true if a key claims to live in a security key. Only an attestation proves the claim. */
 export function isSecurityKey({ type }: Pick<SshPublicKey, 'type'>): boolean {
   return SECURITY_KEY_TYPES.has(type);
 }
 
-/** The facts that an attestation proves. */
+/** The facts about an SSH key that its attestation proves. */
 export interface ProvenKey {
   /** The model, as the attestation certificate states it. */
   readonly aaguid: string | null;
@@ -161,8 +161,8 @@ function isSameValue(value: unknown, expected: number | Buffer): boolean {
 }
 
 /**
- * Returns whether the security key signs only after its PIN or fingerprint. Both facts are in the
- * signed data: the flag UV, and the protection that the key set for this credential.
+ * Returns true if the security key signs only after its PIN or fingerprint. The signed data says so
+ * twice: by the flag UV, and by the protection that the key set for this credential.
  */
 function demandsVerification({ flags, extensions }: AuthenticatorData): boolean {
   const isVerified = (flags & FLAG.userVerified) !== 0;

@@ -135,15 +135,18 @@ export async function listRevoked(tx: EntityManager, known?: RevokedSerials): Pr
   return { revoked, publication: row.number === null ? undefined : publication(row) };
 }
 
-/** Waits until no other transaction publishes a list. The lock ends with the transaction. */
+/**
+ * Locks the row of the published list until the transaction ends, after a wait for other
+ * transactions that publish a list.
+ */
 export async function lockPublication(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT only_row FROM ssh_revocation_list FOR UPDATE`;
 }
 
 /**
- * Gives the set with this digest, read under {@link lockPublication}, a number above every earlier
- * one. The number is the clock's milliseconds, so that it is also above numbers that a restored
- * backup has forgotten.
+ * Records the digest of a set as the published one, with a number above every earlier number. The
+ * caller has read the set under {@link lockPublication}. The number is the clock's milliseconds, so
+ * that it is also above numbers that a restored backup has forgotten.
  */
 export async function publishList(tx: EntityManager, digest: Buffer): Promise<Publication> {
   const [row] = await sql<PublicationRow>(tx)`

@@ -74,7 +74,7 @@ export async function reclaimDirectory(
 }
 
 /**
- * Checks if the server has a live supervisor, by taking the supervisor's lock. If the lock was
+ * Returns the state of the supervisor of a server, by taking the supervisor's lock. If the lock was
  * free, the session that took it ends with the server.
  */
 async function stateOf(postmaster: Postmaster): Promise<'orphan' | 'supervised' | 'not answering'> {

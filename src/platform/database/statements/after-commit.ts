@@ -34,7 +34,7 @@ export function afterCommit(tx: EntityManager, act: () => void): void {
 }
 
 /**
- * Forgets the acts that wait in a transaction or savepoint in which a statement failed: PostgreSQL
+ * Drops the waiting acts of a transaction or savepoint in which a statement failed: PostgreSQL
  * rolls back the transaction or its innermost savepoint, and answers a COMMIT without an error.
  */
 export function forgetFailed(runner: QueryRunner): void {

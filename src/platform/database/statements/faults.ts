@@ -104,7 +104,7 @@ export function isLostRace(error: unknown): boolean {
 /** The durations of failed statements in milliseconds, by the driver's error. */
 const durations = new WeakMap<object, number>();
 
-/** Notes the duration of a failed statement, from which {@link isTimedOut} decides. */
+/** Stores the duration of a failed statement, from which {@link isTimedOut} decides. */
 export function noteDuration(error: unknown, milliseconds: number): void {
   const fault = reportedBy(error);
   if (fault instanceof Error) durations.set(fault, milliseconds);

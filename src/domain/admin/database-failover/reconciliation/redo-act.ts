@@ -141,7 +141,7 @@ async function removeKey(
   return true;
 }
 
-/** Takes the role of admin away again, unless the organization would have no admin then. */
+/** Takes the role of admin from a user again, unless the organization would have no admin then. */
 async function demote(
   tx: EntityManager,
   { users, organizations, audit }: RedoParts,

@@ -22,7 +22,7 @@ export interface RedoParts {
   readonly users: UsersRepository;
 }
 
-/** Puts the parts together without Nest. */
+/** Builds the parts without Nest. */
 export function redoParts(): RedoParts {
   const accessRevocation = everyRevocation();
   const audit = new AuditLog();

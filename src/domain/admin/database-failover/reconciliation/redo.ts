@@ -71,7 +71,9 @@ async function findAllLost(
   return lost;
 }
 
-/** Checks whether the admins of the organization must confirm the secret of an act. */
+/**
+ * Returns true if the admins of the organization must confirm the secret that an act made or ended.
+ */
 function isListed(act: NotedAct): act is Extract<NotedAct, { readonly secret: unknown }> {
   return (act.kind === 'secret_made' || act.kind === 'secret_ended') && act.orgId !== null;
 }

@@ -26,10 +26,11 @@ export class SecretsToConfirm {
   }
 
   /**
-   * Notes that an admin has confirmed a secret. If several admins confirm it at once, one succeeds.
+   * Records that an admin has confirmed a secret. If several admins confirm it at once, one
+   * succeeds.
    *
    * @throws DomainError admin_required; not_found for a secret of another organization, and for a
-   * confirmed one
+   *   confirmed one
    */
   async confirm(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
     await this.dataSource.transaction(async (tx) => {
