@@ -17,10 +17,12 @@ export interface LockedUser {
   readonly id: string;
 }
 
-/** The reason of a revocation, as the revocation records keep it. */
+/** The reason and the author of a revocation, as the revocation records keep them. */
 export interface RevocationCause {
   readonly reason: string;
-  /** `scim`, `upstream`, `organization`, `dns`, or the id of an admin. */
+  /**
+   * The author of the revocation: `scim`, `upstream`, `organization`, `dns`, or the id of an admin.
+   */
   readonly revokedBy: string;
 }
 

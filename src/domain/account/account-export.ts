@@ -92,7 +92,10 @@ function withoutOperator(details: OwnEvent['details']): OwnEvent['details'] {
   return others;
 }
 
-/** Returns the address and device of an event. If another person acted, both are left out. */
+/**
+ * Returns the address and device of an event. If another person acted, both are left out, because
+ * they belong to that person.
+ */
 export function originFor(
   { actorId, ip, userAgent }: OwnEvent,
   userId: string,

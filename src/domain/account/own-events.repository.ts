@@ -29,7 +29,10 @@ export interface IssuanceEvent extends OwnEvent {
   readonly revokedAt: Date | null;
 }
 
-/** The part of the events that a statement reads, the newest first. */
+/**
+ * The part of a list of events that a statement reads: at most `limit` events after a place, the
+ * newest first.
+ */
 export interface EventRange {
   readonly after: AuditPlace | undefined;
   readonly limit: number;

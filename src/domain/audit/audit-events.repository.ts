@@ -41,7 +41,7 @@ export interface TimelineCount {
   /** The number of the section, from 1. */
   readonly section: number;
   readonly events: number;
-  /** The begin of the first section and the end of the last one. */
+  /** The beginning of the first section; `hi` is the end of the last one. */
   readonly lo: Date;
   readonly hi: Date;
   /** True if the log has more events before the first section. */

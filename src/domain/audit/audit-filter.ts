@@ -42,7 +42,7 @@ export interface AuditFilter {
 export interface AuditNetwork {
   readonly text: string;
   readonly isOneAddress: boolean;
-  /** The length of an address in bits: 32 or 128. */
+  /** The length of an address in bits: 32 for IPv4, 128 for IPv6. */
   readonly bits: number;
 }
 

@@ -179,7 +179,10 @@ export async function addLink(
     UPDATE record_addresses SET withheld = true WHERE user_id = ${recordId} AND address = ${address}`;
 }
 
-/** Returns the address that is withheld from a linked record. */
+/**
+ * Returns the address of a linked record with which another user signs in, so that the record
+ * cannot use it. Undefined if no address is withheld.
+ */
 export async function withheldFrom(
   tx: EntityManager,
   recordId: string,
@@ -189,7 +192,7 @@ export async function withheldFrom(
   return row?.address;
 }
 
-/** Lets a record use the addresses that were withheld. */
+/** Lets a record use its addresses again with which another user signed in. */
 export async function releaseAddresses(tx: EntityManager, recordId: string): Promise<void> {
   await sql(tx)`
     UPDATE record_addresses SET withheld = false WHERE user_id = ${recordId} AND withheld`;

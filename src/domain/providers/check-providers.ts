@@ -11,7 +11,10 @@ export interface ProviderReport {
   readonly slug: string;
   /** Undefined for a provider that a start could use. */
   readonly problem: string | undefined;
-  /** The `Date` of its response in milliseconds since 1970; undefined without one. */
+  /**
+   * The time in the header `Date` of the provider's response, in milliseconds since 1970; undefined
+   * if there was none.
+   */
   readonly date: number | undefined;
 }
 

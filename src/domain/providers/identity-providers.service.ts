@@ -65,7 +65,10 @@ export interface SignInStart {
    * True when a page of another site sent the browser: the user may not have started the sign-in.
    */
   readonly crossSite?: boolean;
-  /** Lets the browser keep the state under a name, for a provider that does not bring it back. */
+  /**
+   * Called to store the state in the browser under a name, if the provider does not send the state
+   * back.
+   */
   readonly keep?: (name: string, state: string) => void;
 }
 

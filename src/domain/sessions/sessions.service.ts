@@ -38,7 +38,7 @@ export interface OpenedSession {
 export interface SessionOfGrant {
   readonly sessionId: string;
   readonly expiresAt: Date;
-  /** The id of the session for clients. */
+  /** The id of the session for clients, which logout tokens carry. */
   readonly sid: string | null;
 }
 

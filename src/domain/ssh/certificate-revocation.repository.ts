@@ -216,7 +216,10 @@ export class CertificateRevocation implements Revocable {
     return rows.map(({ id }) => id);
   }
 
-  /** Revokes in batches by serial; without a key, the certificates of every key. */
+  /**
+   * Revokes the certificates of a user in batches by serial. With `keyId`, it revokes those of that
+   * key, and valid ones without a key on record. Returns the number that were valid.
+   */
   async #revoke(
     tx: EntityManager,
     id: string,

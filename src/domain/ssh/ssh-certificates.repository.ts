@@ -147,7 +147,7 @@ const IS_NAMED = fragment`(
 /** The most principals of a certificate: OpenSSH refuses a certificate with more. */
 const MOST = fragment`256`;
 
-/** The parts about groups of hosts. */
+/** The parts of the statement that are about groups of hosts. */
 interface HostsSql {
   readonly requires: { readonly reach?: 'hosts' };
   readonly denials: SqlFragment;

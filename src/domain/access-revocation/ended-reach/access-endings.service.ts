@@ -44,7 +44,7 @@ const BEFORE_ANSWER = 1_000;
  */
 const LONGEST_SETTLE = 15_000;
 
-/** An id before every other id of the queue. */
+/** The lowest id of the queue: every row has a higher one. */
 const FIRST = '0';
 
 /** The result of one batch of a row of the queue. */

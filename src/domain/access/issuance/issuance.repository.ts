@@ -140,7 +140,10 @@ export class Issuance {
     return kind.issue(this.manager, request);
   }
 
-  /** Decides one request in a batch, which waits for no lock. A denial is not final. */
+  /**
+   * Decides one request in a batch, which waits for no lock. A denial is not final, because a row
+   * may only have been locked; {@link issue} may still issue it.
+   */
   issueUnlocked<Request, Issued, Row extends OutcomeRow>(
     kind: IssuanceKind<Request, Issued, Row>,
     request: Request,

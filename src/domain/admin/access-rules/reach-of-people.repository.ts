@@ -197,8 +197,8 @@ export async function countOf(
 }
 
 /**
- * Returns the condition that a rule admits a user `u`, for a statement that finds the users by this
- * condition.
+ * Returns the condition that a rule admits a user `u`. It is for a statement that finds the users
+ * by this condition: it lists their ids.
  */
 function isCandidate(rule: PeopleOfRule): SqlFragment {
   if (typeof rule === 'string') return fragment`${rule === 'everyone'}`;
@@ -208,8 +208,8 @@ function isCandidate(rule: PeopleOfRule): SqlFragment {
 }
 
 /**
- * Returns the condition that a rule admits a user `u`, for a statement that finds the users by
- * another condition.
+ * Returns the condition that a rule admits a user `u`. It is for a statement that finds the users
+ * by another condition: it is tested for each user.
  */
 function isOf(rule: PeopleOfRule): SqlFragment {
   if (typeof rule === 'string') return fragment`${rule === 'everyone'}`;

@@ -210,9 +210,10 @@ export class Confirmation {
   }
 
   /**
-   * Works on a connection of its own. Several hosts, a proxy or a second promotion may lead the
-   * connection to another server. That server must not be confirmed then, because nothing has ended
-   * on it.
+   * Runs `work` on a connection of its own, and checks before and after it that the connection
+   * reached the start of PostgreSQL that this process confirms. Several hosts, a proxy or a second
+   * promotion may lead the connection to another server. That server must not be confirmed then,
+   * because nothing has ended on it.
    *
    * @throws AnotherServer before or after the work
    */

@@ -126,8 +126,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * Pauses the loop. A refused connection ends the pause after a heartbeat. It does not end the
-   * pause after a fault, because the loop would then try again without any pause.
+   * Pauses the loop. After a heartbeat was written, a refused connection ends the pause early.
+   * After a fault it does not, because the loop would then try again without any pause.
    */
   async #rest(milliseconds: number): Promise<void> {
     this.#wake = new AbortController();

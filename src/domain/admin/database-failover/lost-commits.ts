@@ -21,7 +21,7 @@ export interface MarkComparison {
   readonly lacksHeartbeat: boolean;
 }
 
-/** Compares the memory of a process with a server. */
+/** Compares what a process remembers as committed with the rows on a server. */
 export async function compareMemory(
   tx: EntityManager,
   memory: ReplicaMemory,

@@ -46,7 +46,10 @@ export interface OperatorDomainParts {
 export class OperatorDomains {
   constructor(private readonly parts: OperatorDomainParts) {}
 
-  /** Lists domains: of every organization or of one, and only one domain if it is named. */
+  /**
+   * Lists the domains of all organizations, or those of the organization `org`, or only the named
+   * `domain`.
+   */
   list(query: { readonly org?: string | undefined; readonly domain?: string }) {
     return listDomains(this.parts.dataSource.manager, query);
   }

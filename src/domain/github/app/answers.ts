@@ -7,7 +7,7 @@ const LEVEL = z.enum(['read', 'write', 'admin']);
 export const PERMISSIONS = z.record(z.string(), LEVEL);
 export type GitHubPermissions = z.output<typeof PERMISSIONS>;
 
-/** The answer to `POST /app/installations/{id}/access_tokens`. */
+/** The answer of GitHub to `POST /app/installations/{id}/access_tokens`: the new token. */
 export const MINTED = z.object({
   token: z.string().min(1).max(4096),
   expires_at: z.iso.datetime({ offset: true }),

@@ -77,11 +77,11 @@ export class AuthenticatorsRepository implements Revocable {
 
   /**
    * Adds a key of a user, unless the user has too many keys. The caller holds the lock on the row
-   * of the user, so that of two requests the second sees the key of the first.
+   * of the user, so that of two requests the second counts the key of the first.
    *
-   * @param fewerThan the number of keys that the user must not have reached: 1 for a first key
+   * @param fewerThan the key is added only if the user has fewer keys than this: 1 for a first key
    * @param isUsed true if the ceremony counts as the first use of the key
-   * @returns undefined if the user has reached that number
+   * @returns the key; undefined if the user has too many keys
    * @throws QueryFailedError 23505 when a user has registered the credential already
    */
   async add(

@@ -124,7 +124,7 @@ export class ManagedApplications {
     return orNotFound(isKnown && (await findApplication(tx, manager, id)));
   }
 
-  /** Reads outside a transaction. */
+  /** Runs a read that needs no transaction. */
   read<Result>(query: (manager: EntityManager) => Promise<Result>): Promise<Result> {
     return query(this.dataSource.manager);
   }

@@ -9,8 +9,8 @@ import {
 const SIGNED_MODES = ['jwt', 'query.jwt'];
 
 /**
- * Converts a registration to the stored metadata of RFC 7591 §2 and our own names, without the
- * library's defaults.
+ * Converts a registration to the client metadata that is stored: the names of RFC 7591 §2 and
+ * further names of this service, without values that are the defaults of the OAuth library.
  */
 export function metadataOf(registration: Registration): Record<string, unknown> {
   const { sender_constraint: binding, profile, scopes, request_uris: requests } = registration;

@@ -179,7 +179,10 @@ export async function endDevicesOfOrganization(tx: EntityManager, orgId: string)
   await sql(tx)`DELETE FROM oauth_grants WHERE id = ANY (${ids}::bytea[])`;
 }
 
-/** A row of the result. All columns are null if no live request has the user code. */
+/**
+ * A row of the result of {@link tryUserCode}. All columns are null if no live request has the user
+ * code.
+ */
 interface FoundRow extends Pick<DeviceRequestRow, 'payload'> {
   readonly id: Buffer | null;
   readonly client_id: string;

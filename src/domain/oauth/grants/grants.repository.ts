@@ -40,13 +40,13 @@ export interface GrantRequest extends GrantRow {
 
 /**
  * The seconds after which {@link endGrantSoon} ends a grant. The issuance of a token takes less
- * time.
+ * time, so that the first request still gets its response.
  */
 const ENDS_SOON = 5;
 
 /**
- * A grant of a user to a client. It ends with a session of the user, hardware-verified or
- * synthetic, and with its parent.
+ * A grant of a user to a client. It depends on a session of the user, hardware-verified or
+ * synthetic, and on its parent grant if it has one: it ends with either.
  */
 export const GRANT = new IssuanceKind<GrantRequest, true>(
   {

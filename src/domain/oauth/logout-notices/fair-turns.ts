@@ -48,7 +48,10 @@ export interface Turns {
   readonly busy: readonly BusyRequest[];
   /** The tenant whose turn was last. */
   readonly last: string;
-  /** Returns true if a client took its last notice, and false if not; undefined without any. */
+  /**
+   * Returns true if a client took the last notice that this sender sent it, and false if it did
+   * not. Undefined if this sender remembers none.
+   */
   tookLast(clientId: string): boolean | undefined;
 }
 
@@ -145,7 +148,7 @@ class Load {
   }
 }
 
-/** Compares two times, of which one may be before all others (-Infinity). */
+/** Compares two times for a sort. A time can be -Infinity, which comes before every other time. */
 function compare(a: number, b: number): number {
   if (a === b) return 0;
   return a < b ? -1 : 1;

@@ -9,14 +9,20 @@ import { sql } from '#platform/database/statements/sql.js';
 /** The kind of a key: `ec` for ES256, `rsa` for RS256. */
 export type KeyKind = 'ec' | 'rsa';
 
-/** Returns the sealed key of a kind, which signs from now on. */
+/**
+ * Returns the sealed key of a kind, and records that it signs from now on: it is no longer replaced
+ * by a configured key. Undefined if none is stored.
+ */
 export async function currentKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string }>(tx)`
     UPDATE token_signing_keys SET superseded_at = NULL WHERE kind = ${kind} RETURNING sealed`;
   return row?.sealed;
 }
 
-/** Returns the sealed key of a kind, and changes nothing. */
+/**
+ * Returns the sealed key of a kind, for a check that must change nothing; undefined if none is
+ * stored.
+ */
 export async function peekKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string }>(tx)`
     SELECT sealed FROM token_signing_keys WHERE kind = ${kind}`;

@@ -22,7 +22,7 @@ import {
   type DueDomain,
 } from './organization-domains.repository.js';
 
-/** Milliseconds between two looks for due domains. */
+/** The milliseconds between two searches for domains whose check is due. */
 const INTERVAL = 600_000;
 
 /** The number of domains that are looked up at the same time. */

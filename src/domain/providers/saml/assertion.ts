@@ -11,7 +11,7 @@ import {
   type XmlElement,
 } from './xml-document.js';
 
-/** The expectations of an assertion (SAML Profiles §4.1.4.3). */
+/** The values that an assertion must match (SAML Profiles §4.1.4.3). */
 export interface AssertionExpectations {
   /** The entity id of the provider. */
   readonly issuer: string;

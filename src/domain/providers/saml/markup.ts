@@ -18,8 +18,8 @@ const TAG =
   /<(?<close>\/?)(?<name>[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?)(?:\s+[A-Za-z_][\w:.-]*\s*=\s*(?:"[^"<]*"|'[^'<]*'))*\s*(?<empty>\/?)>/y;
 const COMMENT = /<!--(?:(?!--)[^])*-->/y;
 /**
- * Matches the declaration of XML 1.0 in UTF-8. Every document is read as such, and a document with
- * any other declaration is refused.
+ * Matches the XML declaration of a document in XML 1.0 and UTF-8. A document with any other
+ * declaration is refused, because every document is decoded as UTF-8.
  */
 const DECLARATION =
   /^\s*<\?xml\s+version\s*=\s*(?:"1\.0"|'1\.0')(?:\s+encoding\s*=\s*(?:"utf-8"|'utf-8'))?(?:\s+standalone\s*=\s*(?:"(?:yes|no)"|'(?:yes|no)'))?\s*\?>/i;

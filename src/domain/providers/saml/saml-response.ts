@@ -22,7 +22,7 @@ export interface SamlResponse {
   readonly inResponseTo: string;
 }
 
-/** The expectations of the message around an assertion. */
+/** The values that the message around an assertion must match. */
 export interface ExpectedEnvelope {
   readonly acsUrl: string;
   readonly issuer: string;

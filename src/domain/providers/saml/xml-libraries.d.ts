@@ -43,7 +43,7 @@ export interface Document extends Node {
   getElementsByTagNameNS(namespace: string, name: string): ArrayLike<Element>;
 }
 
-/** The parser. */
+/** The parser of XML texts. */
 export class DOMParser {
   constructor(options?: {
     readonly errorHandler?: Readonly<
@@ -53,7 +53,7 @@ export class DOMParser {
   parseFromString(text: string, type?: string): Document;
 }
 
-/** The writer. */
+/** The writer of XML texts. */
 export class XMLSerializer {
   serializeToString(node: Node): string;
 }

@@ -191,8 +191,8 @@ function readRevoked(rows: readonly RevokedRow[]): Omit<RevokedSerials, 'digest'
 }
 
 /**
- * Reads the serials of each authority. The rows of the first authority have all serials; those of
- * the other authorities are removed from them.
+ * Reads the serials of each key of the authority. The rows of the oldest key have all serials, so
+ * that those of the later keys are removed from them.
  */
 function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authorities'] {
   const [oldest, ...later] = joinParts(rows).map(({ authority, bytes }) => ({
@@ -205,7 +205,10 @@ function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authoriti
   return [{ ...oldest, serials: own }, ...later].filter(({ serials }) => serials.length > 0);
 }
 
-/** Joins the parts of each authority, which follow one another. */
+/**
+ * Joins the bytes of each key of the authority from the rows that have a part of them, in the order
+ * of the rows.
+ */
 function joinParts(rows: readonly RevokedRow[]): { authority: Buffer; bytes: Buffer }[] {
   const found = new Map<string, { authority: Buffer; parts: Buffer[] }>();
   for (const { authority, serials } of rows) {

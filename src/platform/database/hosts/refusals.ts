@@ -88,7 +88,7 @@ export function passingFault(error: unknown): unknown {
   return faults.some(isRefusal) ? undefined : faults.find(isDatabaseAway);
 }
 
-/** Returns an error and its cause. */
+/** Returns an error and, if there is one, its cause. */
 function faultsOf(error: unknown): unknown[] {
   return error instanceof Error && error.cause !== undefined ? [error, error.cause] : [error];
 }

@@ -8,8 +8,8 @@ import { withTransactionRetry } from '#platform/database/statements/transaction-
 const PATIENCE = 10_000;
 
 /**
- * The longest wait for the next part of a response that has begun. It equals the deadline of a
- * request, which may end the wait earlier.
+ * The longest wait for the next part of a response that has begun, in milliseconds. It equals the
+ * deadline of a request, which may end the wait earlier.
  */
 export const PATIENCE_DURING_RESPONSE = 30_000;
 

@@ -9,7 +9,7 @@ export const CEREMONY_SECONDS = 300;
  */
 export const TOUCH_SECONDS = 270;
 
-/** WebAuthn §13.4.3 demands at least 16 bytes. */
+/** The bytes of a challenge. WebAuthn §13.4.3 demands at least 16. */
 const CHALLENGE_BYTES = 32;
 
 /**
