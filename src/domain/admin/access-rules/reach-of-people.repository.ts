@@ -49,7 +49,7 @@ function isInGroup(userId: SqlFragment): SqlFragment {
     WHERE x.target_id = t.id AND m.user_id = ${userId}))`;
 }
 
-/** Reads the facts of a person of an organization; undefined for another id. */
+/** Reads the facts of a person and a target; undefined if the organization has no such person. */
 export async function readFacts(
   tx: EntityManager,
   orgId: string,

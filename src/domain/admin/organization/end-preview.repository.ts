@@ -11,7 +11,7 @@ const MOST_COUNTED = 1000;
  */
 export interface EndPreview {
   readonly users: number;
-  /** Null for more users than a page counts for. */
+  /** The counts of what would end; null if there are more users than {@link MOST_COUNTED}. */
   readonly counts: RevokedCounts | null;
 }
 

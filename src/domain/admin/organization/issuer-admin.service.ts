@@ -88,7 +88,8 @@ export class IssuerAdmin {
   }
 
   /**
-   * Decides if the AWS tokens of the organization come from its issuer, from the next token on.
+   * Sets whether the AWS tokens of the organization come from its own issuer, from the next token
+   * on.
    *
    * @throws DomainError issuers_not_configured, not_found, admin_required
    */

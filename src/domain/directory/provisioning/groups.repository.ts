@@ -57,8 +57,9 @@ export function findGroup(
 }
 
 /**
- * Locks the row of a group until the transaction ends: changes of one group follow each other. An
- * issuance for a member does not wait for it.
+ * Locks the row of a group until the transaction ends, so that changes of one group wait for one
+ * another. An issuance for a member does not wait for it. Returns undefined if the organization has
+ * no such group.
  */
 export function lockGroup(
   tx: EntityManager,

@@ -88,7 +88,7 @@ export async function changeInstallation(
   return row && linkedInstallation(row);
 }
 
-/** Changes the owner's login of every installation of a renamed account. */
+/** Stores the new login of a renamed account in every installation of the account. */
 export async function renameOwner(
   tx: EntityManager,
   accountId: number,

@@ -35,8 +35,8 @@ const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = g.sessio
 const TOUCHES_OF_TOKEN = fragment`(SELECT s.touches FROM oauth_grants g JOIN sessions s ON s.id = g.session_id WHERE g.id = a.grant_id)`;
 
 /**
- * Ends the grants of people to an application that they do not reach any more, with the codes and
- * tokens on them, and the tokens for a cluster.
+ * Ends what people hold by an application that they do not reach any more: their grants, with the
+ * codes and tokens on them, and their tokens for a cluster.
  */
 export const GRANT_ENDING: ReachEnding = {
   kinds: ['application'],

@@ -72,12 +72,12 @@ export class CertificateAuthority {
     return authority;
   }
 
-  /** The line of the key that signs. */
+  /** Returns the public key that signs, as a line of a `.pub` file. */
   publicKeyLine(): string {
     return this.#line(this.#signing);
   }
 
-  /** The lines for `TrustedUserCAKeys`: every published key, the one that signs first. */
+  /** Returns the lines for `TrustedUserCAKeys`: every published key, the one that signs first. */
   publicKeyLines(): readonly string[] {
     return this.keys.map((key) => this.#line(key));
   }

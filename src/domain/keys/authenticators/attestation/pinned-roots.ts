@@ -6,8 +6,8 @@ export interface PinnedRoot {
   readonly name: string;
   readonly sha256: string;
   /**
-   * True for a root that also signs CAs without FIDO: a path must then contain a CA of FIDO
-   * attestation.
+   * True for a root that also signs CAs that have nothing to do with FIDO. A path to this root must
+   * then contain a CA of FIDO attestation.
    */
   readonly fidoCaRequired: boolean;
   readonly pem: string;

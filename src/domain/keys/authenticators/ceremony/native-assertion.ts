@@ -4,16 +4,13 @@ import type { AuthenticationResponse } from './webauthn-json.js';
 import type { ClientData } from './client-data.js';
 
 /**
- * The fixed part of authenticator data (WebAuthn §6.1): the hash of the relying party id, the
- * flags, the counter.
+ * The places of the flags and of the counter in authenticator data, behind the hash of the relying
+ * party id (WebAuthn §6.1).
  */
 const FLAGS_AT = 32;
 const COUNTER_AT = 33;
 
-/**
- * The challenge that an assertion must answer, and the facts that are stored of the key that made
- * it.
- */
+/** The values that an assertion must match, and the stored facts about the key that made it. */
 export interface ExpectedAssertion {
   readonly origin: string;
   readonly rpId: string;

@@ -143,7 +143,7 @@ function notConfigured(): DomainError {
 }
 
 /**
- * Returns the message of a start that fails because of a document key. A fault of the database is
+ * Returns the error with which a start fails because of a document key. A fault of the database is
  * returned unchanged.
  */
 function problemOf(error: unknown): unknown {

@@ -124,7 +124,10 @@ export class SamlMetadata {
     return this.#fetching;
   }
 
-  /** Reads the metadata again for a request, once a minute at most. */
+  /**
+   * Reads the metadata again for a sign-in, at most once a minute. It does nothing if {@link
+   * MOST_WAITING} others wait already.
+   */
   async #ask(): Promise<void> {
     const age = this.parts.clock.monotonic() - this.#fetchedAgainAt;
     if (!this.#fetching && age < RENEWAL_INTERVAL) return;
