@@ -3,12 +3,12 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { readProcessEnvironment } from '../config/environment.js';
 
-/** The size at which the young generation stops to grow, in bytes. V8 would take 128 MiB. */
+/** Bytes. The size at which the young generation stops growing. The limit of V8 is 128 MiB. */
 const YOUNG_GENERATION = 64 * 1024 ** 2;
 
 /**
- * The growth of the old generation between two full collections, as a part of what the first one
- * left, in percent. V8 would take up to 300.
+ * Percent. The growth of the old generation between two full collections, relative to its size
+ * after the first one. V8 would let it grow by up to 300 percent.
  */
 const OLD_GROWTH = 60;
 
@@ -25,10 +25,12 @@ export function returnStartUpMemory(): void {
 }
 
 /**
- * Limits both generations of the heap from now on. V8 reads the largest size of the young one only
- * as the process starts, but the factor of its growth at each collection. A collection on an idle
- * server makes it small again, so that the factor has to change back. An operator who names a size
- * of it to Node gets that size.
+ * Limits both generations of the heap from now on. V8 reads the largest size of the young
+ * generation only when the process starts, but it reads the factor of its growth at each
+ * collection. So after each collection this sets the factor to 1 if the young generation has
+ * reached {@link YOUNG_GENERATION}, and back to 2 if it is smaller, because V8 shrinks it on an
+ * idle server. If an operator sets the size of the young generation by an option of Node, only the
+ * old generation is limited here.
  */
 export function limitHeap(): void {
   setFlagsFromString(`--heap-growing-percent=${OLD_GROWTH}`);
