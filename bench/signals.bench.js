@@ -19,19 +19,19 @@ import { ratioOf } from './ratio.js';
 import { ScimClient } from './scim-client.js';
 import { startBenchServer } from './server.js';
 
-/** The applications of a person, each with a receiver of its own. */
+/** The number of applications of a person, each with its own receiver. */
 const APPLICATIONS = 50;
-/** The notices that no application takes, of so many applications. */
+/** The number of notices that are never delivered, and of the applications that they are for. */
 const UNDELIVERED = 100_000;
 const AWAY = 50;
-/** The clients that registered themselves and hang. */
+/** The number of clients that registered themselves and never answer a notice. */
 const HANGING = 5000;
-/** The pairs of turns, and the acts of a turn. */
+/** The number of pairs of turns, and how often a turn does each act. */
 const PAIRS = 6;
 const ACTS = 25;
-/** The people whose removal is told. */
+/** The number of people who are deleted to measure how soon the receivers hear of it. */
 const LEAVERS = 30;
-/** The highest ratio to an empty queue, and the milliseconds until all are told. */
+/** The bounds: the times of a full queue by those of an empty one, and milliseconds until told. */
 const MOST_RATIO = 1.2;
 const MOST_TOLD = 1000;
 
@@ -65,7 +65,7 @@ export async function run() {
   if (misses.length > 0) process.exitCode = 1;
 }
 
-/** Starts one server for all receivers. It answers 200, but at `/hang` nothing. */
+/** Starts one server for all receivers. It answers 200, but never answers at `/hang`. */
 async function startReceivers() {
   const arrivals = [];
   let hanging = 0;
@@ -93,7 +93,7 @@ async function startReceivers() {
   };
 }
 
-/** Makes a SCIM token and the applications of the organization of the first person. */
+/** Creates a SCIM token and the applications in the organization of the first person. */
 async function prepare(server, database, origin) {
   const { baseUrl, tokens } = server;
   const answer = await fetch(`${baseUrl}/api/v1/org/scim-tokens`, {
@@ -162,7 +162,7 @@ async function measureTelling(ground, { arrivals }, what) {
   return p99 > MOST_TOLD ? [`${APPLICATIONS} receivers, ${what}: told after ${p99} ms`] : [];
 }
 
-/** Measures the CPU of a notice: queued by SQL, so that only sending counts. */
+/** Measures the CPU time of a notice. SQL queues the notices, so that only sending counts. */
 async function measureCpu({ server, database }, { arrivals }) {
   const notices = 5000;
   arrivals.length = 0;
@@ -228,7 +228,7 @@ async function measureUndelivered(ground) {
 
 const FIGURES = 'the figures';
 
-/** The acts that are measured, by name: each returns a promise. */
+/** Returns the acts that are measured, by name. */
 function actsOn(ground, manager) {
   const leavers = [];
   return {
@@ -248,7 +248,7 @@ function actsOn(ground, manager) {
   };
 }
 
-/** Does each act some times, and returns the median of its milliseconds, by name. */
+/** Does each act {@link ACTS} times, and returns the median of its milliseconds, by name. */
 async function turn(acts) {
   const medians = {};
   for (const [what, { before, act }] of Object.entries(acts)) {

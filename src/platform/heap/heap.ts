@@ -3,12 +3,12 @@ import { getHeapSpaceStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { readProcessEnvironment } from '../config/environment.js';
 
-/** The size at which the young generation stops to grow, in bytes. V8 would take 128 MiB. */
+/** Bytes. The size at which the young generation stops growing. The limit of V8 is 128 MiB. */
 const YOUNG_GENERATION = 64 * 1024 ** 2;
 
 /**
- * The growth of the old generation between two full collections, as a part of what the first one
- * left, in percent. V8 would take up to 300.
+ * Percent. The growth of the old generation between two full collections, relative to its size
+ * after the first one. V8 would let it grow by up to 300 percent.
  */
 const OLD_GROWTH = 60;
 

@@ -187,14 +187,14 @@ export class OutboundHttp {
   }
 }
 
-/** An answer that leads to another address. */
+/** The error for a response with a status of 300 to 399, because redirects are not followed. */
 class RedirectAnswered extends Error {
   constructor() {
     super('a redirect is not followed');
   }
 }
 
-/** The codes of OpenSSL and Node for a certificate or a handshake that is refused. */
+/** Matches the codes of OpenSSL and Node for a refused certificate or a failed TLS handshake. */
 const TLS_CODE =
   /^(?:ERR_TLS_|ERR_SSL_|EPROTO$|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_(?:GET|VERIFY)_|HOSTNAME_MISMATCH$)/;
 

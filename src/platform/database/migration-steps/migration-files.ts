@@ -28,8 +28,9 @@ export interface Migration {
 }
 
 /**
- * The SHA-256 of other texts of a file that a database may have run. The files after it make the
- * same schema of each, which a test compares. A database keeps the text that it has run.
+ * The SHA-256 of the other texts of a migration that a database may have run, by its name. The
+ * migrations after it lead from each text to the same schema, which a test compares. The record of
+ * a database keeps the SHA-256 of the text that it ran.
  */
 const EARLIER_TEXTS: Readonly<Record<string, readonly string[]>> = {
   // Earlier texts stopped sign-ins and credentials on a large database.
@@ -75,7 +76,8 @@ export function migrationOf(name: string, text: string): Migration {
 
 /**
  * Checks that a file is the one that was applied.
- * @throws Error for a file that is neither the applied text nor a known later text of it
+ * @throws Error if the database ran a text that is neither that of the file nor listed in
+ *   {@link EARLIER_TEXTS}
  */
 export function assertUnchanged({ name, sha256 }: Migration, applied: string): void {
   if (applied === sha256 || EARLIER_TEXTS[name]?.includes(applied)) return;
