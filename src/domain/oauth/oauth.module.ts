@@ -12,7 +12,6 @@ import { DataSource } from '#platform/database/statements/typeorm.js';
 import { OutboundModule } from '#platform/outbound/outbound.module.js';
 import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { ApplicationNotices } from './applications/application-notices.service.js';
-import { ApplicationSignals } from './applications/application-signals.service.js';
 import { ManagedApplications } from './applications/managed-applications.service.js';
 import { RegisteredResources } from './applications/registered-resources.js';
 import { ClientsRepository } from './clients/clients.repository.js';
@@ -39,7 +38,6 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
   imports: [AccessModule, AccessRevocationModule, AuditModule, DirectoryModule, OutboundModule],
   providers: [
     ApplicationNotices,
-    ApplicationSignals,
     BatchedQueries,
     ClientsRepository,
     LogoutSender,
@@ -58,7 +56,6 @@ import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js'
   ],
   exports: [
     ApplicationNotices,
-    ApplicationSignals,
     BatchedQueries,
     ClientsRepository,
     ManagedApplications,

@@ -1,5 +1,6 @@
-import { Injectable } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
+import { CONFIG, type Config } from '#platform/config/config.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
@@ -10,16 +11,47 @@ import {
 } from '../logout-notices/dead-letters.repository.js';
 import { noticeFigures, type NoticeFigures } from '../notice-figures/notice-figures.repository.js';
 import { NOTICE_QUEUES } from '../notice-watch/notice-queues.js';
-import type { ApplicationManager } from './applications.repository.js';
+import {
+  dropDeadSignal,
+  repeatDeadSignal,
+  signalsOfClient,
+  type SignalsOfClient,
+} from '../shared-signals/dead-signals.repository.js';
+import {
+  allowReceiver,
+  findReceiver,
+  signalsResource,
+  withdrawReceiver,
+  type SignalReceiver,
+  type SubjectFormat,
+} from '../shared-signals/receivers.repository.js';
+import { findStream, type SignalStream } from '../shared-signals/streams.repository.js';
+import type { ApplicationManager, ClientApplication } from './applications.repository.js';
 import { ManagedApplications } from './managed-applications.service.js';
+import { registrationOf } from './registration-metadata.js';
+
+/** The permission of an application to receive signals, with its stream and what waits there. */
+export interface ApplicationSignalsState extends SignalsOfClient {
+  /** Undefined for an application that no admin allowed. */
+  readonly receiver: SignalReceiver | undefined;
+  readonly stream: SignalStream | undefined;
+}
 
 /**
- * Shows the logout notices of an application, and repeats or drops its dead letters: for the admins
- * of its organization, and for the owner of an application without an organization.
+ * Shows the logout notices and the signals of an application, and repeats or drops the dead letters
+ * of both. Notices are for the admins of its organization, and for the owner of an application
+ * without an organization. Signals are for admins, who also allow the application to receive them.
  */
 @Injectable()
 export class ApplicationNotices {
-  constructor(private readonly managedApplications: ManagedApplications) {}
+  readonly #resource: string;
+
+  constructor(
+    @Inject(CONFIG) { http }: Pick<Config, 'http'>,
+    private readonly managedApplications: ManagedApplications,
+  ) {
+    this.#resource = signalsResource(http.baseUrl);
+  }
 
   /** Lists the dead letters of an application. @throws DomainError not_found, admin_required */
   async list(manager: ApplicationManager, id: string): Promise<NoticesOfClient> {
@@ -53,6 +85,68 @@ export class ApplicationNotices {
     );
   }
 
+  /**
+   * Shows the stream of an application, with its dead letters. @throws DomainError not_found,
+   * admin_required
+   */
+  async showSignals(manager: ApplicationManager, id: string): Promise<ApplicationSignalsState> {
+    const application = await this.managedApplications.find(manager, id);
+    assertMaySeeSignals(manager);
+    return this.managedApplications.read((tx) => signalsOf(tx, application));
+  }
+
+  /**
+   * Allows an application of the organization to have a stream. @throws DomainError not_found,
+   * admin_required, invalid_request
+   */
+  allowSignals(
+    manager: ApplicationManager,
+    id: string,
+    subjectFormat: SubjectFormat,
+    origin: AuditOrigin,
+  ): Promise<ApplicationSignalsState> {
+    return this.#changeSignals(manager, id, origin, async (tx, application) => {
+      if (!mayReceive(application)) {
+        throw new DomainError(
+          'invalid_request',
+          'Only a web application or a service of an organization can receive signals.',
+        );
+      }
+      await allowReceiver(tx, id, subjectFormat, manager.userId);
+      return { changed: ['signals'], signals: subjectFormat };
+    });
+  }
+
+  /**
+   * Ends the permission of an application, its stream and its tokens for signals. @throws
+   * DomainError not_found, admin_required
+   */
+  withdrawSignals(manager: ApplicationManager, id: string, origin: AuditOrigin) {
+    return this.#changeSignals(manager, id, origin, async (tx) => {
+      if (!(await withdrawReceiver(tx, id, this.#resource))) throw noSignal();
+      return { changed: ['signals'], signals: null };
+    });
+  }
+
+  /**
+   * Puts a dead letter of the stream back into the queue, so that it is tried for another day.
+   * @throws DomainError not_found, admin_required
+   */
+  repeatSignal(manager: ApplicationManager, id: string, signalId: string, origin: AuditOrigin) {
+    return this.#changeSignals(manager, id, origin, async (tx) => {
+      if (!isRowId(signalId) || !(await repeatDeadSignal(tx, id, signalId))) throw noSignal();
+      return { changed: ['signal repeated'], signal_id: signalId };
+    });
+  }
+
+  /** Drops a dead letter of the stream. @throws DomainError not_found, admin_required */
+  dropSignal(manager: ApplicationManager, id: string, signalId: string, origin: AuditOrigin) {
+    return this.#changeSignals(manager, id, origin, async (tx) => {
+      if (!isRowId(signalId) || !(await dropDeadSignal(tx, id, signalId))) throw noSignal();
+      return { changed: ['signal dropped'], signal_id: signalId };
+    });
+  }
+
   async #settle(
     manager: ApplicationManager,
     { id, noticeId, origin, act }: DeadLetterAct,
@@ -60,13 +154,29 @@ export class ApplicationNotices {
   ): Promise<void> {
     await this.managedApplications.change(manager, id, async (tx, application, current) => {
       assertMaySee(current);
-      const isThere = /^[1-9]\d{0,17}$/.test(noticeId) && (await settle(tx));
+      const isThere = isRowId(noticeId) && (await settle(tx));
       if (!isThere) {
         throw new DomainError('not_found', 'The application has no such dead letter.');
       }
       const type = 'oauth_client_updated';
       const details = { changed: [`logout notice ${act}`], notice_id: noticeId };
       await this.managedApplications.record(tx, { type, manager, application, origin, details });
+    });
+  }
+
+  /** Runs an act of an admin on a locked application, and records it with its details. */
+  #changeSignals(
+    manager: ApplicationManager,
+    id: string,
+    origin: AuditOrigin,
+    act: (tx: EntityManager, application: ClientApplication) => Promise<object>,
+  ): Promise<ApplicationSignalsState> {
+    return this.managedApplications.change(manager, id, async (tx, application, current) => {
+      assertMaySeeSignals(current);
+      const details = { ...(await act(tx, application)) };
+      const type = 'oauth_client_updated';
+      await this.managedApplications.record(tx, { type, manager, application, origin, details });
+      return signalsOf(tx, application);
     });
   }
 }
@@ -82,4 +192,31 @@ interface DeadLetterAct {
 function assertMaySee({ isAdmin, orgId }: ApplicationManager): void {
   if (isAdmin || orgId === null) return;
   throw new DomainError('admin_required', 'Only an admin sees the notices of an application.');
+}
+
+async function signalsOf(
+  tx: EntityManager,
+  { id, orgId }: ClientApplication,
+): Promise<ApplicationSignalsState> {
+  const receiver = await findReceiver(tx, id);
+  const stream = orgId === null ? undefined : await findStream(tx, { clientId: id, orgId });
+  return { receiver, stream, ...(await signalsOfClient(tx, id)) };
+}
+
+/** An application that keeps no secret cannot get a token of its own. */
+function mayReceive({ orgId, resource, metadata }: ClientApplication): boolean {
+  return orgId !== null && resource === null && registrationOf(metadata).auth_method !== 'none';
+}
+
+function isRowId(id: string): boolean {
+  return /^[1-9]\d{0,17}$/.test(id);
+}
+
+function noSignal(): DomainError {
+  return new DomainError('not_found', 'The application has no such signal or permission.');
+}
+
+function assertMaySeeSignals({ isAdmin }: ApplicationManager): void {
+  if (isAdmin) return;
+  throw new DomainError('admin_required', 'Only an admin sees the signals of an application.');
 }

@@ -2,9 +2,9 @@ import { Body, Controller, Delete, Get, HttpCode, Param, Post, Put } from '@nest
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import {
-  ApplicationSignals,
+  ApplicationNotices,
   type ApplicationSignalsState,
-} from '#domain/oauth/applications/application-signals.service.js';
+} from '#domain/oauth/applications/application-notices.service.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { ClientOrigin } from '#platform/http/request/client-origin.js';
@@ -51,7 +51,7 @@ type SignalsJson = z.output<typeof SIGNALS_JSON>;
 @Controller('api/v1/applications/:id/signals')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATION_WRITES })
 export class ApplicationSignalsController {
-  constructor(private readonly signals: ApplicationSignals) {}
+  constructor(private readonly notices: ApplicationNotices) {}
 
   @Get()
   @Route({
@@ -64,7 +64,7 @@ export class ApplicationSignalsController {
     @Caller() session: VerifiedSession,
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
   ): Promise<SignalsJson> {
-    return signalsJson(await this.signals.show(managerOf(session), id));
+    return signalsJson(await this.notices.showSignals(managerOf(session), id));
   }
 
   @Put()
@@ -80,7 +80,7 @@ export class ApplicationSignalsController {
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<SignalsJson> {
     const manager = managerOf(session);
-    return signalsJson(await this.signals.allow(manager, id, body.subject_format, origin));
+    return signalsJson(await this.notices.allowSignals(manager, id, body.subject_format, origin));
   }
 
   @Delete()
@@ -95,7 +95,7 @@ export class ApplicationSignalsController {
     @Param({ schema: APPLICATION_ID }) { id }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<void> {
-    await this.signals.withdraw(managerOf(session), id, origin);
+    await this.notices.withdrawSignals(managerOf(session), id, origin);
   }
 
   @Post(':signalId/repeat')
@@ -110,7 +110,7 @@ export class ApplicationSignalsController {
     @Param({ schema: SIGNAL_ID }) { id, signalId }: { id: string; signalId: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<void> {
-    await this.signals.repeat(managerOf(session), id, signalId, origin);
+    await this.notices.repeatSignal(managerOf(session), id, signalId, origin);
   }
 
   @Delete(':signalId')
@@ -125,7 +125,7 @@ export class ApplicationSignalsController {
     @Param({ schema: SIGNAL_ID }) { id, signalId }: { id: string; signalId: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<void> {
-    await this.signals.drop(managerOf(session), id, signalId, origin);
+    await this.notices.dropSignal(managerOf(session), id, signalId, origin);
   }
 }
 

@@ -1,11 +1,10 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import type { Response } from 'express';
 import { z } from 'zod';
-import { ApplicationNotices } from '#domain/oauth/applications/application-notices.service.js';
 import {
-  ApplicationSignals,
+  ApplicationNotices,
   type ApplicationSignalsState,
-} from '#domain/oauth/applications/application-signals.service.js';
+} from '#domain/oauth/applications/application-notices.service.js';
 import { ManagedApplications } from '#domain/oauth/applications/managed-applications.service.js';
 import { registrationOf } from '#domain/oauth/applications/registration-metadata.js';
 import {
@@ -51,7 +50,6 @@ export class ApplicationsPageController {
   constructor(
     private readonly applications: ManagedApplications,
     private readonly notices: ApplicationNotices,
-    private readonly signals: ApplicationSignals,
     private readonly clock: Clock,
     private readonly views: Views,
   ) {}
@@ -151,7 +149,7 @@ export class ApplicationsPageController {
         signals:
           isCluster || registration.auth_method === 'none'
             ? undefined
-            : shownSignals(await this.signals.show(manager, id)),
+            : shownSignals(await this.notices.showSignals(manager, id)),
         fields: isCluster
           ? clusterFields(registration.name, false)
           : fieldsOf(registration.type, registration),
