@@ -3,16 +3,15 @@ import { AuditModule } from '#domain/audit/audit.module.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { SignInModule } from '#domain/sign-in/sign-in.module.js';
-import { OwnApplications } from './own-applications.service.js';
+import { OwnAccess } from './own-access.service.js';
 import { OwnAccount } from './own-account.service.js';
-import { OwnCredentials } from './own-credentials.service.js';
 
 /**
  * The account of a user as the user sees it: credentials, applications, activity, and an export.
  */
 @Module({
   imports: [AuditModule, DirectoryModule, SessionsModule, SignInModule],
-  providers: [OwnAccount, OwnApplications, OwnCredentials],
-  exports: [OwnAccount, OwnApplications, OwnCredentials],
+  providers: [OwnAccess, OwnAccount],
+  exports: [OwnAccess, OwnAccount],
 })
 export class AccountModule {}

@@ -7,8 +7,8 @@ import { DataSource, type EntityManager } from '#platform/database/statements/ty
 import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { exportedJson } from './account-export.js';
+import { OwnAccess } from './own-access.service.js';
 import { countOwnApplications } from './own-applications.repository.js';
-import { OwnApplications } from './own-applications.service.js';
 import { readHeldRecords } from './held-records.repository.js';
 import { countOwnCertificates } from '#domain/ssh/own-certificates.repository.js';
 import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';
@@ -32,7 +32,7 @@ export class OwnAccount {
     private readonly work: TenantWork,
     private readonly keys: SecurityKeys,
     private readonly sessions: Sessions,
-    private readonly applications: OwnApplications,
+    private readonly access: OwnAccess,
     private readonly clock: Clock,
   ) {}
 
@@ -91,7 +91,7 @@ export class OwnAccount {
     };
     const records = await read((tx) => readHeldRecords(tx, id));
     if (!records) throw new DomainError('unauthenticated', 'This account was removed.');
-    const applications = await this.applications.list(id);
+    const applications = await this.access.applications(id);
     const head = { exportedAt: this.clock.now(), records, applications };
     return exportedJson(id, head, (part) => read(part, PATIENCE_DURING_RESPONSE));
   }

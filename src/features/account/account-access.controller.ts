@@ -1,8 +1,7 @@
 import { Controller, Delete, Get, HttpCode, Param, Post, Query } from '@nestjs/common';
 import type { z } from 'zod';
-import { OwnApplications } from '#domain/account/own-applications.service.js';
+import { OwnAccess } from '#domain/account/own-access.service.js';
 import type { EventRange } from '#domain/account/own-events.repository.js';
-import { OwnCredentials } from '#domain/account/own-credentials.service.js';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import { USER_ACCESS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
@@ -29,10 +28,7 @@ import {
 @Controller('v1/account')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: USER_ACCESS })
 export class AccountAccessController {
-  constructor(
-    private readonly credentials: OwnCredentials,
-    private readonly applications: OwnApplications,
-  ) {}
+  constructor(private readonly access: OwnAccess) {}
 
   @Get('credentials')
   @Route({
@@ -43,7 +39,7 @@ export class AccountAccessController {
     @Caller() { user }: VerifiedSession,
     @Query({ schema: PAGE_QUERY }) range: EventRange,
   ): Promise<z.output<typeof CREDENTIALS_JSON>> {
-    const { items, next } = await this.credentials.page(user.id, range);
+    const { items, next } = await this.access.credentials(user.id, range);
     return { credentials: items.map(credentialJson), next: nextJson(next) };
   }
 
@@ -59,7 +55,7 @@ export class AccountAccessController {
     @Param({ schema: SERIAL }) { serial }: z.output<typeof SERIAL>,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<z.output<typeof REVOKED_JSON>> {
-    const revoked = await this.credentials.revokeCertificate(user, serial, origin);
+    const revoked = await this.access.revokeCertificate(user, serial, origin);
     return {
       serial: revoked.serial,
       revoked_at: revoked.revokedAt.toISOString(),
@@ -75,7 +71,7 @@ export class AccountAccessController {
   async listApplications(
     @Caller() { user }: VerifiedSession,
   ): Promise<z.output<typeof APPLICATIONS_JSON>> {
-    return { applications: (await this.applications.list(user.id)).map(applicationJson) };
+    return { applications: (await this.access.applications(user.id)).map(applicationJson) };
   }
 
   @Delete('applications/:client_id')
@@ -89,6 +85,6 @@ export class AccountAccessController {
     @Param({ schema: CLIENT_ID }) { client_id }: z.output<typeof CLIENT_ID>,
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<z.output<typeof ENDED_ACCESS_JSON>> {
-    return { ended: await this.applications.end(user, client_id, origin) };
+    return { ended: await this.access.endApplication(user, client_id, origin) };
   }
 }

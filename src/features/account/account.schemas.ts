@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { OwnApplication } from '#domain/account/own-applications.service.js';
+import type { OwnApplication } from '#domain/account/own-access.service.js';
 import { activityText } from '#domain/account/activity-text.js';
 import { originFor } from '#domain/account/account-export.js';
 import { readCursor, writeCursor } from '#domain/admin/audit-search/audit-cursor.js';

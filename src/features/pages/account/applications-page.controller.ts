@@ -1,6 +1,6 @@
 import { Controller, Get, Res } from '@nestjs/common';
 import type { Response } from 'express';
-import { OwnApplications } from '#domain/account/own-applications.service.js';
+import { OwnAccess } from '#domain/account/own-access.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
@@ -14,7 +14,7 @@ import { showToUser } from '../shell/show-page.js';
 @Route(PAGE_ROUTE)
 export class OwnApplicationsPageController {
   constructor(
-    private readonly applications: OwnApplications,
+    private readonly access: OwnAccess,
     private readonly views: Views,
   ) {}
 
@@ -22,7 +22,7 @@ export class OwnApplicationsPageController {
   @Route({ summary: 'Shows the applications that the user signed in to' })
   async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
     await showToUser(this.views, { caller, response }, 'own-applications', async (session) => {
-      const applications = await this.applications.list(session.user.id);
+      const applications = await this.access.applications(session.user.id);
       return {
         applications: applications.map((application) => ({
           ...application,

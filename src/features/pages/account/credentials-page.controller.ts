@@ -6,7 +6,7 @@ import {
   type CredentialKind,
   type OwnCredential,
 } from '#domain/account/own-credential.js';
-import { OwnCredentials } from '#domain/account/own-credentials.service.js';
+import { OwnAccess } from '#domain/account/own-access.service.js';
 import type { LiveSession } from '#domain/sessions/session.js';
 import { Clock } from '#platform/clock/clock.js';
 import { Caller } from '#platform/http/access/caller.js';
@@ -31,7 +31,7 @@ const KINDS: Readonly<Record<CredentialKind, string>> = {
 @Route(PAGE_ROUTE)
 export class CredentialsPageController {
   constructor(
-    private readonly credentials: OwnCredentials,
+    private readonly access: OwnAccess,
     private readonly clock: Clock,
     private readonly views: Views,
   ) {}
@@ -45,7 +45,7 @@ export class CredentialsPageController {
   ): Promise<void> {
     await showToUser(this.views, { caller, response }, 'own-credentials', async (session) => {
       const range = rangeOf(query);
-      const { items, next } = await this.credentials.page(session.user.id, range);
+      const { items, next } = await this.access.credentials(session.user.id, range);
       const now = this.clock.now();
       return {
         credentials: items.map((credential) => shown(credential, now)),

@@ -6,6 +6,10 @@ import type { ClientKind } from '#domain/oauth/clients/clients.repository.js';
 import { displayHost, displayName } from '#domain/oauth/clients/display-name.js';
 import type { SessionUser } from '#domain/sessions/session.js';
 import { deleteSessionsOfClient } from '#domain/sessions/ended-sessions.repository.js';
+import {
+  revokeOwnCertificate,
+  type RevokedOwnCertificate,
+} from '#domain/ssh/own-certificates.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
@@ -16,6 +20,12 @@ import {
   type EndedAccess,
   type OwnApplicationRow,
 } from './own-applications.repository.js';
+import { ownCredential, type OwnCredential } from './own-credential.js';
+import { listOwnIssuances, type EventRange } from './own-events.repository.js';
+import { pageOf, type OwnPage } from './own-page.js';
+
+/** A serial of a certificate: below 2^53, so at most 16 digits. */
+const SERIAL = /^\d{1,16}$/;
 
 /** An application that a user signed in to. */
 export interface OwnApplication {
@@ -32,17 +42,57 @@ export interface OwnApplication {
   readonly hasAccess: boolean;
 }
 
-/** The applications that a user signed in to. */
+/**
+ * Lists and ends access in the name of a user: the credentials that were issued, and the
+ * applications that the user signed in to.
+ */
 @Injectable()
-export class OwnApplications {
+export class OwnAccess {
   constructor(
     private readonly dataSource: DataSource,
     private readonly directory: UserDirectory,
     private readonly audit: AuditLog,
   ) {}
 
+  /** Lists the credentials that were issued to a user, the newest first. */
+  async credentials(userId: string, { after, limit }: EventRange): Promise<OwnPage<OwnCredential>> {
+    const range = { after, limit: limit + 1 };
+    const events = await listOwnIssuances(this.dataSource.manager, userId, range);
+    const { items, next } = pageOf(events, limit);
+    return { items: items.map(ownCredential), next };
+  }
+
+  /**
+   * Revokes one live SSH certificate of a user. It is in the next key revocation list.
+   *
+   * @throws DomainError not_found for a serial that is no live certificate of the user;
+   *   account_inactive
+   */
+  async revokeCertificate(
+    user: SessionUser,
+    serial: string,
+    origin: AuditOrigin,
+  ): Promise<RevokedOwnCertificate> {
+    return this.dataSource.transaction(async (tx) => {
+      await this.directory.lockActive(tx, user.id);
+      const revoked = SERIAL.test(serial)
+        ? await revokeOwnCertificate(tx, user.id, serial)
+        : undefined;
+      if (!revoked) throw new DomainError('not_found', 'You have no such live certificate.');
+      await this.audit.record(tx, {
+        type: 'ssh_certificate_revoked',
+        actorId: user.id,
+        subjectId: user.id,
+        orgId: user.orgId,
+        origin,
+        details: { serial: revoked.serial, key_id: revoked.keyId },
+      });
+      return revoked;
+    });
+  }
+
   /** Lists the applications of a user, by name. */
-  async list(userId: string): Promise<OwnApplication[]> {
+  async applications(userId: string): Promise<OwnApplication[]> {
     const rows = await listOwnApplications(this.dataSource.manager, userId);
     return rows.map(ownApplication);
   }
@@ -53,7 +103,11 @@ export class OwnApplications {
    *
    * @throws DomainError not_found for a client without access to the user; account_inactive
    */
-  async end(user: SessionUser, clientId: string, origin: AuditOrigin): Promise<EndedAccess> {
+  async endApplication(
+    user: SessionUser,
+    clientId: string,
+    origin: AuditOrigin,
+  ): Promise<EndedAccess> {
     return withTransactionRetry(this.dataSource, async (tx) => {
       await this.directory.lockActive(tx, user.id);
       const live = await countOwnAccess(tx, user.id, clientId);
