@@ -36,7 +36,6 @@ const SMALL: Readonly<Record<string, string>> = {
   IssuerHosts: 'holds the batch that requests share; the edge takes it from the container',
   RouteGuard: 'a guard, which Nest calls',
   SshKeyAttestations: 'its caller is a controller, which would have eight dependencies',
-  VouchedDomains: 'Nest calls it once, when the application has started',
 };
 
 /** The files that import a library, its subpaths included. */

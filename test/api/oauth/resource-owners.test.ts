@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DomainOwnership } from '../../../src/domain/organizations/domains/domain-ownership.service.js';
-import { VouchedDomains } from '../../../src/domain/providers/accepted/vouched-domains.service.js';
+import { ProvidersModule } from '../../../src/domain/providers/providers.module.js';
 import { operatorDomains } from '../../../src/domain/admin/operator-access/compose-access.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../../support/app.js';
 import { addApplication, claimsOf } from '../../support/applications.js';
@@ -286,7 +286,7 @@ describe('a resource that an organization registered', () => {
     expect((await register(eve.client, resource)).status).toBe(201);
     const kept = `urn:svc:${orgs.other}:kept`;
     expect((await register(eve.client, kept)).status).toBe(201);
-    await app.nest.get(VouchedDomains, { strict: false }).onApplicationBootstrap();
+    await app.nest.get(ProvidersModule, { strict: false }).onApplicationBootstrap();
     expect(await clustersOf(orgs.other)).not.toContain(resource);
     expect(await clustersOf(orgs.other)).toContain(kept);
     expect((await eve.client.get('/v1/keys', { address: newAddress() })).status).toBe(200);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { namesDomain } from '../../../src/domain/providers/vouching.js';
 import { loadConfig } from '../../../src/platform/config/load-config.js';
 import { DocumentSettings } from '../../../src/platform/config-sources/document-settings.js';
-import { VouchedDomains } from '../../../src/domain/providers/accepted/vouched-domains.service.js';
+import { ProvidersModule } from '../../../src/domain/providers/providers.module.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import type { Answer } from '../../support/client.js';
 import { DnsServer } from '../../support/dns-server.js';
@@ -130,7 +130,7 @@ describe('a provider with a list of domains', () => {
       app.dataSource,
       'UPDATE organization_domains SET is_vouched = NOT is_vouched WHERE is_primary',
     );
-    await app.nest.get(VouchedDomains, { strict: false }).onApplicationBootstrap();
+    await app.nest.get(ProvidersModule, { strict: false }).onApplicationBootstrap();
     expect(await vouched('deep.named.example')).toBe(1);
     expect(await vouched('named.example')).toBe(1);
     expect(await vouched('stays.example')).toBe(0);

@@ -1,0 +1,63 @@
+import { Logger } from '@nestjs/common';
+import type { AccessRevocation } from '#domain/access-revocation/access-revocation.service.js';
+import type { DomainOfOrganization } from '#domain/access-revocation/revocable.js';
+import type { IdentityProviders } from '../identity-providers.service.js';
+import { issuerTemplate } from '../tenancy.js';
+import type { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import {
+  findOwner,
+  listChangedVouching,
+  setVouched,
+} from '#domain/organizations/domains/domain-owners.repository.js';
+
+const security = new Logger('security');
+
+/** The parts of the service that {@link recordVouchedDomains} uses. */
+export interface VouchingParts {
+  readonly dataSource: DataSource;
+  readonly identityProviders: IdentityProviders;
+  readonly organizations: OrganizationsRepository;
+  readonly accessRevocation: AccessRevocation;
+}
+
+/**
+ * Records which primary domains the settings prove. They prove a domain if they list it for the
+ * provider through which the organization was founded. The database stores the result, so that the
+ * operator's commands and every statement agree.
+ */
+export async function recordVouchedDomains(parts: VouchingParts): Promise<void> {
+  const { dataSource, identityProviders, organizations, accessRevocation } = parts;
+  const providers = identityProviders
+    .list()
+    .map((provider) => ({ issuer: issuerTemplate(provider), domains: provider.domains }));
+  const changed = await listChangedVouching(dataSource.manager, providers);
+  for (const { orgId, domain, isNamed } of changed) {
+    const own = { orgId, domain };
+    const isChanged = await dataSource.transaction(async (tx) => {
+      await organizations.lockDomain(tx, domain);
+      if (!(await setVouched(tx, own, isNamed))) return false;
+      const cause = { reason: 'domain claimed', revokedBy: 'organization' };
+      if (isNamed) await accessRevocation.claimDomain(tx, own, cause);
+      else await endUnproven(tx, accessRevocation, own);
+      return true;
+    });
+    if (isChanged && !isNamed) {
+      security.warn(own, 'no setting names this primary domain any more');
+    }
+  }
+}
+
+/**
+ * Ends the items that needed the proof of a primary domain, unless DNS or the operator proves it
+ * too. Sessions stay.
+ */
+async function endUnproven(
+  tx: EntityManager,
+  accessRevocation: AccessRevocation,
+  own: DomainOfOrganization,
+): Promise<void> {
+  if ((await findOwner(tx, own.domain))?.isProven) return;
+  const cause = { reason: 'domain no longer named', revokedBy: 'settings' };
+  await accessRevocation.endOfDomain(tx, own, cause);
+}
