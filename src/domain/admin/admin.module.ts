@@ -13,7 +13,6 @@ import { SavedQuestions } from './audit-search/saved-questions.service.js';
 import { CleanUp } from './clean-up/clean-up.service.js';
 import { DatabaseFailover } from './database-failover/database-failover.service.js';
 import { RecentEnds } from './database-failover/reconciliation/recent-ends.js';
-import { SecretsToConfirm } from './database-failover/reconciliation/secrets-to-confirm.service.js';
 import { MemberAccess } from './members/member-access.service.js';
 import { MemberRecords } from './members/member-records.service.js';
 import { IssuerAdmin } from './organization/issuer-admin.service.js';
@@ -49,7 +48,6 @@ import { OrganizationProviders } from './organization/organization-providers.ser
     OrganizationProviders,
     RecentEnds,
     SavedQuestions,
-    SecretsToConfirm,
   ],
   exports: [
     AccessRules,
@@ -61,7 +59,6 @@ import { OrganizationProviders } from './organization/organization-providers.ser
     OrganizationDomains,
     OrganizationProviders,
     SavedQuestions,
-    SecretsToConfirm,
   ],
 })
 export class AdminModule {}

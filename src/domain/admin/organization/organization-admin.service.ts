@@ -29,6 +29,11 @@ import { endDevicesOfOrganization } from '#domain/oauth/grants/device-codes.repo
 import { expiresSoon } from '#domain/directory/scim-tokens/token-expiry.js';
 import { Clock } from '#platform/clock/clock.js';
 import { DomainError } from '#platform/errors/domain-error.js';
+import {
+  confirmSecret,
+  listUnconfirmed,
+  type ListedSecret,
+} from '../database-failover/reconciliation/listed-secrets.repository.js';
 
 /** The most valid SCIM tokens of an organization. */
 const MOST_TOKENS = 100;
@@ -58,7 +63,10 @@ export interface NewToken {
   readonly membership: Membership;
 }
 
-/** The settings and the SCIM tokens of an organization, as its admins read and change them. */
+/**
+ * The settings and the SCIM tokens of an organization, as its admins read and change them, and the
+ * secrets that they must confirm because the database has lost commits.
+ */
 @Injectable()
 export class OrganizationAdmin {
   constructor(
@@ -193,9 +201,36 @@ export class OrganizationAdmin {
     });
   }
 
+  /** Lists the secrets that no admin has confirmed yet, the newest first. */
+  listSecretsToConfirm({ orgId }: Admin): Promise<ListedSecret[]> {
+    return listUnconfirmed(this.dataSource.manager, orgId);
+  }
+
+  /**
+   * Records that an admin has confirmed a secret. If several admins confirm it at once, one
+   * succeeds.
+   *
+   * @throws DomainError admin_required; not_found for a secret of another organization, and for a
+   *   confirmed one
+   */
+  async confirmSecret(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
+    await this.dataSource.transaction(async (tx) => {
+      await this.members.holdAdmin(tx, admin);
+      const confirmed = isUuid(id) ? await confirmSecret(tx, admin, id) : undefined;
+      if (!confirmed) {
+        throw new DomainError('not_found', 'Your organization has no such secret to confirm.');
+      }
+      const { secret, secretId, clientId, act, isLost } = confirmed;
+      const about = secret === 'scim_token' ? { scim_token_id: secretId } : { secret_id: secretId };
+      const client = clientId === null ? {} : { client_id: clientId };
+      const details = { ...about, ...client, act, database_lost: isLost };
+      await this.#record(tx, 'secret_confirmed', admin, origin, details);
+    });
+  }
+
   #record(
     tx: EntityManager,
-    type: 'org_updated' | 'scim_token_created' | 'scim_token_revoked',
+    type: 'org_updated' | 'scim_token_created' | 'scim_token_revoked' | 'secret_confirmed',
     { id: actorId, orgId }: Admin,
     origin: AuditOrigin,
     details: Readonly<Record<string, unknown>>,

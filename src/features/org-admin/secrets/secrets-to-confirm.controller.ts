@@ -1,7 +1,7 @@
 import { Controller, Get, HttpCode, Param, Post } from '@nestjs/common';
 import { z } from 'zod';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
-import { SecretsToConfirm } from '#domain/admin/database-failover/reconciliation/secrets-to-confirm.service.js';
+import { OrganizationAdmin } from '#domain/admin/organization/organization-admin.service.js';
 import { adminOf } from '#domain/directory/members.service.js';
 import { ADMIN_READS, ADMIN_WRITES } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
@@ -22,7 +22,7 @@ import {
 @Controller('api/v1/org/secrets-to-confirm')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class SecretsToConfirmController {
-  constructor(private readonly secrets: SecretsToConfirm) {}
+  constructor(private readonly organizationAdmin: OrganizationAdmin) {}
 
   @Get()
   @Route({
@@ -32,7 +32,7 @@ export class SecretsToConfirmController {
     refusals: ['admin_required'],
   })
   async list(@Caller() session: VerifiedSession): Promise<{ secrets: SecretToConfirmJson[] }> {
-    const listed = await this.secrets.list(adminOf(session));
+    const listed = await this.organizationAdmin.listSecretsToConfirm(adminOf(session));
     return { secrets: listed.map(secretToConfirmJson) };
   }
 
@@ -48,6 +48,6 @@ export class SecretsToConfirmController {
     @Param({ schema: LISTED_ID }) { id }: { id: string },
     @ClientOrigin() origin: AuditOrigin,
   ): Promise<void> {
-    await this.secrets.confirm(adminOf(session), id, origin);
+    await this.organizationAdmin.confirmSecret(adminOf(session), id, origin);
   }
 }

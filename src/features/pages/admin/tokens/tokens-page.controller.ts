@@ -5,7 +5,6 @@ import {
   type ListedToken,
 } from '#domain/admin/organization/organization-admin.service.js';
 import type { ListedSecret } from '#domain/admin/database-failover/reconciliation/listed-secrets.repository.js';
-import { SecretsToConfirm } from '#domain/admin/database-failover/reconciliation/secrets-to-confirm.service.js';
 import type { ListedRefusal } from '#domain/directory/scim-tokens/scim-refusals.repository.js';
 import type { ScimToken } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
 import { rotationStep } from '#domain/directory/scim-tokens/token-rotation.js';
@@ -30,7 +29,6 @@ export class TokensPageController {
   constructor(
     @Inject(CONFIG) config: Config,
     private readonly organizationAdmin: OrganizationAdmin,
-    private readonly secretsToConfirm: SecretsToConfirm,
     private readonly views: Views,
   ) {
     this.#scimUrl = `${config.http.baseUrl}/scim/v2`;
@@ -49,7 +47,7 @@ export class TokensPageController {
         this.organizationAdmin.listRefusals(admin),
         this.organizationAdmin.isFirstToken(admin),
         this.organizationAdmin.show(admin),
-        this.secretsToConfirm.list(admin),
+        this.organizationAdmin.listSecretsToConfirm(admin),
       ]);
       return {
         scimUrl: this.#scimUrl,
