@@ -4,8 +4,9 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { ThrottlerStorage } from '#platform/rate-limit/buckets/throttler.js';
 import type { Logger } from 'pino';
 import { IdentityProviders } from '#domain/providers/identity-providers.service.js';
-import { IssuerHosts } from '#domain/organizations/issuers/issuer-hosts.service.js';
+import { IssuerHosts } from '#domain/organizations/issuers/issuer-hosts.js';
 import type { Config, ValidConfig } from '#platform/config/config.js';
+import { DataSource } from '#platform/database/statements/typeorm.js';
 import { expectations } from '#platform/http/body/expectation.js';
 import { requestEdge, type EdgeStep } from '#platform/http/contract/edge-step.js';
 import { corsByAudience } from '#platform/http/edge/cors.js';
@@ -128,7 +129,7 @@ function edgesOf(parts: Parts): Edges {
     baseUrl: config.http.baseUrl,
     routePolicies,
     errorRenderer: nest.get(ErrorRenderer),
-    tenantHosts: nest.get(IssuerHosts),
+    tenantHosts: new IssuerHosts(config.http.baseUrl, nest.get(DataSource).manager),
   };
   const first = firstSteps(parts);
   const onAuthority = hostRule(ownAuthorities(config.http), hostOptions);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { IssuerHosts } from '../../src/domain/organizations/issuers/issuer-hosts.service.js';
+import { IssuerHosts } from '../../src/domain/organizations/issuers/issuer-hosts.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import type { Client } from '../support/client.js';
 import { freePort } from '../support/free-port.js';
@@ -163,7 +163,7 @@ requires('moto').describe('the host of a label', () => {
     ['our own name', () => new URL(app.baseUrl).host],
     ['with a malformed label', () => `ac_me.localhost:${new URL(app.baseUrl).port}`],
   ])('costs no work of the database when it is another name: %s', async (_, host) => {
-    const find = vi.spyOn(app.nest.get(IssuerHosts, { strict: false }), 'find');
+    const find = vi.spyOn(IssuerHosts.prototype, 'find');
     try {
       const bytes = requestBytes(app.baseUrl, 'GET /v1/keys', [`Host: ${host()}`]);
       expect([401, 421]).toContain((await rawExchange(app.baseUrl, bytes)).status);
@@ -203,7 +203,7 @@ requires('moto').describe('the host of a label', () => {
   });
 
   it('is 503 and tells nothing while the database does not answer', async () => {
-    const find = vi.spyOn(app.nest.get(IssuerHosts, { strict: false }), 'find');
+    const find = vi.spyOn(IssuerHosts.prototype, 'find');
     find.mockRejectedValue(Object.assign(new Error('connect'), { code: 'ECONNREFUSED' }));
     try {
       for (const path of ['/oauth/jwks', '/login']) {

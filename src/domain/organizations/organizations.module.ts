@@ -7,7 +7,6 @@ import { KmsKeys } from '#platform/kms/kms-keys.js';
 import { DNS_OPTIONS, TxtRecords, type DnsOptions } from '#platform/outbound/txt-records.js';
 import { DomainOwnership } from './domains/domain-ownership.service.js';
 import { DomainRechecks } from './domains/domain-rechecks.service.js';
-import { IssuerHosts } from './issuers/issuer-hosts.service.js';
 import { IssuerKeys } from './issuers/issuer-keys.service.js';
 import { OrganizationsRepository } from './organizations.repository.js';
 
@@ -20,7 +19,6 @@ import { OrganizationsRepository } from './organizations.repository.js';
   providers: [
     DomainOwnership,
     DomainRechecks,
-    IssuerHosts,
     {
       provide: IssuerKeys,
       inject: [CONFIG, DataSource, KmsKeys],
@@ -34,6 +32,6 @@ import { OrganizationsRepository } from './organizations.repository.js';
       useFactory: (options?: DnsOptions) => new TxtRecords(options),
     },
   ],
-  exports: [DomainOwnership, IssuerHosts, IssuerKeys, OrganizationsRepository, TxtRecords],
+  exports: [DomainOwnership, IssuerKeys, OrganizationsRepository, TxtRecords],
 })
 export class OrganizationsModule {}

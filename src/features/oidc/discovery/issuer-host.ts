@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { PublishedIssuer } from '#domain/organizations/issuers/issuer-hosts.service.js';
+import type { PublishedIssuer } from '#domain/organizations/issuers/issuer-hosts.js';
 import { tenantOf } from '#platform/http/request/tenant-host.js';
 
 /** The claims that tokens for AWS have. */

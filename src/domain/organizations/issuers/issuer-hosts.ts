@@ -1,7 +1,5 @@
-import { Inject, Injectable } from '@nestjs/common';
 import type { JWK } from 'jose';
-import { EntityManager } from '#platform/database/statements/typeorm.js';
-import { CONFIG, type Config } from '#platform/config/config.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { isIssuerLabel, issuerOfLabel } from './issuer-label.js';
 import { publishedIssuers } from './published-issuers.repository.js';
@@ -19,13 +17,12 @@ export interface PublishedIssuer {
  * the request, and simultaneous requests share that statement. So the release of a label and the
  * withdrawal of a key take effect with their commit, on every replica.
  */
-@Injectable()
 export class IssuerHosts {
   readonly #baseUrl: string;
   readonly #batcher: QueryBatcher<string, readonly JWK[] | undefined>;
 
-  constructor(@Inject(CONFIG) config: Pick<Config, 'http'>, manager: EntityManager) {
-    this.#baseUrl = config.http.baseUrl;
+  constructor(baseUrl: string, manager: EntityManager) {
+    this.#baseUrl = baseUrl;
     this.#batcher = new QueryBatcher((labels) => publishedIssuers(manager, labels));
   }
 
