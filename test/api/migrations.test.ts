@@ -75,16 +75,16 @@ describe('migrations', () => {
   it('wait for the lock beyond every timeout of the server', async () => {
     await write('1-quick.sql', 'CREATE TABLE quick (id integer)');
     const [waiting, holder] = [await open(), await open()];
-    await holder.query(`ALTER DATABASE ${database.name} SET lock_timeout = '10ms'`);
-    await holder.query(`ALTER DATABASE ${database.name} SET statement_timeout = '10ms'`);
+    await holder.query(`ALTER DATABASE ${database.name} SET lock_timeout = '40ms'`);
+    await holder.query(`ALTER DATABASE ${database.name} SET statement_timeout = '40ms'`);
     const limited = await open();
-    expect(await limited.query('SHOW statement_timeout')).toEqual([{ statement_timeout: '10ms' }]);
+    expect(await limited.query('SHOW statement_timeout')).toEqual([{ statement_timeout: '40ms' }]);
     await waiting.query(`SELECT pg_advisory_lock(${ADVISORY_LOCKS.migrations})`);
     const migrated = run(limited);
     await holder.query('SELECT pg_sleep(0.05)');
     await waiting.query(`SELECT pg_advisory_unlock(${ADVISORY_LOCKS.migrations})`);
     await expect(migrated).resolves.toBe(false);
-    expect(await limited.query('SHOW statement_timeout')).toEqual([{ statement_timeout: '10ms' }]);
+    expect(await limited.query('SHOW statement_timeout')).toEqual([{ statement_timeout: '40ms' }]);
   });
 
   it('refuse a file that was changed after it was applied', async () => {

@@ -112,6 +112,12 @@ describe('who reaches a target, by its kind, its rule and its condition', () => 
     if (cluster.status !== 201) throw new Error(cluster.text);
     clusterId = String(cluster.json.client_id);
     cli = await cliToken(app, ada.key);
+    // Her last touch is older than every request: one of the same second counts as made for it.
+    await rows(
+      app.dataSource,
+      `UPDATE sessions SET auth_time = auth_time - interval '10 s' WHERE user_id = $1`,
+      [ada.id],
+    );
     paths = {
       application: `/application/${web.clientId}`,
       cluster: `/application/${clusterId}`,

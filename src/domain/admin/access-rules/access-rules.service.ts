@@ -97,7 +97,7 @@ export interface ReachPage {
   readonly next: string | null;
 }
 
-/** Whether an admin may see the names in a list of people that shows who is in a group. */
+/** Says if an admin may see the names in a list of people that shows who is in a group. */
 export interface Seen {
   /** True after a touch of the last 5 minutes. */
   readonly mayName: boolean;

@@ -19,8 +19,8 @@ const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 export class MembershipsRepository {
   /**
    * Locks users of the organization against removal until the transaction ends, before a change
-   * touches a membership. The rows are locked in the order of their ids, so that two transactions do
-   * not deadlock.
+   * touches a membership. The rows are locked in the order of their ids, so that two transactions
+   * do not deadlock.
    *
    * @returns the ids that belong to users of the organization
    */

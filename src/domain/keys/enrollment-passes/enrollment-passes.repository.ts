@@ -37,10 +37,10 @@ interface Row {
 const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
 
 /**
- * The re-enrollment passes of users, at most one row for each user. While a user has a row, the next
- * enrollment of the user needs a pass, even if the secret in the row has ended. The secret ends with
- * the credentials of the user, and with the account. The row is deleted when the pass is used, or
- * when an admin lifts the demand.
+ * The re-enrollment passes of users, at most one row for each user. While a user has a row, the
+ * next enrollment of the user needs a pass, even if the secret in the row has ended. The secret
+ * ends with the credentials of the user, and with the account. The row is deleted when the pass is
+ * used, or when an admin lifts the demand.
  */
 export class EnrollmentPassesRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.enrollmentPasses;

@@ -29,7 +29,11 @@ import {
   isForClientItself,
   ownResourceOf,
 } from '../protocol/requested-scopes.js';
-import { asksForSignals, assertRegisteredGrant, signalServer } from '../protocol/signal-scopes.js';
+import {
+  asksForSignals,
+  assertRegisteredGrant,
+  signalServer,
+} from '../protocol/clients/signal-scopes.js';
 import { ownAudiences, resourceServerInfo } from '../protocol/resource-servers.js';
 import { requestContextOf, requestOf } from '../request/request-context.js';
 import { ResourceOwners } from '../request/resource-owners.service.js';

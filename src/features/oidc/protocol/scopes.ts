@@ -5,7 +5,6 @@ import {
   DEVICE_SCOPES,
   isBoundScope,
 } from '#domain/sessions/access-token.js';
-
 import { isSignalScope } from '#domain/oauth/shared-signals/receivers.repository.js';
 
 export { ADMIN_SCOPE, CLI_CLIENT_ID };

@@ -54,7 +54,8 @@ export async function runInBackground(
 
 /**
  * Splits a migration file into its statements, without comments. It splits at every semicolon and
- * cuts from every `--` to the end of the line, so a string literal in the file must contain neither.
+ * cuts from every `--` to the end of the line, so a string literal in the file must contain
+ * neither.
  */
 export function statementsOf(text: string): string[] {
   return text

@@ -72,7 +72,7 @@ export type AuthenticationResponse = z.output<typeof AUTHENTICATION_RESPONSE>;
 /** A registration as it was sent, its base64url decoded. */
 export type RegistrationResponse = z.output<typeof REGISTRATION_RESPONSE>;
 
-/** Whether a ceremony demands a PIN or a fingerprint. */
+/** Says if a ceremony demands a PIN or a fingerprint. */
 export type UserVerification = 'required' | 'preferred' | 'discouraged';
 
 /** A credential named in options, its id base64url. */

@@ -1,7 +1,7 @@
 import { isSignalScope, SIGNAL_SCOPES } from '#domain/oauth/shared-signals/receivers.repository.js';
-import type { OwnMetadata } from './client-metadata.js';
-import { errors, type Client, type KoaContextWithOIDC, type ResourceServer } from './library.js';
-import { scopeWords } from './scopes.js';
+import type { OwnMetadata } from '../client-metadata.js';
+import { errors, type Client, type KoaContextWithOIDC, type ResourceServer } from '../library.js';
+import { scopeWords } from '../scopes.js';
 
 /**
  * Checks whether a request for client credentials asks for scopes of signals alone. Many libraries
