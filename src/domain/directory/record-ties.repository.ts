@@ -286,8 +286,9 @@ export async function recordTieEvent(tx: EntityManager, event: AuditEvent): Prom
 }
 
 /**
- * Returns true if an e-mail of this rank is enough to find an unbound record: a primary e-mail, the
- * only e-mail of type `work`, or the only first one.
+ * Returns true if a sign-in with an e-mail of this rank may find a record: its primary e-mail, its
+ * only e-mail of type `work`, or the first e-mail of a record that has neither a usable userName,
+ * nor a primary, nor a work e-mail. The caller has tried the userName before.
  */
 export function bindsByMail(rank: number): boolean {
   return rank === RANK.primary || rank === RANK.onlyWork || rank === RANK.first;

@@ -145,7 +145,10 @@ export class UserDirectory {
     return this.#endAccess(tx, user, 'credentials-revoked', deprovisioning);
   }
 
-  /** Ends the access in a scope, changes the account, and records both in the audit log. */
+  /**
+   * Ends the access that the event `scope` ends, then runs `change` on the account, and records
+   * both in the audit log. Returns the counts of what ended.
+   */
   async #endAccess(
     tx: EntityManager,
     user: LockedAccount,

@@ -204,11 +204,13 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Writes the metadata of this service as a SAML service provider.
+   * Returns the metadata of this service as a SAML service provider. Its entity id depends on the
+   * identity provider that reads it.
    *
-   * @param slug the provider that reads it. Without it, the document has the entity id that is its
-   *   own address, if a provider knows this service by it, or else that of the first provider
-   * @throws DomainError not_found
+   * @param slug the identity provider. If undefined: the one that has `address` as the entity id of
+   *   this service, or else the first one
+   * @param address the URL at which this document is served
+   * @throws DomainError not_found if there is no such provider
    */
   serviceMetadata(slug: string | undefined, address: string): string {
     const all = this.saml?.providers ?? [];

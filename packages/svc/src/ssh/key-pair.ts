@@ -6,8 +6,11 @@ import { CliFailure, errorCode, STATUS } from '../program/failure.js';
 import { SSH_FILES } from './certificate-cache.js';
 
 /**
- * Returns the public key of this machine for a server. The first use creates the pair. The caller
- * must hold the lock of the folder.
+ * Returns the public key of this machine for the server of the folder. If there is no pair, this
+ * call makes one; a pair in a security key is made by `svc setup ssh --sk` alone. The caller must
+ * hold the lock of the folder.
+ *
+ * @throws CliFailure if the pair in the security key is missing
  */
 export async function publicKeyOf(
   folder: PrivateFolder,

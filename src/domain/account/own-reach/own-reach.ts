@@ -75,7 +75,8 @@ export function ownReach(rows: readonly OwnReachRow[]): OwnReach {
 }
 
 /**
- * Returns a digest of the targets, without the rules and conditions by which they admit the person.
+ * Returns a digest by which `timeOfOwnReach` notices that the targets of a person have changed. It
+ * leaves out rules and conditions, because a change of these alone is no change of the targets.
  */
 export function digestOf(reach: OwnReach): Buffer {
   const { because, conditions }: Record<keyof Admission, undefined> = {

@@ -8,8 +8,8 @@ import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys
 import { fixedSql, sql } from '#platform/database/statements/sql.js';
 
 /**
- * The days for which audit events of a class are kept. Events of the class `admin` are kept
- * forever.
+ * The days for which audit events of a class are kept: SVC_AUTH_EVENTS_RETENTION_DAYS and
+ * SVC_OAUTH_EVENTS_RETENTION_DAYS. Events of the class `admin` are kept forever.
  */
 export interface Retention {
   readonly auth: number;

@@ -47,7 +47,10 @@ export class ReplicaMemory {
     return this.#known;
   }
 
-  /** True if the process ran before a change and can prove a loss. */
+  /**
+   * True if the process has worked on a confirmed start of PostgreSQL, so that it can say if the
+   * next server lacks commits, and if its remembered audit rows can prove such a loss.
+   */
   get isWitness(): boolean {
     return this.#known !== undefined && this.#marks.areProvable;
   }

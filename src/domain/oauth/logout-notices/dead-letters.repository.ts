@@ -33,7 +33,7 @@ export interface NoticesOfClient {
   readonly deadLetters: readonly DeadLetter[];
 }
 
-/** Lists the dead letters of a client, the newest first, and the figures of its notices. */
+/** Lists the newest dead letters of a client, at most 100, and the figures of its notices. */
 export async function noticesOfClient(
   tx: EntityManager,
   clientId: string,

@@ -121,7 +121,10 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
     return total;
   }
 
-  /** Begins as many requests as may be under way. */
+  /**
+   * Takes due events from the queue and starts to send them, until `LIMITS` is reached or none is
+   * due. It does not wait for the answers. From time to time it first drops stale events.
+   */
   async #begin(): Promise<void> {
     const now = this.clock.monotonic();
     if (now - this.#trimmedAt >= TRIM) {

@@ -109,7 +109,7 @@ export class IdentityLinks {
     const domain = domainOfEmail(identity.email);
     const organization = await this.organizations.findByDomain(tx, domain, identity);
     if (!organization) {
-      const refusal = await this.#refusalToFound(tx, domain, identity);
+      const refusal = await this.#refusalOfNewOrganization(tx, domain, identity);
       return refusal === undefined
         ? { kind: 'new', orgId: null }
         : { kind: 'refused', reason: refusal, orgId: null };
@@ -147,10 +147,12 @@ export class IdentityLinks {
   }
 
   /**
-   * Returns the reason why a sign-in is refused if no organization owns the domain of the address;
-   * undefined if it is not refused.
+   * Decides if a first user may found an organization. The caller has checked that no organization
+   * owns the domain of the address. Returns the reason of a refusal: the domain needs a new proof
+   * by DNS, or lies below one that another organization has proven. Returns undefined if it is
+   * allowed.
    */
-  async #refusalToFound(
+  async #refusalOfNewOrganization(
     tx: EntityManager,
     domain: string,
     identity: UpstreamIdentity,

@@ -20,8 +20,8 @@ const METHODS: readonly ClientAuthMethod[] = ['tls_client_auth', 'self_signed_tl
 const logger = new Logger('oidc');
 
 /**
- * Returns the authentication methods by certificate. The list is empty if the server does not
- * terminate TLS.
+ * Returns the methods by which a client authenticates with its TLS certificate (RFC 8705 §2). The
+ * list is empty if this server does not terminate TLS, because no certificate reaches it then.
  */
 export function mutualTlsMethods({ tls }: Config['http']): ClientAuthMethod[] {
   return tls ? [...METHODS] : [];

@@ -16,8 +16,8 @@ import {
 } from './secrets.schemas.js';
 
 /**
- * `/api/v1/org/secrets-to-confirm`: the secrets that an admin must confirm after the database has
- * lost commits.
+ * `/api/v1/org/secrets-to-confirm`: SCIM tokens and client secrets whose creation or end the
+ * database may have lost. For each, an admin confirms that it is as it should be.
  */
 @Controller('api/v1/org/secrets-to-confirm')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

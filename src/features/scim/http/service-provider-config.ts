@@ -1,7 +1,7 @@
 import { SERVICE_PROVIDER_CONFIG_URN } from '../language/scim-language.js';
 import { MOST_OPERATIONS } from '../bulk/bulk-request.js';
 import { SCIM } from './resource-endpoint.js';
-import { MOST_RESULTS } from '../query/scim-query.js';
+import { MOST_RESULTS, USUAL_COUNT } from '../query/scim-query.js';
 
 /**
  * Describes the features of the service (RFC 7643 §5, RFC 9865 §4).
@@ -25,7 +25,7 @@ export function serviceProviderConfig(base: string): object {
       cursor: true,
       index: true,
       defaultPaginationMethod: 'index',
-      defaultPageSize: 100,
+      defaultPageSize: USUAL_COUNT,
       maxPageSize: MOST_RESULTS,
     },
     authenticationSchemes: [

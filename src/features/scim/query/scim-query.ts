@@ -10,8 +10,9 @@ import {
 } from '../language/scim-language.js';
 import type { ScimSearch } from './search-table.repository.js';
 
-/** The default number of resources on a page, and the largest. */
-const USUAL_COUNT = 100;
+/** The number of resources on a page of a request that names none. */
+export const USUAL_COUNT = 100;
+/** The largest number of resources on a page. */
 export const MOST_RESULTS = 1000;
 
 /**

@@ -106,7 +106,7 @@ export const metadataUrl = safeUrl.refine((value) => {
   const { username, password, hash } = new URL(value);
   return !username && !password && !hash;
 }, 'must have no credentials and no fragment');
-/** The address of an API without a query: https, or http for a loopback host. */
+/** The base URL of an API without query or credentials: https, or http for a loopback host. */
 export const httpsUrl = url(isBare, 'must be a URL without query or credentials')
   .refine(isHttpsOrLoopback, SAFE)
   .transform((value) => new URL(value).href.replace(/\/+$/, ''));

@@ -4,7 +4,8 @@ import { longestDebt, type Rate } from '#platform/gcra/gcra.js';
 
 /**
  * The rate limits, of which each route has one: `burst` requests at once, then one every `interval`
- * milliseconds. Each client has one bucket for each tier.
+ * milliseconds. Each client has one bucket for each tier. Failed attempts of an IPv6 /48 have a
+ * limit of their own, in `networks.ts`.
  */
 export const TIERS = {
   authentication: { burst: 8, interval: 2000 },
