@@ -42,6 +42,25 @@ export interface LaneLimits {
   readonly failing: number;
 }
 
+/** The limits for the applications of organizations and users, of which each queue has a lane. */
+export const REGISTERED_LIMITS: LaneLimits = {
+  most: 16,
+  ofTenant: 12,
+  ofClient: 4,
+  unproven: 12,
+  unprovenOfTenant: 8,
+  failing: 8,
+};
+
+/** The number of clients whose last answer a sender remembers. */
+const MOST_REMEMBERED = 10_000;
+
+/** Remembers if a client took what was sent. A full memory is emptied first. */
+export function rememberAnswer(took: Map<string, boolean>, clientId: string, hasTaken: boolean) {
+  if (took.size >= MOST_REMEMBERED) took.clear();
+  took.set(clientId, hasTaken);
+}
+
 /** The state of a sender, which decides whose turn it is. */
 export interface Turns {
   readonly limits: LaneLimits;

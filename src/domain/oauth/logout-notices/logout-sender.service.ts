@@ -13,10 +13,10 @@ import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { TokenSigningKeys } from '../token-signing/token-signing-keys.service.js';
-import { chooseTurns, type LaneLimits } from './fair-turns.js';
+import { chooseTurns, REGISTERED_LIMITS, rememberAnswer, type LaneLimits } from './fair-turns.js';
 import { ANSWER_WITHIN, wordsOf } from './failure-words.js';
 import { LOGOUT_TOKEN_TYPE, logoutClaims } from './logout-token.js';
-import { nextTry, retryAfterOf } from './next-try.js';
+import { afterFailure, retryAfterOf, type Answer } from './next-try.js';
 import {
   buryTaken,
   deliverTaken,
@@ -43,14 +43,7 @@ const SEND_WITHIN = LEASE * 1000 - 2 * ANSWER_WITHIN;
 const LANES = {
   registered: {
     selfRegistered: false,
-    limits: {
-      most: 16,
-      ofTenant: 12,
-      ofClient: 4,
-      unproven: 12,
-      unprovenOfTenant: 8,
-      failing: 8,
-    },
+    limits: REGISTERED_LIMITS,
   },
   self: {
     selfRegistered: true,
@@ -59,17 +52,6 @@ const LANES = {
 } as const satisfies Record<string, { selfRegistered: boolean; limits: LaneLimits }>;
 
 type Lane = (typeof LANES)[keyof typeof LANES];
-
-/** The number of clients whose last answer a sender remembers. */
-const MOST_REMEMBERED = 10_000;
-
-/** The outcome of a try: delivered, or the words about the failure. */
-interface Answer {
-  readonly isDelivered: boolean;
-  readonly status: number | undefined;
-  readonly result: string;
-  readonly told?: number | undefined;
-}
 
 /** Sends logout tokens to clients, from a queue in the database. */
 @Injectable()
@@ -220,22 +202,13 @@ export class LogoutSender implements OnApplicationBootstrap, BeforeApplicationSh
   async #settle(notice: TakenNotice, answer: Answer, takenAt: number): Promise<void> {
     const { manager } = this.dataSource;
     const { clientId, id } = notice;
-    if (this.#took.size >= MOST_REMEMBERED) this.#took.clear();
-    this.#took.set(clientId, answer.isDelivered);
+    rememberAnswer(this.#took, clientId, answer.isDelivered);
     if (answer.isDelivered) {
       await deliverTaken(manager, notice);
       return;
     }
-    const isRefusal = answer.status === 400;
-    const refusals = notice.refusals + (isRefusal ? 1 : 0);
-    const pause = nextTry({
-      tries: notice.tries,
-      refusals: isRefusal ? refusals : 0,
-      left: notice.left - (this.clock.monotonic() - takenAt),
-      told: answer.told,
-      chance: this.random.bytes(1).readUInt8() / 255,
-    });
-    const failure = { result: answer.result, refusals };
+    const left = notice.left - (this.clock.monotonic() - takenAt);
+    const { failure, pause } = afterFailure(answer, notice, left, this.random);
     if (pause !== undefined) await postponeTaken(manager, notice, failure, pause);
     else if (await buryTaken(manager, notice, failure)) {
       // A user can register many clients: they must not hide another warning.

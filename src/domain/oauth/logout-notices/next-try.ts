@@ -1,3 +1,5 @@
+import type { Random } from '#platform/clock/random.js';
+
 /** The pauses between two tries, in milliseconds: the first one, and the longest one. */
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 600_000;
@@ -45,6 +47,41 @@ export function nextTry(failed: FailedTry): number | undefined {
   if (pause === undefined || left <= 0) return undefined;
   const asked = Math.min(told ?? 0, LONGEST_TOLD) * 1000;
   return Math.min(left, Math.max(pause * (1 + JITTER * chance), asked));
+}
+
+/** The answer to a request: delivered, or the words about the failure. */
+export interface Answer {
+  readonly isDelivered: boolean;
+  readonly status: number | undefined;
+  readonly result: string;
+  /** The pause in seconds that the receiver asked for, if it did. */
+  readonly told?: number | undefined;
+}
+
+/** A row of a queue that was tried. */
+interface TriedRow {
+  readonly tries: number;
+  /** The answers 400 before this try. */
+  readonly refusals: number;
+}
+
+/**
+ * Decides what follows an answer that did not deliver: what the row records of the failure, and the
+ * milliseconds until the next try, undefined for a dead letter.
+ *
+ * @param left the milliseconds until `give_up_at`
+ */
+export function afterFailure(answer: Answer, row: TriedRow, left: number, random: Random) {
+  const isRefusal = answer.status === 400;
+  const refusals = row.refusals + (isRefusal ? 1 : 0);
+  const pause = nextTry({
+    tries: row.tries,
+    refusals: isRefusal ? refusals : 0,
+    left,
+    told: answer.told,
+    chance: random.bytes(1).readUInt8() / 255,
+  });
+  return { failure: { result: answer.result, refusals }, pause };
 }
 
 /** Reads the header Retry-After (RFC 9110 §10.2.3), in seconds; undefined for any other value. */

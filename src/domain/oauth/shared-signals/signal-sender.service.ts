@@ -11,8 +11,8 @@ import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import { DataSource } from '#platform/database/statements/typeorm.js';
 import { OutboundHttp } from '#platform/outbound/outbound-http.service.js';
 import { ANSWER_WITHIN, wordsOf } from '../logout-notices/failure-words.js';
-import { chooseTurns } from '../logout-notices/fair-turns.js';
-import { nextTry, retryAfterOf } from '../logout-notices/next-try.js';
+import { chooseTurns, REGISTERED_LIMITS, rememberAnswer } from '../logout-notices/fair-turns.js';
+import { afterFailure, retryAfterOf, type Answer } from '../logout-notices/next-try.js';
 import {
   buryTaken,
   deliverTaken,
@@ -38,32 +38,8 @@ const BATCH = 1_000;
 /** The latest beginning of a request after the event was taken, in milliseconds. */
 const SEND_WITHIN = LEASE * 1000 - 2 * ANSWER_WITHIN;
 
-/**
- * The requests under way in a replica, beside those of logout notices. A part of them is for
- * receivers that are known to take events.
- */
-const LIMITS = {
-  most: 16,
-  ofTenant: 12,
-  ofClient: 4,
-  unproven: 12,
-  unprovenOfTenant: 8,
-  failing: 8,
-} as const;
-
 /** The answers that end an event (RFC 8935 §2.2 names 202; some receivers answer 200 or 204). */
 const TAKEN: ReadonlySet<number> = new Set([200, 202, 204]);
-
-/** The number of receivers whose last answer a sender remembers. */
-const MOST_REMEMBERED = 10_000;
-
-/** The outcome of a try: delivered, or the words about the failure. */
-interface Answer {
-  readonly isDelivered: boolean;
-  readonly status: number | undefined;
-  readonly result: string;
-  readonly told?: number | undefined;
-}
 
 /** Pushes security event tokens to receivers (RFC 8935), from a queue in the database. */
 @Injectable()
@@ -122,8 +98,9 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
   }
 
   /**
-   * Takes due events from the queue and starts to send them, until `LIMITS` is reached or none is
-   * due. It does not wait for the answers. From time to time it first drops stale events.
+   * Takes due events from the queue and starts to send them, until `REGISTERED_LIMITS` is reached
+   * or none is due. It does not wait for the answers. From time to time it first drops stale
+   * events.
    */
   async #begin(): Promise<void> {
     const now = this.clock.monotonic();
@@ -144,11 +121,11 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
       clientId,
       tenantId,
     }));
-    if (busy.length >= LIMITS.most || this.#worker.isStopping) return [];
+    if (busy.length >= REGISTERED_LIMITS.most || this.#worker.isStopping) return [];
     const { manager } = this.dataSource;
     const due = await listDueReceivers(manager);
     const { counts, last } = chooseTurns(due, {
-      limits: LIMITS,
+      limits: REGISTERED_LIMITS, // beside those of logout notices
       busy,
       last: this.#last,
       tookLast: (clientId) => this.#took.get(clientId),
@@ -201,22 +178,13 @@ export class SignalSender implements OnApplicationBootstrap, BeforeApplicationSh
   async #settle(signal: TakenSignal, answer: Answer, takenAt: number): Promise<void> {
     const { manager } = this.dataSource;
     const { clientId, id } = signal;
-    if (this.#took.size >= MOST_REMEMBERED) this.#took.clear();
-    this.#took.set(clientId, answer.isDelivered);
+    rememberAnswer(this.#took, clientId, answer.isDelivered);
     if (answer.isDelivered) {
       await deliverTaken(manager, signal);
       return;
     }
-    const isRefusal = answer.status === 400;
-    const refusals = signal.refusals + (isRefusal ? 1 : 0);
-    const pause = nextTry({
-      tries: signal.tries,
-      refusals: isRefusal ? refusals : 0,
-      left: signal.left - (this.clock.monotonic() - takenAt),
-      told: answer.told,
-      chance: this.random.bytes(1).readUInt8() / 255,
-    });
-    const failure = { result: answer.result, refusals };
+    const left = signal.left - (this.clock.monotonic() - takenAt);
+    const { failure, pause } = afterFailure(answer, signal, left, this.random);
     if (pause !== undefined) await postponeTaken(manager, signal, failure, pause);
     else if (await buryTaken(manager, signal, failure)) {
       this.#security.warn(
