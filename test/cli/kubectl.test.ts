@@ -451,7 +451,7 @@ function withKubectl(title: string, kubectl: Kubectl | undefined, apiVersion: st
     });
 
     it('svc setup asks the server again before it writes an entry that it wrote before', async () => {
-      const resource = 'https://asked-again.k8s.example';
+      const resource = `https://asked-again.k8s.example/${apiVersion}`;
       const client = await register(resource);
       const again = () => setup('--cluster', 'prod', '--resource', resource);
       const before = kubeconfig();
