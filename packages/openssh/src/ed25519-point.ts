@@ -2,12 +2,30 @@
 const P = 2n ** 255n - 19n;
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
+/** The most valid points that {@link ed25519PointFault} remembers. */
+const MOST_KNOWN = 1_000;
+
+/** Valid points, the oldest first. People have new certificates made for the same key. */
+const known = new Set<string>();
+
 /**
  * Returns the fault of 32 bytes as an Ed25519 public key; undefined for a valid key. The check is
  * needed because OpenSSL accepts any 32 bytes. For a point of small order, any person can forge
  * signatures, so that a certificate for it would be valid without a key.
  */
 export function ed25519PointFault(encoded: Uint8Array): string | undefined {
+  const name = Buffer.from(encoded).toString('latin1');
+  if (known.has(name)) return undefined;
+  const fault = computeFault(encoded);
+  if (fault === undefined) {
+    const [oldest] = known;
+    if (oldest !== undefined && known.size >= MOST_KNOWN) known.delete(oldest);
+    known.add(name);
+  }
+  return fault;
+}
+
+function computeFault(encoded: Uint8Array): string | undefined {
   const bigEndian = Buffer.from(encoded.toReversed());
   bigEndian[0] = (bigEndian[0] ?? 0) & 0x7f; // the top bit is the sign of x (RFC 8032 §5.1.2)
   const y = BigInt(`0x${bigEndian.toString('hex')}`);

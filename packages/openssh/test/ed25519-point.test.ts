@@ -12,6 +12,18 @@ describe('an Ed25519 public key (RFC 8032 §5.1.3)', () => {
     }
   });
 
+  it('says the same of a key each time', () => {
+    const { x = '' } = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
+    const known = Buffer.from(x, 'base64url');
+    const keys = [known, Buffer.from(`02${'00'.repeat(31)}`, 'hex'), Buffer.alloc(32)];
+    const faults = () => keys.map((key) => ed25519PointFault(key));
+    expect(faults()).toEqual(faults());
+    expect(faults()).toEqual([undefined, expect.any(String), expect.any(String)]);
+    // Bytes that differ in one bit are another key.
+    known[31] = (known[31] ?? 0) ^ 0x80;
+    expect(ed25519PointFault(known)).toBeUndefined();
+  });
+
   // The eight points of small order, with both signs if a sign bit is possible.
   it.each([
     '0100000000000000000000000000000000000000000000000000000000000000',
