@@ -41,8 +41,8 @@ export async function startBrowser(): Promise<Browser> {
 const CLIENT_HOST = 'client.example';
 
 /**
- * Starts the applications of {@link CLIENT_HOST}. A test cannot answer for the address that a form's
- * response redirects to. @returns their port
+ * Starts the applications of {@link CLIENT_HOST}, because a test cannot answer for the address that
+ * a form's response redirects to. @returns their port
  */
 async function startClients(): Promise<number> {
   const { key, cert } = makeTlsAuthority('Applications', [CLIENT_HOST]);
