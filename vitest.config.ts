@@ -27,7 +27,7 @@ export const shared = {
     reporters: ['default', './test/support/closing-line.ts'],
     fsModuleCache: true,
     isolate: false,
-    maxWorkers: 5, // for two cores: a test often waits for a program or for time
+    maxWorkers: 4, // for two cores: a test often waits for a program or for time
     // Requests make short-lived objects: a larger young generation saves a tenth of the CPU time.
     execArgv: ['--max-semi-space-size=64'],
     sequence: { sequencer: ProjectSequencer },
