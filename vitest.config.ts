@@ -28,6 +28,8 @@ export const shared = {
     fsModuleCache: true,
     isolate: false,
     maxWorkers: 4, // for two cores: a test often waits for a program or for time
+    // Requests make short-lived objects: a larger young generation saves a tenth of the CPU time.
+    execArgv: ['--max-semi-space-size=64'],
     sequence: { sequencer: ProjectSequencer },
     // For what hangs, and never met on a slow machine: no test means to measure time by these.
     testTimeout: 240_000,

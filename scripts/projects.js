@@ -76,14 +76,17 @@ export async function bundleCommand() {
  * Bundles the server with most of its packages. The new bundle replaces the old one only when it is
  * complete, so that a server that runs meanwhile finds its files.
  *
- * @param {{ folder?: string, without?: string }} [options] the folder in `dist`, and a folder of
- *   sources whose entries are left out
+ * @param {{ folder?: string, without?: string, configuration?: string }} [options] the folder in
+ *   `dist`, a folder of sources whose entries are left out, and the configuration of the bundler
  * @throws Error when the bundler failed
  */
-export async function bundleServer({ folder = 'bundle', without = '' } = {}) {
+export async function bundleServer({
+  folder = 'bundle',
+  without = '',
+  configuration = join(ROOT, 'scripts/server-bundle.js'),
+} = {}) {
   const made = join(ROOT, 'dist', `${folder}-new`);
   rmSync(made, { recursive: true, force: true });
-  const configuration = join(ROOT, 'scripts/server-bundle.js');
   await run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c', configuration], {
     // The compiler runs beside it, takes longer, and gets the first of two processors.
     niceness: 10,

@@ -1,9 +1,14 @@
 import { createHash } from 'node:crypto';
 import { ThrottlerStorage } from '@nestjs/throttler';
+import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Buckets } from '#platform/rate-limit/buckets/buckets.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { newAddress, type Client } from '../support/client.js';
+import { atScale } from '../support/scale.js';
+
+/** Milliseconds between the requests of an impatient client. */
+const PAUSE = atScale({ small: 25, full: 0 });
 
 let app: TestApp;
 beforeAll(async () => {
@@ -44,6 +49,7 @@ describe.each([
       const neighbours = Array.from({ length: 4 }, () => ask(client, credential((asked += 1))));
       const answers = await Promise.all(neighbours);
       refused += answers.filter(({ status }) => status === 429).length;
+      await delay(PAUSE);
     }
     expect((await ask(client, 'patient', 'DELETE')).status).not.toBe(429);
     expect(refused).toBeGreaterThan(20);

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { Client } from '../support/client.js';
+import { prepareDataDir } from '../support/cluster-template.js';
 import { processesOf, startDemoProcess, type DemoProcess } from '../support/demo-process.js';
 import { start } from '../support/entry-point.js';
 import { freePort } from '../support/free-port.js';
@@ -51,6 +52,7 @@ requires('sshd', 'ssh', 'ssh-keygen').describe('two demos on one machine', () =>
 
   /** Starts the demo with --json, which prints its document before the tour is prepared. */
   async function startForPrograms(cwd: string): Promise<DemoProcess> {
+    await prepareDataDir(join(cwd, 'data-demo'));
     const port = await freePort();
     const demo = start('demo/main.js', ['--json', '--port', String(port)], { cwd });
     await demo.printed(/^\}$/m);

@@ -10,6 +10,7 @@ import { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startBrowser, openProfile } from '../support/browser.js';
 import { addChromiumKey } from '../support/chromium-key.js';
 import { Client, newAddress } from '../support/client.js';
+import { prepareDataDir } from '../support/cluster-template.js';
 import { createTestDatabase } from '../support/database.js';
 import { complaintsOf, productionOf, URL_TO_OPEN } from '../support/demo-process.js';
 import { run, start, type EntryPoint } from '../support/entry-point.js';
@@ -30,6 +31,7 @@ afterAll(() => removeDirectory(cwd));
 
 /** Starts the demo in the current directory, and waits until it prints its URL. */
 async function serve(...args: string[]): Promise<{ demo: EntryPoint; baseUrl: string }> {
+  await prepareDataDir(join(cwd, 'data-demo'));
   const demo = start('demo/main.js', ['--port', String(await freePort()), ...args], { cwd });
   const [, baseUrl = ''] = await demo.printed(URL_TO_OPEN);
   return { demo, baseUrl };

@@ -266,10 +266,14 @@ describe('the embedded PostgreSQL', () => {
       );
       await removeDirectory(server.socketDir);
       await meanwhile();
-      await pool.query(
+      const terminated = pool.query(
         `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
          WHERE application_name = 'svc-server supervisor'`,
       );
+      // On a busy machine the supervisor finds the silence first, and ends the server.
+      await terminated.catch((error: unknown) => {
+        if (!/terminating connection/.test(String(error))) throw error;
+      });
       await pool.destroy();
     }
 

@@ -10,6 +10,7 @@ import {
   startDemoIdentityProvider,
   type DemoIdentityProvider,
 } from '@svc/stand-ins/identity-provider';
+import { prepareDataDir } from '../support/cluster-template.js';
 import { freePort } from '../support/free-port.js';
 import { startLoad } from '../support/load.js';
 import { atScale } from '../support/scale.js';
@@ -38,6 +39,7 @@ describe('SIGTERM', () => {
   });
   /** Each start finds the data of the stop before, which it must have kept whole. */
   beforeEach(async () => {
+    await prepareDataDir(join(folder, 'data'));
     server = startServerProcess(
       'main.js',
       {
@@ -88,7 +90,7 @@ describe('SIGTERM', () => {
 
   it('answers every accepted request, even from clients that stay connected', async () => {
     // These clients ask until the end of the drain, which takes ten seconds.
-    const pause = atScale({ small: 20, full: 0 });
+    const pause = atScale({ small: 100, full: 0 });
     const load = startLoad({
       origin,
       paths: ['/health'],

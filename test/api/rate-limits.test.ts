@@ -1,4 +1,5 @@
 import { request as httpRequest } from 'node:http';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { TierName } from '#platform/http/routing/route-policy.js';
@@ -6,6 +7,7 @@ import { TIERS } from '#platform/rate-limit/buckets/tiers.js';
 import { startTestApp, type TestApp } from '../support/app.js';
 import { runScript, type ChildScript } from '../support/child-script.js';
 import { Client, type Answer } from '../support/client.js';
+import { prepareDataDir } from '../support/cluster-template.js';
 import { createTestDatabase, type TestDatabase } from '../support/database.js';
 import { startDatabaseProxy, type DatabaseProxy } from '../support/database-proxy.js';
 import { freePort } from '../support/free-port.js';
@@ -332,13 +334,14 @@ describe('a single process', () => {
 
   beforeAll(async () => {
     dataDir = await makeTemporaryDirectory();
+    await prepareDataDir(join(dataDir, 'data'));
     baseUrl = `http://localhost:${await freePort()}`;
     const [provider] = behindProxies.config.upstream.providers;
     if (provider?.type !== 'oidc') throw new Error('the application has no OpenID provider');
     const environment = {
       SVC_BASE_URL: baseUrl,
       SVC_LISTEN_ADDR: `[::]:${new URL(baseUrl).port}`,
-      SVC_DATA_DIR: dataDir, // its own embedded database
+      SVC_DATA_DIR: join(dataDir, 'data'), // its own embedded database
       SVC_JWT_SECRET: behindProxies.config.secrets.root,
       SVC_TRUSTED_PROXIES: behindProxies.config.http.trustedProxies.join(),
       SVC_IDPS: 'demo',

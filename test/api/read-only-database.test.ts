@@ -9,6 +9,7 @@ import { RecordingLog } from '../support/recording-log.js';
 import { rows } from '../support/rows.js';
 import { AnotherServer } from '#domain/admin/database-failover/replicas.repository.js';
 import { startProblem } from '#platform/database/hosts/refusals.js';
+import { systemClock } from '#platform/clock/clock.js';
 import { openDatabase } from '#platform/database/open-database.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
 
@@ -84,16 +85,16 @@ requires('postgresql', 'psql').describe('a PostgreSQL that is made read-only', (
     const log = new RecordingLog();
     const waits = () =>
       vi.waitFor(() => expect(log.lines.join()).toContain('takes no writes yet'), 30_000);
-    vi.useFakeTimers({ toFake: ['Date'] });
+    const time = vi.spyOn(systemClock, 'monotonic');
     try {
       const failing = openDatabase(config, 'test', log).catch(reasonOf);
       await waits();
-      vi.setSystemTime(Date.now() + 60_000);
+      time.mockReturnValue(performance.now() + 60_000);
       expect(await failing).toMatch(
         /^SVC_DATABASE_URL: the database takes no writes: .*target_session_attrs=read-write \(docs.*databases\.md\)$/,
       );
     } finally {
-      vi.useRealTimers();
+      time.mockRestore();
     }
     log.lines.length = 0;
     const opening = openDatabase(config, 'test', log);

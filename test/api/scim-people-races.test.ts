@@ -128,8 +128,10 @@ const ACTS = {
 
 type Name = keyof typeof ACTS;
 const NAMES = Object.keys(ACTS) as Name[];
+/** At small scale each act meets itself and the two after it, so that each is in five pairs. */
+const NEIGHBOURS = atScale({ small: 3, full: NAMES.length });
 const PAIRS = NAMES.flatMap((one, index) =>
-  NAMES.slice(index).map((other): [Name, Name] => [one, other]),
+  NAMES.slice(index, index + NEIGHBOURS).map((other): [Name, Name] => [one, other]),
 );
 
 /** The responses of an act that is too late, refused or not allowed any more, beside success. */

@@ -20,7 +20,7 @@ import { atScale } from '../support/scale.js';
 const CHANGING = ['mv', 'mkdir', 'rmdir', 'rm', 'ln'];
 
 /** Each step at full scale, or each of so many: a step takes three runs of the script. */
-const STRIDE = atScale({ small: 5, full: 1 });
+const STRIDE = atScale({ small: 9, full: 1 });
 
 requires(...HOST_PROGRAMS).describe('/install-host.sh that is killed with kill -9', () => {
   let server: RevocationServer;

@@ -27,7 +27,7 @@ const GROUPS = [
 ] as const;
 
 /** The test cases of each operation. */
-const EXAMPLES = atScale({ small: 8, full: 100 });
+const EXAMPLES = atScale({ small: 5, full: 100 });
 
 /**
  * RFC 7644 §3.11 wants 501 here, where a token belongs to no user: the one 5xx that is no fault of

@@ -74,7 +74,7 @@ class CertificateLoad {
         if (status !== 200) throw new Error(`${status} ${text}`);
         await verifyCertificate(this.service, json.certificate);
         this.issued.push(json.certificate);
-        if (SCALE === 'small') await delay(50);
+        if (SCALE === 'small') await delay(150);
       } catch (error) {
         this.failures.push(String(error));
       }

@@ -1,17 +1,22 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import { FAILOVER_LIMITS } from '../../src/domain/admin/database-failover/failover-limits.js';
 import { startTestApp, type EnrolledUser, type TestApp } from '../support/app.js';
 import { renameProvider } from '../support/break-glass.js';
 import type { Answer } from '../support/client.js';
 import { startDebianPostgres, type DebianPostgres } from '../support/debian-postgres.js';
 import { guideBlock, runToSuccess } from '../support/guide.js';
 import { requires } from '../support/programs.js';
+import { atScale } from '../support/scale.js';
 import { createStream, newProgram, signalsOf } from '../support/signal-streams.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
 const ADA = 'ada@backup.example';
+
+/** Milliseconds without a heartbeat, after which a process counts as ended: those of production. */
+const ENDED_AFTER = atScale({ small: 1_500, full: FAILOVER_LIMITS.recent });
 
 requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
   'backup, drill and restore, by the guide',
@@ -50,9 +55,13 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
     });
     afterAll(() => parts.disposeAsync());
 
-    /** Starts the service on the database and the key of the authority, as the guide has them. */
+    /**
+     * Starts the service on the database and the key of the authority, as the guide has them. A
+     * start on the restored database waits until the processes of before count as ended.
+     */
     const started = () =>
       startTestApp({
+        failoverLimits: { recent: ENDED_AFTER, patience: ENDED_AFTER },
         database: { url: postgres.url('svc', 'svc') },
         environment: { SVC_SSH_CA_KEY_PATH: join(folder, 'lib/ssh_ca_key') },
       });

@@ -1,13 +1,17 @@
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core';
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { newAddress } from './client.js';
 import { findProgram } from './programs.js';
+import { makeTlsAuthority } from './tls-authority.js';
 
 /**
- * The browsers of this worker by their program, which its files use one after the other: a start
- * costs more than most of their tests. They end with the worker.
+ * The browser of this worker, which its files use one after the other: a start costs more than most
+ * of their tests. It ends with the worker.
  */
-const shared = new Map<string, Browser>();
+let shared: Browser | undefined;
 
 /**
  * Returns the machine's Chromium without a window. A test file that calls it runs under
@@ -16,23 +20,11 @@ const shared = new Map<string, Browser>();
  *
  * `chromium-headless-shell`, where it is installed, is the same engine at half of the CPU time.
  */
-export function startBrowser(): Promise<Browser> {
-  return sharedBrowser(findProgram('chromium-headless-shell') ?? findProgram('chromium'));
-}
-
-/**
- * Returns the whole Chromium: the shell does not let a test answer for the address that a form's
- * response redirects to.
- */
-export function startWholeBrowser(): Promise<Browser> {
-  return sharedBrowser(findProgram('chromium'));
-}
-
-async function sharedBrowser(program: string | undefined): Promise<Browser> {
+export async function startBrowser(): Promise<Browser> {
+  const program = findProgram('chromium-headless-shell') ?? findProgram('chromium');
   if (program === undefined) throw new Error('chromium is not installed');
-  const running = shared.get(program);
-  const browser = running?.isConnected() === true ? running : await launch(program);
-  shared.set(program, browser);
+  const browser = shared?.isConnected() === true ? shared : await launch(program);
+  shared = browser;
   const close = async () => {
     await Promise.all(browser.contexts().map((context) => context.close()));
   };
@@ -45,7 +37,23 @@ async function sharedBrowser(program: string | undefined): Promise<Browser> {
   });
 }
 
-function launch(executablePath: string): Promise<Browser> {
+/** The host of the applications that the service leads to: it answers each request with a text. */
+const CLIENT_HOST = 'client.example';
+
+/**
+ * Starts the applications of {@link CLIENT_HOST}, because a test cannot answer for the address that
+ * a form's response redirects to. @returns their port
+ */
+async function startClients(): Promise<number> {
+  const { key, cert } = makeTlsAuthority('Applications', [CLIENT_HOST]);
+  const server = createServer({ key, cert }, (_, response) => response.end('at the client'));
+  server.listen(0, '127.0.0.1').unref();
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+async function launch(executablePath: string): Promise<Browser> {
+  const port = await startClients();
   return chromium.launch({
     executablePath,
     headless: true,
@@ -64,6 +72,7 @@ function launch(executablePath: string): Promise<Browser> {
       '--disable-gpu-compositing',
       '--disable-threaded-animation',
       '--num-raster-threads=1',
+      `--host-resolver-rules=MAP ${CLIENT_HOST} 127.0.0.1:${port}`,
     ],
   });
 }
@@ -92,11 +101,10 @@ export interface BrowserProfile {
 /** Opens a new browser profile on an origin, with its own client address. */
 export async function openProfile(browser: Browser, baseUrl: string): Promise<BrowserProfile> {
   const fromNewAddress = () => ({ 'x-forwarded-for': newAddress() });
-  const ignoreHTTPSErrors = baseUrl.startsWith('https:'); // issued by an authority of the test
   const context = await browser.newContext({
     baseURL: baseUrl,
     extraHTTPHeaders: fromNewAddress(),
-    ignoreHTTPSErrors,
+    ignoreHTTPSErrors: true, // every certificate is issued by an authority of the tests
   });
   // less than the limit of a test, so that a step that hangs is named
   context.setDefaultTimeout(60_000);

@@ -2,6 +2,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
+import { bundledScript } from './bundle-scripts.js';
 import { COMPILE_CACHE } from './compile-cache.js';
 
 /** A script of the tests in its own process, so that a test can kill it. */
@@ -23,8 +24,9 @@ const TYPESCRIPT = [
 ];
 
 /**
- * Runs a file of test/support with one argument as JSON. A TypeScript file imports the sources, and
- * loads the compiler into the process; a JavaScript file imports the build.
+ * Runs a file of test/support with one argument as JSON. A TypeScript file runs from the bundle of
+ * the scripts if it is there; otherwise it imports the sources, and loads the compiler into the
+ * process. A JavaScript file imports the build.
  *
  * @param uid the user and group of the process, where the tests run as root
  */
@@ -33,13 +35,14 @@ export function runScript<Answer>(
   argument: unknown,
   uid?: number,
 ): ChildScript<Answer> {
+  const bundled = bundledScript(name);
   const child = spawn(
     process.execPath,
     [
-      ...(name.endsWith('.ts') ? TYPESCRIPT : []),
+      ...(name.endsWith('.ts') && bundled === undefined ? TYPESCRIPT : []),
       '--import',
       file('traffic/recorder.js'),
-      file(name),
+      bundled ?? file(name),
       JSON.stringify(argument),
     ],
     {

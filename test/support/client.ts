@@ -1,4 +1,6 @@
+import { gunzipSync } from 'node:zlib';
 import { parseSetCookie, stringifyCookie } from 'cookie';
+import { Agent, request } from '#platform/outbound/undici.js';
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
 
 /** A response with its body. */
@@ -21,6 +23,17 @@ export interface RequestOptions {
    */
   readonly address?: string;
 }
+
+/** The connections of all clients: a request costs a quarter of the CPU time of `fetch`. */
+const connections = new Agent();
+
+/** The headers that `fetch` sends by itself. */
+const OF_FETCH = {
+  accept: '*/*',
+  'accept-language': '*',
+  'sec-fetch-mode': 'cors',
+  'user-agent': 'node',
+};
 
 let addresses = 0;
 
@@ -54,7 +67,8 @@ export class Client {
   /** Sends one request to a path of the service or an absolute address, and follows no redirect. */
   async send(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
     const url = new URL(path, this.baseUrl);
-    const headers = new Headers({ 'x-forwarded-for': options.address ?? this.address });
+    const headers = new Map<string, string>(Object.entries(OF_FETCH));
+    headers.set('x-forwarded-for', options.address ?? this.address);
     const cookies = this.#jar(url);
     if (cookies.size > 0) headers.set('cookie', stringifyCookie(Object.fromEntries(cookies)));
     if (method !== 'GET' && method !== 'HEAD') headers.set('origin', this.baseUrl);
@@ -64,21 +78,27 @@ export class Client {
       body = typeof options.body === 'string' ? options.body : JSON.stringify(options.body);
     }
     for (const [name, value] of Object.entries(options.headers ?? {})) {
-      if (value === '') headers.delete(name);
-      else headers.set(name, value);
+      if (value === '') headers.delete(name.toLowerCase());
+      else headers.set(name.toLowerCase(), value);
     }
-    const response = await fetch(url, {
+    if (body !== undefined && !headers.has('content-type'))
+      headers.set('content-type', 'text/plain;charset=UTF-8'); // as `fetch` does
+    const response = await request(url, {
+      dispatcher: connections,
       method,
-      headers,
-      redirect: 'manual',
+      headers: Object.fromEntries(headers),
       ...(body === undefined ? {} : { body }),
     });
-    this.#keepCookies(url, response);
-    const text = await response.text();
-    const isJson = /\bjson/.test(response.headers.get('content-type') ?? '');
+    const received = headersOf(response.headers);
+    this.#keepCookies(url, received);
+    const isCompressed = received.get('content-encoding') === 'gzip';
+    const text = isCompressed
+      ? gunzipSync(await response.body.bytes()).toString()
+      : await response.body.text();
+    const isJson = /\bjson/.test(received.get('content-type') ?? '');
     return {
-      status: response.status,
-      headers: response.headers,
+      status: response.statusCode,
+      headers: received,
       text,
       json: isJson && method !== 'HEAD' ? JSON.parse(text) : undefined,
     };
@@ -152,12 +172,20 @@ export class Client {
     return jar;
   }
 
-  #keepCookies(url: URL, response: Response): void {
+  #keepCookies(url: URL, headers: Headers): void {
     const jar = this.#jar(url);
-    for (const line of response.headers.getSetCookie()) {
+    for (const line of headers.getSetCookie()) {
       const { name, value, maxAge } = parseSetCookie(line);
       if (value === undefined || value === '' || maxAge === 0) jar.delete(name);
       else jar.set(name, value);
     }
   }
+}
+
+function headersOf(received: Readonly<Record<string, string | string[] | undefined>>): Headers {
+  const headers = new Headers();
+  for (const [name, values = []] of Object.entries(received)) {
+    for (const value of [values].flat()) headers.append(name, value);
+  }
+  return headers;
 }

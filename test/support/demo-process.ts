@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
+import { prepareDataDir } from './cluster-template.js';
 import { start, type EntryPoint } from './entry-point.js';
 import { freePort } from './free-port.js';
 
@@ -41,8 +42,12 @@ export async function productionOf(issuer: string) {
   return { baseUrl, environment };
 }
 
-/** Starts the demo of the build in a directory, and waits until its tour is prepared. */
+/**
+ * Starts the demo of the build in a directory, and waits until its tour is prepared. The first
+ * start in a directory finds a migrated data directory; `demo.test.ts` starts without one.
+ */
 export async function startDemoProcess(cwd: string): Promise<DemoProcess> {
+  await prepareDataDir(join(cwd, 'data-demo'));
   const demo = start('demo/main.js', ['--port', String(await freePort())], { cwd });
   const [, baseUrl = ''] = await demo.printed(TOUR_ADDRESS);
   return { demo, baseUrl, dataDir: join(cwd, 'data-demo') };

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { bundleCommand } from './bundle-command.js';
+import { bundleScripts } from './bundle-scripts.js';
 import { runScript } from './child-script.js';
 import { signingKeys } from './provider-environment.js';
 import type { RunServerAnswer } from './run-server.js';
@@ -39,7 +40,9 @@ const shared = globalThis as { [SHARED]?: SharedServer };
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const own = (shared[SHARED] ??= { started: start(), users: 0 });
   own.users += 1;
-  const { answer, stop } = await own.started;
+  // The tests of the project `api` start no processes.
+  const scripts = project.name === 'api' ? undefined : bundleScripts();
+  const [{ answer, stop }] = await Promise.all([own.started, scripts]);
   project.provide('testServer', answer);
   return async () => {
     own.users -= 1;

@@ -3,6 +3,7 @@ import { createRequire } from 'node:module';
 import type { Page, Request } from 'playwright-core';
 import { expect } from 'vitest';
 import type { BrowserProfile } from './browser.js';
+import { CheckedKinds } from './checked-kinds.js';
 import { elementKinds } from './element-kinds.js';
 import { SCALE } from './scale.js';
 
@@ -128,8 +129,7 @@ export async function checkOpenPage({ page, pageErrors }: BrowserProfile): Promi
   expect(pageErrors).toEqual([]);
 }
 
-/** The kinds of elements of the pages that this worker checked. */
-const checkedKinds = new Set<string>();
+const checkedKinds = new CheckedKinds();
 
 /**
  * Checks the open page on each screen: no scrolling sideways. If it has an element of a kind that
@@ -138,7 +138,7 @@ const checkedKinds = new Set<string>();
  */
 async function checkNewKinds(page: Page): Promise<void> {
   const kinds = await elementKinds(page);
-  const hasNew = kinds.some((kind) => !checkedKinds.has(kind));
+  const hasNew = checkedKinds.lack(kinds);
   for (const [index, look] of SMALL_LOOKS.entries()) {
     const where = await showIn(look, page);
     if (hasNew && index === 0) expect(await accessibilityViolations(page), where).toEqual([]);
@@ -147,7 +147,7 @@ async function checkNewKinds(page: Page): Promise<void> {
     }
     expect(await overflowing(page), where).toEqual([]);
   }
-  for (const kind of kinds) checkedKinds.add(kind);
+  checkedKinds.add(kinds);
 }
 
 /** Shows the open page in a look. @returns the name of both */

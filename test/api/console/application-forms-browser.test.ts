@@ -98,11 +98,9 @@ requires('chromium').describe('the forms of applications in Chromium', () => {
     'the page of an application of this kind is accessible and small, and its form changes it by keyboard: %s',
     async (kind) => {
       const path = `/admin/applications/${registered[kind]}`;
-      const checked = await openAs(browser, app, admin);
-      await checkPage(checked, path, open);
-      await checked.leave();
       const profile = await openAs(browser, app, admin);
       const { page } = profile;
+      await checkPage(profile, path, open);
       const walk = await KeyboardWalk.begin(page, path);
       await walk.press('details:has(#field-name) > summary');
       await walk.fill('#field-name', `Another ${kind}`);

@@ -4,7 +4,7 @@ import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { ageTouches, setRule } from '../../support/access-targets.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
-import { startWholeBrowser, openProfile, type BrowserProfile } from '../../support/browser.js';
+import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
 import { CALLBACK, newPkce, postForm } from '../../support/oauth-flow.js';
 import { accessibilityViolations, overflowing, tabTo } from '../../support/page-checks.js';
 import { requires } from '../../support/programs.js';
@@ -25,7 +25,7 @@ requires('chromium').describe(
     let television: string;
     beforeAll(async () => {
       app = await startTestApp();
-      browser = await startWholeBrowser();
+      browser = await startBrowser();
       await app.enrolled(ADA); // the first person of the organization is its admin
       ({ key } = await app.enrolled(BOB));
       ({ clientId: application } = await addApplication(

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
-import { startWholeBrowser, openProfile, type BrowserProfile } from '../../support/browser.js';
+import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
 import { CALLBACK, newPkce } from '../../support/oauth-flow.js';
 import { requires } from '../../support/programs.js';
 
@@ -19,7 +19,7 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
   let application: string;
   beforeAll(async () => {
     app = await startTestApp();
-    browser = await startWholeBrowser();
+    browser = await startBrowser();
     ({ key } = await app.enrolled('ada@consent.example'));
     ({ clientId: dynamic } = await addApplication(
       app,
@@ -46,9 +46,6 @@ requires('chromium').describe('consent and logging out in Chromium', () => {
     visitor = await openProfile(browser, app.baseUrl);
     ({ page } = visitor);
     await visitor.plugIn(key);
-    await page.route('https://client.example/**', (route) =>
-      route.fulfill({ body: 'at the client' }),
-    );
   });
   afterEach(() => visitor.leave());
 

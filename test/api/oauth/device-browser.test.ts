@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { SoftwareKey } from '@svc/stand-ins/software-key';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { addApplication } from '../../support/applications.js';
-import { startWholeBrowser, openProfile, type BrowserProfile } from '../../support/browser.js';
+import { startBrowser, openProfile, type BrowserProfile } from '../../support/browser.js';
 import { CALLBACK, newPkce, postForm } from '../../support/oauth-flow.js';
 import { requires } from '../../support/programs.js';
 
@@ -20,7 +20,7 @@ requires('chromium').describe('devices and certification in Chromium', () => {
   let dynamic: string;
   beforeAll(async () => {
     app = await startTestApp({ environment: { SVC_CERTIFICATION_TEST_TOKEN: TOKEN } });
-    browser = await startWholeBrowser();
+    browser = await startBrowser();
     ({ key: adasKey } = await app.enrolled(ADA));
     const grants = ['urn:ietf:params:oauth:grant-type:device_code'];
     const shared = { token_endpoint_auth_method: 'none', response_types: [], redirect_uris: [] };
@@ -94,7 +94,6 @@ requires('chromium').describe('devices and certification in Chromium', () => {
   ])(
     'leads to the client after “$label”, as the Content-Security-Policy allows',
     async ({ label, parameter }) => {
-      await page.route(`${CALLBACK}*`, (route) => route.fulfill({ body: 'at the client' }));
       const query = new URLSearchParams({
         client_id: dynamic,
         response_type: 'code',

@@ -5,6 +5,7 @@ import type { Client } from '../../support/client.js';
 import { untilWaiting } from '../../support/lock-waiters.js';
 import { addMember, idOf } from '../../support/org-api.js';
 import { count, rows } from '../../support/rows.js';
+import { atScale } from '../../support/scale.js';
 import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 import {
   allow,
@@ -279,6 +280,7 @@ describe('the withdrawal of an identity provider', () => {
   });
 
   it('of 5,000 users is one transaction within the time of a request', async () => {
+    const each = atScale({ small: 1, full: 10 }); // the certificates of a user
     const { ada, bobId, domain } = await twoProviders();
     const other = (await providersOf(ada)).find(({ provider }) => provider === 'other');
     await app.dataSource.query(
@@ -298,8 +300,8 @@ describe('the withdrawal of an identity provider', () => {
                                      valid_after, valid_before)
        SELECT nextval('ssh_certificate_serial'), o.user_id, o.id, 'k', '{p}', 'SHA256:k', 'SHA256:ca', now(),
               now() + interval '1 hour'
-       FROM opened o, generate_series(1, CASE WHEN o.id = (SELECT id FROM opened LIMIT 1) THEN 25 ELSE 10 END)`,
-      [bobId, domain, other?.issuer],
+       FROM opened o, generate_series(1, CASE WHEN o.id = (SELECT id FROM opened LIMIT 1) THEN $4::int + 15 ELSE $4 END)`,
+      [bobId, domain, other?.issuer, each],
     );
     const begun = performance.now();
     const answer = await withdraw(ada, 'other');
@@ -308,7 +310,7 @@ describe('the withdrawal of an identity provider', () => {
     expect(answer.json).toMatchObject({
       users: 5001,
       sessions_revoked: 5001,
-      certificates_revoked: 50_015,
+      certificates_revoked: 5_000 * each + 15,
     });
     expect(seconds).toBeLessThan(30);
     expect(await eventsOf(app, domain, 'identity_unbound')).toHaveLength(5001);

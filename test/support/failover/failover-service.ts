@@ -13,6 +13,7 @@ import { freePort } from '../free-port.js';
 import { providerEnvironment, TEST_CLIENT } from '../provider-environment.js';
 import { startReplicaFront, type FrontTarget, type ReplicaFront } from '../replica-front.js';
 import { makeTemporaryDirectory, removeDirectory } from '../temporary-directory.js';
+import type { FailoverReplica } from './replica-process.js';
 
 interface Replica extends FrontTarget {
   readonly process: ChildScript<object>;
@@ -98,11 +99,8 @@ export class FailoverService {
       SVC_DATA_DIR: join(this.folder, `data-${this.#started}`),
     };
     const attestationRoot = this.#vendor.rootPem;
-    const process = runScript<object>('failover/replica-process.js', {
-      environment,
-      attestationRoot,
-      logFile,
-    });
+    const argument: FailoverReplica = { environment, attestationRoot, logFile };
+    const process = runScript<object>('failover/replica-process.ts', argument);
     await process.answer;
     this.#running.push({ port, process, logFile, inFlight: 0 });
   }

@@ -1,0 +1,39 @@
+import { globSync, statSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+
+/** The bundle of the scripts, two levels below the checkout like that of the server. */
+const BUNDLE = join(ROOT, 'dist/bundle-tests');
+
+/** All that the scripts are made of. */
+const SOURCES = [
+  'src/**/*.ts',
+  'packages/*/src/**/*.ts',
+  'test/support/**/*.ts',
+  'test/support/*-bundle.js',
+  'scripts/*.js',
+  'package-lock.json',
+];
+
+/**
+ * Bundles the scripts that start a whole application, with their packages: such a script is loaded
+ * in a quarter of the time. Nothing happens if the bundle is newer than all of its sources.
+ */
+export async function bundleScripts(): Promise<void> {
+  const bundle = statSync(join(BUNDLE, 'replica.js'), { throwIfNoEntry: false });
+  const times = globSync(SOURCES, { cwd: ROOT }).map((file) => statSync(join(ROOT, file)).mtimeMs);
+  if (bundle !== undefined && bundle.mtimeMs > Math.max(...times)) return;
+  const script = new URL('../../scripts/projects.js', import.meta.url).href;
+  const projects = (await import(script)) as {
+    bundleServer: (options: { folder: string; configuration: string }) => Promise<void>;
+  };
+  const configuration = join(ROOT, 'test/support/scripts-bundle.js');
+  await projects.bundleServer({ folder: 'bundle-tests', configuration });
+}
+
+/** Returns the bundled form of a script of test/support, if it has one. */
+export function bundledScript(name: string): string | undefined {
+  const file = join(BUNDLE, name.replace(/\.ts$/, '.js'));
+  return statSync(file, { throwIfNoEntry: false }) ? file : undefined;
+}

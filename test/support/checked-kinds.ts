@@ -1,0 +1,39 @@
+import { hash } from 'node:crypto';
+import { appendFileSync, existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/**
+ * The kinds of elements of the pages that this run checked. The workers share them by a file in the
+ * folder of the run, with a digest in each line.
+ */
+export class CheckedKinds {
+  readonly #known = new Set<string>();
+
+  /** Tells whether no page before had one of these kinds. */
+  lack(kinds: readonly string[]): boolean {
+    for (const digest of linesOf(fileOfRun())) this.#known.add(digest);
+    return kinds.some((kind) => !this.#known.has(digestOf(kind)));
+  }
+
+  /** Adds the kinds of a page that passed its check. */
+  add(kinds: readonly string[]): void {
+    const added = kinds.map(digestOf).filter((digest) => !this.#known.has(digest));
+    for (const digest of added) this.#known.add(digest);
+    const file = fileOfRun();
+    if (file !== undefined && added.length > 0) appendFileSync(file, `${added.join('\n')}\n`);
+  }
+}
+
+/** The folder is that of the recorder of traffic, which reads its own files alone. */
+function fileOfRun(): string | undefined {
+  const folder = process.env['TEST_TRAFFIC'];
+  return folder === undefined ? undefined : join(folder, 'checked-kinds');
+}
+
+function linesOf(file: string | undefined): string[] {
+  return file !== undefined && existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+}
+
+function digestOf(kind: string): string {
+  return hash('sha256', kind, 'base64url');
+}

@@ -1,0 +1,14 @@
+import { join, resolve } from 'node:path';
+import server from '../../scripts/server-bundle.js';
+
+const FOLDER = resolve(import.meta.dirname);
+
+/** The scripts of runScript that import the application. */
+const SCRIPTS = ['replica', 'dying-replica', 'embedded-server', 'failover/replica-process'];
+
+/** The configuration of the bundle of the tests' scripts, which differs in its entries alone. */
+export default {
+  ...server,
+  input: Object.fromEntries(SCRIPTS.map((name) => [name, join(FOLDER, `${name}.ts`)])),
+  external: (id) => server.external(id) || /^(?:vitest|@nestjs\/testing)(?:\/|$)/.test(id),
+};
