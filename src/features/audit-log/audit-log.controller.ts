@@ -2,8 +2,10 @@ import { Readable } from 'node:stream';
 import { Controller, Get, Query, Req, Res, StreamableFile } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import type { AuditRow } from '#domain/audit/audit-filter.js';
+import type { FeedRow } from '#domain/audit/feed/audit-feed.repository.js';
 import { AuditEvents } from '#domain/admin/audit-search/audit-events.service.js';
 import { adminOf } from '#domain/directory/members.service.js';
+import type { Admin } from '#domain/directory/users.repository.js';
 import { ADMIN_READS } from '#domain/sessions/recent-touch.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { cutOff } from '#platform/http/errors/cut-off.js';
@@ -15,6 +17,8 @@ import {
   AUDIT_QUERY,
   auditJson,
   auditQuery,
+  feedJson,
+  feedQuery,
   FORMATS,
   type AuditPageJson,
   type AuditRequest,
@@ -37,7 +41,7 @@ export class AuditLogController {
     answers: {
       200: { [FORMATS.json]: AUDIT_PAGE_JSON, [FORMATS.ndjson]: 'text', [FORMATS.csv]: 'text' },
     },
-    refusals: ['too_many'],
+    refusals: ['too_many', 'feed_restarted'],
   })
   async list(
     @Caller() session: VerifiedSession,
@@ -49,6 +53,7 @@ export class AuditLogController {
     const query = auditQuery(asked);
     response.vary('Accept');
     const format = asked.format ? FORMATS[asked.format] : preferred(request);
+    if (asked.order === 'asc') return this.#feed(admin, asked, format);
     if (format !== FORMATS.json) {
       const batches = await this.auditEvents.batches(admin, query);
       const [lines, extension] =
@@ -59,11 +64,33 @@ export class AuditLogController {
     const { events, next } = await this.auditEvents.page(admin, query);
     return { events: events.map(auditJson), next };
   }
+
+  /** Answers in the order for programs: a page, or all events that are settled as lines. */
+  async #feed(
+    admin: Admin,
+    asked: AuditRequest,
+    format: string,
+  ): Promise<StreamableFile | AuditPageJson> {
+    const query = feedQuery(asked);
+    if (format === FORMATS.json) {
+      const { events, next } = await this.auditEvents.feed(admin, query);
+      return { events: events.map(feedJson), next };
+    }
+    const batches = await this.auditEvents.feedBatches(admin, query);
+    const file = { type: FORMATS.ndjson, disposition: 'attachment; filename="audit.ndjson"' };
+    return new StreamableFile(Readable.from(feedLines(batches)), file).setErrorHandler(cutOff);
+  }
 }
 
 /** Returns the format that a client prefers; JSON if it accepts none of them. */
 function preferred(request: Request): string {
   return request.accepts([FORMATS.json, FORMATS.ndjson, FORMATS.csv]) || FORMATS.json;
+}
+
+async function* feedLines(batches: AsyncIterable<readonly FeedRow[]>): AsyncGenerator<string> {
+  for await (const batch of batches) {
+    yield batch.map((row) => `${JSON.stringify(feedJson(row))}\n`).join('');
+  }
 }
 
 async function* linesOf(batches: Batches): AsyncGenerator<string> {
