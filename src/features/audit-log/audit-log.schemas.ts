@@ -47,6 +47,14 @@ export const FORMATS = {
   csv: 'text/csv',
 } as const;
 
+/** The values of `format`. `ocsf` is NDJSON with documents of OCSF. */
+const FORMAT_NAMES = ['json', 'ndjson', 'csv', 'ocsf'] as const;
+
+/** Returns the media type of a format. */
+export function mediaTypeOf(format: (typeof FORMAT_NAMES)[number]): string {
+  return format === 'ocsf' ? FORMATS.ndjson : FORMATS[format];
+}
+
 /**
  * The query of `GET /api/v1/org/audit-events`. An unknown parameter is an error, because ignoring
  * it would return events that the client wanted to leave out.
@@ -91,10 +99,10 @@ export const AUDIT_QUERY = z
      * The format of the response. A link uses this parameter, because it cannot set the header
      * `Accept`.
      */
-    format: z.enum(Object.keys(FORMATS) as (keyof typeof FORMATS)[]).optional(),
+    format: z.enum(FORMAT_NAMES).optional(),
     /**
-     * `asc` is the order for programs: each event once, and none before an earlier one. Only `after`,
-     * `limit` and `format` go with it. The default is `desc`, the newest events first.
+     * `asc` is the order for programs: each event once, and none before an earlier one. Only
+     * `after`, `limit` and `format` go with it. The default is `desc`, the newest events first.
      */
     order: z.enum(['asc', 'desc']).optional(),
   })
@@ -104,7 +112,7 @@ export const AUDIT_QUERY = z
       context.addIssue({ code: 'custom', path: [path], message });
     if (after && 'xid' in after !== isFeed) refuse('after', 'must be a cursor of the same order');
     if (!isFeed) return;
-    if (format === 'csv') refuse('format', 'must be json or ndjson in this order');
+    if (format === 'csv') refuse('format', 'must be json, ndjson or ocsf in this order');
     for (const [name, value] of Object.entries(search)) {
       if (value !== undefined) refuse(name, 'cannot be used in this order');
     }

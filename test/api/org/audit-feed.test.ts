@@ -2,10 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { Logger } from '@nestjs/common';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { AUDIT_CLASS, AUDIT_TYPES } from '#domain/audit/audit-event.js';
 import { FeedWatch } from '#domain/audit/feed/feed-watch.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { newAddress, type Answer, type Client } from '../../support/client.js';
+import { ocsfFaults } from '../../support/ocsf.js';
 import { rows } from '../../support/rows.js';
 
 /** The connections that write at once, and the events of each. */
@@ -139,6 +141,22 @@ describe('the feed of the audit log', () => {
     const half = Math.floor(lines.length / 2);
     const rest = (await ask(`&format=ndjson&after=${lines[half - 1]?.cursor}`)).text.trim();
     expect(rest).toBe(text.split('\n').slice(half).join('\n'));
+  });
+
+  it('has documents of OCSF that the public schema accepts, for every type of event', async () => {
+    const { next } = await drain();
+    await app.dataSource.query(
+      `INSERT INTO audit_events (id, type, class, org_id, ip, user_agent, request_id, subject_id, actor_email)
+       SELECT gen_random_uuid(), t, c, $2, CASE WHEN n % 2 = 0 THEN '192.0.2.1'::inet END, CASE WHEN n % 2 = 0 THEN 'agent' END,
+              CASE WHEN n % 3 = 0 THEN 'r' END, CASE WHEN n % 3 = 1 THEN $3::uuid END, CASE WHEN n % 5 = 1 THEN 'ada@feed.example' END
+       FROM jsonb_each_text($1) AS e (t, c) CROSS JOIN generate_series(1, 6) n`,
+      [JSON.stringify(AUDIT_CLASS), org, randomUUID()],
+    );
+    const text = (await ask(`&format=ocsf&after=${next}`)).text.trim();
+    const documents = text.split('\n').map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(documents).toHaveLength(6 * AUDIT_TYPES.length);
+    expect(documents.flatMap((document) => ocsfFaults(document))).toEqual([]);
+    expect(ocsfFaults({ ...documents[0], metadata: { version: 1 }, other: 'x' })).toHaveLength(3);
   });
 
   it('shows nothing of another organization', async () => {
