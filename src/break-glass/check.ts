@@ -206,8 +206,11 @@ async function checkFeed(
   findings: Findings,
   { dataSource: { manager } }: InstalledDatabase,
 ): Promise<void> {
-  const seconds = (delay: number) => `the oldest event waits ${Math.round(delay / 1000)} seconds`;
-  const delay = await findings.of('audit feed', () => feedDelay(manager), seconds);
+  const delay = await findings.of(
+    'audit feed',
+    () => feedDelay(manager),
+    (found) => `the oldest event waits ${Math.round(found / 1000)} seconds`,
+  );
   if (delay !== undefined && delay >= LONG_DELAY) {
     findings.warn('audit feed', 'waits for an open transaction (docs/guides/monitoring.md)');
   }

@@ -44,7 +44,7 @@ const ask = (query: string): Promise<Answer> =>
 async function feed(query: string): Promise<Feed> {
   const { status, json } = await ask(query);
   expect(status).toBe(200);
-  return json as unknown as Feed;
+  return json as never;
 }
 
 /** Reads to the present end, in pages of a few events. */
@@ -120,11 +120,11 @@ describe('the feed of the audit log', () => {
         });
       }
     };
-    let isWriting = true;
+    const state = { isWriting: true };
     const writing = Promise.all(Array.from({ length: WRITERS }, writer)).finally(() => {
-      isWriting = false;
+      state.isWriting = false;
     });
-    while (isWriting) {
+    while (state.isWriting) {
       const page = await drain(next);
       seen.push(...page.ids);
       ({ next } = page);

@@ -13,6 +13,7 @@ import type {
   AuditRow,
 } from '#domain/audit/audit-filter.js';
 import {
+  feedDelayOf,
   FIRST_PLACE,
   listFeed,
   restartOfFeed,
@@ -71,6 +72,10 @@ export interface AuditPage {
    * before the end.
    */
   readonly searchedTo: Date | undefined;
+  /**
+   * The milliseconds for which the oldest event waits to appear in the feed; 0 on a later page.
+   */
+  readonly feedDelay: number;
 }
 
 /** An event, the other events of its request, and the ids of its users who are members today. */
@@ -100,7 +105,8 @@ export class AuditEvents {
     return this.#read(admin, async (tx) => {
       const filter = await filterOf(tx, admin.orgId, search);
       const range = { after, limit: limit + 1 };
-      return pageOf(await listAuditEvents(tx, admin.orgId, filter, range), limit);
+      const page = pageOf(await listAuditEvents(tx, admin.orgId, filter, range), limit);
+      return { ...page, feedDelay: after ? 0 : await feedDelayOf(tx, admin.orgId) };
     });
   }
 
@@ -253,7 +259,7 @@ export class AuditEvents {
   }
 }
 
-function pageOf({ rows, end }: AuditFound, limit: number): AuditPage {
+function pageOf({ rows, end }: AuditFound, limit: number): Omit<AuditPage, 'feedDelay'> {
   const events = rows.slice(0, limit);
   const last = rows.length > limit ? events.at(-1)?.place : end;
   const searchedTo = rows.length > limit || !end ? undefined : new Date(end.at);

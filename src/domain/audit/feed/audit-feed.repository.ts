@@ -32,6 +32,10 @@ export const FIRST_PLACE: FeedPlace = { epoch: '0', xid: '0', id: NO_ID };
 const IS_SETTLED = fragment`e.epoch <= (SELECT d.epoch FROM database_identity d)
   AND (e.epoch < (SELECT d.xids_since FROM database_identity d) OR e.xid < pg_snapshot_xmin(pg_current_snapshot()))`;
 
+/** The condition that an event is not in the feed yet. */
+const IS_WAITING = fragment`e.epoch = (SELECT d.epoch FROM database_identity d)
+  AND e.xid >= pg_snapshot_xmin(pg_current_snapshot())`;
+
 /** Lists the events of an organization after a place, in the order of the feed. */
 export async function listFeed(
   tx: EntityManager,
@@ -101,5 +105,10 @@ export async function feedDelay(tx: EntityManager): Promise<number> {
   return Math.max(0, row?.age ?? 0);
 }
 
-const IS_WAITING = fragment`e.epoch = (SELECT d.epoch FROM database_identity d)
-  AND e.xid >= pg_snapshot_xmin(pg_current_snapshot())`;
+/** Reads the same delay for the events of one organization. */
+export async function feedDelayOf(tx: EntityManager, orgId: string): Promise<number> {
+  const [row] = await sql<{ age: number }>(tx)`
+    SELECT extract(epoch FROM clock_timestamp() - e.created_at)::float8 * 1000 AS age FROM audit_events e
+    WHERE e.org_id = ${orgId}::uuid AND ${IS_WAITING} ORDER BY e.epoch, e.xid, e.id LIMIT 1`;
+  return Math.max(0, row?.age ?? 0);
+}
