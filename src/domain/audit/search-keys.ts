@@ -23,14 +23,17 @@ export const OTHER = new SqlFragment([IS_OTHER], []);
  */
 export const OF_ORGANIZATION = 'e.org_id IS NOT DISTINCT FROM $1';
 
+/** Writes the 8 bytes of an index for a text of an organization. */
+function key(text: string, orgId: string): string {
+  return `hashtextextended(${text}, uuid_hash_extended(${orgId}, 0))`;
+}
+
 /**
  * Writes the condition that a text column of an event of the organization `$1` has a value. The
  * indexes have 8 bytes in place of the organization and the value, so the condition compares the
  * value itself, too.
  */
 export function hasText(column: 'type' | 'subject_email' | 'request_id', value: string): string {
-  const key = (text: string, orgId: string) =>
-    `hashtextextended(${text}, uuid_hash_extended(${orgId}, 0))`;
   return `${key(`e.${column}`, 'e.org_id')} = ${key(value, '$1::uuid')} AND e.${column} = ${value} AND ${OF_ORGANIZATION}`;
 }
 

@@ -106,7 +106,7 @@ export const AUDIT_QUERY = z
      */
     order: z.enum(['asc', 'desc']).optional(),
   })
-  .superRefine(({ order, after, format, limit, ...search }, context) => {
+  .superRefine(({ order, after, format, limit: _limit, ...search }, context) => {
     const isFeed = order === 'asc';
     const refuse = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
