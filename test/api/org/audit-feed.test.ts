@@ -172,10 +172,10 @@ describe('the feed of the audit log', () => {
 
   it('shows nothing of another organization', async () => {
     const { client } = await app.enrolled('bob@other-feed.example');
+    const mine = new Set((await drain()).ids);
     const { json } = await client.get('/api/v1/org/audit-events?order=asc&limit=1000', {
       address: newAddress(),
     });
-    const mine = new Set((await drain()).ids);
     const { events } = json as unknown as Feed;
     expect(events.length).toBeGreaterThan(0);
     expect(events.filter(({ id }) => mine.has(id))).toEqual([]);
