@@ -1,3 +1,5 @@
+import { feedDelay } from '#domain/audit/feed/audit-feed.repository.js';
+import { LONG_DELAY } from '#domain/audit/feed/feed-watch.js';
 import { checkProviders } from '#domain/providers/check-providers.js';
 import { checkAuthority } from '#domain/ssh/authority/check-authority.js';
 import { listTwins } from '#domain/admin/operator-access/twins.repository.js';
@@ -151,6 +153,7 @@ async function checkParts(
   );
   if (database) await checkTwins(findings, database);
   if (database) await checkNotices(findings, database);
+  if (database) await checkFeed(findings, database);
   if (kms && database) await checkKeys(findings, config, kms, database);
   else findings.skip(['token-signing keys', 'SSH authority'], 'KMS or the database cannot be used');
   for (const { slug, problem, date } of await checkProviders(config.upstream)) {
@@ -195,6 +198,21 @@ async function checkNotices(
     if (one.isSelfRegistered || one.age < WAITS_LONG) continue;
     const minutes = Math.round(one.age / 60_000);
     findings.warn('notices', `applications have not heard of an end for ${minutes} minutes`);
+  }
+}
+
+/** Reports the delay of the feed of the audit log, and warns of a long one. */
+async function checkFeed(
+  findings: Findings,
+  { dataSource: { manager } }: InstalledDatabase,
+): Promise<void> {
+  const delay = await findings.of(
+    'audit feed',
+    () => feedDelay(manager),
+    (found) => `the oldest event waits ${Math.round(found / 1000)} seconds`,
+  );
+  if (delay !== undefined && delay >= LONG_DELAY) {
+    findings.warn('audit feed', 'waits for an open transaction (docs/guides/monitoring.md)');
   }
 }
 

@@ -174,7 +174,7 @@ describe.each(LIES)('while the statistics are %s', (_, lie) => {
   it.each<[string, string, string, () => Promise<Answer>]>([
     ['a page of users', 'users', 'users_org', () => scim('/Users?count=1')()],
     ['a page of members', 'users', 'users_org', () => orgApi(admin(), 'GET', '/members?limit=1')],
-    ['the newest events', 'audit_events', 'audit_events_org_time', events('limit=1')],
+    ['the newest events', 'audit_events', 'audit_events_of_org', events('limit=1')],
   ])('10.18 %s is read in the order of one index', async (_page, table, index, ask) => {
     const [statement] = await statementsOf(ask, table);
     const nodes = mainNodes(await planOf(statement as Statement, lie));
@@ -206,17 +206,22 @@ function events(query: string): () => Promise<Answer> {
 
 describe('an audit search', () => {
   it.each<[string, string, readonly string[]]>([
-    ['a type', 'type=enrollment', ['audit_events_org_type']],
-    ['a user', `user=${randomUUID()}`, ['audit_events_actor_time', 'audit_events_subject_time']],
+    ['a type', 'type=enrollment', ['audit_events_of_type']],
+    [
+      'a user',
+      `user=${randomUUID()}`,
+      ['audit_events_actor_time', 'audit_events_of_subject', 'audit_events_of_subject'],
+    ],
     [
       'an address',
       `email=nobody@${DOMAIN}`,
       [
         'audit_events_actor_email',
         'audit_events_actor_time',
+        'audit_events_of_subject',
+        'audit_events_of_subject',
+        'audit_events_of_subject_email',
         'audit_events_org_email',
-        'audit_events_subject_email',
-        'audit_events_subject_time',
       ],
     ],
   ])(
@@ -227,7 +232,7 @@ describe('an audit search', () => {
       const names = nodes.flatMap((node) => node['Index Name'] ?? []);
       expect(names.filter((name) => name.startsWith('audit')).toSorted()).toEqual([...indexes]);
       const conditions = nodes.map((node) => node['Index Cond'] ?? '').join(' ');
-      expect(conditions).toMatch(/type =|_id =|email =|'email'::text\) =/);
+      expect(conditions).toMatch(/type, .*\) =|_id =|email =|'email'::text\) =/);
     },
   );
 
@@ -276,9 +281,11 @@ describe('the credentials that were issued to a user', () => {
         const [statement] = await statementsOf(list(page), 'audit_events');
         const nodes = mainNodes(await planOf(statement as Statement, ''));
         const read = nodes.filter(({ 'Index Name': name }) => name?.startsWith('audit'));
-        expect(read.map((node) => node['Index Name'])).toEqual(['audit_events_issued_to_subject']);
+        expect(read.map((node) => node['Index Name'])).toEqual(['audit_events_of_subject']);
         expect(read[0]).not.toHaveProperty('Filter');
-        expect(nodes.map((node) => node['Node Type']).join(' ')).not.toMatch(/Sort|Hash|Bitmap/);
+        expect(nodes.map((node) => node['Node Type']).join(' ')).not.toMatch(
+          /(?<!Incremental )Sort|Hash|Bitmap/,
+        );
       }
     },
   );

@@ -47,6 +47,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/domain': [
     'audit',
+    'audit/feed',
     'access/reach',
     'access/issuance',
     'access/single-use',

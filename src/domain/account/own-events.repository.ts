@@ -1,5 +1,6 @@
 import type { AuditPlace } from '#domain/audit/audit-filter.js';
 import type { AuditType } from '#domain/audit/audit-event.js';
+import { ISSUANCE, OTHER } from '#domain/audit/search-keys.js';
 import { IN_RANGE_SINCE } from '#domain/ssh/serials/revoked-ranges.repository.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -52,8 +53,8 @@ function afterPlace(after: AuditPlace | undefined): SqlFragment {
 }
 
 /**
- * Lists the events of which a user is the subject or the actor, the newest first. Each of the two
- * searches uses an index in the order of the list, and reads at most one page.
+ * Lists the events of which a user is the subject or the actor, the newest first. Each of the
+ * three searches uses an index in the order of the list, and reads at most one page.
  */
 export async function listOwnEvents(
   tx: EntityManager,
@@ -63,7 +64,9 @@ export async function listOwnEvents(
   const range = fragment`${afterPlace(after)} ORDER BY e.created_at DESC, e.id DESC LIMIT ${limit}`;
   const rows = await sql<Row>(tx)`
     SELECT * FROM (
-      (SELECT ${COLUMNS} FROM audit_events e WHERE e.subject_id = ${userId} AND ${range})
+      (SELECT ${COLUMNS} FROM audit_events e WHERE e.subject_id = ${userId} AND ${ISSUANCE} AND ${range})
+      UNION ALL
+      (SELECT ${COLUMNS} FROM audit_events e WHERE e.subject_id = ${userId} AND ${OTHER} AND ${range})
       UNION ALL
       (SELECT ${COLUMNS} FROM audit_events e
        WHERE e.actor_id = ${userId} AND e.actor_id IS DISTINCT FROM e.subject_id AND ${range})
@@ -74,8 +77,8 @@ export async function listOwnEvents(
 
 /**
  * Lists the events in which credentials were issued in the name of a user, the newest first. A
- * token exchange has two events; only the event of the type `token_exchange` is listed. A partial
- * index serves the conditions and the order of this list.
+ * token exchange has two events; only the event of the type `token_exchange` is listed. An index
+ * serves the conditions and the order of this list.
  */
 export async function listOwnIssuances(
   tx: EntityManager,
@@ -88,8 +91,7 @@ export async function listOwnIssuances(
     LEFT JOIN ssh_certificates c
       ON e.type = 'ssh_credential' AND c.serial = (e.details ->> 'serial')::bigint AND c.user_id = e.subject_id
     WHERE e.subject_id = ${userId} AND ${afterPlace(after)}
-      AND e.type IN ('ssh_credential', 'aws_credential', 'github_credential', 'token_exchange', 'oauth_token_issued')
-      AND (e.type <> 'oauth_token_issued' OR e.details ->> 'grant_type' IS DISTINCT FROM 'token_exchange')
+      AND ${ISSUANCE}
     ORDER BY e.created_at DESC, e.id DESC LIMIT ${limit}`;
   return rows.map((row) => ({ ...ownEvent(row), revokedAt: row.revokedAt }));
 }

@@ -1,12 +1,19 @@
-import { Module } from '@nestjs/common';
+import {
+  Module,
+  type BeforeApplicationShutdown,
+  type OnApplicationBootstrap,
+} from '@nestjs/common';
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
+import { FeedWatch } from '#domain/audit/feed/feed-watch.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
 import { KeysModule } from '#domain/keys/keys.module.js';
 import { OrganizationsModule } from '#domain/organizations/organizations.module.js';
 import { ProvidersModule } from '#domain/providers/providers.module.js';
 import { SessionsModule } from '#domain/sessions/sessions.module.js';
 import { SshModule } from '#domain/ssh/ssh.module.js';
+import { Clock } from '#platform/clock/clock.js';
+import { DataSource } from '#platform/database/statements/typeorm.js';
 import { AccessRules } from './access-rules/access-rules.service.js';
 import { AuditEvents } from './audit-search/audit-events.service.js';
 import { SavedQuestions } from './audit-search/saved-questions.service.js';
@@ -61,4 +68,18 @@ import { OrganizationProviders } from './organization/organization-providers.ser
     SavedQuestions,
   ],
 })
-export class AdminModule {}
+export class AdminModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
+  readonly #feedWatch: FeedWatch;
+
+  constructor(dataSource: DataSource, clock: Clock) {
+    this.#feedWatch = new FeedWatch(dataSource, clock);
+  }
+
+  onApplicationBootstrap(): void {
+    this.#feedWatch.start();
+  }
+
+  async beforeApplicationShutdown(): Promise<void> {
+    await this.#feedWatch.stop();
+  }
+}

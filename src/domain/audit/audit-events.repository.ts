@@ -8,7 +8,8 @@ import {
   timelineStatement,
 } from './audit-search.repository.js';
 
-interface Row {
+/** An event as {@link COLUMNS} return it. */
+export interface Row {
   id: string;
   type: string;
   class: string;
@@ -66,7 +67,7 @@ export interface KeyEvent {
 }
 
 /** The columns of an event, as {@link Row} has them. */
-const COLUMNS = `e.id, e.type, e.class, e.actor_id, e.subject_id, e.actor_email, e.subject_email, e.client_name, e.request_id, host(e.ip) AS ip, e.user_agent, e.details,
+export const COLUMNS = `e.id, e.type, e.class, e.actor_id, e.subject_id, e.actor_email, e.subject_email, e.client_name, e.request_id, host(e.ip) AS ip, e.user_agent, e.details,
   e.created_at, to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS at`;
 
 /**
@@ -152,7 +153,8 @@ async function isRareNetwork(
   return (row?.n ?? 0) <= SEARCH_BOUNDS.fewOfNetwork;
 }
 
-function eventOf(row: Row): AuditRow {
+/** Converts a row to an event. */
+export function eventOf(row: Row): AuditRow {
   return {
     id: row.id,
     type: row.type,

@@ -1,4 +1,5 @@
 import type { AuditFilter, AuditKeys, AuditPeople, AuditRange } from './audit-filter.js';
+import { hasText, IS_ISSUANCE, IS_OTHER, OF_ADDRESSES, OF_ORGANIZATION } from './search-keys.js';
 
 /** A part of the log that one index returns in the order of a search. */
 interface Place {
@@ -43,11 +44,6 @@ export const SEARCH_BOUNDS = {
 };
 
 const NEWEST_FIRST = 'ORDER BY e.created_at DESC, e.id DESC';
-/**
- * The condition has a form that no index serves. With an indexed form the planner could choose to
- * scan the whole log of the organization.
- */
-const OF_ORGANIZATION = 'e.org_id IS NOT DISTINCT FROM $1';
 
 /**
  * Collects the values of a statement as parameters. So the text of the statement depends on which
@@ -180,7 +176,7 @@ function criteriaOf(values: Values, filter: AuditFilter, isRareNetwork: boolean)
   const { requestId, people = [], keys, network, client, types, target } = filter;
   const byNetwork = network && networkCriterion(values, network, isRareNetwork);
   return [
-    ...(requestId === undefined ? [] : [equality(`e.request_id = ${values.bind(requestId)}`)]),
+    ...(requestId === undefined ? [] : [requestCriterion(values, requestId)]),
     ...people.map((each) => peopleCriterion(values, each)),
     ...(keys ? [keysCriterion(values, keys)] : []),
     ...(byNetwork?.isFirst === true ? [byNetwork] : []),
@@ -191,15 +187,20 @@ function criteriaOf(values: Values, filter: AuditFilter, isRareNetwork: boolean)
   ];
 }
 
-function equality(condition: string): Criterion {
-  return { places: [{ where: `e.org_id = $1 AND ${condition}` }], condition };
+function requestCriterion({ bind }: Values, requestId: string): Criterion {
+  const text = `${bind(requestId)}::text`;
+  return {
+    places: [{ where: hasText('request_id', text) }],
+    condition: `e.request_id = ${text}`,
+  };
 }
 
 function peopleCriterion({ bind }: Values, { ids, addresses }: AuditPeople): Criterion {
   const users = `${bind(ids)}::uuid[]`;
   const eachUser = `unnest(${users}) AS p (x)`;
   const ofUser: Place[] = [
-    { each: eachUser, where: `e.subject_id = p.x AND ${OF_ORGANIZATION}` },
+    { each: eachUser, where: `e.subject_id = p.x AND ${IS_ISSUANCE} AND ${OF_ORGANIZATION}` },
+    { each: eachUser, where: `e.subject_id = p.x AND ${IS_OTHER} AND ${OF_ORGANIZATION}` },
     {
       each: eachUser,
       where: `e.actor_id = p.x AND e.actor_id IS DISTINCT FROM e.subject_id AND ${OF_ORGANIZATION}`,
@@ -210,10 +211,10 @@ function peopleCriterion({ bind }: Values, { ids, addresses }: AuditPeople): Cri
   const texts = `${bind(addresses)}::text[]`;
   const each = `unnest(${texts}) AS p (x)`;
   const ofAddress = [
-    'e.subject_email = p.x',
-    'e.actor_email = p.x AND e.actor_email IS DISTINCT FROM e.subject_email',
-    `e.details ? 'email' AND e.details ->> 'email' = p.x`,
-  ].map((condition): Place => ({ each, where: `e.org_id = $1 AND ${condition}` }));
+    hasText('subject_email', 'p.x'),
+    'e.org_id = $1 AND e.actor_email = p.x AND e.actor_email IS DISTINCT FROM e.subject_email',
+    `e.org_id = $1 AND e.details ? 'email' AND e.details ->> 'email' = p.x`,
+  ].map((where): Place => ({ each, where }));
   const condition = `${isOfUser} OR e.subject_email = ANY (${texts}) OR e.actor_email = ANY (${texts})
     OR e.details ->> 'email' = ANY (${texts})`;
   return { places: [...ofUser, ...ofAddress], condition };
@@ -240,14 +241,18 @@ function networkCriterion(
   const network = `${bind(text)}::inet`;
   const condition = `e.ip <<= ${network}`;
   const isFirst = isOneAddress || isRare;
-  if (isOneAddress) return { ...equality(`e.ip = ${network}`), isFirst };
+  if (isOneAddress) {
+    const isAddress = `e.ip = ${network}`;
+    const place = { where: `${OF_ADDRESSES} AND ${isAddress}` };
+    return { places: [place], condition: isAddress, isFirst };
+  }
   const place: Place = { where: ofNetwork(network, bits), isOrdered: false };
   return { places: isRare ? [place] : [], condition, isFirst };
 }
 
 /** The condition of a network in the form that an index on addresses serves. */
 function ofNetwork(network: string, bits: number): string {
-  return `e.org_id = $1 AND e.ip >= set_masklen(network(${network})::inet, ${bits})
+  return `${OF_ADDRESSES} AND e.ip >= set_masklen(network(${network})::inet, ${bits})
     AND e.ip <= set_masklen(broadcast(${network}), ${bits})`;
 }
 
@@ -310,7 +315,7 @@ function targetCriterion({ bind }: Values, target: string): Criterion {
 
 function typesCriterion({ bind }: Values, types: readonly string[]): Criterion {
   const all = `${bind(types)}::text[]`;
-  const place = { each: `unnest(${all}) AS p (x)`, where: 'e.org_id = $1 AND e.type = p.x' };
+  const place = { each: `unnest(${all}) AS p (x)`, where: hasText('type', 'p.x') };
   return { places: [place], condition: `e.type = ANY (${all})` };
 }
 

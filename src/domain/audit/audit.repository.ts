@@ -12,6 +12,7 @@ import {
 } from './audit-event.js';
 import type { AuditOrigin } from './audit-origin.js';
 import type { CommittedActs } from './noted-act.js';
+import { OTHER } from './search-keys.js';
 
 /**
  * A row of the audit log, as a statement writes it: each column is a value, or an SQL expression
@@ -54,10 +55,10 @@ export function recordAudit(record: AuditRecord, source: SqlFragment = fragment`
   const { actorEmail = NO_NAME, subjectEmail = NO_NAME, clientName = NO_NAME } = record;
   const insertion = fragment`
     INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, request_id, ip, user_agent, details,
-                              actor_email, subject_email, client_name)
+                              actor_email, subject_email, client_name, epoch)
     SELECT ${id}::uuid, ${type}::text, ${classOf(type)}::text, ${actorId ?? NULL}::uuid, ${subjectId ?? NULL}::uuid,
            ${orgId ?? NULL}::uuid, ${originColumns(origin)}, ${detailsColumn(details)},
-           ${actorEmail}, ${subjectEmail}, ${clientName}
+           ${actorEmail}, ${subjectEmail}, ${clientName}, ${EPOCH}
     ${source}
     RETURNING id AS recorded`;
   return new SqlFragment(insertion.strings, insertion.values, true);
@@ -65,6 +66,14 @@ export function recordAudit(record: AuditRecord, source: SqlFragment = fragment`
 
 /** The column `recorded` of a statement whose `WITH` names the insertion `audited`. */
 export const RECORDED = fragment`(SELECT array_agg(recorded) FROM audited) AS recorded`;
+
+/**
+ * The epoch of the place of a row. It compares the start of PostgreSQL as issuance does, so that no
+ * row is written in an epoch that has ended. Only the connections that confirm a server write on
+ * an unconfirmed one.
+ */
+const EPOCH = fragment`coalesce(
+  (SELECT d.epoch FROM database_identity d WHERE d.started_at = pg_postmaster_start_time()), audit_epoch_of_unconfirmed())`;
 
 const NULL = fragment`NULL`;
 const NO_NAME = fragment`NULL::text`;
@@ -125,7 +134,7 @@ export class AuditLog {
       fragment`
         WHERE ${seconds}::int IS NULL
           OR NOT EXISTS (SELECT FROM audit_events e
-                         WHERE e.subject_id = ${event.subjectId}::uuid AND e.type = ${event.type}::text
+                         WHERE e.subject_id = ${event.subjectId}::uuid AND e.type = ${event.type}::text AND ${OTHER}
                            AND e.created_at > clock_timestamp() - make_interval(secs => ${seconds}::int))`,
     )}`;
     const { acts = [] } = event;

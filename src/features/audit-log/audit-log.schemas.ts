@@ -1,8 +1,13 @@
 import { z } from 'zod';
 import type { AuditPlace, AuditRow } from '#domain/audit/audit-filter.js';
 import { TYPE_FILTERS, typesOfFilter } from '#domain/audit/audit-kinds.js';
-import { readCursor } from '#domain/admin/audit-search/audit-cursor.js';
-import type { AuditQuery } from '#domain/admin/audit-search/audit-events.service.js';
+import type { FeedPlace, FeedRow } from '#domain/audit/feed/audit-feed.repository.js';
+import {
+  readCursor,
+  readFeedCursor,
+  writeFeedCursor,
+} from '#domain/admin/audit-search/audit-cursor.js';
+import type { AuditQuery, FeedQuery } from '#domain/admin/audit-search/audit-events.service.js';
 import { keysOf, LONGEST_FIELD } from '#domain/admin/audit-search/audit-question.js';
 import { parseNetwork } from '#domain/admin/audit-search/network.js';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
@@ -42,51 +47,76 @@ export const FORMATS = {
   csv: 'text/csv',
 } as const;
 
+/** The values of `format`. `ocsf` is NDJSON with documents of OCSF. */
+const FORMAT_NAMES = ['json', 'ndjson', 'csv', 'ocsf'] as const;
+
+/** Returns the media type of a format. */
+export function mediaTypeOf(format: (typeof FORMAT_NAMES)[number]): string {
+  return format === 'ocsf' ? FORMATS.ndjson : FORMATS[format];
+}
+
 /**
  * The query of `GET /api/v1/org/audit-events`. An unknown parameter is an error, because ignoring
  * it would return events that the client wanted to leave out.
  */
-export const AUDIT_QUERY = z.strictObject({
-  /** A type, or the name of a group of types such as `keys`. */
-  type: z.enum(TYPE_FILTERS, { error: 'must be the type of an event' }).optional(),
-  user: z.guid('must be the id of a user').optional(),
-  email: readBy(parseEmailAddress, 'must be an e-mail address').optional(),
-  /** The id or the address of a user, or the beginning of a name or address. */
-  person: TEXT.optional(),
-  /** The id of a client or application, or its name at the time. */
-  client: TEXT.optional(),
-  /** The name or the id of a target, the ARN of a role, or the owner of a GitHub installation. */
-  target: TEXT.optional(),
-  /** The id of a security key, or an AAGUID or a part of the name of its model. */
-  key: TEXT.optional(),
-  /** An address or a network. */
-  ip: readBy(parseNetwork, 'must be an address or a network').optional(),
-  request: TEXT.optional(),
-  from: time.optional(),
-  to: time.optional(),
-  /** The `next` of the previous page. */
-  after: z
-    .string()
-    .max(128)
-    .transform((text, context): AuditPlace => {
-      const place = readCursor(text);
-      if (place) return place;
-      context.addIssue({ code: 'custom', message: 'must be the next of a page before' });
-      return z.NEVER;
-    })
-    .optional(),
-  limit: z
-    .string()
-    .regex(/^\d{1,4}$/, 'must be a whole number')
-    .transform(Number)
-    .pipe(z.int().min(1).max(LARGEST_PAGE))
-    .optional(),
-  /**
-   * The format of the response. A link uses this parameter, because it cannot set the header
-   * `Accept`.
-   */
-  format: z.enum(Object.keys(FORMATS) as (keyof typeof FORMATS)[]).optional(),
-});
+export const AUDIT_QUERY = z
+  .strictObject({
+    /** A type, or the name of a group of types such as `keys`. */
+    type: z.enum(TYPE_FILTERS, { error: 'must be the type of an event' }).optional(),
+    user: z.guid('must be the id of a user').optional(),
+    email: readBy(parseEmailAddress, 'must be an e-mail address').optional(),
+    /** The id or the address of a user, or the beginning of a name or address. */
+    person: TEXT.optional(),
+    /** The id of a client or application, or its name at the time. */
+    client: TEXT.optional(),
+    /** The name or the id of a target, the ARN of a role, or the owner of a GitHub installation. */
+    target: TEXT.optional(),
+    /** The id of a security key, or an AAGUID or a part of the name of its model. */
+    key: TEXT.optional(),
+    /** An address or a network. */
+    ip: readBy(parseNetwork, 'must be an address or a network').optional(),
+    request: TEXT.optional(),
+    from: time.optional(),
+    to: time.optional(),
+    /** The `next` of the previous page. */
+    after: z
+      .string()
+      .max(128)
+      .transform((text, context): AuditPlace | FeedPlace => {
+        const place = readCursor(text) ?? readFeedCursor(text);
+        if (place) return place;
+        context.addIssue({ code: 'custom', message: 'must be the next of a page before' });
+        return z.NEVER;
+      })
+      .optional(),
+    limit: z
+      .string()
+      .regex(/^\d{1,4}$/, 'must be a whole number')
+      .transform(Number)
+      .pipe(z.int().min(1).max(LARGEST_PAGE))
+      .optional(),
+    /**
+     * The format of the response. A link uses this parameter, because it cannot set the header
+     * `Accept`.
+     */
+    format: z.enum(FORMAT_NAMES).optional(),
+    /**
+     * `asc` is the order for programs: each event once, and none before an earlier one. Only
+     * `after`, `limit` and `format` go with it. The default is `desc`, the newest events first.
+     */
+    order: z.enum(['asc', 'desc']).optional(),
+  })
+  .superRefine(({ order, after, format, limit: _limit, ...search }, context) => {
+    const isFeed = order === 'asc';
+    const refuse = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    if (after && 'xid' in after !== isFeed) refuse('after', 'must be a cursor of the same order');
+    if (!isFeed) return;
+    if (format === 'csv') refuse('format', 'must be json, ndjson or ocsf in this order');
+    for (const [name, value] of Object.entries(search)) {
+      if (value !== undefined) refuse(name, 'cannot be used in this order');
+    }
+  });
 /** The query of `GET /api/v1/org/audit-events` after validation. */
 export type AuditRequest = z.output<typeof AUDIT_QUERY>;
 
@@ -105,7 +135,13 @@ export function auditQuery(request: AuditRequest): AuditQuery {
     from: request.from,
     to: request.to,
   };
-  return { search, after: request.after, limit: request.limit };
+  const { after, limit } = request;
+  return { search, after: after && 'at' in after ? after : undefined, limit };
+}
+
+/** Converts the query of a request in the order of the feed. */
+export function feedQuery({ after, limit }: AuditRequest): FeedQuery {
+  return { after: after && 'xid' in after ? after : undefined, limit };
 }
 
 /** An event in the JSON of the API. */
@@ -127,12 +163,15 @@ export const AUDIT_EVENT_JSON = z.object({
   user_agent: z.string().nullable(),
   details: z.record(z.string(), z.unknown()),
   created_at: z.string(),
+  /** The cursor after this event, in the order `asc` alone. */
+  cursor: z.string().optional(),
 });
 /** The type of an event in the JSON of the API. */
 export type AuditEventJson = z.output<typeof AUDIT_EVENT_JSON>;
 
 /**
- * A page of events. `next` is null at the end of the log. A page that has fewer events than `limit`
+ * A page of events. `next` is null at the end of the log, but in the order `asc` never, because
+ * more events follow later. A page that has fewer events than `limit`
  * is not always the last page.
  */
 export const AUDIT_PAGE_JSON = z.object({
@@ -141,6 +180,11 @@ export const AUDIT_PAGE_JSON = z.object({
 });
 /** The type of a page of events in the JSON of the API. */
 export type AuditPageJson = z.output<typeof AUDIT_PAGE_JSON>;
+
+/** Renders an event of the feed as JSON. */
+export function feedJson(row: FeedRow): AuditEventJson {
+  return { ...auditJson(row), cursor: writeFeedCursor(row.feedPlace) };
+}
 
 /** Renders an event as JSON. */
 export function auditJson(row: AuditRow): AuditEventJson {

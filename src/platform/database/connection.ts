@@ -27,6 +27,9 @@ export const TIMEOUTS = {
   idle_in_transaction_session_timeout: 15_000,
 } as const satisfies PoolConfig;
 
+/** Lets a connection that no gate checks write audit rows on a server that is not confirmed. */
+const UNCONFIRMED_WRITES = "SET svc.unconfirmed = 'on'";
+
 type Timeouts = Readonly<Record<keyof typeof TIMEOUTS, number>>;
 
 /** Prepares a new connection before its first use; the pool waits for it. */
@@ -58,7 +61,7 @@ export async function openPool(
 ): Promise<DataSource> {
   const onConnect: Prepare = async (client) => {
     await client.query(`${NO_COMPILATION}; ${DURABLE_COMMITS}; ${limits}`);
-    await gate?.check(client);
+    await (gate ? gate.check(client) : client.query(UNCONFIRMED_WRITES));
   };
   const settings = { ...timeouts, onConnect, max: maxConnections };
   const dataSource = await connect(address, log, settings);
@@ -116,8 +119,9 @@ export function openMigrationConnection(
   return connect(address, log, { connectionTimeoutMillis, max: 1, onConnect: withoutCompilation });
 }
 
-/** Switches the compilation of statements off on a new connection. */
-const withoutCompilation: Prepare = (client) => client.query(NO_COMPILATION);
+/** Switches the compilation of statements off on a new connection that no gate checks. */
+const withoutCompilation: Prepare = (client) =>
+  client.query(`${NO_COMPILATION}; ${UNCONFIRMED_WRITES}`);
 
 function connect(address: DatabaseAddress, log: Logger, pool: PoolSettings): Promise<DataSource> {
   const dataSource: DataSource = new DataSource({

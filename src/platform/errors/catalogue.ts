@@ -182,6 +182,7 @@ export const CATALOGUE = {
   },
   not_filterable: { status: 403, title: 'Not filterable', oauth: 'invalid_request' },
   not_implemented: { status: 501, title: 'Not implemented', oauth: 'invalid_request' },
+  feed_restarted: { status: 409, title: 'Feed restarted', oauth: 'invalid_request' },
   too_many: { status: 400, title: 'Too many', oauth: 'invalid_request', scimType: 'tooMany' },
 
   // Issuance of credentials.

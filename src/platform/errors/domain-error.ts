@@ -13,13 +13,15 @@ export interface Challenge {
 }
 
 /**
- * Additions to an error. The cause is only logged. The client gets the challenge, and `retryAfter`
- * in seconds.
+ * Additions to an error. The cause is only logged. The client gets the challenge, the cursor, and
+ * `retryAfter` in seconds.
  */
 export interface DomainErrorOptions {
   readonly cause?: unknown;
   readonly retryAfter?: number;
   readonly challenge?: Challenge;
+  /** The cursor with which a reader of a feed goes on. */
+  readonly cursor?: string;
 }
 
 /**
@@ -30,6 +32,7 @@ export class DomainError extends Error {
   override readonly name = 'DomainError';
   readonly retryAfter: number | undefined;
   readonly challenge: Challenge | undefined;
+  readonly cursor: string | undefined;
 
   constructor(
     readonly code: ErrorCode,
@@ -39,6 +42,7 @@ export class DomainError extends Error {
     super(`${code}: ${detail}`, options.cause === undefined ? undefined : { cause: options.cause });
     this.retryAfter = options.retryAfter;
     this.challenge = options.challenge;
+    this.cursor = options.cursor;
   }
 
   get status(): number {

@@ -285,6 +285,12 @@ export const EXPLANATIONS: Readonly<Record<ErrorCode, Explanation>> = {
     cause: 'The SCIM service does not have this function.',
     remedy: 'The SCIM document ServiceProviderConfig lists what it has.',
   },
+  feed_restarted: {
+    cause:
+      'The database never had the place of the cursor, because events were lost or a backup was restored.',
+    remedy:
+      'Go on with the `cursor` of the answer, and expect that events which were read before are missing.',
+  },
   too_many: {
     cause: 'The search or change is too expensive to run.',
     remedy: 'Make the filter simpler, or change fewer values at once.',

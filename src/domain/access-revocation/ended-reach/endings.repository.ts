@@ -1,3 +1,4 @@
+import { OTHER } from '#domain/audit/search-keys.js';
 import { recordAudit } from '#domain/audit/audit.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
@@ -117,9 +118,9 @@ export async function recordWithoutCredentials(tx: EntityManager, by: Ending): P
     FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS e (id uuid, user_id uuid) JOIN users u ON u.id = e.user_id
     WHERE u.active AND u.org_id = ${by.orgId} AND ${isRefusedNow(by, fragment`u.id`, fragment`NULL::jsonb`)}
       AND NOT EXISTS (
-        SELECT FROM audit_events a
-        WHERE a.subject_id = u.id AND a.type = 'access_ended' AND a.details #>> '{target,id}' = ${targetIdOf(by)}
-          AND a.created_at >= (SELECT q.created_at FROM access_endings q WHERE q.id = ${by.id}) OFFSET 0)`;
+        SELECT FROM audit_events e
+        WHERE e.subject_id = u.id AND e.type = 'access_ended' AND ${OTHER} AND e.details #>> '{target,id}' = ${targetIdOf(by)}
+          AND e.created_at >= (SELECT q.created_at FROM access_endings q WHERE q.id = ${by.id}) OFFSET 0)`;
   await sql(tx)`${recordAudit({ ...eventOf(by), details: detailsOf(by) }, people)}`;
 }
 

@@ -12,6 +12,14 @@ import type {
   AuditRange,
   AuditRow,
 } from '#domain/audit/audit-filter.js';
+import {
+  feedDelayOf,
+  FIRST_PLACE,
+  listFeed,
+  restartOfFeed,
+  type FeedPlace,
+  type FeedRow,
+} from '#domain/audit/feed/audit-feed.repository.js';
 import { Members } from '#domain/directory/members.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import { Clock } from '#platform/clock/clock.js';
@@ -19,7 +27,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { PATIENCE_DURING_RESPONSE, TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isUuid } from '#platform/text/single-line.js';
-import { writeCursor } from './audit-cursor.js';
+import { writeCursor, writeFeedCursor } from './audit-cursor.js';
 import { knownPerson, type AuditSearch } from './audit-question.js';
 import {
   MOST_PEOPLE,
@@ -31,6 +39,9 @@ import { timelineOf, type Timeline } from './timeline.js';
 
 /** The number of events that one statement reads for the whole log. */
 const BATCH = 500;
+
+/** The number of events that one statement reads of the feed. */
+const FEED_BATCH = 1_000;
 
 /** The sections of a timeline, and the most events that it counts. */
 const TIMELINE = { sections: 24, most: 5_000 } as const;
@@ -46,6 +57,12 @@ export interface AuditQuery {
   readonly limit: number | undefined;
 }
 
+/** A part of the feed: the events after a place, at most `limit` if it is set. */
+export interface FeedQuery {
+  readonly after: FeedPlace | undefined;
+  readonly limit: number | undefined;
+}
+
 /** A page of events; `next` is the cursor of the following page. */
 export interface AuditPage {
   readonly events: readonly AuditRow[];
@@ -55,6 +72,10 @@ export interface AuditPage {
    * before the end.
    */
   readonly searchedTo: Date | undefined;
+  /**
+   * The milliseconds for which the oldest event waits to appear in the feed; 0 on a later page.
+   */
+  readonly feedDelay: number;
 }
 
 /** An event, the other events of its request, and the ids of its users who are members today. */
@@ -84,7 +105,8 @@ export class AuditEvents {
     return this.#read(admin, async (tx) => {
       const filter = await filterOf(tx, admin.orgId, search);
       const range = { after, limit: limit + 1 };
-      return pageOf(await listAuditEvents(tx, admin.orgId, filter, range), limit);
+      const page = pageOf(await listAuditEvents(tx, admin.orgId, filter, range), limit);
+      return { ...page, feedDelay: after ? 0 : await feedDelayOf(tx, admin.orgId) };
     });
   }
 
@@ -155,6 +177,60 @@ export class AuditEvents {
     }
   }
 
+  /**
+   * Returns a page of the feed: the events after a place in the order of their places, each once.
+   * `next` is the cursor of the following page, also if no event is there yet. @throws DomainError
+   * admin_required, feed_restarted
+   */
+  async feed(
+    admin: Admin,
+    { after = FIRST_PLACE, limit = USUAL_PAGE }: FeedQuery,
+  ): Promise<{ readonly events: readonly FeedRow[]; readonly next: string }> {
+    const events = await this.#feedAfter(admin, after, limit);
+    return { events, next: writeFeedCursor(events.at(-1)?.feedPlace ?? after) };
+  }
+
+  /**
+   * Reads the feed in batches up to its present end, as {@link AuditEvents.batches} does. @throws
+   * DomainError admin_required, feed_restarted
+   */
+  async feedBatches(
+    admin: Admin,
+    { after = FIRST_PLACE, limit = Number.POSITIVE_INFINITY }: FeedQuery,
+  ): Promise<AsyncGenerator<readonly FeedRow[]>> {
+    const first = await this.#feedAfter(admin, after, Math.min(FEED_BATCH, limit));
+    return this.#feedFrom(first, admin, limit);
+  }
+
+  async *#feedFrom(
+    first: readonly FeedRow[],
+    admin: Admin,
+    limit: number,
+  ): AsyncGenerator<readonly FeedRow[]> {
+    let left = limit;
+    for (let batch = first; batch.length > 0;) {
+      yield batch;
+      left -= batch.length;
+      const after = batch.at(-1)?.feedPlace;
+      if (!after || batch.length < FEED_BATCH || left <= 0) return;
+      const most = Math.min(FEED_BATCH, left);
+      batch = await this.#feedAfter(admin, after, most, PATIENCE_DURING_RESPONSE);
+    }
+  }
+
+  #feedAfter(admin: Admin, after: FeedPlace, limit: number, patience?: number): Promise<FeedRow[]> {
+    const read = async (tx: EntityManager) => {
+      const restart = await restartOfFeed(tx, after);
+      if (restart) {
+        const detail =
+          'The database never had the place of this cursor. Go on with the cursor of this answer.';
+        throw new DomainError('feed_restarted', detail, { cursor: writeFeedCursor(restart) });
+      }
+      return listFeed(tx, admin.orgId, after, limit);
+    };
+    return this.#read(admin, read, patience);
+  }
+
   #batch(
     admin: Admin,
     filter: AuditFilter,
@@ -183,7 +259,7 @@ export class AuditEvents {
   }
 }
 
-function pageOf({ rows, end }: AuditFound, limit: number): AuditPage {
+function pageOf({ rows, end }: AuditFound, limit: number): Omit<AuditPage, 'feedDelay'> {
   const events = rows.slice(0, limit);
   const last = rows.length > limit ? events.at(-1)?.place : end;
   const searchedTo = rows.length > limit || !end ? undefined : new Date(end.at);

@@ -1,4 +1,5 @@
 import type { Logger } from '@nestjs/common';
+import { holdAuditWriters } from '#domain/audit/feed/audit-feed.repository.js';
 import { highestSerial, moveSerials } from '#domain/ssh/serials/serials.repository.js';
 import type { Clock } from '#platform/clock/clock.js';
 import { newUuid } from '#platform/clock/random.js';
@@ -34,6 +35,9 @@ import {
   tryConfirmationLock,
   withdrawConfirmation,
 } from './replicas.repository.js';
+
+/** The start time on record of a server whose confirmation was withdrawn. */
+const WITHDRAWN = '0';
 
 /** The database, the settings and the acts of a confirmation. */
 export interface ConfirmationParts {
@@ -201,6 +205,8 @@ export class Confirmation {
       await this.#workOn(identity, (dataSource) => this.parts.endEverything(dataSource));
       await this.parts.listSecrets(tx);
     }
+    // Transactions of this start may be open if its confirmation was withdrawn.
+    if (confirmed?.startedAt === WITHDRAWN) await holdAuditWriters(tx);
     await this.#moveSerials(tx, decision);
     await recordIdentity(tx, identity, decision?.endsEverything === true);
     if (confirmed && decision)

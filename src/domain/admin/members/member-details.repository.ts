@@ -1,3 +1,4 @@
+import { OTHER } from '#domain/audit/search-keys.js';
 import { isInRevokedRange } from '#domain/ssh/serials/revoked-ranges.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -100,8 +101,8 @@ export async function readDetails(tx: EntityManager, userId: string): Promise<Me
          WHERE user_id = ${userId} AND expires_at > now()
          ORDER BY issued_at DESC, id LIMIT ${MOST_LISTED}) t) AS "githubTokens",
       (SELECT max(e.created_at) FROM (
-         SELECT type, created_at FROM audit_events WHERE subject_id = ${userId}
-         ORDER BY created_at DESC, id DESC LIMIT ${EVENTS_READ}) e
+         SELECT e.type, e.created_at FROM audit_events e WHERE e.subject_id = ${userId} AND ${OTHER}
+         ORDER BY e.created_at DESC, e.id DESC LIMIT ${EVENTS_READ}) e
        WHERE e.type IN ('login_success', 'enrollment')) AS "lastLoginAt"`;
   if (!row) throw new Error('SELECT returned no row');
   return row;

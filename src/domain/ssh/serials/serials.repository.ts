@@ -83,6 +83,7 @@ export async function moveSerials(tx: EntityManager, move: SerialMove): Promise<
     await setSerial(tx, floor);
     return { floor, ranges: [] };
   }
+  await sql(tx)`SELECT set_config('svc.audit_epoch', 'ends', true)`;
   const { highestSeen } = move;
   const floor = floorAfterChange({ highest, confirmedAt, highestSeen, now });
   const ranges =

@@ -21,6 +21,7 @@ export function problemJson(error: DomainError, baseUrl: string): ErrorBody {
       status: error.status,
       detail: error.detail,
       code: error.code,
+      ...(error.cursor !== undefined && { cursor: error.cursor }),
     }),
   };
 }

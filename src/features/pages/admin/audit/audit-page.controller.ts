@@ -149,6 +149,7 @@ export class AuditPageController {
       const result = {
         rows: page.events.map(rowOf),
         searchedTo: page.searchedTo?.toISOString(),
+        feedDelay: Math.round(page.feedDelay / 1000),
         next: page.next === null ? undefined : hrefOf(question, page.next),
         first: place && hrefOf(question),
         exports: exportsOf(question),

@@ -1,0 +1,70 @@
+import { Logger } from '@nestjs/common';
+import type { Clock } from '#platform/clock/clock.js';
+import { QueueWorker } from '#platform/database/queues/queue-worker.js';
+import type { DataSource } from '#platform/database/statements/typeorm.js';
+import { observeGauges } from '#platform/telemetry/gauges/gauges.js';
+import { feedDelay } from './audit-feed.repository.js';
+
+/** Milliseconds between two looks at the delay. */
+const INTERVAL = 30_000;
+
+/** Milliseconds until the same warning is logged again. */
+const REMIND = 3_600_000;
+
+/** The delay of the feed in milliseconds from which on it is a fault. */
+export const LONG_DELAY = 60_000;
+
+const GAUGES = {
+  'svc.audit.feed.delay': {
+    description: 'The time for which the oldest audit event waits to appear in the feed',
+    unit: 's',
+  },
+} as const;
+
+/**
+ * Reads the delay of the feed of the audit log twice a minute. OTLP exports the delay, and the log
+ * `security` gets a warning if it is long, because a transaction that stays open keeps all later
+ * events from the programs that read the log.
+ */
+export class FeedWatch {
+  readonly #security = new Logger('security');
+  readonly #worker: QueueWorker;
+  #delay = 0;
+  #warnedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly clock: Clock,
+  ) {
+    const name = 'The look at the delay of the audit log';
+    const drain = () => this.look();
+    const log = new Logger('audit');
+    this.#worker = new QueueWorker(clock, { drain, poll: INTERVAL, log, name });
+  }
+
+  start(): void {
+    const values = () => ({ 'svc.audit.feed.delay': this.#delay / 1000 });
+    observeGauges(GAUGES, () => [{ attributes: {}, values: values() }]);
+    this.#worker.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#worker.stop();
+  }
+
+  /** Reads the delay, and warns at most once in {@link REMIND} if it is long. */
+  async look(): Promise<void> {
+    this.#delay = await feedDelay(this.dataSource.manager);
+    if (this.#delay < LONG_DELAY) {
+      this.#warnedAt = Number.NEGATIVE_INFINITY;
+      return;
+    }
+    const now = this.clock.monotonic();
+    if (now - this.#warnedAt < REMIND) return;
+    this.#warnedAt = now;
+    this.#security.warn(
+      { oldestSeconds: Math.round(this.#delay / 1000) },
+      'The feed of the audit log waits for an open transaction: end it (docs/guides/monitoring.md)',
+    );
+  }
+}

@@ -1,0 +1,41 @@
+import { SqlFragment } from '#platform/database/statements/sql.js';
+
+/**
+ * The expression of a row `e` that is 1 for a credential that was issued to its subject, and 0
+ * otherwise. A token exchange has two events, of which `token_exchange` counts. The expression is a
+ * column of the index `audit_events_of_subject`, so its text must stay as it is there. The index
+ * has two parts for each subject, and each part is in the order of time.
+ */
+const ISSUED = `(CASE WHEN e.type IN ('ssh_credential', 'aws_credential', 'github_credential', 'token_exchange', 'oauth_token_issued')
+  AND (e.type <> 'oauth_token_issued' OR e.details ->> 'grant_type' IS DISTINCT FROM 'token_exchange') THEN 1 ELSE 0 END)`;
+
+/** The conditions of the two parts: the issued credentials, and the other events. */
+export const IS_ISSUANCE = `${ISSUED} = 1`;
+export const IS_OTHER = `${ISSUED} = 0`;
+
+/** The same conditions for statements that are written as templates. */
+export const ISSUANCE = new SqlFragment([IS_ISSUANCE], []);
+export const OTHER = new SqlFragment([IS_OTHER], []);
+
+/**
+ * The condition has a form that no index serves. With an indexed form the planner could choose to
+ * scan the whole log of the organization.
+ */
+export const OF_ORGANIZATION = 'e.org_id IS NOT DISTINCT FROM $1';
+
+/** Writes the 8 bytes of an index for a text of an organization. */
+function key(text: string, orgId: string): string {
+  return `hashtextextended(${text}, uuid_hash_extended(${orgId}, 0))`;
+}
+
+/**
+ * Writes the condition that a text column of an event of the organization `$1` has a value. The
+ * indexes have 8 bytes in place of the organization and the value, so the condition compares the
+ * value itself, too.
+ */
+export function hasText(column: 'type' | 'subject_email' | 'request_id', value: string): string {
+  return `${key(`e.${column}`, 'e.org_id')} = ${key(value, '$1::uuid')} AND e.${column} = ${value} AND ${OF_ORGANIZATION}`;
+}
+
+/** Writes the condition that the index of addresses serves for the organization `$1`. */
+export const OF_ADDRESSES = `uuid_hash_extended(e.org_id, 0) = uuid_hash_extended($1::uuid, 0) AND ${OF_ORGANIZATION}`;

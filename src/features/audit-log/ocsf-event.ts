@@ -1,0 +1,99 @@
+import type { AuditRow } from '#domain/audit/audit-filter.js';
+
+/** The version of the Open Cybersecurity Schema Framework. */
+const VERSION = '1.8.0';
+
+const PRODUCT = { name: 'svc-server', vendor_name: 'svc-server' };
+const CATEGORY = { identity: 3, application: 6 } as const;
+const CLASS = { authentication: 3002, apiActivity: 6003 } as const;
+const INFORMATIONAL = 1;
+const SUCCESS = 1;
+const FAILURE = 2;
+const OTHER = 99;
+
+/** The activities of the class Authentication: Logon and Logoff. */
+const AUTHENTICATIONS: Readonly<Record<string, number>> = {
+  login_success: 1,
+  login_failed: 1,
+  upstream_login: 1,
+  upstream_login_refused: 1,
+  logout: 2,
+  session_ended: 2,
+};
+
+/** The activities of the class API Activity, by the end of a type: Create, Update and Delete. */
+const ACTIVITIES: readonly (readonly [end: RegExp, activity: number])[] = [
+  [/_(created|registered|added|issued|credential|bound|saved|linked|claimed)$/, 1],
+  [/_(updated|renamed|changed|rotated|activated|deactivated|promote|demote|approved)$/, 3],
+  [/_(removed|deleted|revoked|ended|unbound|unlinked|released|withdrawn|remove_user)$/, 4],
+];
+
+/**
+ * Renders an event as a document of the Open Cybersecurity Schema Framework: the class
+ * Authentication for logins and logouts, and API Activity for every other event. What the classes
+ * have no attribute for is in `unmapped`, under the names of the API.
+ *
+ * @param cursor the cursor after the event, in the order of the feed
+ */
+export function ocsfEvent(row: AuditRow, cursor?: string): object {
+  const activity = AUTHENTICATIONS[row.type];
+  const of = activity === undefined ? apiActivity(row) : authentication(row, activity);
+  return {
+    ...of,
+    type_uid: of.class_uid * 100 + of.activity_id,
+    time: row.createdAt.getTime(),
+    severity_id: INFORMATIONAL,
+    status_id: /_(failed|refused|withheld)$/.test(row.type) ? FAILURE : SUCCESS,
+    metadata: {
+      version: VERSION,
+      product: PRODUCT,
+      uid: row.id,
+      event_code: row.type,
+      log_name: row.class,
+      ...(row.requestId !== null && { correlation_uid: row.requestId }),
+    },
+    ...(row.userAgent !== null && { http_request: { user_agent: row.userAgent } }),
+    unmapped: {
+      subject_id: row.subjectId,
+      subject_email: row.subjectEmail,
+      client_name: row.clientName,
+      details: row.details,
+      ...(cursor !== undefined && { cursor }),
+    },
+  };
+}
+
+function authentication(row: AuditRow, activity: number) {
+  const user = userOf(row.subjectId ?? row.actorId, row.subjectEmail ?? row.actorEmail);
+  return {
+    category_uid: CATEGORY.identity,
+    class_uid: CLASS.authentication,
+    activity_id: activity,
+    user: user ?? { name: 'unknown' },
+    service: { name: PRODUCT.name },
+    ...(row.ip !== null && { src_endpoint: { ip: row.ip } }),
+  };
+}
+
+function apiActivity(row: AuditRow) {
+  const [, activity = OTHER] = ACTIVITIES.find(([end]) => end.test(row.type)) ?? [];
+  const user = userOf(row.actorId, row.actorEmail);
+  return {
+    category_uid: CATEGORY.application,
+    class_uid: CLASS.apiActivity,
+    activity_id: activity,
+    ...(activity === OTHER && { activity_name: row.type }),
+    actor: user ? { user } : { app_name: PRODUCT.name },
+    api: { operation: row.type, service: { name: PRODUCT.name } },
+    // An event without an address is an act of the service itself.
+    src_endpoint: row.ip === null ? { svc_name: PRODUCT.name } : { ip: row.ip },
+  };
+}
+
+function userOf(id: string | null, email: string | null) {
+  if (id === null && email === null) return undefined;
+  return {
+    ...(id !== null && { uid: id }),
+    ...(email !== null && { name: email, email_addr: email }),
+  };
+}
