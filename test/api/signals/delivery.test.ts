@@ -1,7 +1,5 @@
 import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { SignJWT, type JWTPayload } from 'jose';
-import { Client as Database } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   listDueReceivers,
@@ -9,22 +7,17 @@ import {
 } from '../../../src/domain/oauth/shared-signals/event-queue.repository.js';
 import { SignalSender } from '../../../src/domain/oauth/shared-signals/signal-sender.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import { runScript } from '../../support/child-script.js';
 import { newAddress, type Client } from '../../support/client.js';
-import { createTestDatabase } from '../../support/database.js';
 import { idOf } from '../../support/org-api.js';
-import type { ReplicaAnswer, ReplicaArgument } from '../../support/replica.js';
 import { count, rows } from '../../support/rows.js';
 import { jwksOf, signInTo } from '../../support/signed-in-application.js';
 import {
-  claimsOf,
   eventOf,
   startSignalReceiver,
   verifySignal,
   type SignalReceiver,
 } from '../../support/signal-receiver.js';
 import { createStream, newProgram, signalsApi, signalsOf } from '../../support/signal-streams.js';
-import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
 
 const SECOND = 1_000;
 const HOUR = 3_600_000;
@@ -258,7 +251,7 @@ describe('a receiver', () => {
   it('hears of each person in order, also if it refuses and hangs in between', async () => {
     const { receiver, streamId } = await ground();
     const [one, two] = [randomUUID(), randomUUID()];
-    receiver.answer = (_, claims) => {
+    receiver.answer = (_, { claims }) => {
       const { sub } = claims['sub_id'] as { sub: string };
       return sub === one && numbersOf(receiver, one).length === 1 ? 503 : 202;
     };
@@ -278,7 +271,7 @@ describe('a receiver', () => {
   it('that answers 400 six times has a dead letter, and the next event of the person goes out', async () => {
     const { receiver, program, streamId } = await ground();
     const person = randomUUID();
-    receiver.answer = (_, claims) =>
+    receiver.answer = (_, { claims }) =>
       JSON.stringify(claims).includes('Number 1')
         ? { status: 400, body: '{"err":"invalid_request"}' }
         : 202;
@@ -518,51 +511,4 @@ describe('two senders', () => {
     expect(raced.flat().length).toBeLessThanOrEqual(1);
     expect(leases).toEqual([{ lease: 2 }, { lease: 0 }]);
   });
-
-  it('of which one was killed with an event: the other one sends the same event within 30 s', async () => {
-    const database = await createTestDatabase();
-    const observer = new Database({ connectionString: database.url });
-    await observer.connect();
-    const receiver = await startSignalReceiver();
-    receivers.push(receiver);
-    receiver.answer = (n) => (n === 1 ? 'hang' : 202);
-    const folder = await makeTemporaryDirectory();
-    const environment = { SVC_SSH_CA_KEY_PATH: join(folder, 'ssh_ca_key') };
-    const argument: ReplicaArgument = { database: { url: database.url }, environment };
-    const first = runScript<ReplicaAnswer>('replica.ts', argument);
-    await first.answer;
-    const streamId = randomUUID();
-    await observer.query(
-      `INSERT INTO oauth_clients (id, kind, metadata) VALUES ('told', 'first-party', '{}')`,
-    );
-    await observer.query(
-      `INSERT INTO signal_receivers (client_id, subject_format) VALUES ('told', 'iss_sub')`,
-    );
-    await observer.query(
-      `INSERT INTO signal_streams (id, client_id, org_id, method, endpoint_url, events)
-       VALUES ($1, 'told', gen_random_uuid(), 'push', $2, '{}')`,
-      [streamId, receiver.uri],
-    );
-    await observer.query(
-      `INSERT INTO signal_events (stream_id, subject_id, type)
-       SELECT $1, $1, 'verification' FROM generate_series(1, 2)`,
-      [streamId],
-    );
-    await expect.poll(() => receiver.received.length, { timeout: 20_000 }).toBe(1);
-    await first.kill();
-    const killedAt = performance.now();
-    const second = runScript<ReplicaAnswer>('replica.ts', argument);
-    await second.answer;
-    await expect.poll(() => receiver.received.length, { timeout: 30_000 }).toBe(3);
-    expect(performance.now() - killedAt).toBeLessThan(30_000);
-    const [lost, again, next] = receiver.received.map(({ token }) => claimsOf(token).jti);
-    expect([again === lost, next === lost]).toEqual([true, false]);
-    await expect
-      .poll(async () => (await observer.query('SELECT FROM signal_events')).rowCount)
-      .toBe(0);
-    await second.finish();
-    await observer.end();
-    await database.drop();
-    await removeDirectory(folder);
-  }, 90_000);
 });
