@@ -5,7 +5,8 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { countedNotice, tookNotice } from '../notice-figures/notice-counts.repository.js';
 import type { NoticeQueue } from '../notice-figures/notice-figures.repository.js';
-import type { DueClient } from './fair-turns.js';
+import type { DueClient } from '../notice-sending/fair-turns.js';
+import { LEASE, type Failure, type TakenRow } from '../notice-sending/notice-sender.js';
 
 /** The kind of these notices in figures and logs. */
 export const KIND = 'back-channel-logout';
@@ -18,19 +19,13 @@ export const LOGOUT_QUEUE: NoticeQueue = {
 };
 
 /** A notice that one sender has taken, with the present registration of its client. */
-export interface TakenNotice {
-  readonly id: string;
-  readonly clientId: string;
+export interface TakenNotice extends TakenRow {
   readonly tenantId: string;
   readonly selfRegistered: boolean;
   readonly userId: string;
   readonly sid: string | null;
   /** The number of this lease. A try settles the notice only if no later try has taken it. */
   readonly lease: number;
-  readonly tries: number;
-  readonly refusals: number;
-  /** The milliseconds from the take until no further try is made. */
-  readonly left: number;
   /**
    * True for a notice without a session whose person signed in to the client again after the end:
    * its token would end the new session.
@@ -97,13 +92,6 @@ export async function listDueClients(
 }
 
 /**
- * The seconds for which only one sender works on a notice, by the clock of the database, because
- * the clocks of replicas differ. They are longer than a signature and a request last, so that no
- * notice is sent twice at once, and a sender that dies is replaced soon.
- */
-export const LEASE = 15;
-
-/**
  * Takes notices that are due until the lease ends. No two senders take the same notice: a sender
  * skips rows that another one has locked, and a taken row is not due before the end of its lease.
  * It is an issuance, because a logout token follows: an unconfirmed server gives none.
@@ -152,14 +140,6 @@ export async function removeTaken(tx: EntityManager, { id, lease }: TakenNotice)
   await sql(
     tx,
   )`DELETE FROM logout_notices WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL`;
-}
-
-/** The outcome of a try that failed. */
-export interface Failure {
-  /** The words that an admin reads: the status of the answer, or that none came. */
-  readonly result: string;
-  /** The number of answers 400 so far. */
-  readonly refusals: number;
 }
 
 /** Puts a notice back until its next try, after a pause in milliseconds. */
