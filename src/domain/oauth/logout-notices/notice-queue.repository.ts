@@ -59,8 +59,8 @@ const TENANT = tenantOf(fragment`d`);
 const TENANT_OF_TAKEN = tenantOf(fragment`t`);
 
 /**
- * Lists the clients with a notice that is due. It reads one entry of an index for each client with
- * waiting notices, the earliest, and not one for each notice.
+ * Lists the clients with a notice that is due. If none is due, it reads one entry of an index.
+ * Otherwise it reads the earliest one of each client with waiting notices, and not every notice.
  */
 export async function listDueClients(
   tx: EntityManager,
@@ -71,7 +71,9 @@ export async function listDueClients(
   )`
     WITH RECURSIVE waiting AS (
       (SELECT n.client_id, n.tenant_id, n.user_id, n.self_registered, n.next_attempt_at FROM logout_notices n
-       WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL
+       WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND EXISTS (
+         SELECT FROM logout_notices d
+         WHERE d.self_registered = ${selfRegistered} AND d.dead_at IS NULL AND d.next_attempt_at <= now())
        ORDER BY n.client_id, n.next_attempt_at, n.id LIMIT 1)
       UNION ALL
       SELECT x.client_id, x.tenant_id, x.user_id, x.self_registered, x.next_attempt_at
