@@ -1,5 +1,9 @@
 import { describe, expect, it } from 'vitest';
-import { chooseTurns, REGISTERED_LIMITS, type BusyRequest } from '../../../src/domain/oauth/notice-sending/fair-turns.js';
+import {
+  chooseTurns,
+  REGISTERED_LIMITS,
+  type BusyRequest,
+} from '../../../src/domain/oauth/notice-sending/fair-turns.js';
 import { logoutClaims } from '../../../src/domain/oauth/logout-notices/logout-token.js';
 import { nextTry, retryAfterOf } from '../../../src/domain/oauth/notice-sending/next-try.js';
 import { receiverOf } from '../../../src/domain/oauth/logout-notices/receiver.js';

@@ -44,6 +44,19 @@ function events(kept: keyof Retention): ExpiredRows {
   };
 }
 
+/**
+ * A SELECT of the streams that are gone and still have signals. It reads one entry of an index for
+ * each stream with signals, and not one for each signal.
+ */
+const LOST_STREAMS = `
+  WITH RECURSIVE found AS (
+    (SELECT e.stream_id FROM signal_events e ORDER BY e.stream_id LIMIT 1)
+    UNION ALL
+    SELECT n.stream_id FROM found f CROSS JOIN LATERAL (
+      SELECT e.stream_id FROM signal_events e WHERE e.stream_id > f.stream_id ORDER BY e.stream_id LIMIT 1) n
+  )
+  SELECT f.stream_id FROM found f WHERE NOT EXISTS (SELECT FROM signal_streams s WHERE s.id = f.stream_id)`;
+
 /** The kinds of rows that are deleted, by name. */
 const EXPIRED = {
   sessions: { table: 'sessions', key: ['id'], ...PAST },
@@ -143,7 +156,7 @@ const EXPIRED = {
   lostSignals: {
     table: 'signal_events',
     key: ['id'],
-    where: 'NOT EXISTS (SELECT FROM signal_streams s WHERE s.id = signal_events.stream_id)',
+    where: `stream_id = ANY (ARRAY(${LOST_STREAMS}))`,
   },
   authEvents: events('auth'),
   oauthEvents: events('oauth'),

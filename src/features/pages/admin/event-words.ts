@@ -150,8 +150,7 @@ function templateOf({ type, actorId, subjectId, details }: EventFacts): string |
   if (type === 'scim_operation') return provisioningTemplate(details);
   if (type === 'access_rule_changed')
     return RULE_CHANGES[String(details['change'])] ?? RULE_CHANGED;
-  if (type === 'notice_dead_lettered')
-    return UNHEARD[String(details['notice'])] ?? SENTENCES[type];
+  if (type === 'notice_dead_lettered') return UNHEARD[String(details['notice'])] ?? SENTENCES[type];
   const isByAnother = actorId !== null && subjectId !== null && actorId !== subjectId;
   return (isByAnother ? BY_ANOTHER[type as AuditType] : undefined) ?? SENTENCES[type as AuditType];
 }
@@ -278,8 +277,7 @@ function namesOf(row: EventFacts): Readonly<Record<string, string | undefined>> 
     ...wordsOfTarget(row),
     actor: textOf(row.actorEmail) ?? textOf(row.actorId) ?? operatorOf(detail),
     // An application of another organization knows a person by the id in `sub`.
-    subject:
-      textOf(row.subjectEmail) ?? detail['email'] ?? textOf(row.subjectId) ?? detail['sub'],
+    subject: textOf(row.subjectEmail) ?? detail['email'] ?? textOf(row.subjectId) ?? detail['sub'],
     client: textOf(row.clientName) ?? detail['client_id'],
     key: detail['key_name'] ?? (row.type.startsWith('key_') ? detail['name'] : undefined),
     model: modelName(typeof details['aaguid'] === 'string' ? details['aaguid'] : null) ?? undefined,
