@@ -31,19 +31,18 @@ export interface Rounds {
 export async function roundsUntilDeath(argument: DyingArgument, rounds: Rounds): Promise<void> {
   const replica = runScript<ReplicaAnswer>('dying-replica.ts', argument);
   await replica.answer;
-  let dead = false;
-  const gone = replica.gone.then(() => (dead = true));
-  for (let n = 0; n < 20 && !dead; n += 1) {
+  const isDead = () => replica.signal() !== null;
+  for (let n = 0; n < 20 && !isDead(); n += 1) {
     await rounds.queue();
     if (argument.step === 'connected') {
       // One replica alone has 16 requests under way.
       await expect.poll(rounds.received, SLOW).toBeGreaterThan(16);
       await replica.kill();
     } else {
-      await expect.poll(async () => dead || (await rounds.waiting()) === 0, SLOW).toBe(true);
+      await expect.poll(async () => isDead() || (await rounds.waiting()) === 0, SLOW).toBe(true);
     }
   }
-  if (!dead) await replica.finish();
-  await gone;
+  if (!isDead()) await replica.finish();
+  await replica.gone;
   expect(replica.signal()).toBe('SIGKILL');
 }
