@@ -48,9 +48,9 @@ process.stdout.write(`${JSON.stringify(answer)}\n`);
 process.stdin.on('end', () => void app.close()).resume();
 
 /**
- * A step of telling applications: the transaction of an end has written the rows, a sender has taken
- * one, has a connection, got the answer, has settled the row; a poll has read the rows, or has
- * removed those that were acknowledged. At `connected` the test kills the process.
+ * A step of telling applications: the transaction of an end has written the rows, a sender has
+ * taken one, has a connection, got the answer, has settled the row; a poll has read the rows, or
+ * has removed those that were acknowledged. At `connected` the test kills the process.
  */
 export type DyingStep =
   'written' | 'taken' | 'connected' | 'answered' | 'settled' | 'polled' | 'acknowledged';

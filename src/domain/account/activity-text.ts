@@ -81,7 +81,7 @@ const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>>
   scim_operation: () => 'Your organization’s identity provider changed your account',
 };
 
-/** The words for signals that an application did not take, if they do not tell the end of an access. */
+/** The words for signals that an application did not take and that do not tell an end of access. */
 const UNHEARD: Readonly<Record<string, string>> = {
   'credential-change': 'a security key of yours changed',
   'session-established': 'you signed in to it',

@@ -52,7 +52,7 @@ export class OwnAccount {
     return { keys: keys.length, sessions: sessions.length, certificates, applications };
   }
 
-  /** Lists the logout notices that the applications of a user without an organization did not take. */
+  /** Lists the logout notices that applications of a user without an organization did not take. */
   async deadLetters({ id, orgId }: VerifiedSession['user']): Promise<readonly OwnDeadLetter[]> {
     return orgId === null ? deadLettersOfOwner(this.dataSource.manager, id) : [];
   }

@@ -155,8 +155,8 @@ class Load {
   }
 
   /**
-   * Returns the slow requests that give their places to clients without a request, one for each such
-   * client. A failing client gets no such place.
+   * Returns the slow requests that give their places to clients without a request, one for each
+   * such client. A failing client gets no such place.
    */
   yielding<Busy extends BusyRequest>(due: readonly DueClient[], busy: readonly Busy[]): Busy[] {
     const slow = new Set(busy.filter(({ isSlow }) => isSlow));

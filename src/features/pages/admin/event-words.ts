@@ -132,8 +132,8 @@ export function sentenceOf(row: EventFacts): SentencePart[] {
 }
 
 /**
- * The sentences for signals that an application did not take, by the type of the signal. The others,
- * and logout notices, tell the end of an access.
+ * The sentences for signals that an application did not take, by the type of the signal. The
+ * others, and logout notices, tell the end of an access.
  */
 const UNHEARD: Readonly<Record<string, string>> = {
   'credential-change': '{client} did not hear that a security key of {subject} changed[: {result}]',
