@@ -10,6 +10,7 @@ import {
   deleteExpired,
   EXPIRED_KINDS,
 } from '../dist/domain/admin/clean-up/expired-rows.repository.js';
+import { listDueReceivers } from '../dist/domain/oauth/shared-signals/event-queue.repository.js';
 import { listDueClients } from '../dist/domain/oauth/logout-notices/notice-queue.repository.js';
 import { NOTICE_QUEUES } from '../dist/domain/oauth/notice-watch/notice-queues.js';
 import { noticeFigures } from '../dist/domain/oauth/notice-figures/notice-figures.repository.js';
@@ -19,16 +20,19 @@ import { ratioOf } from './ratio.js';
 import { ScimClient } from './scim-client.js';
 import { startBenchServer } from './server.js';
 
-/** The number of applications of a person, each with its own receiver. */
+/** The number of applications of a person, each with its own receiver or stream. */
 const APPLICATIONS = 50;
 /** The number of notices that are never delivered, and of the applications that they are for. */
 const UNDELIVERED = 100_000;
 const AWAY = 50;
 /** The number of clients that registered themselves and never answer a notice. */
 const HANGING = 5000;
-/** The number of pairs of turns, and how often a turn does each act. */
+/** The number of pairs of turns, how often a turn does each act, and how often a short one. */
 const PAIRS = 6;
 const ACTS = 25;
+const SHORT_ACTS = 500;
+/** How often a turn does an act before it measures it. */
+const WARM_UP = 10;
 /** The number of people who are deleted to measure how soon the receivers hear of it. */
 const LEAVERS = 30;
 /** The bounds: the times of a full queue by those of an empty one, and milliseconds until told. */
@@ -36,10 +40,10 @@ const MOST_RATIO = 1.2;
 const MOST_TOLD = 1000;
 
 /**
- * Measures back-channel logout: how soon 50 receivers are told after a SCIM DELETE, alone and
- * beside 5,000 clients that registered themselves and hang; the CPU of a notice; and what 100,000
- * undelivered notices cost the clean-up, the queries of the queue and a SCIM DELETE. It exits 1 if
- * a bound is missed.
+ * Measures back-channel logout and signals: how soon 50 receivers of logout tokens are told after a
+ * SCIM DELETE, alone and beside 5,000 clients that registered themselves and hang; the CPU of a
+ * notice and of an event; and what 100,000 undelivered notices, or events, cost the clean-up, the
+ * queries of the queue and a SCIM DELETE. It exits 1 if a bound is missed.
  */
 export async function run() {
   const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -51,8 +55,12 @@ export async function run() {
   try {
     const ground = await prepare(server, database, receivers.origin);
     misses.push(...(await measureTelling(ground, receivers, 'alone')));
-    await measureCpu(ground, receivers);
-    misses.push(...(await measureUndelivered(ground)));
+    await measureCpu(ground, receivers, NOTICES);
+    misses.push(...(await measureUndelivered(ground, NOTICES)));
+    await addStreams(ground);
+    await measureCpu(ground, receivers, EVENTS);
+    misses.push(...(await measureUndelivered(ground, EVENTS)));
+    await database.query('DELETE FROM signal_streams');
     await addHanging(ground, receivers);
     misses.push(...(await measureTelling(ground, receivers, `beside ${HANGING} that hang`)));
   } finally {
@@ -162,26 +170,88 @@ async function measureTelling(ground, { arrivals }, what) {
   return p99 > MOST_TOLD ? [`${APPLICATIONS} receivers, ${what}: told after ${p99} ms`] : [];
 }
 
-/** Measures the CPU time of a notice. SQL queues the notices, so that only sending counts. */
-async function measureCpu({ server, database }, { arrivals }) {
-  const notices = 5000;
-  arrivals.length = 0;
-  const cpu = startCpuTime(server.pid);
+/** The queue of logout tokens. Each `fill` makes rows that wait for their next try. */
+const NOTICES = {
+  what: 'a notice',
+  table: 'logout_notices',
+  undelivered: 'notices',
+  queue: (database, number) =>
+    database.query(
+      `INSERT INTO logout_notices (client_id, self_registered, tenant_id, user_id, sid)
+       SELECT 'told-' || (1 + n % $1::int), false, (SELECT org_id FROM oauth_clients WHERE id = 'told-1'), gen_random_uuid(), gen_random_uuid()
+       FROM generate_series(1, $2::int) n`,
+      [APPLICATIONS, number],
+    ),
+  empty: (database) => database.query("DELETE FROM logout_notices WHERE client_id LIKE 'away-%'"),
+  fill: (database) =>
+    database.query(
+      `INSERT INTO logout_notices (client_id, self_registered, tenant_id, user_id, sid, next_attempt_at, tries, last_result)
+       SELECT 'away-' || (1 + n % $1::int), false, (SELECT org_id FROM oauth_clients WHERE id = 'away-1'), gen_random_uuid(), gen_random_uuid(),
+              now() + interval '1 hour', 9, 'no connection'
+       FROM generate_series(1, $2::int) n`,
+      [AWAY, UNDELIVERED],
+    ),
+  due: (manager) => listDueClients(manager, false),
+};
+
+/** The queue of security event tokens. */
+const EVENTS = {
+  what: 'an event',
+  table: 'signal_events',
+  undelivered: 'events',
+  queue: (database, number) =>
+    database.query(
+      `INSERT INTO signal_events (stream_id, subject_id, type)
+       SELECT s.id, gen_random_uuid(), 'session-revoked'
+       FROM (SELECT id, row_number() OVER (ORDER BY client_id) AS at FROM signal_streams WHERE client_id LIKE 'told-%') s
+       JOIN generate_series(1, $2::int) n ON s.at = 1 + n % $1::int`,
+      [APPLICATIONS, number],
+    ),
+  empty: (database) =>
+    database.query(
+      "DELETE FROM signal_events WHERE stream_id IN (SELECT id FROM signal_streams WHERE client_id LIKE 'away-%')",
+    ),
+  fill: (database) =>
+    database.query(
+      `INSERT INTO signal_events (stream_id, subject_id, type, next_attempt_at, tries, last_result)
+       SELECT s.id, gen_random_uuid(), 'session-revoked', now() + interval '1 hour', 9, 'no connection'
+       FROM (SELECT id, row_number() OVER (ORDER BY client_id) AS at FROM signal_streams WHERE client_id LIKE 'away-%') s
+       JOIN generate_series(1, $2::int) n ON s.at = 1 + n % $1::int`,
+      [AWAY, UNDELIVERED],
+    ),
+  due: listDueReceivers,
+};
+
+/** Gives each application a stream that is pushed. */
+async function addStreams({ database, origin }) {
   await database.query(
-    `INSERT INTO logout_notices (client_id, self_registered, tenant_id, user_id, sid)
-     SELECT 'told-' || (1 + n % $1::int), false, (SELECT org_id FROM oauth_clients WHERE id = 'told-1'), gen_random_uuid(), gen_random_uuid()
-     FROM generate_series(1, $2::int) n`,
-    [APPLICATIONS, notices],
+    `WITH allowed AS (
+       INSERT INTO signal_receivers (client_id, subject_format)
+       SELECT id, 'iss_sub' FROM oauth_clients WHERE id LIKE 'told-%' OR id LIKE 'away-%' RETURNING client_id
+     )
+     INSERT INTO signal_streams (id, client_id, org_id, method, endpoint_url, events)
+     SELECT gen_random_uuid(), c.id, c.org_id, 'push', $1 || CASE WHEN c.id LIKE 'away-%' THEN '/hang' ELSE '/told' END,
+            '{session-revoked,account-purged}'
+     FROM allowed a JOIN oauth_clients c ON c.id = a.client_id`,
+    [origin],
   );
-  const started = performance.now();
-  while (arrivals.length < notices) await delay(5);
-  const seconds = (performance.now() - started) / 1000;
-  const row = { 'a notice': `${(notices / seconds).toFixed(0)} a second` };
-  write(`${table([{ ...row, ...cpuColumns(cpu(), notices) }])}\n\n`);
 }
 
-/** Compares an empty queue with one of 100,000 undelivered notices, in pairs of turns. */
-async function measureUndelivered(ground) {
+/** Measures the CPU time of a row of a queue. SQL queues the rows, so that only sending counts. */
+async function measureCpu({ server, database }, { arrivals }, { what, queue }) {
+  const number = 5000;
+  arrivals.length = 0;
+  const cpu = startCpuTime(server.pid);
+  await queue(database, number);
+  const started = performance.now();
+  while (arrivals.length < number) await delay(5);
+  const seconds = (performance.now() - started) / 1000;
+  const row = { [what]: `${(number / seconds).toFixed(0)} a second` };
+  write(`${table([{ ...row, ...cpuColumns(cpu(), number) }])}\n\n`);
+}
+
+/** Compares an empty queue with one of 100,000 undelivered rows, in pairs of turns. */
+async function measureUndelivered(ground, queue) {
   const source = new DataSource({
     type: 'postgres',
     host: ground.server.database.host,
@@ -191,28 +261,33 @@ async function measureUndelivered(ground) {
   await source.initialize();
   const samples = {};
   try {
-    const acts = actsOn(ground, source.manager);
+    const acts = actsOn(ground, source.manager, queue);
     for (let pair = 0; pair < PAIRS; pair += 1) {
       const turns = pair % 2 === 0 ? [false, true] : [true, false];
       const measured = {};
       for (const isFull of turns) {
-        await fill(ground.database, isFull);
+        await fill(ground.database, queue, isFull);
         measured[isFull] = await turn(acts);
       }
       for (const what of Object.keys(acts)) {
         samples[what] = [...(samples[what] ?? []), [measured.false[what], measured.true[what]]];
       }
     }
-    await fill(ground.database, false);
+    await fill(ground.database, queue, false);
   } finally {
     await source.destroy();
   }
+  return printRatios(samples, queue);
+}
+
+/** Prints how the times of a full queue are to those of an empty one. Returns the misses. */
+function printRatios(samples, { undelivered }) {
   const rows = Object.entries(samples).map(([what, pairs]) => ({ what, ...ratioOf(pairs), pairs }));
   const mean = (values) => (values.reduce((a, b) => a + b) / values.length).toFixed(2);
   write(
     `${table(
       rows.map(({ what, ratio, low, high, pairs }) => ({
-        [`${UNDELIVERED} undelivered`]: what,
+        [`${UNDELIVERED} undelivered ${undelivered}`]: what,
         'empty ms': mean(pairs.map(([empty]) => empty)),
         'full ms': mean(pairs.map(([, full]) => full)),
         ratio: ratio.toFixed(2),
@@ -220,16 +295,16 @@ async function measureUndelivered(ground) {
       })),
     )}\n\n`,
   );
-  // The figures count every notice: their time grows, and they are read once a minute.
+  // The figures count every row: their time grows, and they are read once a minute.
   return rows
     .filter(({ what, ratio }) => what !== FIGURES && ratio > MOST_RATIO)
-    .map(({ what, ratio }) => `${what}: ${ratio.toFixed(2)} times as long`);
+    .map(({ what, ratio }) => `${undelivered}, ${what}: ${ratio.toFixed(2)} times as long`);
 }
 
 const FIGURES = 'the figures';
 
 /** Returns the acts that are measured, by name. */
-function actsOn(ground, manager) {
+function actsOn(ground, manager, { due }) {
   const leavers = [];
   return {
     'clean-up': {
@@ -239,44 +314,53 @@ function actsOn(ground, manager) {
         }
       },
     },
-    'the queue of applications': { act: () => listDueClients(manager, false) },
+    'the list of applications due': { times: SHORT_ACTS, act: () => due(manager) },
     'SCIM DELETE': {
       before: async () => leavers.push(...(await provision(ground, ACTS))),
       act: () => ground.scim.expect(204, 'DELETE', `/Users/${leavers.pop()}`),
+      after: () => allSent(ground.database),
     },
     [FIGURES]: { act: () => noticeFigures(manager, NOTICE_QUEUES, 'all') },
   };
 }
 
-/** Does each act {@link ACTS} times, and returns the median of its milliseconds, by name. */
+/** Does each act as often as it says, and returns the median of its milliseconds, by name. */
 async function turn(acts) {
   const medians = {};
-  for (const [what, { before, act }] of Object.entries(acts)) {
+  for (const [what, { before, times = ACTS, act, after }] of Object.entries(acts)) {
     await before?.();
+    if (!before) await warmUp(act);
     const samples = [];
-    for (let n = 0; n < ACTS; n += 1) {
+    for (let n = 0; n < times; n += 1) {
       const started = performance.now();
       await act();
       samples.push(performance.now() - started);
     }
+    await after?.();
     medians[what] = percentile(samples, 0.5);
   }
   return medians;
 }
 
-/** Fills the queue with notices that wait for their next try, or empties it. */
-async function fill(database, isFull) {
-  await database.query("DELETE FROM logout_notices WHERE client_id LIKE 'away-%'");
-  if (isFull) {
-    await database.query(
-      `INSERT INTO logout_notices (client_id, self_registered, tenant_id, user_id, sid, next_attempt_at, tries, last_result)
-       SELECT 'away-' || (1 + n % $1::int), false, (SELECT org_id FROM oauth_clients WHERE id = 'away-1'), gen_random_uuid(), gen_random_uuid(),
-              now() + interval '1 hour', 9, 'no connection'
-       FROM generate_series(1, $2::int) n`,
-      [AWAY, UNDELIVERED],
-    );
-  }
-  await database.query('VACUUM ANALYZE logout_notices');
+/** Does an act without a measurement: the first acts plan their statements after a filling. */
+async function warmUp(act) {
+  for (let n = 0; n < WARM_UP; n += 1) await act();
+}
+
+/** Waits until nothing is due, so that no act runs beside what an earlier one sends. */
+async function allSent(database) {
+  const isDue = (queue) =>
+    `EXISTS (SELECT FROM ${queue.table} WHERE next_attempt_at < now() + interval '1 minute')`;
+  const text = `SELECT ${isDue(NOTICES)} OR ${isDue(EVENTS)} AS due`;
+  while ((await database.query(text)).rows[0].due) await delay(20);
+}
+
+/** Fills a queue with rows that wait for their next try, or empties it. */
+async function fill(database, queue, isFull) {
+  await queue.empty(database);
+  if (isFull) await queue.fill(database);
+  await database.query(`VACUUM ANALYZE ${queue.table}`);
+  await database.query('CHECKPOINT'); // so that no act pays for what the filling wrote
 }
 
 /** Makes clients that registered themselves and hang, each with a notice about another person. */

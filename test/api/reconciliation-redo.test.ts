@@ -29,6 +29,7 @@ const DOMAIN = 'lag.example';
 const people = ['leaver', 'paused', 'stolen', 'colleague', 'demoted', 'single', 'passed'] as const;
 let rotated: string;
 let deleted: string;
+let signalled: string;
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -42,6 +43,16 @@ beforeAll(async () => {
   const owner = { owner: `admin@${DOMAIN}` };
   rotated = (await addApplication(before, METADATA, owner)).clientId;
   deleted = (await addApplication(before, METADATA, owner)).clientId;
+  signalled = (await addApplication(before, METADATA, owner)).clientId;
+  await rows(
+    before.dataSource,
+    `WITH allowed AS (
+       INSERT INTO signal_receivers (client_id, subject_format) VALUES ($1, 'iss_sub') RETURNING client_id
+     )
+     INSERT INTO signal_streams (id, client_id, org_id, method, events)
+     SELECT gen_random_uuid(), a.client_id, u.org_id, 'poll', '{}' FROM allowed a, users u WHERE u.email = $2`,
+    [signalled, owner.owner],
+  );
   for (const table of ['ssh_authorities', 'ssh_authority']) {
     await rows(before.dataSource, `DELETE FROM ${table}`); // each start of a test has another key
   }
@@ -152,11 +163,24 @@ describe('what the database lost', () => {
     });
     expect(gone.status).toBeLessThan(300);
 
+    const signals = `/api/v1/applications/${signalled}/signals`;
+    const withdrawn = await admin.send('DELETE', signals, { address: newAddress() });
+    expect([withdrawn.status, withdrawn.text]).toEqual([204, '']);
+    // A token that the promoted server issued before it lagged.
+    await rows(
+      promoted,
+      `INSERT INTO oauth_artifacts (model, id, payload, client_id, expires_at)
+       SELECT 'ClientCredentials', uuid_send(gen_random_uuid()), jsonb_build_object('aud', aud), $1, now() + interval '5 minutes'
+       FROM unnest($2::text[]) aud`,
+      [signalled, [`${app.baseUrl}/ssf`, 'https://other.example']],
+    );
+
     const acts = recent();
     expect(await there('users WHERE id = $1', [ids['leaver']])).toBe(1);
+    expect(await there('signal_streams WHERE client_id = $1', [signalled])).toBe(1);
     // Two processes do it at once: the second finds each act done.
     const twice = await Promise.all([redo(promoted, acts), redo(promoted, acts)]);
-    const changed = 9;
+    const changed = 10;
     expect(twice.reduce((sum, { redone }) => sum + redone, 0)).toBe(changed);
     expect((await redo(promoted, acts)).redone).toBe(0);
 
@@ -176,6 +200,15 @@ describe('what the database lost', () => {
     ).toBe(1);
     expect(await there('scim_tokens WHERE id = $1 AND revoked_at IS NOT NULL', [old?.id])).toBe(1);
     expect(await there('oauth_clients WHERE id = $1', [deleted])).toBe(0);
+    for (const table of ['signal_receivers', 'signal_streams']) {
+      expect(await there(`${table} WHERE client_id = $1`, [signalled])).toBe(0);
+    }
+    const left = await rows(
+      promoted,
+      "SELECT payload ->> 'aud' AS aud FROM oauth_artifacts WHERE client_id = $1",
+      [signalled],
+    );
+    expect(left).toEqual([{ aud: 'https://other.example' }]);
     expect(
       await there(
         "oauth_client_secrets WHERE client_id = $1 AND expires_at < now() + interval '11 minutes'",
@@ -207,6 +240,7 @@ describe('what the database lost', () => {
       'admin_revoke_credentials',
       'key_removed',
       'oauth_client_deleted',
+      'oauth_client_updated',
       'oauth_secret_revoked',
       'scim_operation',
       'scim_operation',
@@ -216,7 +250,7 @@ describe('what the database lost', () => {
     const first = await rows(app.dataSource, 'SELECT id FROM audit_events WHERE id = ANY ($1)', [
       audited.map(({ details }) => details.database_lost),
     ]);
-    expect(first).toHaveLength(9);
+    expect(first).toHaveLength(10);
   });
 
   it('is nothing on a server that kept it: the acts are not done a second time, and their secrets are listed', async () => {

@@ -70,6 +70,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'oauth/token-signing',
     'oauth/clients',
     'oauth/notice-figures',
+    'oauth/notice-sending',
     'oauth/logout-notices',
     'oauth/shared-signals',
     'oauth/notice-watch',

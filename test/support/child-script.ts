@@ -12,6 +12,8 @@ export interface ChildScript<Answer> {
   readonly answer: Promise<Answer>;
   /** Resolves when the process has ended. */
   readonly gone: Promise<void>;
+  /** Returns the signal that ended the process; null while it runs, and after its own end. */
+  readonly signal: () => NodeJS.Signals | null;
   /** Ends the standard input, which tells the script to finish, and waits for its end. */
   finish(): Promise<void>;
   /** Kills the process with SIGKILL, and waits for its end. */
@@ -57,6 +59,7 @@ export function runScript<Answer>(
     pid: child.pid ?? Number.NaN,
     answer: firstLine(child),
     gone,
+    signal: () => child.signalCode,
     finish: async () => {
       child.stdin.end();
       await gone;

@@ -3,8 +3,15 @@ import { OutboundHttp } from '../../src/platform/outbound/outbound-http.service.
 import { startTestApp } from './app.js';
 import type { ReplicaAnswer, ReplicaArgument } from './replica.js';
 
-// Run by runScript: a replica that kills itself (SIGKILL) at one step of sending a notice.
+// Run by runScript: a replica that kills itself (SIGKILL) at one step of telling applications.
 const argument: DyingArgument = JSON.parse(process.argv[2] ?? '');
+
+/** The statements after which a replica ends, by the step. */
+const STATEMENTS: Readonly<Partial<Record<DyingStep, RegExp>>> = {
+  settled: /DELETE FROM (logout_notices|signal_events) WHERE id/,
+  polled: /FROM signal_streams s JOIN signal_events e .* s\.method = 'poll' AND s\.status/,
+  acknowledged: /DELETE FROM signal_events WHERE stream_id .* jti = ANY/,
+};
 
 /** Ends the process at once. The promise never settles, so that nothing runs after it. */
 function die(): Promise<never> {
@@ -20,26 +27,35 @@ if (argument.step === 'answered') {
     return die();
   };
 }
-if (argument.step === 'settled') {
-  const create = Reflect.get(DataSource.prototype, 'createQueryRunner');
-  DataSource.prototype.createQueryRunner = function (...parameters) {
-    const runner = create.apply(this, parameters);
-    const query = runner.query.bind(runner) as (...all: unknown[]) => Promise<never>;
-    // The service passes a named statement of `pg`.
-    runner.query = async (statement: unknown, ...values: unknown[]) => {
-      const result = await query(statement, ...values);
-      const isEnd = JSON.stringify(statement).includes('DELETE FROM logout_notices WHERE id');
-      return isEnd ? die() : result;
-    };
-    return runner;
+const create = Reflect.get(DataSource.prototype, 'createQueryRunner');
+DataSource.prototype.createQueryRunner = function (...parameters) {
+  const runner = create.apply(this, parameters);
+  const query = runner.query.bind(runner) as (...all: unknown[]) => Promise<never>;
+  let isWritten = false;
+  // The service passes a named statement of `pg`.
+  runner.query = async (statement: unknown, ...values: unknown[]) => {
+    const text = JSON.stringify(statement);
+    isWritten ||= argument.step === 'written' && text.includes('end_signals(');
+    if (isWritten && text.includes('COMMIT')) return die();
+    const result = await query(statement, ...values);
+    return STATEMENTS[argument.step]?.test(text) ? die() : result;
   };
-}
+  return runner;
+};
 const app = await startTestApp(argument);
 const answer: ReplicaAnswer = { baseUrl: app.baseUrl };
 process.stdout.write(`${JSON.stringify(answer)}\n`);
 process.stdin.on('end', () => void app.close()).resume();
 
-/** The argument of the script. At `connected` the test kills the process. */
+/**
+ * A step of telling applications: the transaction of an end has written the rows, a sender has
+ * taken one, has a connection, got the answer, has settled the row; a poll has read the rows, or
+ * has removed those that were acknowledged. At `connected` the test kills the process.
+ */
+export type DyingStep =
+  'written' | 'taken' | 'connected' | 'answered' | 'settled' | 'polled' | 'acknowledged';
+
+/** The argument of the script. */
 export interface DyingArgument extends ReplicaArgument {
-  readonly step: 'taken' | 'connected' | 'answered' | 'settled';
+  readonly step: DyingStep;
 }

@@ -1,7 +1,6 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose';
+import { startToldServer, type ToldServer } from './told-server.js';
 
 /** The expectations of a relying party that verifies logout tokens. */
 export interface RelyingParty {
@@ -53,84 +52,15 @@ export interface ReceivedLogout {
   readonly method: string | undefined;
 }
 
-/** The answer of a receiver; `hang` answers nothing, and `flood` 100 MB. */
-export type ReceiverAnswer =
-  | number
-  | 'hang'
-  | 'flood'
-  | {
-      readonly status: number;
-      readonly headers?: Readonly<Record<string, string>>;
-      readonly body?: string;
-    };
-
 /** A server of an application that takes logout tokens. */
-export interface LogoutReceiver {
-  readonly uri: string;
-  readonly received: ReceivedLogout[];
-  /** The most requests that were under way at once. */
-  readonly most: () => number;
-  answer: (n: number) => ReceiverAnswer;
-  close(): Promise<void>;
-}
-
-/** Sends 100 MB, as far as the client takes them. */
-async function flood(response: ServerResponse): Promise<void> {
-  const part = Buffer.alloc(1_000_000, 'x');
-  response.writeHead(200);
-  for (let sent = 0; sent < 100 && !response.destroyed; sent += 1) {
-    if (!response.write(part))
-      await Promise.race([once(response, 'drain'), once(response, 'close')]);
-  }
-  response.end();
-}
+export type LogoutReceiver = ToldServer<ReceivedLogout>;
 
 /** Starts a receiver on loopback, which answers 200 until a test changes `answer`. */
-export async function startLogoutReceiver(): Promise<LogoutReceiver> {
-  const received: ReceivedLogout[] = [];
-  let underWay = 0;
-  let most = 0;
-  const server = createServer((request, response) => void take(request, response));
-  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    underWay += 1;
-    most = Math.max(most, underWay);
-    response.on('close', () => {
-      underWay -= 1;
-    });
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const form = new URLSearchParams(Buffer.concat(chunks).toString());
-    received.push({
-      token: form.get('logout_token') ?? '',
-      contentType: request.headers['content-type'],
-      method: request.method,
-    });
-    const answer = receiver.answer(received.length);
-    if (answer === 'hang') return;
-    if (answer === 'flood') {
-      await flood(response);
-      return;
-    }
-    const {
-      status,
-      headers = {},
-      body = '',
-    } = typeof answer === 'number' ? { status: answer } : answer;
-    response.writeHead(status, { ...headers }).end(body);
-  }
-  server.listen(0, '127.0.0.1');
-  await new Promise((resolve) => void server.once('listening', resolve));
-  const { port } = server.address() as AddressInfo;
-  const receiver: LogoutReceiver = {
-    uri: `http://127.0.0.1:${port}/logout`,
-    received,
-    most: () => most,
-    answer: () => 200,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
-  return receiver;
+export function startLogoutReceiver(): Promise<LogoutReceiver> {
+  const read = (body: string, { method, headers }: IncomingMessage): ReceivedLogout => ({
+    token: new URLSearchParams(body).get('logout_token') ?? '',
+    contentType: headers['content-type'],
+    method,
+  });
+  return startToldServer({ path: '/logout', read, status: 200 });
 }

@@ -1,7 +1,6 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage } from 'node:http';
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet, type JWTPayload } from 'jose';
-import type { ReceiverAnswer } from './logout-receiver.js';
+import { startToldServer, type ToldServer } from './told-server.js';
 
 /** The expectations of a receiver that verifies security event tokens. */
 export interface SignalParty {
@@ -115,64 +114,20 @@ export interface ReceivedSignal {
 }
 
 /** A server of an application that takes pushes. */
-export interface SignalReceiver {
-  readonly uri: string;
-  readonly received: ReceivedSignal[];
-  /** The most pushes that were under way at once. */
-  readonly most: () => number;
-  answer: (n: number, claims: JWTPayload) => Exclude<ReceiverAnswer, 'flood'>;
-  close(): Promise<void>;
-}
+export type SignalReceiver = ToldServer<ReceivedSignal>;
 
 /** Starts a receiver on loopback, which answers 202 until a test changes `answer`. */
-export async function startSignalReceiver(): Promise<SignalReceiver> {
-  const received: ReceivedSignal[] = [];
-  let underWay = 0;
-  let most = 0;
-  const server = createServer((request, response) => void take(request, response));
-  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    underWay += 1;
-    most = Math.max(most, underWay);
-    response.on('close', () => {
-      underWay -= 1;
-    });
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk as Buffer);
-    const token = Buffer.concat(chunks).toString();
-    const claims = claimsOf(token);
-    received.push({
-      token,
-      claims,
-      headers: {
-        'content-type': request.headers['content-type'],
-        accept: request.headers.accept,
-        authorization: request.headers.authorization,
-      },
-    });
-    const answer = receiver.answer(received.length, claims);
-    if (answer === 'hang') return;
-    const {
-      status,
-      headers = {},
-      body = '',
-    } = typeof answer === 'number' ? { status: answer } : answer;
-    response.writeHead(status, { ...headers }).end(body);
-  }
-  server.listen(0, '127.0.0.1');
-  await new Promise((resolve) => void server.once('listening', resolve));
-  const { port } = server.address() as AddressInfo;
-  const receiver: SignalReceiver = {
-    uri: `http://127.0.0.1:${port}/events`,
-    received,
-    most: () => most,
-    answer: () => 202,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
-  return receiver;
+export function startSignalReceiver(): Promise<SignalReceiver> {
+  const read = (token: string, { headers }: IncomingMessage): ReceivedSignal => ({
+    token,
+    claims: claimsOf(token),
+    headers: {
+      'content-type': headers['content-type'],
+      accept: headers.accept,
+      authorization: headers.authorization,
+    },
+  });
+  return startToldServer({ path: '/events', read, status: 202 });
 }
 
 /** Reads the claims of a token without a check. */

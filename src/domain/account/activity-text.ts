@@ -50,7 +50,8 @@ const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>>
   oauth_token_issued: (_, application) => `You signed in to ${application}`,
   oauth_token_revoked: (_, application) => `A token of ${application} was revoked`,
   oauth_access_ended: (_, application) => `You ended the access of ${application}`,
-  notice_dead_lettered: (_, application) => `${application} did not hear that your access ended`,
+  notice_dead_lettered: (of, application) =>
+    `${application} did not hear that ${UNHEARD[of('notice')] ?? 'your access ended'}`,
   oauth_client_registered: (_, application) => `You registered ${application}`,
   oauth_client_updated: (_, application) => `You changed ${application}`,
   oauth_client_deleted: (_, application) => `You removed ${application}`,
@@ -78,6 +79,13 @@ const OWN: Partial<Record<AuditType, (of: Read, application: string) => string>>
   github_installation_linked: (of) => `You linked the GitHub installation of ${of('owner')}`,
   github_installation_unlinked: (of) => `You unlinked the GitHub installation of ${of('owner')}`,
   scim_operation: () => 'Your organization’s identity provider changed your account',
+};
+
+/** The words for signals that an application did not take and that do not tell an end of access. */
+const UNHEARD: Readonly<Record<string, string>> = {
+  'credential-change': 'a security key of yours changed',
+  'session-established': 'you signed in to it',
+  'account-enabled': 'your account was activated',
 };
 
 /** The verbs of the acts of an admin on a member. */

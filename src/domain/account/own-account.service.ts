@@ -1,4 +1,8 @@
 import { Injectable } from '@nestjs/common';
+import {
+  deadLettersOfOwner,
+  type OwnDeadLetter,
+} from '#domain/oauth/logout-notices/dead-letters.repository.js';
 import { SecurityKeys } from '#domain/sign-in/key-authentication/security-keys.service.js';
 import type { VerifiedSession } from '#domain/sessions/session.js';
 import { Sessions } from '#domain/sessions/sessions.service.js';
@@ -46,6 +50,11 @@ export class OwnAccount {
       countOwnApplications(manager, userId),
     ]);
     return { keys: keys.length, sessions: sessions.length, certificates, applications };
+  }
+
+  /** Lists the logout notices that applications of a user without an organization did not take. */
+  async deadLetters({ id, orgId }: VerifiedSession['user']): Promise<readonly OwnDeadLetter[]> {
+    return orgId === null ? deadLettersOfOwner(this.dataSource.manager, id) : [];
   }
 
   /** Lists the events of which a user is the actor or the subject, the newest first. */

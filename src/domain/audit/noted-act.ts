@@ -39,6 +39,14 @@ export type NotedAct =
       readonly orgId: string | null;
       readonly name: string;
     }
+  | {
+      /** The application may not receive signals any more. Its stream and tokens ended. */
+      readonly kind: 'signals_withdrawn';
+      readonly clientId: string;
+      readonly orgId: string | null;
+      /** The resource of the tokens that ended. */
+      readonly resource: string;
+    }
   | NotedSecret;
 
 /** A SCIM token or a secret of an application that was made, or that ended. */

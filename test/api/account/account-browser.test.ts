@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { startTestApp, type TestApp } from '../../support/app.js';
 import { openProfile, startBrowser, type BrowserProfile } from '../../support/browser.js';
 import type { Client } from '../../support/client.js';
+import { KeyboardWalk } from '../../support/console.js';
 import { addKey } from '../../support/keys.js';
 import { OauthRows } from '../../support/oauth-rows.js';
 import {
@@ -14,10 +15,14 @@ import {
 import { idOf } from '../../support/org-api.js';
 import { requires } from '../../support/programs.js';
 import { count, rows } from '../../support/rows.js';
+import { registerApplication } from '../../support/signed-in-application.js';
 import { newPublicKeyLine } from '../../support/ssh-public-keys.js';
 
 /** Markup, changes of the text direction, and 10,000 characters without a space. */
 const HOSTILE = `<img src=x onerror=alert(1)>\u202e\u2066gnp.exe"'${'W'.repeat(10_000)}`;
+
+/** A name of an application, as long as one may be, and without a space. */
+const HOSTILE_NAME = `<b>${'W'.repeat(61)}`;
 
 const PAGES = ['', '/reach', '/keys', '/sessions', '/credentials', '/applications', '/activity'];
 
@@ -106,6 +111,37 @@ requires('chromium').describe('the pages of the account in Chromium', () => {
     }
     await page.goto('/account/applications');
     await page.getByText('You signed in to no application yet.').waitFor();
+    expect(visitor.pageErrors).toEqual([]);
+  });
+
+  it('shows the owner of an own application what it did not take, by keyboard at 390 pixels', async () => {
+    const { client } = await newUser(`ada-${crypto.randomUUID()}@gmail.com`);
+    const stranger = await app.enrolled(`eve-${crypto.randomUUID()}@gmail.com`);
+    const { clientId } = await registerApplication(client, { name: HOSTILE_NAME });
+    const foreign = await registerApplication(stranger.client, { name: 'Foreign' });
+    await rows(
+      app.dataSource,
+      `INSERT INTO logout_notices (client_id, self_registered, user_id, dead_at, last_result)
+       SELECT id, false, gen_random_uuid(), now(), 'answer 500' FROM unnest($1::text[]) id`,
+      [[clientId, clientId, foreign.clientId]],
+    );
+    await checkPage(visitor, '/account');
+    const walk = await KeyboardWalk.begin(page, '/account');
+    const letters = page.locator('[data-dead-letters] tbody tr');
+    expect(await letters.count()).toBe(2);
+    expect(await letters.first().textContent()).toContain('answer 500');
+    const waiting = `logout_notices WHERE client_id = '${clientId}' AND dead_at IS NULL`;
+    await walk.press('form[data-send$="/repeat"] button');
+    await notice('The notice is sent again.').waitFor();
+    await expect.poll(() => letters.count()).toBe(1);
+    // The application has no address, so that the sender drops what waits.
+    await expect.poll(() => count(app.dataSource, waiting)).toBe(0);
+    await walk.press('form[data-send^="DELETE"] button');
+    await notice('The notice is dropped.').waitFor();
+    expect(await page.locator('[data-dead-letters]').count()).toBe(0);
+    walk.print('settle the dead letters of an own application');
+    const left = await rows(app.dataSource, 'SELECT client_id FROM logout_notices');
+    expect(left).toEqual([{ client_id: foreign.clientId }]);
     expect(visitor.pageErrors).toEqual([]);
   });
 

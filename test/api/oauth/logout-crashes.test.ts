@@ -4,14 +4,13 @@ import { Client as Database } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runScript, type ChildScript } from '../../support/child-script.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import type { DyingArgument } from '../../support/dying-replica.js';
+import { roundsUntilDeath, SENDING_STEPS, SLOW } from '../../support/dying-rounds.js';
 import { startLogoutReceiver, type LogoutReceiver } from '../../support/logout-receiver.js';
 import type { ReplicaAnswer, ReplicaArgument } from '../../support/replica.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
 
 /** The clients of a round: more than one replica has requests for. */
 const CLIENTS = 20;
-const SLOW = { timeout: 60_000 };
 
 describe('of two replicas, of which one is killed with SIGKILL', () => {
   let database: TestDatabase;
@@ -60,35 +59,20 @@ describe('of two replicas, of which one is killed with SIGKILL', () => {
     (await observer.query('SELECT FROM logout_notices')).rowCount ?? Number.NaN;
   const told = () => receiver.received.map(({ token }) => decodeJwt(token).sub ?? '');
 
-  it.each<readonly [DyingArgument['step'], number]>([
-    ['taken', 1],
-    ['connected', 2],
-    ['answered', 2],
-    ['settled', 2],
-  ])(
+  it.each(SENDING_STEPS)(
     'with a notice %s, the other one tells every end, once or at most %i times',
     async (step, most) => {
       receiver.received.splice(0);
       receiver.answer = () => (step === 'connected' ? 'hang' : 200);
-      const dying: DyingArgument = { ...argument, step };
-      const replica = runScript<ReplicaAnswer>('dying-replica.ts', dying);
-      await replica.answer;
-      let dead = false;
-      const gone = replica.gone.then(() => (dead = true));
       const users: string[] = [];
-      // Which replica takes which notice is chance: a round may leave none for the one that dies.
-      for (let rounds = 0; rounds < 20 && !dead; rounds += 1) {
-        users.push(...(await queue()));
-        if (step === 'connected') {
-          await expect.poll(() => receiver.received.length, SLOW).toBeGreaterThan(16);
-          await replica.kill();
-        } else {
-          await expect.poll(async () => dead || (await waiting()) === 0, SLOW).toBe(true);
-        }
-        dead ||= step === 'connected';
-      }
-      await gone;
-      expect(dead).toBe(true);
+      await roundsUntilDeath(
+        { ...argument, step },
+        {
+          queue: async () => void users.push(...(await queue())),
+          waiting,
+          received: () => receiver.received.length,
+        },
+      );
       receiver.answer = () => 200;
       // The leases of the dead replica end, as they do in 15 seconds.
       await observer.query(

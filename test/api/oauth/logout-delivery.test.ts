@@ -416,6 +416,39 @@ describe('an application that does not take a notice', () => {
     expect(hanging.receiver.received).toHaveLength(1);
   });
 
+  it('hangs beside eleven others of its organization, and the first notice of others does not wait for an end', async () => {
+    const { application } = await ground();
+    const [hanging, quick] = [await newReceiver(), await newReceiver()];
+    hanging.answer = () => 'hang';
+    const added = await rows<{ id: string }>(
+      app.dataSource,
+      `INSERT INTO oauth_clients (id, kind, metadata, owner_id, org_id)
+       SELECT gen_random_uuid(), 'application', jsonb_build_object('backchannel_logout_uri', uri), c.owner_id, c.org_id
+       FROM oauth_clients c, unnest($2::text[]) uri WHERE c.id = $1 RETURNING id`,
+      [application.clientId, [...Array<string>(12).fill(hanging.uri), quick.uri, quick.uri]],
+    );
+    const ids = added.map(({ id }) => id);
+    const apps = ids.map((clientId) => ({ clientId, clientSecret: '' }));
+    for (const one of apps.slice(0, 12)) await queue(one, 1);
+    await expect.poll(() => hanging.received.length).toBeGreaterThanOrEqual(8);
+    const startedAt = performance.now();
+    for (const one of apps.slice(12)) await queue(one, 1);
+    await expect.poll(() => quick.received.length, { timeout: 10_000, interval: 5 }).toBe(2);
+    const after = performance.now() - startedAt;
+    // oxlint-disable-next-line no-console -- the delay of a first notice
+    console.log('beside twelve that hang a first notice is there after ms', after.toFixed());
+    // A request that hangs lasts 5 s.
+    expect(after).toBeLessThan(3_500);
+    await expect
+      .poll(() =>
+        count(
+          app.dataSource,
+          "logout_notices WHERE last_result = 'no answer within a second, while other applications waited'",
+        ),
+      )
+      .toBeGreaterThan(0);
+  });
+
   it('and registered itself takes no turn of an application of an organization', async () => {
     const hanging = await newReceiver();
     hanging.answer = () => 'hang';

@@ -1,7 +1,5 @@
 import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto';
-import { join } from 'node:path';
 import { SignJWT, type JWTPayload } from 'jose';
-import { Client as Database } from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import {
   listDueReceivers,
@@ -9,23 +7,17 @@ import {
 } from '../../../src/domain/oauth/shared-signals/event-queue.repository.js';
 import { SignalSender } from '../../../src/domain/oauth/shared-signals/signal-sender.service.js';
 import { startTestApp, type TestApp } from '../../support/app.js';
-import { runScript } from '../../support/child-script.js';
 import { newAddress, type Client } from '../../support/client.js';
-import { createTestDatabase } from '../../support/database.js';
 import { idOf } from '../../support/org-api.js';
-import type { ReplicaAnswer, ReplicaArgument } from '../../support/replica.js';
 import { count, rows } from '../../support/rows.js';
-import { SCALE } from '../../support/scale.js';
 import { jwksOf, signInTo } from '../../support/signed-in-application.js';
 import {
-  claimsOf,
   eventOf,
   startSignalReceiver,
   verifySignal,
   type SignalReceiver,
 } from '../../support/signal-receiver.js';
 import { createStream, newProgram, signalsApi, signalsOf } from '../../support/signal-streams.js';
-import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
 
 const SECOND = 1_000;
 const HOUR = 3_600_000;
@@ -259,7 +251,7 @@ describe('a receiver', () => {
   it('hears of each person in order, also if it refuses and hangs in between', async () => {
     const { receiver, streamId } = await ground();
     const [one, two] = [randomUUID(), randomUUID()];
-    receiver.answer = (_, claims) => {
+    receiver.answer = (_, { claims }) => {
       const { sub } = claims['sub_id'] as { sub: string };
       return sub === one && numbersOf(receiver, one).length === 1 ? 503 : 202;
     };
@@ -279,7 +271,7 @@ describe('a receiver', () => {
   it('that answers 400 six times has a dead letter, and the next event of the person goes out', async () => {
     const { receiver, program, streamId } = await ground();
     const person = randomUUID();
-    receiver.answer = (_, claims) =>
+    receiver.answer = (_, { claims }) =>
       JSON.stringify(claims).includes('Number 1')
         ? { status: 400, body: '{"err":"invalid_request"}' }
         : 202;
@@ -410,6 +402,48 @@ describe('a receiver', () => {
   });
 });
 
+describe('twelve receivers of an organization that hang', () => {
+  it('do not hold up the first event of another one until their requests end', async () => {
+    const { client, receiver: quick, program } = await ground();
+    const hanging = await startSignalReceiver();
+    receivers.push(hanging);
+    hanging.answer = () => 'hang';
+    const added = await rows<{ id: string }>(
+      app.dataSource,
+      `WITH clients AS (
+         INSERT INTO oauth_clients (id, kind, metadata, owner_id, org_id)
+         SELECT gen_random_uuid(), 'application', '{}', c.owner_id, c.org_id
+         FROM oauth_clients c, generate_series(1, 12) WHERE c.id = $1 RETURNING id, org_id
+       ), allowed AS (
+         INSERT INTO signal_receivers (client_id, subject_format) SELECT id, 'iss_sub' FROM clients
+       )
+       SELECT id FROM clients`,
+      [program.application.clientId],
+    );
+    await rows(
+      app.dataSource,
+      `INSERT INTO signal_streams (id, client_id, org_id, method, endpoint_url, events)
+       SELECT gen_random_uuid(), c.id, c.org_id, 'push', $2, '{}' FROM oauth_clients c WHERE c.id = ANY ($1)`,
+      [added.map(({ id }) => id), hanging.uri],
+    );
+    await rows(
+      app.dataSource,
+      `INSERT INTO signal_events (stream_id, subject_id, type)
+       SELECT id, id, 'verification' FROM signal_streams WHERE endpoint_url = $1`,
+      [hanging.uri],
+    );
+    await expect.poll(() => hanging.received.length).toBeGreaterThanOrEqual(8);
+    const startedAt = performance.now();
+    await logOut(client);
+    await expect.poll(() => quick.received.length, { timeout: 10_000, interval: 5 }).toBe(1);
+    const after = performance.now() - startedAt;
+    // oxlint-disable-next-line no-console -- the delay of a first event
+    console.log('beside twelve that hang a first event is there after ms', after.toFixed());
+    // A request that hangs lasts 5 s.
+    expect(after).toBeLessThan(3_500);
+  });
+});
+
 describe('a stream', () => {
   it('that is paused sends nothing, and after it is enabled everything in order', async () => {
     const { receiver, program, streamId } = await ground();
@@ -457,29 +491,53 @@ describe('a stream', () => {
     });
   });
 
-  it.each(['deleted', 'withdrawn', 'removed with its application'])(
-    'that is %s with events waiting sends nothing more',
-    async (end) => {
-      const { client, receiver, program, streamId } = await ground();
-      receiver.answer = () => 503;
-      await queue(streamId, 3);
-      await expect
-        .poll(() => count(app.dataSource, "signal_events WHERE last_result = 'answer 503'"))
-        .toBe(3);
-      const { clientId } = program.application;
-      if (end === 'deleted') await program.send('DELETE', `/ssf/stream?stream_id=${streamId}`);
-      else if (end === 'withdrawn') await signalsApi(client, 'DELETE', program.application);
-      else
-        await client.send('DELETE', `/api/v1/applications/${clientId}`, { address: newAddress() });
-      // A transaction that began before may still write one.
-      await queue(streamId, 1);
-      const other = await ground();
-      await advance(HOUR);
-      await queue(other.streamId, 1);
-      await expect.poll(() => other.receiver.received.length).toBe(1);
-      expect(receiver.received).toHaveLength(3);
-    },
-  );
+  const ENDS = ['deleted', 'withdrawn', 'removed with its application'] as const;
+  /** Ends a stream, and lets an hour pass. Another stream shows that the sender went on. */
+  async function endStream(
+    end: (typeof ENDS)[number],
+    { client, program, streamId }: Awaited<ReturnType<typeof ground>>,
+  ) {
+    const { clientId } = program.application;
+    if (end === 'deleted') await program.send('DELETE', `/ssf/stream?stream_id=${streamId}`);
+    else if (end === 'withdrawn') await signalsApi(client, 'DELETE', program.application);
+    else await client.send('DELETE', `/api/v1/applications/${clientId}`, { address: newAddress() });
+    expect(await count(app.dataSource, 'signal_streams WHERE id = $1', [streamId])).toBe(0);
+    // A transaction that began before may still write one.
+    await queue(streamId, 1);
+  }
+  async function passHour() {
+    const other = await ground();
+    await advance(HOUR);
+    await queue(other.streamId, 1);
+    await expect.poll(() => other.receiver.received.length).toBe(1);
+  }
+
+  it.each(ENDS)('that is %s with events waiting sends nothing more', async (end) => {
+    const one = await ground();
+    one.receiver.answer = () => 503;
+    await queue(one.streamId, 3);
+    await expect
+      .poll(() => count(app.dataSource, "signal_events WHERE last_result = 'answer 503'"))
+      .toBe(3);
+    await endStream(end, one);
+    await passHour();
+    expect(one.receiver.received).toHaveLength(3);
+  });
+
+  it.each(ENDS)('that is %s with a push under way sends nothing after it', async (end) => {
+    const one = await ground();
+    const { promise, resolve } = Promise.withResolvers<number>();
+    one.receiver.answer = () => promise;
+    await queue(one.streamId, 2, randomUUID());
+    await expect.poll(() => one.receiver.received.length).toBe(1);
+    await endStream(end, one);
+    resolve(503);
+    await expect
+      .poll(() => count(app.dataSource, "signal_events WHERE last_result = 'answer 503'"))
+      .toBe(1);
+    await passHour();
+    expect(one.receiver.received).toHaveLength(1);
+  });
 });
 
 describe('two senders', () => {
@@ -519,59 +577,4 @@ describe('two senders', () => {
     expect(raced.flat().length).toBeLessThanOrEqual(1);
     expect(leases).toEqual([{ lease: 2 }, { lease: 0 }]);
   });
-
-  it('of which one was killed with an event: the other one sends the same event within 30 s', async () => {
-    const database = await createTestDatabase();
-    const observer = new Database({ connectionString: database.url });
-    await observer.connect();
-    const receiver = await startSignalReceiver();
-    receivers.push(receiver);
-    receiver.answer = (n) => (n === 1 ? 'hang' : 202);
-    const folder = await makeTemporaryDirectory();
-    const environment = { SVC_SSH_CA_KEY_PATH: join(folder, 'ssh_ca_key') };
-    const argument: ReplicaArgument = { database: { url: database.url }, environment };
-    const first = runScript<ReplicaAnswer>('replica.ts', argument);
-    await first.answer;
-    const streamId = randomUUID();
-    await observer.query(
-      `INSERT INTO oauth_clients (id, kind, metadata) VALUES ('told', 'first-party', '{}')`,
-    );
-    await observer.query(
-      `INSERT INTO signal_receivers (client_id, subject_format) VALUES ('told', 'iss_sub')`,
-    );
-    await observer.query(
-      `INSERT INTO signal_streams (id, client_id, org_id, method, endpoint_url, events)
-       VALUES ($1, 'told', gen_random_uuid(), 'push', $2, '{}')`,
-      [streamId, receiver.uri],
-    );
-    await observer.query(
-      `INSERT INTO signal_events (stream_id, subject_id, type)
-       SELECT $1, $1, 'verification' FROM generate_series(1, 2)`,
-      [streamId],
-    );
-    await expect.poll(() => receiver.received.length, { timeout: 20_000 }).toBe(1);
-    await first.kill();
-    const killedAt = performance.now();
-    if (SCALE === 'small') {
-      // At full scale, the lease of the killed process ends by itself.
-      const ended = await observer.query(
-        `UPDATE signal_events SET next_attempt_at = now()
-         WHERE next_attempt_at BETWEEN now() AND now() + interval '25 s'`,
-      );
-      expect(ended.rowCount).toBe(1);
-    }
-    const second = runScript<ReplicaAnswer>('replica.ts', argument);
-    await second.answer;
-    await expect.poll(() => receiver.received.length, { timeout: 30_000 }).toBe(3);
-    expect(performance.now() - killedAt).toBeLessThan(30_000);
-    const [lost, again, next] = receiver.received.map(({ token }) => claimsOf(token).jti);
-    expect([again === lost, next === lost]).toEqual([true, false]);
-    await expect
-      .poll(async () => (await observer.query('SELECT FROM signal_events')).rowCount)
-      .toBe(0);
-    await second.finish();
-    await observer.end();
-    await database.drop();
-    await removeDirectory(folder);
-  }, 90_000);
 });

@@ -50,6 +50,24 @@ describe('the text of an event', () => {
     expect(activityText(event({ type: 'session_ended' }), ME)).toBe('You ended a session');
   });
 
+  it('says what an application did not hear', () => {
+    const unheard = (notice: string) =>
+      activityText(
+        event({
+          type: 'notice_dead_lettered',
+          actorId: null,
+          clientName: 'Wiki',
+          details: { notice, client_id: 'c' },
+        }),
+        ME,
+      );
+    expect(unheard('backchannel_logout')).toBe('Wiki did not hear that your access ended');
+    expect(unheard('account-purged')).toBe('Wiki did not hear that your access ended');
+    expect(unheard('credential-change')).toBe(
+      'Wiki did not hear that a security key of yours changed',
+    );
+  });
+
   it('names the operator of the service as such, and says who gave a pass', () => {
     const details = { by: 'operator', os_user: 'root' };
     const by = { actorId: null, actorEmail: null, details };

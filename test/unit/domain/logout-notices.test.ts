@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { chooseTurns } from '../../../src/domain/oauth/logout-notices/fair-turns.js';
+import {
+  chooseTurns,
+  REGISTERED_LIMITS,
+  type BusyRequest,
+} from '../../../src/domain/oauth/notice-sending/fair-turns.js';
 import { logoutClaims } from '../../../src/domain/oauth/logout-notices/logout-token.js';
-import { nextTry, retryAfterOf } from '../../../src/domain/oauth/logout-notices/next-try.js';
+import { nextTry, retryAfterOf } from '../../../src/domain/oauth/notice-sending/next-try.js';
 import { receiverOf } from '../../../src/domain/oauth/logout-notices/receiver.js';
 
 const DAY = 86_400_000;
@@ -64,6 +68,7 @@ describe('the turns of the senders', () => {
     tenantId,
     since,
     hasTaken: false,
+    isSlow: false,
   });
   const limits = {
     most: 6,
@@ -72,10 +77,11 @@ describe('the turns of the senders', () => {
     unproven: 5,
     unprovenOfTenant: 4,
     failing: 3,
+    failingOfTenant: 3,
   };
   const turns = {
     limits,
-    busy: [],
+    busy: [] as BusyRequest[],
     last: '',
     tookLast: (id: string) => (id.startsWith('new') ? undefined : !id.startsWith('hang')),
   };
@@ -116,6 +122,37 @@ describe('the turns of the senders', () => {
     const rest = [...untried.slice(4), of('a', 'one'), of('new', 'two')];
     const { counts } = chooseTurns(rest, { ...turns, busy });
     expect([...counts.keys()].toSorted()).toEqual(['a', 'new']);
+  });
+
+  it('of failing clients of an organization leave requests to its clients that were not tried', () => {
+    const known = { ...turns, limits: REGISTERED_LIMITS };
+    const failing = names('hang', 12).map((id) => of(id, 'one'));
+    const busy = [...chooseTurns(failing, known).counts.keys()].map((id) => of(id, 'one'));
+    expect(busy).toHaveLength(4);
+    const untried = names('new', 8).map((id) => of(id, 'one'));
+    expect(chooseTurns([...failing, ...untried], { ...known, busy }).counts.size).toBe(4);
+  });
+
+  it('are taken from slow requests, the oldest first, one for each client that has none', () => {
+    const known = { ...turns, limits: REGISTERED_LIMITS };
+    const slow = (id: string, tenant: string) => ({ ...of(id, tenant), isSlow: true });
+    const eight = names('new', 8).map((id) => slow(id, 'one'));
+    const chosen = (due: string[], busy: BusyRequest[], tenant = 'one') =>
+      chooseTurns(
+        due.map((id) => of(id, tenant)),
+        { ...known, busy },
+      ).yielding.map(({ clientId }) => clientId);
+    expect(chosen(['new8', 'new9'], eight)).toEqual(['new0', 'new1']);
+    // None yields to a client that fails, has a request, or finds a place, and none that is quick.
+    expect(chosen(['hang', 'new3'], eight)).toEqual([]);
+    expect(chosen(['new8'], eight, 'two')).toEqual([]);
+    expect(chosen(['a'], eight)).toEqual([]);
+    const quick = eight.map((one, n) => ({ ...one, isSlow: n === 7 }));
+    expect(chosen(['new8', 'new9'], quick)).toEqual(['new7']);
+    // A place of another organization helps only if all places are taken.
+    const full = [...eight, ...names('newer', 4).map((id) => slow(id, 'two'))];
+    expect(chosen(['new8'], full, 'three')).toEqual(['new0']);
+    expect(chosen(['new8'], full.slice(8), 'one')).toEqual([]);
   });
 
   it('of a client that took notices before the sender began are no part of that, one at a time', () => {

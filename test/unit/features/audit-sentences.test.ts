@@ -56,6 +56,35 @@ describe('the sentence of an event in the audit log', () => {
     );
   });
 
+  it('says what an application did not hear, about whom, and why', () => {
+    const unheard = (notice: string, changes: Partial<AuditRow> = {}) =>
+      said({
+        type: 'notice_dead_lettered',
+        actorId: null,
+        actorEmail: null,
+        clientName: 'Wiki',
+        details: { client_id: 'c', sub: ADA, notice, result: 'answer 500' },
+        ...changes,
+      });
+    const ended = 'Wiki did not hear that the access of ada@a.example ended: answer 500';
+    for (const notice of ['backchannel_logout', 'session-revoked', 'account-purged']) {
+      expect(unheard(notice)).toBe(ended);
+    }
+    expect(unheard('credential-change')).toBe(
+      'Wiki did not hear that a security key of ada@a.example changed: answer 500',
+    );
+    expect(unheard('account-enabled')).toBe(
+      'Wiki did not hear that ada@a.example was activated: answer 500',
+    );
+    const noUser = { subjectId: null, subjectEmail: null };
+    expect(unheard('verification', noUser)).toBe(
+      'Wiki did not take an event about its stream: answer 500',
+    );
+    expect(unheard('backchannel_logout', noUser)).toBe(
+      `Wiki did not hear that the access of ${ADA} ended: answer 500`,
+    );
+  });
+
   it('says who lost a target and why, who was refused it, and how a rule changed', () => {
     const target = { kind: 'host_group', name: 'prod', id: EVE };
     expect(said({ type: 'access_ended', details: { target, rule: 'membership' } })).toBe(

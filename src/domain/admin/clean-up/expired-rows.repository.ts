@@ -21,7 +21,8 @@ interface ExpiredRows {
   readonly table: string;
   readonly key: readonly string[];
   /**
-   * The condition of an expired row. For audit events, `$2` is the number of days they are kept.
+   * The condition of an expired row. `$1` is the size of a batch. For audit events, `$2` is the
+   * number of days they are kept.
    */
   readonly where: string;
   /** The column of an index that gives the order of deletion. */
@@ -43,6 +44,21 @@ function events(kept: keyof Retention): ExpiredRows {
     kept,
   };
 }
+
+/**
+ * A SELECT of signals of streams that are gone, as many as a batch has. It reads one entry of an
+ * index for each stream with signals, and not one for each signal.
+ */
+const LOST_SIGNALS = `
+  WITH RECURSIVE found AS (
+    (SELECT e.stream_id FROM signal_events e ORDER BY e.stream_id LIMIT 1)
+    UNION ALL
+    SELECT n.stream_id FROM found f CROSS JOIN LATERAL (
+      SELECT e.stream_id FROM signal_events e WHERE e.stream_id > f.stream_id ORDER BY e.stream_id LIMIT 1) n
+  )
+  SELECT l.id FROM found f CROSS JOIN LATERAL (
+    SELECT e.id FROM signal_events e WHERE e.stream_id = f.stream_id ORDER BY e.id LIMIT $1) l
+  WHERE NOT EXISTS (SELECT FROM signal_streams s WHERE s.id = f.stream_id) LIMIT $1`;
 
 /** The kinds of rows that are deleted, by name. */
 const EXPIRED = {
@@ -143,7 +159,7 @@ const EXPIRED = {
   lostSignals: {
     table: 'signal_events',
     key: ['id'],
-    where: 'NOT EXISTS (SELECT FROM signal_streams s WHERE s.id = signal_events.stream_id)',
+    where: `id = ANY (ARRAY(${LOST_SIGNALS}))`,
   },
   authEvents: events('auth'),
   oauthEvents: events('oauth'),

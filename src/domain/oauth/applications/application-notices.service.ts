@@ -27,7 +27,7 @@ import {
 } from '../shared-signals/receivers.repository.js';
 import { findStream, type SignalStream } from '../shared-signals/streams.repository.js';
 import type { ApplicationManager, ClientApplication } from './applications.repository.js';
-import { ManagedApplications } from './managed-applications.service.js';
+import { ManagedApplications, type ApplicationChange } from './managed-applications.service.js';
 import { registrationOf } from './registration-metadata.js';
 
 /** The permission of an application to receive signals, with its stream and what waits there. */
@@ -113,7 +113,7 @@ export class ApplicationNotices {
         );
       }
       await allowReceiver(tx, id, subjectFormat, manager.userId);
-      return { changed: ['signals'], signals: subjectFormat };
+      return { details: { changed: ['signals'], signals: subjectFormat } };
     });
   }
 
@@ -122,9 +122,11 @@ export class ApplicationNotices {
    * DomainError not_found, admin_required
    */
   withdrawSignals(manager: ApplicationManager, id: string, origin: AuditOrigin) {
-    return this.#changeSignals(manager, id, origin, async (tx) => {
-      if (!(await withdrawReceiver(tx, id, this.#resource))) throw noSignal();
-      return { changed: ['signals'], signals: null };
+    const resource = this.#resource;
+    return this.#changeSignals(manager, id, origin, async (tx, { orgId }) => {
+      if (!(await withdrawReceiver(tx, id, resource))) throw noSignal();
+      const withdrawal = { kind: 'signals_withdrawn', clientId: id, orgId, resource } as const;
+      return { details: { changed: ['signals'], signals: null }, acts: [withdrawal] };
     });
   }
 
@@ -135,7 +137,7 @@ export class ApplicationNotices {
   repeatSignal(manager: ApplicationManager, id: string, signalId: string, origin: AuditOrigin) {
     return this.#changeSignals(manager, id, origin, async (tx) => {
       if (!isRowId(signalId) || !(await repeatDeadSignal(tx, id, signalId))) throw noSignal();
-      return { changed: ['signal repeated'], signal_id: signalId };
+      return { details: { changed: ['signal repeated'], signal_id: signalId } };
     });
   }
 
@@ -143,7 +145,7 @@ export class ApplicationNotices {
   dropSignal(manager: ApplicationManager, id: string, signalId: string, origin: AuditOrigin) {
     return this.#changeSignals(manager, id, origin, async (tx) => {
       if (!isRowId(signalId) || !(await dropDeadSignal(tx, id, signalId))) throw noSignal();
-      return { changed: ['signal dropped'], signal_id: signalId };
+      return { details: { changed: ['signal dropped'], signal_id: signalId } };
     });
   }
 
@@ -169,13 +171,16 @@ export class ApplicationNotices {
     manager: ApplicationManager,
     id: string,
     origin: AuditOrigin,
-    act: (tx: EntityManager, application: ClientApplication) => Promise<object>,
+    act: (
+      tx: EntityManager,
+      application: ClientApplication,
+    ) => Promise<Pick<ApplicationChange, 'details' | 'acts'>>,
   ): Promise<ApplicationSignalsState> {
     return this.managedApplications.change(manager, id, async (tx, application, current) => {
       assertMaySeeSignals(current);
-      const details = { ...(await act(tx, application)) };
+      const change = await act(tx, application);
       const type = 'oauth_client_updated';
-      await this.managedApplications.record(tx, { type, manager, application, origin, details });
+      await this.managedApplications.record(tx, { type, manager, application, origin, ...change });
       return signalsOf(tx, application);
     });
   }

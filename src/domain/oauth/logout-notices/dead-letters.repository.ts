@@ -1,4 +1,4 @@
-import { sql } from '#platform/database/statements/sql.js';
+import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { noticeFigures } from '../notice-figures/notice-figures.repository.js';
 import { LOGOUT_QUEUE } from './notice-queue.repository.js';
@@ -12,11 +12,17 @@ export const DEAD_LETTER_DAYS = 30;
 /** A logout token that an application did not take within a day. */
 export interface DeadLetter {
   readonly id: string;
+  readonly clientId: string;
   readonly subject: string;
   readonly sid: string | null;
   readonly createdAt: Date;
   readonly deadAt: Date;
   readonly result: string | null;
+}
+
+/** A dead letter of an application that a user registered without an organization. */
+export interface OwnDeadLetter extends DeadLetter {
+  readonly clientName: string | null;
 }
 
 /** The figures and the dead letters of the notices to an application. */
@@ -33,30 +39,19 @@ export interface NoticesOfClient {
   readonly deadLetters: readonly DeadLetter[];
 }
 
+/** The columns of a {@link DeadLetter}, of the table `n`. */
+const COLUMNS = fragment`
+  n.id, n.client_id AS "clientId", n.user_id AS subject, n.sid, n.created_at AS "createdAt", n.dead_at AS "deadAt", n.last_result AS result`;
+
 /** Lists the newest dead letters of a client, at most 100, and the figures of its notices. */
 export async function noticesOfClient(
   tx: EntityManager,
   clientId: string,
 ): Promise<NoticesOfClient> {
   const figures = await noticeFigures(tx, [LOGOUT_QUEUE], { clientId });
-  const rows = await sql<{
-    id: string;
-    user_id: string;
-    sid: string | null;
-    created_at: Date;
-    dead_at: Date;
-    last_result: string | null;
-  }>(tx)`
-    SELECT id, user_id, sid, created_at, dead_at, last_result FROM logout_notices
-    WHERE client_id = ${clientId} AND dead_at IS NOT NULL ORDER BY id DESC LIMIT ${MOST_SHOWN}`;
-  const deadLetters = rows.map((row) => ({
-    id: row.id,
-    subject: row.user_id,
-    sid: row.sid,
-    createdAt: row.created_at,
-    deadAt: row.dead_at,
-    result: row.last_result,
-  }));
+  const deadLetters = await sql<DeadLetter>(tx)`
+    SELECT ${COLUMNS} FROM logout_notices n
+    WHERE n.client_id = ${clientId} AND n.dead_at IS NOT NULL ORDER BY n.id DESC LIMIT ${MOST_SHOWN}`;
   const sum = (name: 'waiting' | 'sent' | 'failed') =>
     figures.reduce((total, one) => total + one[name], 0);
   return {
@@ -66,6 +61,21 @@ export async function noticesOfClient(
     failed: sum('failed'),
     deadLetters,
   };
+}
+
+/**
+ * Lists the newest dead letters of the applications that a user registered without an organization,
+ * at most 100. Those of an organization are for its admins.
+ */
+export async function deadLettersOfOwner(
+  tx: EntityManager,
+  ownerId: string,
+): Promise<OwnDeadLetter[]> {
+  return sql<OwnDeadLetter>(tx)`
+    SELECT ${COLUMNS}, c.metadata ->> 'client_name' AS "clientName"
+    FROM oauth_clients c JOIN logout_notices n ON n.client_id = c.id
+    WHERE c.owner_id = ${ownerId} AND c.org_id IS NULL AND n.dead_at IS NOT NULL
+    ORDER BY n.id DESC LIMIT ${MOST_SHOWN}`;
 }
 
 /**

@@ -5,7 +5,8 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { countedNotice, tookNotice } from '../notice-figures/notice-counts.repository.js';
 import type { NoticeQueue } from '../notice-figures/notice-figures.repository.js';
-import type { DueClient } from './fair-turns.js';
+import type { DueClient } from '../notice-sending/fair-turns.js';
+import { LEASE, type Failure, type TakenRow } from '../notice-sending/notice-sender.js';
 
 /** The kind of these notices in figures and logs. */
 export const KIND = 'back-channel-logout';
@@ -18,19 +19,13 @@ export const LOGOUT_QUEUE: NoticeQueue = {
 };
 
 /** A notice that one sender has taken, with the present registration of its client. */
-export interface TakenNotice {
-  readonly id: string;
-  readonly clientId: string;
+export interface TakenNotice extends TakenRow {
   readonly tenantId: string;
   readonly selfRegistered: boolean;
   readonly userId: string;
   readonly sid: string | null;
   /** The number of this lease. A try settles the notice only if no later try has taken it. */
   readonly lease: number;
-  readonly tries: number;
-  readonly refusals: number;
-  /** The milliseconds from the take until no further try is made. */
-  readonly left: number;
   /**
    * True for a notice without a session whose person signed in to the client again after the end:
    * its token would end the new session.
@@ -64,8 +59,8 @@ const TENANT = tenantOf(fragment`d`);
 const TENANT_OF_TAKEN = tenantOf(fragment`t`);
 
 /**
- * Lists the clients with a notice that is due. It reads one entry of an index for each client with
- * waiting notices, the earliest, and not one for each notice.
+ * Lists the clients with a notice that is due. If none is due, it reads one entry of an index.
+ * Otherwise it reads the earliest one of each client with waiting notices, and not every notice.
  */
 export async function listDueClients(
   tx: EntityManager,
@@ -76,7 +71,9 @@ export async function listDueClients(
   )`
     WITH RECURSIVE waiting AS (
       (SELECT n.client_id, n.tenant_id, n.user_id, n.self_registered, n.next_attempt_at FROM logout_notices n
-       WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL
+       WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND EXISTS (
+         SELECT FROM logout_notices d
+         WHERE d.self_registered = ${selfRegistered} AND d.dead_at IS NULL AND d.next_attempt_at <= now())
        ORDER BY n.client_id, n.next_attempt_at, n.id LIMIT 1)
       UNION ALL
       SELECT x.client_id, x.tenant_id, x.user_id, x.self_registered, x.next_attempt_at
@@ -95,13 +92,6 @@ export async function listDueClients(
     hasTaken: took,
   }));
 }
-
-/**
- * The seconds for which only one sender works on a notice, by the clock of the database, because
- * the clocks of replicas differ. They are longer than a signature and a request last, so that no
- * notice is sent twice at once, and a sender that dies is replaced soon.
- */
-export const LEASE = 15;
 
 /**
  * Takes notices that are due until the lease ends. No two senders take the same notice: a sender
@@ -152,14 +142,6 @@ export async function removeTaken(tx: EntityManager, { id, lease }: TakenNotice)
   await sql(
     tx,
   )`DELETE FROM logout_notices WHERE id = ${id} AND lease = ${lease} AND dead_at IS NULL`;
-}
-
-/** The outcome of a try that failed. */
-export interface Failure {
-  /** The words that an admin reads: the status of the answer, or that none came. */
-  readonly result: string;
-  /** The number of answers 400 so far. */
-  readonly refusals: number;
 }
 
 /** Puts a notice back until its next try, after a pause in milliseconds. */

@@ -5,7 +5,8 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { countedNotice, tookNotice } from '../notice-figures/notice-counts.repository.js';
 import type { NoticeQueue } from '../notice-figures/notice-figures.repository.js';
-import type { DueClient } from '../logout-notices/fair-turns.js';
+import type { DueClient } from '../notice-sending/fair-turns.js';
+import { LEASE, type Failure, type TakenRow } from '../notice-sending/notice-sender.js';
 import type { QueuedSignal, SignalType } from './security-event.js';
 
 /** The kind of these notices in figures and logs. */
@@ -21,17 +22,13 @@ export const SIGNAL_QUEUE: NoticeQueue = {
 };
 
 /** An event that one sender has taken, with the present address of its receiver. */
-export interface TakenSignal extends QueuedSignal {
-  readonly id: string;
+export interface TakenSignal extends QueuedSignal, TakenRow {
+  readonly clientId: string;
   readonly orgId: string;
   readonly endpointUrl: string;
   readonly authorizationSealed: string | null;
   /** A try settles the event only if no later try has taken it. */
   readonly lease: number;
-  readonly tries: number;
-  readonly refusals: number;
-  /** The milliseconds until no further try is made, by the clock of the database. */
-  readonly left: number;
 }
 
 interface Row {
@@ -64,9 +61,6 @@ const IS_FIRST = fragment`e.dead_at IS NULL AND NOT EXISTS (
 
 /** A condition: the application of a stream `s` took an event lately. */
 const HAS_TAKEN = tookNotice(KIND, fragment`s.client_id`);
-
-/** The seconds for which only one sender works on an event, as for logout notices. */
-export const LEASE = 15;
 
 /** The hours for which an event is tried. */
 const TRIED_HOURS = 24;
@@ -133,14 +127,6 @@ export async function deliverTaken(
     ${countedNotice(KIND, 'sent', fragment`settled`)}`;
 }
 
-/** The outcome of a try that failed. */
-export interface FailedPush {
-  /** The words that an admin reads: the status of the answer, or that none came. */
-  readonly result: string;
-  /** The number of answers 400 so far. */
-  readonly refusals: number;
-}
-
 /**
  * Puts an event back for a number of milliseconds, and the later events of its subject with it, so
  * that the look for due events does not read them again and again.
@@ -148,7 +134,7 @@ export interface FailedPush {
 export async function postponeTaken(
   tx: EntityManager,
   { id, streamId, subjectId, lease }: TakenSignal,
-  { result, refusals }: FailedPush,
+  { result, refusals }: Failure,
   pause: number,
 ): Promise<void> {
   await sql(tx)`
@@ -169,7 +155,7 @@ export async function postponeTaken(
 export async function buryTaken(
   tx: EntityManager,
   signal: Pick<TakenSignal, 'id' | 'lease' | 'clientId' | 'orgId' | 'type' | 'subjectId'>,
-  { result, refusals }: FailedPush,
+  { result, refusals }: Failure,
 ): Promise<boolean> {
   const { id, lease, clientId, orgId, type, subjectId } = signal;
   const buried = await sql<{ id: string }>(tx)`

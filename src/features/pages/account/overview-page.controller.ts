@@ -7,6 +7,7 @@ import { Views } from '#platform/http/views/views.service.js';
 import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { PAGE_ROUTE } from '../shell/admission.js';
+import { moment } from '../shell/moment.js';
 import { showToUser } from '../shell/show-page.js';
 import { eventOf } from './account-page.js';
 
@@ -31,13 +32,21 @@ export class OverviewPageController {
   async show(@Caller() caller: LiveSession | undefined, @Res() response: Response): Promise<void> {
     await showToUser(this.views, { caller, response }, 'account-overview', async (session) => {
       const { id } = session.user;
-      const [open, { items }] = await Promise.all([
+      const [open, { items }, letters] = await Promise.all([
         this.account.countOpen(id),
         this.account.activity(id, { after: undefined, limit: EVENTS_SHOWN }),
+        this.account.deadLetters(session.user),
       ]);
       return {
         server: this.config.http.baseUrl,
         open,
+        // The script also shows the outcome of the last act, beside which no notice is left.
+        hasOwn: session.user.orgId === null,
+        letters: letters.map((letter) => ({
+          ...letter,
+          application: letter.clientName ?? letter.clientId,
+          created: moment(letter.createdAt),
+        })),
         events: items.map((event) => eventOf(event, id)),
       };
     });

@@ -131,6 +131,18 @@ export function sentenceOf(row: EventFacts): SentencePart[] {
   });
 }
 
+/**
+ * The sentences for signals that an application did not take, by the type of the signal. The
+ * others, and logout notices, tell the end of an access.
+ */
+const UNHEARD: Readonly<Record<string, string>> = {
+  'credential-change': '{client} did not hear that a security key of {subject} changed[: {result}]',
+  'session-established': '{client} did not hear that {subject} signed in to it[: {result}]',
+  'account-enabled': '{client} did not hear that {subject} was activated[: {result}]',
+  verification: '{client} did not take an event about its stream[: {result}]',
+  'stream-updated': '{client} did not take an event about its stream[: {result}]',
+};
+
 function templateOf({ type, actorId, subjectId, details }: EventFacts): string | undefined {
   if (type === 'admin_promote' && actorId !== null && actorId === subjectId) {
     return '{subject} became an admin';
@@ -138,6 +150,7 @@ function templateOf({ type, actorId, subjectId, details }: EventFacts): string |
   if (type === 'scim_operation') return provisioningTemplate(details);
   if (type === 'access_rule_changed')
     return RULE_CHANGES[String(details['change'])] ?? RULE_CHANGED;
+  if (type === 'notice_dead_lettered') return UNHEARD[String(details['notice'])] ?? SENTENCES[type];
   const isByAnother = actorId !== null && subjectId !== null && actorId !== subjectId;
   return (isByAnother ? BY_ANOTHER[type as AuditType] : undefined) ?? SENTENCES[type as AuditType];
 }
@@ -263,7 +276,8 @@ function namesOf(row: EventFacts): Readonly<Record<string, string | undefined>> 
     ...detail,
     ...wordsOfTarget(row),
     actor: textOf(row.actorEmail) ?? textOf(row.actorId) ?? operatorOf(detail),
-    subject: textOf(row.subjectEmail) ?? detail['email'] ?? textOf(row.subjectId),
+    // An application of another organization knows a person by the id in `sub`.
+    subject: textOf(row.subjectEmail) ?? detail['email'] ?? textOf(row.subjectId) ?? detail['sub'],
     client: textOf(row.clientName) ?? detail['client_id'],
     key: detail['key_name'] ?? (row.type.startsWith('key_') ? detail['name'] : undefined),
     model: modelName(typeof details['aaguid'] === 'string' ? details['aaguid'] : null) ?? undefined,

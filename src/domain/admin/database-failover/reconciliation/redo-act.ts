@@ -4,6 +4,7 @@ import type { User } from '#domain/directory/users.repository.js';
 import type { AuditEvent } from '#domain/audit/audit-event.js';
 import type { NotedAct, NotedSecret } from '#domain/audit/noted-act.js';
 import { revokeScimToken } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
+import { withdrawReceiver } from '#domain/oauth/shared-signals/receivers.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { hasKeyLeft } from './lost-acts.repository.js';
@@ -44,6 +45,8 @@ export async function redoAct(
       return demote(tx, parts, { act, auditId });
     case 'application_removed':
       return removeApplication(tx, parts, { act, auditId });
+    case 'signals_withdrawn':
+      return withdrawSignals(tx, parts, { act, auditId });
     case 'secret_ended':
       return endSecret(tx, parts, { act, auditId });
     case 'user_activated':
@@ -167,6 +170,21 @@ async function removeApplication(
   const details = { client_id: clientId, name, ...lostDetails(auditId) };
   const about = { subjectId: null, orgId };
   await audit.record(tx, { type: 'oauth_client_deleted', ...noActor(), ...about, details });
+  return true;
+}
+
+/** Ends the permission of an application to receive signals, with its stream and its tokens. */
+async function withdrawSignals(
+  tx: EntityManager,
+  { audit }: RedoParts,
+  { act, auditId }: LostAct<ActOf<'signals_withdrawn'>>,
+): Promise<boolean> {
+  const { clientId, orgId, resource } = act;
+  if (!(await withdrawReceiver(tx, clientId, resource))) return false;
+  const change = { changed: ['signals'], signals: null };
+  const details = { client_id: clientId, ...change, ...lostDetails(auditId) };
+  const about = { subjectId: null, orgId };
+  await audit.record(tx, { type: 'oauth_client_updated', ...noActor(), ...about, details });
   return true;
 }
 

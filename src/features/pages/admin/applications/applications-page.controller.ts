@@ -205,13 +205,9 @@ function shownNotices(notices: NoticesOfClient) {
   return {
     ...notices,
     oldest: notices.oldest && moment(notices.oldest),
-    deadLetters: notices.deadLetters.map(({ id, subject, sid, createdAt, deadAt, result }) => ({
-      id,
-      subject,
-      sid,
-      created: moment(createdAt),
-      dead: moment(deadAt),
-      result,
+    deadLetters: notices.deadLetters.map((letter) => ({
+      ...letter,
+      created: moment(letter.createdAt),
     })),
   };
 }

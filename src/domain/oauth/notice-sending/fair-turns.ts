@@ -24,6 +24,8 @@ const RANKS: readonly Standing[] = ['taking', 'untried', 'failing'];
 export interface BusyRequest {
   readonly clientId: string;
   readonly tenantId: string;
+  /** True if the request has lasted so long that it gives its place to a client that waits. */
+  readonly isSlow: boolean;
 }
 
 /** The numbers of requests that may be under way in a lane. */
@@ -38,8 +40,9 @@ export interface LaneLimits {
    */
   readonly unproven: number;
   readonly unprovenOfTenant: number;
-  /** Requests to failing clients. */
+  /** Requests to failing clients: the rest of `unproven` is for clients that were not tried. */
   readonly failing: number;
+  readonly failingOfTenant: number;
 }
 
 /** The limits for the applications of organizations and users, of which each queue has a lane. */
@@ -50,6 +53,7 @@ export const REGISTERED_LIMITS: LaneLimits = {
   unproven: 12,
   unprovenOfTenant: 8,
   failing: 8,
+  failingOfTenant: 4,
 };
 
 /** The number of clients whose last answer a sender remembers. */
@@ -62,9 +66,10 @@ export function rememberAnswer(took: Map<string, boolean>, clientId: string, has
 }
 
 /** The state of a sender, which decides whose turn it is. */
-export interface Turns {
+export interface Turns<Busy extends BusyRequest> {
   readonly limits: LaneLimits;
-  readonly busy: readonly BusyRequest[];
+  /** The requests that are under way, the oldest first. */
+  readonly busy: readonly Busy[];
   /** The tenant whose turn was last. */
   readonly last: string;
   /**
@@ -74,10 +79,13 @@ export interface Turns {
   tookLast(clientId: string): boolean | undefined;
 }
 
-/** The clients whose notices are sent now, each with a number of notices. */
-export interface Chosen {
+/** The result of {@link chooseTurns}. */
+export interface Chosen<Busy extends BusyRequest> {
+  /** The clients whose notices are sent now, each with a number of notices. */
   readonly counts: ReadonlyMap<string, number>;
   readonly last: string;
+  /** The requests that end now, because other clients wait for their places. */
+  readonly yielding: readonly Busy[];
 }
 
 /**
@@ -85,9 +93,13 @@ export interface Chosen {
  * client of the tenant. A client that takes notices comes first, then one that was not tried, then
  * one that did not take its last notice. Of equal clients, the one with the fewest requests comes
  * first, then the one that has waited longest. Clients that are not known to take notices share a
- * part of the requests, so that receivers that hang do not delay the others.
+ * part of the requests, so that receivers that hang do not delay the others. Of those that are not
+ * known to hang, a slow request gives its place to a client that has none.
  */
-export function chooseTurns(due: readonly DueClient[], turns: Turns): Chosen {
+export function chooseTurns<Busy extends BusyRequest>(
+  due: readonly DueClient[],
+  turns: Turns<Busy>,
+): Chosen<Busy> {
   const load = new Load(due, turns);
   const counts = new Map<string, number>();
   const tenants = Map.groupBy(due, ({ tenantId }) => tenantId);
@@ -106,8 +118,10 @@ export function chooseTurns(due: readonly DueClient[], turns: Turns): Chosen {
       isMoving = true;
     }
   }
-  return { counts, last };
+  return { counts, last, yielding: load.yielding(due, turns.busy) };
 }
+
+type Requested = Pick<BusyRequest, 'clientId' | 'tenantId'>;
 
 /** The requests that are under way or chosen, by the names that limits are about. */
 class Load {
@@ -116,13 +130,13 @@ class Load {
 
   constructor(
     due: readonly DueClient[],
-    private readonly turns: Turns,
+    private readonly turns: Turns<BusyRequest>,
   ) {
     this.#hasTaken = new Map(due.map(({ clientId, hasTaken }) => [clientId, hasTaken]));
     for (const request of turns.busy) this.add(request);
   }
 
-  add(request: BusyRequest): void {
+  add(request: Requested): void {
     for (const [name] of this.#limitsOf(request)) {
       this.#counts.set(name, this.#of(name) + 1);
     }
@@ -130,14 +144,50 @@ class Load {
 
   /** Returns the client of a tenant whose turn it is; undefined if none may have one. */
   next(clients: readonly DueClient[]): DueClient | undefined {
-    const rank = ({ clientId }: DueClient) => RANKS.indexOf(this.#standing(clientId));
+    const rank = (one: DueClient) => this.#rank(one);
     const requests = ({ clientId }: DueClient) => this.#of(`client ${clientId}`);
     const [next] = clients
-      .filter((one) => this.#limitsOf(one).every(([name, most]) => this.#of(name) < most))
+      .filter((one) => this.#reached(one).length === 0)
       .toSorted(
         (a, b) => rank(a) - rank(b) || requests(a) - requests(b) || compare(a.since, b.since),
       );
     return next;
+  }
+
+  /**
+   * Returns the slow requests that give their places to clients without a request, one for each
+   * such client. A failing client gets no such place.
+   */
+  yielding<Busy extends BusyRequest>(due: readonly DueClient[], busy: readonly Busy[]): Busy[] {
+    const slow = new Set(busy.filter(({ isSlow }) => isSlow));
+    if (slow.size === 0) return [];
+    const waiting = due
+      .filter((one) => this.#standing(one.clientId) !== 'failing')
+      .filter(({ clientId }) => this.#of(`client ${clientId}`) === 0)
+      .toSorted((a, b) => this.#rank(a) - this.#rank(b) || compare(a.since, b.since));
+    const yielding: Busy[] = [];
+    for (const client of waiting) {
+      const reached = this.#reached(client);
+      const [one] = [...slow].filter((request) => {
+        const names = this.#limitsOf(request).map(([name]) => name);
+        return reached.every((name) => names.includes(name));
+      });
+      if (!one) continue;
+      slow.delete(one);
+      yielding.push(one);
+    }
+    return yielding;
+  }
+
+  /** Returns the names of the limits that a further request would exceed. */
+  #reached(request: Requested): string[] {
+    return this.#limitsOf(request)
+      .filter(([name, most]) => this.#of(name) >= most)
+      .map(([name]) => name);
+  }
+
+  #rank({ clientId }: DueClient): number {
+    return RANKS.indexOf(this.#standing(clientId));
   }
 
   #of(name: string): number {
@@ -151,7 +201,7 @@ class Load {
   }
 
   /** Returns the limits that a request counts for, each with its name. */
-  #limitsOf({ clientId, tenantId }: BusyRequest): [name: string, most: number][] {
+  #limitsOf({ clientId, tenantId }: Requested): [name: string, most: number][] {
     const { limits } = this.turns;
     const standing = this.#standing(clientId);
     const ofClient = this.turns.tookLast(clientId) === true ? limits.ofClient : 1;
@@ -162,7 +212,8 @@ class Load {
     ];
     if (standing === 'taking') return names;
     names.push(['unproven', limits.unproven], [`unproven of ${tenantId}`, limits.unprovenOfTenant]);
-    if (standing === 'failing') names.push(['failing', limits.failing]);
+    if (standing !== 'failing') return names;
+    names.push(['failing', limits.failing], [`failing of ${tenantId}`, limits.failingOfTenant]);
     return names;
   }
 }

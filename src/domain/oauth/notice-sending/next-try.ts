@@ -59,7 +59,7 @@ export interface Answer {
 }
 
 /** A row of a queue that was tried. */
-interface TriedRow {
+export interface TriedRow {
   readonly tries: number;
   /** The answers 400 before this try. */
   readonly refusals: number;

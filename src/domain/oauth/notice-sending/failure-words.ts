@@ -3,8 +3,16 @@ import { OutboundFailed, OutboundRefused } from '#platform/outbound/outbound-htt
 /** Milliseconds for a whole request. */
 export const ANSWER_WITHIN = 5_000;
 
+/** The error of a request that was ended because another client waited for its place. */
+export class GaveWay extends Error {
+  constructor() {
+    super('no answer within a second, while other applications waited');
+  }
+}
+
 /** The words for an admin about a request without an answer that counts. The log has the cause. */
 export function wordsOf(error: unknown): string {
+  if (error instanceof GaveWay) return error.message;
   if (error instanceof OutboundRefused) return 'an address that is not allowed';
   return error instanceof OutboundFailed ? WORDS[error.reason] : 'no request was sent';
 }

@@ -1,0 +1,279 @@
+import type { Logger } from '@nestjs/common';
+import type { Clock } from '#platform/clock/clock.js';
+import type { Random } from '#platform/clock/random.js';
+import { listenTo, type Listening } from '#platform/database/queues/listening.js';
+import { QueueWorker } from '#platform/database/queues/queue-worker.js';
+import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
+import type { OutboundHttp, OutboundRequest } from '#platform/outbound/outbound-http.service.js';
+import { ANSWER_WITHIN, GaveWay, wordsOf } from './failure-words.js';
+import {
+  chooseTurns,
+  rememberAnswer,
+  type BusyRequest,
+  type DueClient,
+  type LaneLimits,
+} from './fair-turns.js';
+import { afterFailure, retryAfterOf, type Answer, type TriedRow } from './next-try.js';
+
+/** Milliseconds between two reads of the queue. A commit of any replica wakes it at once. */
+const POLL = 1_000;
+
+/**
+ * The seconds for which only one sender works on a row, by the clock of the database, because the
+ * clocks of replicas differ. They are longer than a signature and a request last, so that no row is
+ * sent twice at once, and a sender that dies is replaced soon.
+ */
+export const LEASE = 15;
+
+/** The latest beginning of a request after the row was taken, in milliseconds. */
+const SEND_WITHIN = LEASE * 1000 - 2 * ANSWER_WITHIN;
+
+/** The milliseconds after which a request gives its place to a client that waits. */
+const SLOW = 750;
+
+/** A row of a queue that a sender has taken. */
+export interface TakenRow extends TriedRow {
+  readonly id: string;
+  readonly clientId: string;
+  /** The milliseconds from the take until no further try is made. */
+  readonly left: number;
+}
+
+/** The outcome of a try that failed. */
+export interface Failure {
+  /** The words that an admin reads: the status of the answer, or that none came. */
+  readonly result: string;
+  /** The number of answers 400 so far. */
+  readonly refusals: number;
+}
+
+/** A part of a queue that has limits of its own. */
+export interface Lane<Row> {
+  readonly limits: LaneLimits;
+  /** Lists the clients with a row that is due. */
+  due(tx: EntityManager): Promise<DueClient[]>;
+  /** Takes rows that are due, as many as each client gets, until the lease ends. */
+  take(tx: EntityManager, counts: ReadonlyMap<string, number>): Promise<Row[]>;
+}
+
+/** The request that a row becomes. */
+export interface NoticeRequest extends Pick<OutboundRequest, 'headers' | 'body'> {
+  readonly uri: string;
+}
+
+/** The differences between the queues of two kinds of notices. */
+export interface NoticeWork<Row extends TakenRow> {
+  /** The channel on which the database announces rows. */
+  readonly channel: string;
+  /** The queue as the subject of a log line, such as `The queue of logout notices`. */
+  readonly name: string;
+  readonly log: Logger;
+  readonly lanes: readonly Lane<Row>[];
+  /** The answers that end a row. */
+  readonly taking: ReadonlySet<number>;
+  tenantOf(row: Row): string;
+  /** Makes the request of a row for one try; undefined if the row is not sent any more. */
+  request(row: Row): Promise<NoticeRequest | undefined>;
+  /** Removes a row that its client took, and counts it. */
+  deliver(tx: EntityManager, row: Row): Promise<void>;
+  /** Removes a row that is not sent any more. It is missing if every row is sent. */
+  remove?(tx: EntityManager, row: Row): Promise<void>;
+  /** Puts a row back until its next try, after a pause in milliseconds. */
+  postpone(tx: EntityManager, row: Row, failure: Failure, pause: number): Promise<void>;
+  /** Makes a row a dead letter, and says so to operators. */
+  bury(tx: EntityManager, row: Row, failure: Failure): Promise<void>;
+  /** Learns that the database announced rows. */
+  onNews?(): void;
+  /** Does further work on the queue before each read of it. */
+  beforeRead?(): Promise<void>;
+}
+
+/** The parts of the service that a sender needs. */
+export interface SenderParts {
+  readonly dataSource: DataSource;
+  readonly outboundHttp: Pick<OutboundHttp, 'fetch'>;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+/** A request that is under way. */
+interface UnderWay<Row> {
+  readonly lane: Lane<Row>;
+  readonly since: number;
+  /** True if the client had not taken its last row: such a request may last until its end. */
+  readonly isPatient: boolean;
+  readonly giveWay: AbortController;
+  readonly done: Promise<void>;
+}
+
+/** Sends the rows of a queue to clients, and removes, postpones or buries each by the answer. */
+export class NoticeSender<Row extends TakenRow> {
+  /** The requests that are under way, the oldest first. */
+  readonly #underWay = new Map<Row, UnderWay<Row>>();
+  /** For each client, true if it took the last row, and false if it did not. */
+  readonly #took = new Map<string, boolean>();
+  readonly #last = new Map<Lane<Row>, string>();
+  /** The lanes that are read next; a poll reads all. */
+  readonly #wanted = new Set<Lane<Row>>();
+  #polledAt = Number.NEGATIVE_INFINITY;
+  #listening: Listening | undefined;
+  readonly #worker: QueueWorker;
+
+  constructor(
+    private readonly parts: SenderParts,
+    private readonly work: NoticeWork<Row>,
+  ) {
+    const { log, name } = work;
+    const drain = () => this.#begin();
+    this.#worker = new QueueWorker(parts.clock, { drain, poll: POLL, log, name });
+  }
+
+  /** True once {@link stop} was called. */
+  get isStopping(): boolean {
+    return this.#worker.isStopping;
+  }
+
+  start(): void {
+    this.#listening = listenTo(this.parts.dataSource, this.work.channel, () => {
+      this.work.onNews?.();
+      this.wake();
+    });
+    this.#worker.start();
+  }
+
+  /** Ends the sender, and waits for the requests that are under way. */
+  async stop(): Promise<void> {
+    const stopped = this.#worker.stop();
+    await this.#listening?.stop();
+    await stopped;
+    await Promise.all([...this.#underWay.values()].map(({ done }) => done));
+  }
+
+  /** Makes the sender read the whole queue at once. */
+  wake(): void {
+    this.#lookAt(this.work.lanes);
+  }
+
+  #lookAt(lanes: readonly Lane<Row>[]): void {
+    for (const lane of lanes) this.#wanted.add(lane);
+    this.#worker.wake();
+  }
+
+  /** Takes due rows and begins their requests, as many as may be under way at the same time. */
+  async #begin(): Promise<void> {
+    await this.work.beforeRead?.();
+    for (const lane of this.#lanesToRead()) {
+      for (let isEmpty = false; !isEmpty;) {
+        const takenAt = this.parts.clock.monotonic();
+        const taken = await this.#take(lane);
+        for (const row of taken) this.#underWay.set(row, this.#sent(lane, row, takenAt));
+        isEmpty = taken.length === 0;
+      }
+    }
+  }
+
+  /**
+   * Returns the lanes that have changed since the last read. Once in {@link POLL} it returns all
+   * lanes, because no event announces that a retry is due.
+   */
+  #lanesToRead(): readonly Lane<Row>[] {
+    const now = this.parts.clock.monotonic();
+    const isPoll = this.#wanted.size === 0 || now - this.#polledAt >= POLL;
+    if (isPoll) this.#polledAt = now;
+    const lanes = isPoll ? this.work.lanes : [...this.#wanted];
+    this.#wanted.clear();
+    return lanes;
+  }
+
+  async #take(lane: Lane<Row>): Promise<Row[]> {
+    const { limits } = lane;
+    const busy = this.#busyOf(lane);
+    const isFull = busy.length >= limits.most && !busy.some(({ isSlow }) => isSlow);
+    if (isFull || this.isStopping) return [];
+    const { manager } = this.parts.dataSource;
+    const { counts, last, yielding } = chooseTurns(await lane.due(manager), {
+      limits,
+      busy,
+      last: this.#last.get(lane) ?? '',
+      tookLast: (clientId) => this.#took.get(clientId),
+    });
+    for (const { row } of yielding) this.#underWay.get(row)?.giveWay.abort(new GaveWay());
+    if (counts.size === 0) return [];
+    this.#last.set(lane, last);
+    return lane.take(manager, counts);
+  }
+
+  #busyOf(lane: Lane<Row>): (BusyRequest & { readonly row: Row })[] {
+    const now = this.parts.clock.monotonic();
+    return [...this.#underWay]
+      .filter(([, underWay]) => underWay.lane === lane)
+      .map(([row, { since, isPatient }]) => ({
+        row,
+        clientId: row.clientId,
+        tenantId: this.work.tenantOf(row),
+        isSlow: !isPatient && now - since >= SLOW,
+      }));
+  }
+
+  /** @param takenAt a time before the lease began */
+  #sent(lane: Lane<Row>, row: Row, takenAt: number): UnderWay<Row> {
+    const giveWay = new AbortController();
+    const isPatient = this.#took.get(row.clientId) === false;
+    const since = this.parts.clock.monotonic();
+    const done = this.#settled(row, takenAt, giveWay.signal).finally(() => {
+      this.#underWay.delete(row);
+      this.#lookAt([lane]);
+    });
+    return { lane, since, isPatient, giveWay, done };
+  }
+
+  /**
+   * Sends a row, and removes or postpones it by the answer. If the database fails, a sender takes
+   * the row again after its lease.
+   */
+  async #settled(row: Row, takenAt: number, givesWay: AbortSignal): Promise<void> {
+    try {
+      const answer = await this.#send(row, takenAt, givesWay);
+      if (answer) await this.#settle(row, answer, takenAt);
+      else await this.work.remove?.(this.parts.dataSource.manager, row);
+    } catch (error) {
+      this.#worker.note(error);
+    }
+  }
+
+  /** Returns undefined for a row that is not sent any more. */
+  async #send(row: Row, takenAt: number, givesWay: AbortSignal): Promise<Answer | undefined> {
+    const { clock, outboundHttp } = this.parts;
+    try {
+      const request = await this.work.request(row);
+      if (!request) return undefined;
+      if (clock.monotonic() - takenAt > SEND_WITHIN) throw new Error('the signature was late');
+      const { uri, headers, body } = request;
+      const options = { method: 'POST', headers, body, signal: givesWay, within: ANSWER_WITHIN };
+      const answer = await outboundHttp.fetch(uri, options);
+      const told = retryAfterOf(answer.headers.get('retry-after'), clock.milliseconds());
+      const { status } = answer;
+      const isDelivered = this.work.taking.has(status);
+      return { isDelivered, status, result: `answer ${status}`, told };
+    } catch (error) {
+      const { clientId, id } = row;
+      this.work.log.debug({ clientId, id, err: error }, 'a notice got no answer');
+      const result = wordsOf(givesWay.aborted ? givesWay.reason : error);
+      return { isDelivered: false, status: undefined, result };
+    }
+  }
+
+  async #settle(row: Row, answer: Answer, takenAt: number): Promise<void> {
+    const { dataSource, clock, random } = this.parts;
+    const { manager } = dataSource;
+    rememberAnswer(this.#took, row.clientId, answer.isDelivered);
+    if (answer.isDelivered) {
+      await this.work.deliver(manager, row);
+      return;
+    }
+    const left = row.left - (clock.monotonic() - takenAt);
+    const { failure, pause } = afterFailure(answer, row, left, random);
+    if (pause === undefined) await this.work.bury(manager, row, failure);
+    else await this.work.postpone(manager, row, failure, pause);
+  }
+}

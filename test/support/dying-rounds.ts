@@ -1,0 +1,48 @@
+import { expect } from 'vitest';
+import { runScript } from './child-script.js';
+import type { DyingArgument } from './dying-replica.js';
+import type { ReplicaAnswer } from './replica.js';
+
+/** The steps of sending a row of a queue, each with the most times that a receiver hears of it. */
+export const SENDING_STEPS: readonly (readonly [DyingArgument['step'], number])[] = [
+  ['taken', 1],
+  ['connected', 2],
+  ['answered', 2],
+  ['settled', 2],
+];
+
+/** The time limit of a poll that waits for replicas. */
+export const SLOW = { timeout: 60_000 };
+
+/** The work of rounds, in which two replicas send what a test queues. */
+export interface Rounds {
+  /** Queues the rows of a round. */
+  readonly queue: () => Promise<void>;
+  /** Counts the rows that wait. */
+  readonly waiting: () => Promise<number>;
+  /** Counts the requests that receivers got. */
+  readonly received: () => number;
+}
+
+/**
+ * Starts a replica that dies at a step, and queues rows until it is dead. Chance decides which
+ * replica takes which row: a round may leave none for the replica that dies.
+ */
+export async function roundsUntilDeath(argument: DyingArgument, rounds: Rounds): Promise<void> {
+  const replica = runScript<ReplicaAnswer>('dying-replica.ts', argument);
+  await replica.answer;
+  const isDead = () => replica.signal() !== null;
+  for (let n = 0; n < 20 && !isDead(); n += 1) {
+    await rounds.queue();
+    if (argument.step === 'connected') {
+      // One replica alone has 16 requests under way.
+      await expect.poll(rounds.received, SLOW).toBeGreaterThan(16);
+      await replica.kill();
+    } else {
+      await expect.poll(async () => isDead() || (await rounds.waiting()) === 0, SLOW).toBe(true);
+    }
+  }
+  if (!isDead()) await replica.finish();
+  await replica.gone;
+  expect(replica.signal()).toBe('SIGKILL');
+}

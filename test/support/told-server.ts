@@ -1,0 +1,94 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+/** The answer of a receiver; `hang` answers nothing, and `flood` 100 MB. */
+export type ReceiverAnswer =
+  | number
+  | 'hang'
+  | 'flood'
+  | {
+      readonly status: number;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly body?: string;
+    };
+
+/** A server of an application that is told of the ends of accesses. */
+export interface ToldServer<Received> {
+  readonly uri: string;
+  readonly received: Received[];
+  /** The most requests that were under way at once. */
+  readonly most: () => number;
+  /** Returns the answer to the request `n`, counted from 1. A promise lets the request wait. */
+  answer: (n: number, request: Received) => ReceiverAnswer | Promise<ReceiverAnswer>;
+  close(): Promise<void>;
+}
+
+/** The differences between the servers of two kinds of notices. */
+export interface ToldServerOptions<Received> {
+  readonly path: string;
+  /** Returns the facts about a request that tests compare. */
+  readonly read: (body: string, request: IncomingMessage) => Received;
+  /** The status of each answer until a test changes `answer`. */
+  readonly status: number;
+}
+
+/** Starts a server on loopback that records each request. */
+export async function startToldServer<Received>({
+  path,
+  read,
+  status: usual,
+}: ToldServerOptions<Received>): Promise<ToldServer<Received>> {
+  const received: Received[] = [];
+  let underWay = 0;
+  let most = 0;
+  const server = createServer((request, response) => void take(request, response));
+  async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    underWay += 1;
+    most = Math.max(most, underWay);
+    response.on('close', () => {
+      underWay -= 1;
+    });
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    const one = read(Buffer.concat(chunks).toString(), request);
+    received.push(one);
+    await give(await receiver.answer(received.length, one), response);
+  }
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const receiver: ToldServer<Received> = {
+    uri: `http://127.0.0.1:${port}${path}`,
+    received,
+    most: () => most,
+    answer: () => usual,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+  return receiver;
+}
+
+async function give(answer: ReceiverAnswer, response: ServerResponse): Promise<void> {
+  if (answer === 'hang') return;
+  if (answer === 'flood') {
+    await flood(response);
+    return;
+  }
+  const full = typeof answer === 'number' ? { status: answer } : answer;
+  response.writeHead(full.status, { ...full.headers }).end(full.body ?? '');
+}
+
+/** Sends 100 MB, as far as the client takes them. */
+async function flood(response: ServerResponse): Promise<void> {
+  const part = Buffer.alloc(1_000_000, 'x');
+  response.writeHead(200);
+  for (let sent = 0; sent < 100 && !response.destroyed; sent += 1) {
+    if (!response.write(part))
+      await Promise.race([once(response, 'drain'), once(response, 'close')]);
+  }
+  response.end();
+}
