@@ -97,8 +97,9 @@ describe('a traced request', () => {
 
   const named = (name: string) => spans.filter((span) => span.name === name);
 
-  it('comes with the gauges of notices, and no other metric', () => {
+  it('comes with the gauges of notices and of the audit log, and no other metric', () => {
     expect([...new Set(collector.metrics())].toSorted()).toEqual([
+      'svc.audit.feed.delay',
       'svc.notices.failed',
       'svc.notices.oldest',
       'svc.notices.sent',
