@@ -14,12 +14,17 @@ import {
 
 const NOTHING_LEFT: EndedBatch = { counts: {}, next: undefined };
 
-/** The number of users whose access one batch ends. */
+/**
+ * The number of users whose access one call of `revoke` ends, so that no statement becomes too
+ * long.
+ */
 const BATCH = 500;
 
 /**
- * Ends the access of users in the caller's transaction, so that either all of it ends or none. The
- * row of the user is locked first. Then each registered kind of access ends, in this order:
+ * Ends the access of users in the caller's transaction, so that either all of it ends or none.
+ *
+ * The row of the user is locked first. Then each registered kind of access, such as sessions, ends
+ * in this order:
  *
  *     lock the user -> notices to applications -> sessions with their grants, codes and tokens
  *         -> certificates -> attested SSH keys -> GitHub tokens -> applications with their tokens
@@ -29,7 +34,10 @@ const BATCH = 500;
 export class AccessRevocation {
   #revocables: readonly Revocable[] = [];
 
-  /** Adds a kind of access. The module of the kind calls it at start-up. */
+  /**
+   * Adds a kind of access, such as certificates, that ends with a user. The module of the kind
+   * calls this method at start-up.
+   */
   register(revocable: Revocable): void {
     const order = revocable.revocationOrder;
     if (this.#revocables.some(({ revocationOrder }) => revocationOrder === order)) {
@@ -67,9 +75,9 @@ export class AccessRevocation {
   }
 
   /**
-   * Counts, for each event in `scopes`, the items of a user that the event would end now, also by
-   * foreign keys. If the transaction has locked the row of the user, the event then ends exactly
-   * these numbers.
+   * Counts, for each event in `scopes`, the items of a user that the event would end now, including
+   * those that a foreign key deletes. If the transaction has locked the row of the user, the event
+   * then ends exactly these numbers.
    */
   async count<Scope extends RevocationScope>(
     tx: EntityManager,
@@ -110,7 +118,7 @@ export class AccessRevocation {
   }
 
   /**
-   * Removes one key of a user with everything that the key opened.
+   * Removes one security key of a user with everything that the key opened.
    *
    * @param tx a transaction that has locked the row of the user
    * @returns the counts for the audit event
@@ -129,8 +137,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Counts the items that the removal of each key of a user would end. The result leaves out a key
-   * that opened nothing.
+   * Counts the items that the removal of each security key of a user would end. A key that opened
+   * nothing is not in the result.
    */
   async countByKey(tx: EntityManager, userId: string): Promise<ReadonlyMap<string, RevokedCounts>> {
     const found: CountOfKey[] = [];
@@ -143,8 +151,9 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends the items of an organization that need the proof of a domain and belong to no user;
-   * {@link end} ends the access of the users. The caller has already changed the row of the domain.
+   * Ends the items of an organization that need the proof of a domain and belong to no user,
+   * because the organization lost the domain. {@link end} ends the access of the users. The caller
+   * has already changed the row of the domain.
    */
   endOfDomain(
     tx: EntityManager,
@@ -155,8 +164,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends the items of other organizations under a domain. An organization has just proven the
-   * domain, so the others may not keep them.
+   * Ends the items that other organizations have under a domain, because an organization has just
+   * proven that the domain is its own.
    */
   claimDomain(
     tx: EntityManager,
@@ -167,8 +176,9 @@ export class AccessRevocation {
   }
 
   /**
-   * Ends the access of all users after the database has lost commits, one kind after another, in
-   * batches. If the process is killed, another call ends the rest.
+   * Ends the access of all users, because the database has lost commits and revocations may be
+   * among them. Each kind of access ends in batches, after the kind before it. If the process is
+   * killed, another call ends the rest.
    *
    * @param transact runs each batch in a transaction of its own
    * @returns the numbers of ended items
@@ -192,7 +202,10 @@ export class AccessRevocation {
     return sumOf(counts);
   }
 
-  /** Runs one step on each kind, in the order of the kinds, and adds up the counts. */
+  /**
+   * Runs one step on each kind of access, in the order of the kinds, and adds up the counts of
+   * ended items.
+   */
   async #sumOfKinds(
     end: (kind: Revocable) => Promise<RevokedCounts> | undefined,
   ): Promise<RevokedCounts> {
@@ -202,8 +215,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Revokes the items of users without an organization whose e-mail address is in a domain. The
-   * caller calls it when an organization has come to own the domain.
+   * Revokes the items of users without an organization whose e-mail address is in a domain, because
+   * an organization has come to own the domain.
    */
   async endOfOutsiders(tx: EntityManager, domain: string, cause: RevocationCause): Promise<void> {
     for (const revocable of this.#revocables) {

@@ -1,8 +1,8 @@
 import type { RevokedCounts } from './revocable.js';
 
 /**
- * The words for each kind of item that an act ends, by the names of the API. Pages, their scripts
- * and the command of the operator read this table.
+ * The singular and plural of each kind of item that a revocation ends, by its name in the API.
+ * Pages, their scripts and the command of the operator read this table.
  */
 export const ENDED_WORDS: Readonly<Record<string, readonly [one: string, many: string]>> = {
   users: ['member', 'members'],
@@ -21,7 +21,7 @@ export const ENDED_WORDS: Readonly<Record<string, readonly [one: string, many: s
 const LIST = new Intl.ListFormat('en-GB');
 
 /**
- * Returns words for what ends with an act: `2 sessions and 1 SSH certificate`. The text is empty if
+ * Lists in words what a revocation ends: `2 sessions and 1 SSH certificate`. The text is empty if
  * nothing ends.
  */
 export function endedWords(counts: RevokedCounts): string {
@@ -29,8 +29,8 @@ export function endedWords(counts: RevokedCounts): string {
 }
 
 /**
- * Returns words for each kind of what ends with an act, in the order of {@link ENDED_WORDS}: `2
- * sessions`, `1 SSH certificate`.
+ * Returns the words for each kind of item that a revocation ends, in the order of {@link
+ * ENDED_WORDS}: `2 sessions`, `1 SSH certificate`.
  */
 export function endedItems(counts: RevokedCounts): string[] {
   return Object.entries(ENDED_WORDS).flatMap(([kind, [one, many]]) => {

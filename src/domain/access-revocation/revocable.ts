@@ -1,8 +1,8 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The events that end access of users. `domain-lost`: the organization does not own the domain of
- * the e-mail any more.
+ * The events that end access of users, such as a removed account. `domain-lost`: the organization
+ * does not own the domain of the user's e-mail address any more.
  */
 export type RevocationScope =
   | 'account-deleted'
@@ -12,12 +12,12 @@ export type RevocationScope =
   | 'domain-lost'
   | 'provider-withdrawn';
 
-/** A user whose row the transaction has locked. */
+/** A user whose access ends. The transaction has locked the row of the user. */
 export interface LockedUser {
   readonly id: string;
 }
 
-/** The reason and the author of a revocation, as the revocation records keep them. */
+/** The reason and the author of a revocation, which the revoked rows and the audit log keep. */
 export interface RevocationCause {
   readonly reason: string;
   /**
@@ -26,52 +26,58 @@ export interface RevocationCause {
   readonly revokedBy: string;
 }
 
-/** The number of revoked items, each under the name that the audit event gives it. */
+/** The number of revoked items of each kind, under the name that the audit event gives the kind. */
 export type RevokedCounts = Readonly<Record<string, number>>;
 
-/** The number of valid items that one key of a user opened. */
+/** The number of valid items, such as sessions, that one security key of a user opened. */
 export interface CountOfKey {
   readonly keyId: string;
   readonly count: RevokedCounts;
 }
 
-/** The items of all users that ended in one transaction. */
+/** The counts of items, over all users, that one transaction ended. */
 export interface EndedBatch {
   readonly counts: RevokedCounts;
-  /** The place from which the next batch goes on; undefined after the last batch. */
+  /** The item after which the next batch begins; undefined after the last batch. */
   readonly next: string | undefined;
 }
 
 /**
- * The number of items that one transaction ends if everything on record ends. The number is small
- * enough for the transaction to end long before its time limit.
+ * The most items that one transaction ends when all access of all users ends. The number is small
+ * enough for the transaction to stay far below its time limit.
  */
 export const ON_RECORD_BATCH = 5000;
 
-/** A domain of an organization. */
+/** A domain that an organization owns or has lost. */
 export interface DomainOfOrganization {
   readonly orgId: string;
   readonly domain: string;
 }
 
-/** A kind of access that a user loses with an account, or with a part of an account. */
+/**
+ * A kind of access, such as sessions or certificates, that a user loses with an account or with a
+ * part of an account.
+ */
 export interface Revocable {
   /**
-   * The number of the kind in `revocation-order.ts`: a kind with a lower number locks its rows and
-   * ends first. No two kinds share a number.
+   * The position of this kind of access in `revocation-order.ts`: a kind with a lower number locks
+   * its rows and ends first. No two kinds share a number.
    */
   readonly revocationOrder: number;
   /**
-   * The events at which {@link revoke} ends the kind. An event that ends the kind by a foreign key
-   * is not among them.
+   * The events at which {@link revoke} ends items of this kind. An event at which a foreign key
+   * ends them is not in this set.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope>;
   /**
-   * The events that end the kind by a foreign key: `revoke` is not called, and {@link count} says
-   * what they end.
+   * The events at which a foreign key deletes the items of this kind. The service does not call
+   * `revoke` then, and {@link count} tells how many items end.
    */
   readonly endedByForeignKey?: ReadonlySet<RevocationScope>;
-  /** Revokes every item of some users. The caller holds the locks on their rows. */
+  /**
+   * Revokes every item of this kind that some users have. The caller has locked the rows of the
+   * users.
+   */
   revoke(
     tx: EntityManager,
     users: readonly LockedUser[],
@@ -80,27 +86,32 @@ export interface Revocable {
   /**
    * Ends the items of all users in batches, because the database has lost commits. Each batch first
    * locks the rows of its users. A kind whose items do not end has null here. The property is not
-   * optional, so that each new kind must decide.
+   * optional, so that the author of each new kind must decide.
    *
-   * @param from the place after the previous batch; empty for the first batch
+   * @param from the item after which the batch begins; empty for the first batch
    */
   readonly revokeOnRecord:
     ((tx: EntityManager, cause: RevocationCause, from: string) => Promise<EndedBatch>) | null;
   /**
-   * Counts the valid items of a user that would end now. The conditions are those of `revoke`, so
-   * that a page that warns of an act and the response to the act show the same numbers. A kind
-   * without an item may leave its name out.
+   * Counts the valid items of a user that would end now. `revoke` uses the same conditions, so that
+   * a warning before the act and the response after it show the same numbers. A kind without a
+   * valid item may leave its name out of the counts.
    */
   count(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
   /**
-   * Counts the items that `revoke` leaves, and that a foreign key ends with the row of the user.
+   * Counts the items that `revoke` does not end, and that a foreign key deletes together with the
+   * row of the user.
    */
   countByRow?(tx: EntityManager, user: LockedUser): Promise<RevokedCounts>;
-  /** Revokes the items of users without an organization whose e-mail address is in a domain. */
+  /**
+   * Revokes the items of users without an organization whose e-mail address is in a domain, because
+   * an organization now owns the domain.
+   */
   revokeOfOutsiders?(tx: EntityManager, domain: string, cause: RevocationCause): Promise<unknown>;
   /**
-   * Ends the items that need the proof of a domain and belong to no user.
-   * The caller has already changed the row of the domain and locked the rows of its users.
+   * Ends the items that belong to no user and need the proof of a domain, because the organization
+   * lost the domain. The caller has already changed the row of the domain and locked the rows of
+   * its users.
    */
   revokeOfDomain?(
     tx: EntityManager,
@@ -108,8 +119,8 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Ends the items that other organizations have under a domain. An organization has just proven
-   * the domain, so only that organization may have such items.
+   * Ends the items that other organizations have under a domain, because an organization has just
+   * proven the domain and only the owner may have such items.
    */
   claimDomain?(
     tx: EntityManager,
@@ -117,8 +128,9 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Revokes the items that a key of the user opened. A kind whose rows end with a session by a
-   * foreign key does not need this method. The caller holds the lock on the row of the user.
+   * Revokes the items that one security key of the user opened. A kind whose rows a foreign key
+   * deletes with their session does not need this method. The caller has locked the row of the
+   * user.
    */
   revokeOfKey?(
     tx: EntityManager,
@@ -127,13 +139,13 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Counts the valid items of a user by the key that opened them, for a page that warns before the
-   * removal of a key.
+   * Counts the valid items of a user by the security key that opened them, so that a page can warn
+   * before a key is removed.
    */
   countByKey?(tx: EntityManager, userId: string): Promise<readonly CountOfKey[]>;
 }
 
-/** Adds counts, by their names. */
+/** Adds up several counts of revoked items, name by name. */
 export function sumOf(counts: readonly RevokedCounts[]): RevokedCounts {
   const sums: Record<string, number> = {};
   for (const [name, n] of counts.flatMap((each) => Object.entries(each))) {
@@ -148,17 +160,16 @@ export function withoutZeros(counts: RevokedCounts): RevokedCounts {
 }
 
 /**
- * The event of a deleted account, for a kind whose rows a foreign key deletes with the row of the
- * user and by no other event.
+ * The event at which a foreign key deletes the items together with the row of the user. It is for a
+ * kind of access that no other event ends.
  */
 export const BY_DELETED_ROW: ReadonlySet<RevocationScope> = new Set(['account-deleted']);
 
-/** Returns the ids of some users. */
 export function idsOf(users: readonly LockedUser[]): string[] {
   return users.map(({ id }) => id);
 }
 
-/** All events, for a kind that ends with every loss of access. */
+/** All events, for a kind of access that ends whenever a user loses access. */
 export const EVERY_SCOPE: ReadonlySet<RevocationScope> = new Set([
   'account-deleted',
   'account-deactivated',

@@ -1,17 +1,22 @@
 /**
- * The order in which the kinds of access end: a kind with a lower number locks its rows and ends
- * first. Each kind takes its number from this table, because two transactions that lock rows in
- * different orders could wait for each other forever.
+ * The order in which the kinds of access end: the kind with the lower number locks its rows and
+ * ends first. Each kind takes its number from this table, because two transactions that lock rows
+ * in different orders could wait for each other forever.
  */
 export const REVOCATION_ORDER = {
-  /** Notices are queued before the sessions end, because a notice names its session. */
+  /**
+   * The notices that tell applications of a logout are queued before the sessions end, because a
+   * notice names its session.
+   */
   logoutNotices: 5,
-  /** Grants, codes and tokens end with their session. */
+  /** Grants, codes and tokens end with their session, so they have no number of their own. */
   sessions: 10,
   sshCertificates: 20,
   attestedSshKeys: 21,
   gitHubTokens: 25,
-  /** Applications end with the tokens that were issued to the applications themselves. */
+  /**
+   * Applications of the user end together with the tokens that were issued to these applications.
+   */
   applications: 30,
   clusters: 31,
   enrollmentPasses: 35,

@@ -4,15 +4,21 @@ import { listHeldCertificates, type HeldRecords } from './held-records.repositor
 import { listOwnEvents, type EventRange, type OwnEvent } from './own-events.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The most rows that one statement of an export reads. */
+/**
+ * The most rows of a list that one statement of an export reads, so that only few are in memory.
+ */
 const BATCH = 500;
 
 /**
- * Reads a part of an export in the share of the user, after a check that the session still lives.
+ * Runs one read of an export, after a check that the session of the user still lives. The read
+ * counts for the share of the database that one organization may use.
  */
 export type ReadPart = <Found>(work: (tx: EntityManager) => Promise<Found>) => Promise<Found>;
 
-/** The parts of an export that are read before its first byte is sent. */
+/**
+ * The parts of an export that are read before its first byte is sent, so that a failure can still
+ * be answered with an error.
+ */
 export interface ExportHead {
   readonly exportedAt: Date;
   readonly records: HeldRecords;
@@ -20,8 +26,9 @@ export interface ExportHead {
 }
 
 /**
- * Writes an export as one JSON document. A list that may be long is read in batches. Each batch is
- * read after the client has taken the previous one, so that at most one batch is in memory.
+ * Writes the export of a user's data as one JSON document. A list that may be long is read in
+ * batches. Each batch is read after the client has taken the previous one, so that at most one
+ * batch is in memory.
  */
 export async function* exportedJson(
   userId: string,
@@ -84,8 +91,8 @@ function exportedEvent(event: OwnEvent, userId: string) {
 }
 
 /**
- * Removes the person and the machine behind an act of the operator. Only the admins of the
- * organization see them.
+ * Removes the name of the operator and of the operator's machine from an event, because only the
+ * admins of the organization may see them.
  */
 function withoutOperator(details: OwnEvent['details']): OwnEvent['details'] {
   const { os_user: _1, os_uid: _2, sudo_user: _3, host: _4, ...others } = details;
@@ -93,8 +100,8 @@ function withoutOperator(details: OwnEvent['details']): OwnEvent['details'] {
 }
 
 /**
- * Returns the address and device of an event. If another person acted, both are left out, because
- * they belong to that person.
+ * Returns the network address and device of an event. If another person acted, neither is returned,
+ * because both belong to that person.
  */
 export function originFor(
   { actorId, ip, userAgent }: OwnEvent,

@@ -7,7 +7,8 @@ import { OwnAccess } from './own-access.service.js';
 import { OwnAccount } from './own-account.service.js';
 
 /**
- * The account of a user as the user sees it: credentials, applications, activity, and an export.
+ * The account of a user as the user sees it: credentials, applications, activity, and an export of
+ * all data.
  */
 @Module({
   imports: [AuditModule, DirectoryModule, SessionsModule, SignInModule],

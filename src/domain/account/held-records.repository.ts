@@ -3,8 +3,8 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The profile of a user, and the rows that belong to the user and are few. No field holds a secret.
- * The groups of SCIM are left out, because a membership is not available outside of SCIM.
+ * The profile of a user, and the lists of the user that are short. No field holds a secret. Groups
+ * of SCIM are left out, because the service shows memberships to SCIM clients only.
  */
 export interface HeldRecords {
   readonly profile: Readonly<Record<string, unknown>>;
@@ -17,12 +17,12 @@ export interface HeldRecords {
 }
 
 /**
- * The most rows of each list. A list has them all, because a user cannot have more; otherwise it
- * has the newest.
+ * The most rows of each list. A user cannot have more keys or applications, so these lists are
+ * complete; of the other records the list has the newest.
  */
 const MOST = 1000;
 
-/** Reads the records of a user for an export. Undefined after the removal of the user. */
+/** Reads the records of a user for an export. Undefined if the user was removed meanwhile. */
 export async function readHeldRecords(
   tx: EntityManager,
   userId: string,
@@ -72,8 +72,9 @@ export interface HeldCertificate {
 }
 
 /**
- * Lists the SSH certificates of a user below a serial, the newest first. A certificate stays here
- * longer than its event stays in the audit log. Revoked and other certificates each have an index.
+ * Lists the SSH certificates of a user with a serial below the given one, the newest first. The
+ * table keeps a certificate longer than the audit log keeps its event. Revoked and other
+ * certificates are read separately, because each group has its own index.
  */
 export function listHeldCertificates(
   tx: EntityManager,

@@ -24,7 +24,9 @@ import { ownCredential, type OwnCredential } from './own-credential.js';
 import { listOwnIssuances, type EventRange } from './own-events.repository.js';
 import { pageOf, type OwnPage } from './own-page.js';
 
-/** A serial of a certificate: below 2^53, so at most 16 digits. */
+/**
+ * The serial of a certificate in a request. A serial is below 2^53, so it has at most 16 digits.
+ */
 const SERIAL = /^\d{1,16}$/;
 
 /** An application that a user signed in to. */
@@ -33,18 +35,24 @@ export interface OwnApplication {
   /** The name of the application on one line; the client id if it has no name. */
   readonly name: string;
   readonly kind: ClientKind;
-  /** The hosts to which the application is redirected. */
+  /**
+   * The hosts to which the browser returns after a sign-in to the application, so that the user
+   * recognizes it.
+   */
   readonly hosts: readonly string[];
   readonly scopes: readonly string[];
   readonly since: Date;
   readonly lastUsedAt: Date | null;
-  /** False for an application that the user consented to, and that has no access now. */
+  /**
+   * False if the user consented to the application in the past, and the application has no live
+   * grant now.
+   */
   readonly hasAccess: boolean;
 }
 
 /**
- * Lists and ends access in the name of a user: the credentials that were issued, and the
- * applications that the user signed in to.
+ * Lists and ends the access that other parties have in the name of a user: the credentials that
+ * were issued, and the applications that the user signed in to.
  */
 @Injectable()
 export class OwnAccess {
@@ -63,7 +71,8 @@ export class OwnAccess {
   }
 
   /**
-   * Revokes one live SSH certificate of a user. It is in the next key revocation list.
+   * Revokes one live SSH certificate of a user. The next key revocation list names the certificate,
+   * so that hosts refuse it.
    *
    * @throws DomainError not_found for a serial that is no live certificate of the user;
    *   account_inactive

@@ -2,30 +2,33 @@ import type { ClientKind } from '#domain/oauth/clients/clients.repository.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The most applications of a user that a list shows. */
+/** The most applications that the list of a user shows. */
 const MOST_SHOWN = 500;
 
-/** A row of {@link listOwnApplications}. */
+/** A row of {@link listOwnApplications}: an application, and the live grants of the user to it. */
 export interface OwnApplicationRow {
   readonly id: string;
   readonly kind: ClientKind;
   readonly name: string | null;
   readonly redirectUris: unknown;
-  /** The payloads of the live grants, as the OAuth library writes them. */
+  /**
+   * The contents of the live grants of the user to the application, as the OAuth library stored
+   * them.
+   */
   readonly grants: readonly Readonly<Record<string, unknown>>[] | null;
   readonly consentedAt: Date | null;
   readonly since: Date;
   readonly lastUsedAt: Date | null;
 }
 
-/** The number of items that the end of an access ended. */
+/** The number of grants and tokens that ended when a user ended the access of an application. */
 export interface EndedAccess {
   readonly sessions: number;
   readonly grants: number;
   readonly tokens: number;
 }
 
-/** Lists the clients with a live grant or a consent of a user, by name. */
+/** Lists by name the clients to which a user consented, or which have a live grant of the user. */
 export function listOwnApplications(
   tx: EntityManager,
   userId: string,
@@ -47,7 +50,7 @@ export function listOwnApplications(
     ORDER BY c.metadata ->> 'client_name', c.id LIMIT ${MOST_SHOWN}`;
 }
 
-/** Counts the clients with a live grant or a consent of a user. */
+/** Counts the clients to which a user consented, or which have a live grant of the user. */
 export async function countOwnApplications(tx: EntityManager, userId: string): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`
     SELECT count(*)::int AS n FROM (
@@ -57,7 +60,7 @@ export async function countOwnApplications(tx: EntityManager, userId: string): P
   return row?.n ?? 0;
 }
 
-/** Counts the live grants and access tokens of a client that a user signed in to. */
+/** Counts the live grants and access tokens by which a client has access to a user. */
 export async function countOwnAccess(
   tx: EntityManager,
   userId: string,
@@ -72,10 +75,10 @@ export async function countOwnAccess(
 }
 
 /**
- * Ends the grants of a user to a client with everything that depends on them, and the consent. The
- * caller holds the lock on the row of the user, so that nothing is issued meanwhile. The caller has
- * also locked the sessions of the user, because the end of a session locks the session before the
- * grants.
+ * Ends the grants of a user to a client with everything that depends on them, and deletes the
+ * consent. The caller has locked the row of the user, so that nothing is issued meanwhile. The
+ * caller has also locked the sessions of the user, because the end of a session locks the session
+ * before the grants.
  *
  * @returns false if there was no consent
  */

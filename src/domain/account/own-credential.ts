@@ -6,14 +6,17 @@ export const CREDENTIAL_KINDS = ['ssh', 'aws', 'github', 'kubernetes', 'oidc'] a
 /** A kind of credential. */
 export type CredentialKind = (typeof CREDENTIAL_KINDS)[number];
 
-/** A credential that was issued in the name of a user, as far as the log records it. */
+/**
+ * A credential that was issued in the name of a user, as the audit event of its issuance describes
+ * it.
+ */
 export interface OwnCredential {
   readonly id: string;
   readonly kind: CredentialKind;
   readonly issuedAt: Date;
   /**
-   * Null if the event of the issuance has no expiry: a token for an application ends with its
-   * grant.
+   * The expiry. Null if the audit event has none: a token for an application has no time of its own
+   * but ends with its grant.
    */
   readonly validUntil: Date | null;
   /** The time at which the user's SSH certificate was revoked. */
@@ -22,7 +25,7 @@ export interface OwnCredential {
   readonly serial: string | null;
   readonly principals: readonly string[];
   /**
-   * The purpose of the credential: a role of AWS, repositories, a cluster, or scopes of an
+   * The thing that the credential opens: a role of AWS, repositories, a cluster, or scopes of an
    * application.
    */
   readonly target: string | null;
@@ -33,7 +36,7 @@ export interface OwnCredential {
   readonly requestId: string | null;
 }
 
-/** Reads the credential from the event of its issuance. */
+/** Reads the description of a credential from the audit event of its issuance. */
 export function ownCredential(event: IssuanceEvent): OwnCredential {
   const { details } = event;
   const kind = kindOf(event);
@@ -54,7 +57,10 @@ export function ownCredential(event: IssuanceEvent): OwnCredential {
   };
 }
 
-/** Returns true for an SSH certificate that a server accepts at a time: it can be revoked. */
+/**
+ * Returns true for an SSH certificate that hosts still accept at the given time, so that its user
+ * can revoke it.
+ */
 export function isRevocable({ kind, validUntil, revokedAt }: OwnCredential, now: Date): boolean {
   return kind === 'ssh' && revokedAt === null && validUntil !== null && validUntil > now;
 }

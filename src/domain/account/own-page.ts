@@ -1,15 +1,15 @@
 import type { AuditPlace } from '#domain/audit/audit-filter.js';
 
-/** A part of a list, the newest first, with the place after which the next part begins. */
+/** A page of a list, the newest item first, with the item after which the next page begins. */
 export interface OwnPage<Item> {
   readonly items: readonly Item[];
   readonly next: AuditPlace | null;
 }
 
 /**
- * Cuts a page out of events.
+ * Cuts the events that were found to one page.
  *
- * @param found one event more than the page has, if there is another page
+ * @param found the events; one more than a page has tells that there is another page
  */
 export function pageOf<Event extends { readonly place: AuditPlace }>(
   found: readonly Event[],

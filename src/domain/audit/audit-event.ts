@@ -1,7 +1,10 @@
 import type { AuditOrigin } from './audit-origin.js';
 import type { NotedAct } from './noted-act.js';
 
-/** The classes of audit events: each has its own retention. */
+/**
+ * The classes of audit events. Each class has its own retention: the time for which the log keeps
+ * its events.
+ */
 export type AuditClass = 'auth' | 'oauth' | 'admin';
 
 /**
@@ -90,21 +93,27 @@ export const AUDIT_CLASS = {
   github_installation_changed: 'admin',
 } as const satisfies Record<string, AuditClass>;
 
-/** The closed union of audit event types. */
+/** Every type of audit event. */
 export type AuditType = keyof typeof AUDIT_CLASS;
 
-/** Every type of audit event. */
+/** Every type of audit event, as a list. */
 export const AUDIT_TYPES = Object.keys(AUDIT_CLASS) as AuditType[];
 
-/** An event: its actor, its subject, the organization, and the origin of the request. */
+/**
+ * An audit event: the user who acted, the user that it is about, the organization, and the origin
+ * of the request.
+ */
 export interface AuditEvent {
   readonly type: AuditType;
   readonly actorId: string | null;
   readonly subjectId: string | null;
   readonly orgId: string | null;
   readonly origin: AuditOrigin;
-  /** More facts about the event; never a secret. */
+  /** Further facts about the event. They never contain a secret. */
   readonly details?: Readonly<Record<string, unknown>>;
-  /** The acts of the event that are done again if the database loses the commit. */
+  /**
+   * The acts, such as a revocation, that the service repeats if the database loses this commit
+   * (after a failover).
+   */
   readonly acts?: readonly NotedAct[];
 }

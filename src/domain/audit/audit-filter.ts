@@ -1,17 +1,19 @@
-/** A place in the order of audit events: an event, by its time to the microsecond and its id. */
+/** The position of an event in the order of the log: its time to the microsecond, and its id. */
 export interface AuditPlace {
   /** The time of the event, as RFC 3339 in UTC. */
   readonly at: string;
   readonly id: string;
 }
 
-/** The users of a filter: by their ids, and by the addresses that they had. */
+/**
+ * The users that a filter of events names: by their ids, and by the e-mail addresses that they had.
+ */
 export interface AuditPeople {
   readonly ids: readonly string[];
   readonly addresses: readonly string[];
 }
 
-/** The security keys of a filter: one key, and every key of some models. */
+/** The security keys that a filter of events names: one key, or every key of some models. */
 export interface AuditKeys {
   readonly id?: string | undefined;
   readonly aaguids: readonly string[];
@@ -21,39 +23,43 @@ export interface AuditKeys {
 export interface AuditFilter {
   readonly types?: readonly string[] | undefined;
   /**
-   * An entry matches an event by its actor, its subject, or an address in the details. The address
-   * is needed because events are kept longer than users.
+   * The people that an event must concern. An entry matches the actor, the subject, or an e-mail
+   * address in the details of the event. Addresses are needed because the log keeps events longer
+   * than users.
    */
   readonly people?: readonly AuditPeople[] | undefined;
-  /** The id of a client or application, or its name at the time. */
+  /** The id of a client or application, or the name that it had at the time of the event. */
   readonly client?: string | undefined;
   readonly keys?: AuditKeys | undefined;
-  /** The name or the id of a target, the ARN of a role, or the owner of an installation. */
+  /**
+   * The target of an event: its name or id, the ARN of an AWS role, or the owner of a GitHub
+   * installation.
+   */
   readonly target?: string | undefined;
-  /** An address or a network, as PostgreSQL reads `inet`. */
+  /** An IP address or a network, in the notation of the PostgreSQL type `inet`. */
   readonly network?: AuditNetwork | undefined;
   readonly requestId?: string | undefined;
   readonly from?: Date | undefined;
-  /** The end of the time: the filter matches only events before it. */
+  /** The end of the period: only events before this time match. */
   readonly to?: Date | undefined;
 }
 
-/** A network address, or all addresses from the first to the last of a network. */
+/** An IP address, or all addresses of a network from the first to the last. */
 export interface AuditNetwork {
   readonly text: string;
   readonly isOneAddress: boolean;
-  /** The length of an address in bits: 32 for IPv4, 128 for IPv6. */
+  /** The length of an IP address in bits: 32 for IPv4, 128 for IPv6. */
   readonly bits: number;
 }
 
-/** The facts that describe an event. */
+/** The parts of an event that describe it to a reader. */
 export interface EventFacts {
   readonly type: string;
   readonly actorId: string | null;
   readonly subjectId: string | null;
   /**
-   * The addresses of both users, and the name of the client in the details, at the time of the
-   * event.
+   * The e-mail addresses of actor and subject, and the name of the client in the details, as they
+   * were at the time of the event.
    */
   readonly actorEmail: string | null;
   readonly subjectEmail: string | null;
@@ -72,7 +78,9 @@ export interface AuditRow extends EventFacts {
   readonly place: AuditPlace;
 }
 
-/** The part of the log that a search reads. */
+/**
+ * The page of the log that a search reads: the events after a position, at most `limit` of them.
+ */
 export interface AuditRange {
   readonly after: AuditPlace | undefined;
   readonly limit: number;
@@ -82,8 +90,8 @@ export interface AuditRange {
 export interface AuditFound {
   readonly rows: readonly AuditRow[];
   /**
-   * The last place that the search reached, if it stopped before the end. The next search continues
-   * after it.
+   * The last event that the search looked at, if it stopped before the end of the log. The next
+   * search continues after this event.
    */
   readonly end: AuditPlace | undefined;
 }

@@ -1,6 +1,6 @@
 import { AUDIT_CLASS, AUDIT_TYPES, type AuditClass, type AuditType } from './audit-event.js';
 
-/** The kinds into which the console groups events: each type has one. */
+/** The kinds into which the admin console groups events. Each type of event belongs to one kind. */
 export const AUDIT_KINDS = {
   logins: 'Logins',
   refusals: 'Refusals',
@@ -12,10 +12,10 @@ export const AUDIT_KINDS = {
   organization: 'The organization',
 } as const;
 
-/** A kind of events. */
+/** The name of a kind of events. */
 export type AuditKind = keyof typeof AUDIT_KINDS;
 
-/** The kinds of the types whose class does not decide the kind. */
+/** The kinds of those event types whose class does not decide their kind. */
 const KIND_OF: Partial<Record<AuditType, AuditKind>> = {
   login_failed: 'refusals',
   enrollment_refused: 'refusals',
@@ -50,7 +50,8 @@ const KIND_OF_PREFIX: readonly (readonly [prefix: string, kind: AuditKind])[] = 
 ];
 
 /**
- * Returns the kind of a type. If this version does not know the type, the class decides the kind.
+ * Returns the kind of an event type. For a type that this version does not know, the class of the
+ * event decides.
  */
 export function kindOf(type: string, ofClass?: string): AuditKind {
   const known = AUDIT_TYPES.find((each) => each === type);
@@ -62,7 +63,7 @@ export function kindOf(type: string, ofClass?: string): AuditKind {
   return KIND_OF_CLASS[audited ?? 'admin'] ?? 'organization';
 }
 
-/** Each kind with its types, in the order of the console. */
+/** The event types of each kind, in the order of the admin console. */
 export const TYPES_OF_KIND: ReadonlyMap<AuditKind, readonly AuditType[]> = new Map(
   (Object.keys(AUDIT_KINDS) as AuditKind[]).map((kind) => [
     kind,
@@ -71,8 +72,8 @@ export const TYPES_OF_KIND: ReadonlyMap<AuditKind, readonly AuditType[]> = new M
 );
 
 /**
- * Further groups of types. `access` has the events by which a user got in to an account or a
- * target.
+ * Further groups of event types that a search offers. `access` has the events by which a user got
+ * in to an account or a target.
  */
 const GROUPS = {
   access: [
@@ -87,17 +88,19 @@ const GROUPS = {
   changes: AUDIT_TYPES.filter((type) => AUDIT_CLASS[type] === 'admin' && type !== 'scim_operation'),
 } as const satisfies Record<string, readonly AuditType[]>;
 
-/** Every name that the filter for types accepts: a type, a kind, or a further group. */
+/**
+ * Every value that the filter for event types accepts: a type, a kind, or a further group of types.
+ */
 export const TYPE_FILTERS = [
   ...AUDIT_TYPES,
   ...(Object.keys(AUDIT_KINDS) as AuditKind[]),
   ...(Object.keys(GROUPS) as (keyof typeof GROUPS)[]),
 ] as const;
 
-/** A value of the filter for types. */
+/** A value of the filter for event types. */
 export type TypeFilter = (typeof TYPE_FILTERS)[number];
 
-/** Returns the types that a value of the filter stands for. */
+/** Returns the event types that a value of the filter stands for. */
 export function typesOfFilter(value: TypeFilter): readonly string[] {
   if (value in GROUPS) return GROUPS[value as keyof typeof GROUPS];
   return TYPES_OF_KIND.get(value as AuditKind) ?? [value];

@@ -1,10 +1,10 @@
-/** Where a request came from, as its audit row records it. */
+/** The origin of a request, as its audit event records it. */
 export interface AuditOrigin {
-  /** The `x-fapi-interaction-id` of the request. */
+  /** The id of the request, which its response states in `x-fapi-interaction-id`. */
   readonly requestId: string;
   /**
-   * The client's address behind trusted proxies, without a zone index (`%eth0`); undefined if there
-   * is none.
+   * The IP address of the client as trusted proxies report it, without a zone index (`%eth0`);
+   * undefined if it is unknown.
    */
   readonly ip: string | undefined;
   readonly userAgent: string | undefined;

@@ -11,13 +11,19 @@ import {
 } from '#domain/organizations/issuers/signing-key.repository.js';
 import { fragment } from '#platform/database/statements/sql.js';
 
-/** The record of a token, which is written before the token is signed. */
+/**
+ * The record of a token for AWS, which is written before the token is signed, so that no token
+ * exists without its record.
+ */
 export interface AwsTokenRequest extends RequestOfUser {
   readonly sessionId: string;
   readonly userId: string;
-  /** The subject of the token. The user must still have it. */
+  /**
+   * The e-mail address that the token names as its subject. Nothing is issued if the user has
+   * another address by now.
+   */
   readonly email: string;
-  /** The `jti` of the token. */
+  /** The id of the token (its claim `jti`). */
   readonly tokenId: string;
   readonly roleArn: string | null;
   readonly sourceIdentity: string;
@@ -25,9 +31,9 @@ export interface AwsTokenRequest extends RequestOfUser {
   readonly lifetime: number;
 }
 
-/** A token that is on record and may be signed. */
+/** A token that the database has recorded, so that it may be signed. */
 export interface RecordedAwsToken {
-  /** The organization of the user. */
+  /** The id of the user's organization. */
   readonly orgId: string;
   /** The time of the issuance, in seconds since 1970. */
   readonly issuedAt: number;
@@ -47,9 +53,10 @@ interface AwsTokenRow extends OutcomeRow {
 }
 
 /**
- * A token for AWS. It needs a hardware-verified session of a member of an organization, whose
- * e-mail address is still the one in the token. If a de-provisioning commits first, there is no
- * session to issue the token to. If it commits second, it finds nothing to revoke.
+ * Issues tokens for AWS. A token needs a hardware-verified session of a member of an organization,
+ * whose e-mail address is still the one in the token. If a de-provisioning commits first, the
+ * session is gone and no token is issued. If it commits second, there is no token to revoke, and
+ * the issued one expires within minutes.
  */
 export const AWS_TOKEN = new IssuanceKind<AwsTokenRequest, RecordedAwsToken, AwsTokenRow>(
   {

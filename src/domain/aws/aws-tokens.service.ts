@@ -15,23 +15,29 @@ import { awsTokenClaims, sourceIdentityOf, type AwsTokenSubject } from './token-
 /** The lifetime of a token in seconds. It is short because a client exchanges the token at once. */
 const LIFETIME = 300;
 
-/** The hardware-verified session of the request, with its user. */
+/** The hardware-verified session of a request for a token, with its user. */
 export interface AwsTokenSession extends Omit<AwsTokenSubject, 'orgId'> {
   readonly sessionId: string;
   readonly denied: DeniedSession;
 }
 
-/** A signed token. */
+/** A token after it was signed. */
 export interface IssuedAwsToken {
   readonly token: string;
   /** Seconds until the token ends. */
   readonly expiresIn: number;
 }
 
-/** The error for a user without an organization. */
+/**
+ * The error for a user without an organization, because only members of an organization get tokens
+ * for AWS.
+ */
 const WITHHELD = ['issuance_refused', 'AWS tokens are for members of an organization.'] as const;
 
-/** Issues tokens for AWS: it records a token by one shared statement, and then has it signed. */
+/**
+ * Issues tokens for AWS. One shared statement records a token, and then the key of its issuer signs
+ * it.
+ */
 @Injectable()
 export class AwsTokens {
   constructor(

@@ -5,8 +5,8 @@ import { OrganizationsModule } from '#domain/organizations/organizations.module.
 import { AwsTokens } from './aws-tokens.service.js';
 
 /**
- * Tokens for AWS. They have no revocable row: access revocation ends the session that the next
- * token needs.
+ * Tokens for AWS. No row stands for a token that could be revoked: a token lives for minutes, and
+ * access revocation ends the session that the next token needs.
  */
 @Module({
   imports: [AccessModule, OAuthModule, OrganizationsModule],

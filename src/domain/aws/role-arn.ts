@@ -5,7 +5,7 @@
 export const ROLE_ARN =
   /^arn:aws[a-z-]*:iam::\d{12}:role\/(?:[\x21-\x7e]{1,1920}\/)?[\w+=,.@-]{1,64}$/;
 
-/** The most characters of an ARN. */
+/** The most characters of an ARN that the service accepts. */
 export const LONGEST_ARN = 2048;
 
 /** The name of a region of AWS, such as `eu-central-1`. */

@@ -8,15 +8,17 @@ export const TAGS_CLAIM = 'https://aws.amazon.com/tags';
 export const SOURCE_IDENTITY_CLAIM = 'https://aws.amazon.com/source_identity';
 
 /**
- * The claim that STS takes as an allow-list of exact ARNs once it is present. The IAM condition key
- * `sts:RoleAuthorizedByIdp` refuses tokens without it.
+ * The claim that lists the exact ARNs of the roles that STS may give. With the IAM condition key
+ * `sts:RoleAuthorizedByIdp`, an AWS role refuses a token without this claim.
  */
 export const ROLES_CLAIM = 'https://aws.amazon.com/roles';
 
-/** The names that STS takes as a source identity and as the name of a role session. */
+/**
+ * The pattern of the names that STS accepts as a source identity and as the name of a role session.
+ */
 const STS_NAME = /^[\w+=,.@-]{2,64}$/;
 
-/** The user of a token, and the proof of the security key in the session. */
+/** The user that a token names, and what the session proves about the user's security key. */
 export interface AwsTokenSubject {
   readonly userId: string;
   readonly email: string;
@@ -27,7 +29,7 @@ export interface AwsTokenSubject {
   readonly authTime: Date;
 }
 
-/** The values of one token. */
+/** The values that differ from token to token, beside its subject. */
 export interface AwsTokenValues {
   readonly issuer: string;
   readonly audience: string;
@@ -38,14 +40,17 @@ export interface AwsTokenValues {
   readonly expiresAt: number;
 }
 
-/** Returns the source identity of a user: the e-mail if STS takes it, and otherwise the user id. */
+/**
+ * Returns the source identity of a user: the e-mail address if STS accepts it as a name, and
+ * otherwise the user id.
+ */
 export function sourceIdentityOf({ userId, email }: Pick<AwsTokenSubject, 'userId' | 'email'>) {
   return STS_NAME.test(email) ? email : userId;
 }
 
 /**
- * Returns the claims of a token. If STS does not take the e-mail as a name, the e-mail is no tag
- * either.
+ * Returns the claims of a token for AWS. If STS does not accept the e-mail address as a name, the
+ * address is left out of the session tags.
  */
 export function awsTokenClaims(subject: AwsTokenSubject, values: AwsTokenValues) {
   const { email, userId, orgId, hardwareAaguid, amr, acr, authTime } = subject;

@@ -2,7 +2,9 @@ import type { RevocationCause, RevokedCounts } from '#domain/access-revocation/r
 import type { AuditEvent } from '#domain/audit/audit-event.js';
 import type { User } from './users.repository.js';
 
-/** The audit event of a change to an account: an act of an admin, or an operation of SCIM. */
+/**
+ * The audit event that a change of an account records: an act of an admin, or an operation of SCIM.
+ */
 export interface AccountAudit extends Pick<AuditEvent, 'actorId' | 'origin' | 'details'> {
   readonly type:
     | 'admin_remove_user'
@@ -13,18 +15,21 @@ export interface AccountAudit extends Pick<AuditEvent, 'actorId' | 'origin' | 'd
     | 'scim_operation';
 }
 
-/** The reason that ends the access of a user, for the revocation records and the audit log. */
+/**
+ * The reason and the author of the end of a user's access, which the revoked rows and the audit log
+ * keep.
+ */
 export interface Deprovisioning extends RevocationCause {
   readonly audit: AccountAudit;
   /**
-   * The items that a foreign key ends with the account. They are counted before the account is
-   * deleted, because they do not exist afterwards.
+   * The counts of items that a foreign key deletes together with the account. The caller counts
+   * them before it deletes the account, because they do not exist afterwards.
    */
   readonly endedByForeignKey?: RevokedCounts;
 }
 
 /**
- * A user whose row the transaction has locked, with the facts that a change to the account reads.
+ * A user whose row the transaction has locked, with the facts that a change of the account needs.
  */
 export type LockedAccount = Pick<User, 'id' | 'orgId' | 'isOrgAdmin' | 'active'>;
 

@@ -23,36 +23,40 @@ import {
 } from './record-ties.repository.js';
 import { UsersRepository, type Admin, type Member } from './users.repository.js';
 
-/** An act of an admin that lets an address in again. */
+/** An act of an admin after which a removed user can sign in again with an e-mail address. */
 export interface Readmission {
   readonly admin: Admin;
   readonly email: string;
   readonly origin: AuditOrigin;
 }
 
-/** The effect of a readmission. */
+/** The effect of such an act. */
 export interface Readmitted {
   readonly email: string;
-  /** The number of identities that may sign in again. */
+  /** The number of identities (accounts at an identity provider) that may sign in again. */
   readonly identities: number;
-  /** The record that got the address. It names the address, and had no address to sign in with. */
+  /**
+   * The SCIM record that got the address as its address to sign in with, because it names the
+   * address and had no other; null if there is none.
+   */
   readonly givenTo: string | null;
 }
 
-/** A person after a parting. */
+/** A member after an admin separated (parted) the member from SCIM records. */
 export interface PartedMember extends MemberAfterEnd {
-  /** The records from which the act parted the person. */
+  /** The ids of the SCIM records from which the member was separated. */
   readonly partedFrom: readonly string[];
 }
 
-/** A record after it got the address that was withheld from it. */
+/** A SCIM record after it got the address that another user had signed in with. */
 export interface GivenAddress extends MemberAfterEnd {
   readonly takenFrom: string | null;
 }
 
 /**
- * The acts of admins on the ties of members to records, and on barred addresses. Each act is a
- * transaction that first locks the directory.
+ * The acts of admins on ties and on tombstones. A tie connects a member to a SCIM record that is,
+ * or may be, the same person. A tombstone bars the address of a removed user. Each act is a
+ * transaction that first locks the directory of the organization.
  */
 @Injectable()
 export class MemberTies {
@@ -65,7 +69,8 @@ export class MemberTies {
   ) {}
 
   /**
-   * Lets an address in again, with the identities that were removed with it.
+   * Lets users sign in again with the address of a removed user, and with the identities that were
+   * removed with it.
    *
    * @throws DomainError not_found for an address that is not barred, admin_required
    */
@@ -92,8 +97,9 @@ export class MemberTies {
   }
 
   /**
-   * Parts two users that an address tied: a twin from its records, a member who was taken over from
-   * the record, or two linked records. From then on the address has no effect for the record.
+   * Separates two users that an address tied to each other: a twin from its records, a member from
+   * the record that took the member over, or two linked records. From then on the address has no
+   * effect for the record.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_to_part
    */
@@ -120,8 +126,8 @@ export class MemberTies {
   }
 
   /**
-   * Gives a linked record the address that is its userName. Another user has signed in with the
-   * address until now. The sessions, certificates and bound identities of that user end.
+   * Gives a linked record the address that is its userName. Until now another user has signed in
+   * with the address, so the sessions, certificates and bound identities of that user end.
    *
    * @throws DomainError admin_required, not_found, own_account, nothing_withheld
    */
@@ -158,8 +164,8 @@ export class MemberTies {
   }
 
   /**
-   * Moves a person out of the record that took the person over, to a new id. All access in the name
-   * of the record ends.
+   * Separates a member from the SCIM record that took the member over: the member gets a new id,
+   * and the record keeps the old one. All access under the old id ends.
    */
   async #moveOut(tx: EntityManager, act: MemberAct, member: Member): Promise<PartedMember> {
     const { id, email } = member;

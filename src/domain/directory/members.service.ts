@@ -16,22 +16,25 @@ import { UsersRepository, type Admin, type Member } from './users.repository.js'
 /** An act of an admin on a member. */
 export interface MemberAct {
   readonly admin: Admin;
-  /** The id from the request. It may have any form, and may belong to no member. */
+  /** The id from the request. It is not checked, and may belong to no member. */
   readonly memberId: string;
   readonly origin: AuditOrigin;
-  /** Refuses the act by an error if the locked member differs from the state that the admin saw. */
+  /**
+   * A function that throws, and so refuses the act, if the member is no longer in the state that
+   * the admin saw.
+   */
   readonly check?: ((member: Member) => void) | undefined;
 }
 
 const REVOKED = 'credentials revoked by an admin';
 
-/** A member after an act, and what the act ended. */
+/** A member after an act of an admin, and the counts of what the act ended. */
 export interface MemberAfterEnd {
   readonly member: Member;
   readonly ended: RevokedCounts;
 }
 
-/** The revocation event of each act of an admin that ends access, by the name of the act. */
+/** For each act of an admin that ends access: the revocation event, which decides what ends. */
 export const SCOPE_OF_ACT = {
   deactivate: 'account-deactivated',
   revoke_credentials: 'credentials-revoked',
@@ -40,9 +43,9 @@ export const SCOPE_OF_ACT = {
 
 /**
  * The members of an organization, and the acts of its admins on them. Each act is a transaction
- * that first locks the admin and the member, in the order of their ids, and then checks both: of
- * two admins who demote each other, the second is refused. An admin cannot act on the own account,
- * so an organization keeps its last admin.
+ * that first locks the admin and the member, in the order of their ids, and then checks both. So if
+ * two admins demote each other, the second is refused. An admin cannot act on the own account, so
+ * an organization keeps its last admin.
  */
 @Injectable()
 export class Members {
@@ -75,8 +78,8 @@ export class Members {
   }
 
   /**
-   * Ends the access of a member and keeps the account. The twins of a record end in the same way,
-   * and linked records are deactivated.
+   * Ends the access of a member and keeps the account. If the member is a SCIM record, its twins
+   * (users with an address of the record) end in the same way, and linked records are deactivated.
    *
    * @throws DomainError admin_required, not_found, own_account, last_admin
    */
@@ -88,7 +91,8 @@ export class Members {
   }
 
   /**
-   * Lets a deactivated member sign in again, with the twins that the end of the member deactivated.
+   * Lets a deactivated member sign in again, and the twins that were deactivated together with the
+   * member.
    *
    * @throws DomainError admin_required, not_found, own_account
    */
@@ -126,8 +130,8 @@ export class Members {
   }
 
   /**
-   * Removes a member with the twins of the member. The addresses and identities stay barred until
-   * an admin readmits them.
+   * Removes a member with the twins of the member. The addresses and identities of the removed
+   * users cannot sign in until an admin readmits them.
    *
    * @throws DomainError admin_required, not_found, own_account, last_admin
    */
@@ -139,8 +143,8 @@ export class Members {
   }
 
   /**
-   * Makes sure that an admin stays an admin until the transaction ends. It is the first lock of the
-   * transaction, because users are locked before everything else.
+   * Locks the admin of an act, so that the admin keeps the role until the transaction ends. This is
+   * the first lock of the transaction, because users are locked before everything else.
    *
    * @throws DomainError admin_required for a demoted admin, or a session that has ended since the
    *   request came
@@ -150,16 +154,16 @@ export class Members {
   }
 
   /**
-   * Does the same as `holdAdmin`, but returns false instead of an error. An act calls it if users
-   * who are not admins may do the act, too.
+   * Does the same as `holdAdmin`, but returns false instead of throwing an error. It is for acts
+   * that users who are not admins may do under other conditions.
    */
   isAdminHeld(tx: EntityManager, admin: Admin): Promise<boolean> {
     return this.users.lockAdmin(tx, admin);
   }
 
   /**
-   * Checks that a user is still an acting admin, and that the session of the request is still
-   * alive. Reads call it; a read in several batches calls it before each batch. It locks nothing,
+   * Checks that a user is still an active admin, and that the session of the request is still
+   * alive. It is for reads; a read in several batches calls it before each batch. It locks nothing,
    * so an act that changes something calls {@link holdAdmin} instead.
    *
    * @throws DomainError admin_required
@@ -169,8 +173,8 @@ export class Members {
   }
 
   /**
-   * Locks the admin and the member of an act until the transaction ends, and checks both. An admin
-   * is refused on the own account.
+   * Locks the admin and the member of an act until the transaction ends, and checks both. An act on
+   * the own account is refused.
    *
    * @param others further users that the act changes, which are locked in the same order
    * @throws DomainError admin_required, not_found, own_account
@@ -199,8 +203,8 @@ export class Members {
   }
 
   /**
-   * Ends a member with all users that the end reaches, under their locks. If it reaches the acting
-   * admin, the act is refused as on the own account.
+   * Ends a member together with all users that are tied to the member, under their locks. If the
+   * acting admin is one of them, the act is refused as on the own account.
    */
   async #endRecord(
     tx: EntityManager,
@@ -217,7 +221,7 @@ export class Members {
     return { member, ended: await this.ends.end(tx, reached, endOf(act)) };
   }
 
-  /** Runs a change of a member under its locks. A change without effect records no event. */
+  /** Runs a change of a member under its locks. A change without effect records no audit event. */
   async #change(
     act: MemberAct,
     takesAdmin: boolean,
@@ -233,7 +237,7 @@ export class Members {
   /**
    * Locks the admin, the member and further users in the order of their ids, and checks the act.
    *
-   * @param takesAdmin true when the act would take an admin from the organization
+   * @param takesAdmin true if the act would take an admin from the organization
    * @param others further users that the act changes
    */
   async #lock(
@@ -267,7 +271,7 @@ function accountOf({ admin }: MemberAct, { id, isOrgAdmin, active }: Member): Lo
   return { id, orgId: admin.orgId, isOrgAdmin, active };
 }
 
-/** The audit event of each act that ends members. */
+/** The type of audit event for each act that ends members. */
 const END_TYPES = {
   deactivate: 'admin_deactivate',
   remove: 'admin_remove_user',
@@ -286,8 +290,8 @@ function endOf(act: MemberAct): RecordEnd {
 }
 
 /**
- * Builds the audit event of an act. It keeps the e-mail address, because the event is kept longer
- * than the account.
+ * Returns the audit event of an act. It contains the e-mail address, because the log keeps the
+ * event longer than the account exists.
  */
 function auditOf<Type extends AuditType>(
   { admin, origin }: MemberAct,
@@ -297,17 +301,17 @@ function auditOf<Type extends AuditType>(
   return { type, actorId: admin.id, origin, details: { email } };
 }
 
-/** Returns the error for an act of an admin on the own account. */
+/** Returns the error for an admin who tries to act on the own account. */
 function ownAccount(): DomainError {
   return new DomainError('own_account', 'Ask another admin: you cannot act on your own account.');
 }
 
-/** Returns the error for an id of no member of the organization. */
+/** Returns the error for an id that belongs to no member of the organization. */
 export function noMember(): DomainError {
   return new DomainError('not_found', 'Your organization has no such member.');
 }
 
-/** A hardware-verified session, as far as it says in which organization its user acts. */
+/** The part of a hardware-verified session that tells in which organization its user acts. */
 interface SessionOfUser {
   readonly id: string;
   readonly user: { readonly id: string; readonly orgId: string | null };
@@ -316,8 +320,9 @@ interface SessionOfUser {
 /**
  * Returns the admin of a session that a route with the scope `svc:admin` admitted.
  *
- * @throws DomainError admin_required for a user without an organization; the access rule refuses it
- *   earlier
+ * @throws DomainError admin_required for a user without an organization, which the access rule of
+ * the
+ *   route has already refused
  */
 export function adminOf({ id: sessionId, user }: SessionOfUser): Admin {
   const { id, orgId } = user;
@@ -325,7 +330,7 @@ export function adminOf({ id: sessionId, user }: SessionOfUser): Admin {
   return { id, orgId, sessionId };
 }
 
-/** Returns the error for a user who is not an acting admin of the organization. */
+/** Returns the error for a user who is not an active admin of the organization. */
 export function adminRequired(): DomainError {
   return new DomainError('admin_required', 'This is for the admins of an organization.');
 }

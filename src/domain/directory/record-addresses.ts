@@ -1,26 +1,26 @@
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
 
-/** An address of a SCIM record, with its rank among the addresses of the record. */
+/** An e-mail address of a SCIM record, with its rank among the addresses of the record. */
 export interface RecordAddress {
   readonly address: string;
   /**
-   * The rank of the address. The usable address with the lowest rank becomes the address to sign in
-   * with. It is a value of {@link RANK}, or lies between two of them.
+   * The rank of the address. The usable address with the lowest rank is the one with which the user
+   * signs in. A rank is a value of {@link RANK}, or lies between two of them.
    */
   readonly rank: number;
 }
 
 /**
- * The ranks of addresses. If several e-mails have the type `work`, their ranks follow
- * `severalWork`, in their order.
+ * The ranks of addresses by their source. If several e-mails have the type `work`, their ranks
+ * follow `severalWork`, in their order.
  */
 export const RANK = { userName: 0, primary: 1, onlyWork: 2, severalWork: 3, first: 1000 } as const;
 
-/** The addresses that a user names. */
+/** The addresses that a SCIM record names. */
 export interface NamedAddresses {
-  /** The addresses that the record has, the first one first. */
+  /** The addresses with which a user may be found at a sign-in, sorted by their rank. */
   readonly has: readonly RecordAddress[];
-  /** All other addresses, which have no effect. */
+  /** All other addresses, which are only data and find no user. */
   readonly plain: readonly string[];
 }
 
@@ -31,9 +31,9 @@ interface Email {
 }
 
 /**
- * Finds the addresses of a record: its userName, its primary e-mail and its e-mails of type `work`.
- * If none of these texts is an address, it takes the first e-mail that is one. The function
- * `addresses_of_record` of the database finds the same addresses.
+ * Finds the addresses of a SCIM record: its userName, its primary e-mail and its e-mails of type
+ * `work`. If none of these texts is an address, the first e-mail that is one counts. The function
+ * `addresses_of_record` of the database has the same rule.
  */
 export function addressesOf(userName: string, emails: unknown): NamedAddresses {
   const listed = (Array.isArray(emails) ? emails : []).flatMap(emailOf);

@@ -19,35 +19,38 @@ import {
 import { UserDirectory } from './user-directory.service.js';
 import { UsersRepository, type User } from './users.repository.js';
 
-/** The two ways in which a user ends. */
+/** The two ways in which a user ends: the account is removed, or stays without access. */
 export type EndKind = 'remove' | 'deactivate';
 
-/** A user that the end of another user ends, too. */
+/** A user that ends because another user ends. */
 export interface EndingUser {
   readonly id: string;
   readonly kind: EndKind;
-  /** The records whose end ends this user; none for the user that the act names. */
+  /**
+   * The ids of the SCIM records because of which this user ends; empty for the user that the act
+   * names.
+   */
   readonly withRecords: readonly string[];
-  /** How the records end this user. */
+  /** The kind of tie between this user and the SCIM records: twin or link. */
   readonly tie: RecordTie['kind'] | undefined;
 }
 
-/** The end of a user by an act. */
+/** An act that ends a user, with its author and the audit event. */
 export interface RecordEnd extends Omit<RevocationCause, 'reason'> {
   readonly reason: Readonly<Record<EndKind, string>>;
-  /** True for an act of an admin, whose removal SCIM does not undo. */
+  /** True for an act of an admin. SCIM cannot let a user in again that an admin removed. */
   readonly byAdmin: boolean;
   /**
-   * Returns the audit event of the end of a user. `more` names the records that the user ended
-   * with.
+   * Returns the audit event of the end of a user. `more` names the SCIM records because of which
+   * the user ended.
    */
   auditOf(user: User, kind: EndKind, more: Readonly<Record<string, unknown>>): AccountAudit;
 }
 
 /**
- * Ends records together with their twins, and deactivates linked records, in the transaction of the
- * act. The caller first locks the directory of the organization, then calls {@link
- * RecordEnds.reach}, and then locks the rows of all these users in the order of their ids.
+ * Ends SCIM records together with their twins, and deactivates linked records, in the transaction
+ * of the act. The caller first locks the directory of the organization. Then it finds the users
+ * with {@link RecordEnds.reach}, and locks their rows in the order of their ids.
  */
 @Injectable()
 export class RecordEnds {
@@ -60,7 +63,7 @@ export class RecordEnds {
   ) {}
 
   /**
-   * Finds the users that the end of a user ends: the user, the twins of each ended record, and
+   * Finds the users that end together with a user: the user, the twins of each ended record, and
    * linked records with their twins.
    */
   async reach(tx: EntityManager, id: string, kind: EndKind): Promise<EndingUser[]> {
@@ -91,8 +94,8 @@ export class RecordEnds {
   }
 
   /**
-   * Ends locked users, in the order of their ids. A user who is inactive already is not deactivated
-   * again, unless the act names the user.
+   * Ends users whose rows are locked, in the order of their ids. A user who is already inactive is
+   * not deactivated again, unless the act names the user.
    *
    * @returns the sums of what ended
    */
@@ -101,7 +104,8 @@ export class RecordEnds {
     reached: readonly EndingUser[],
     end: RecordEnd,
   ): Promise<RevokedCounts> {
-    // The tombstones are set first, because the names of a record are deleted with it.
+    // The tombstones are set before the removal, because they are made from the names of the
+    // record, which the removal deletes.
     for (const { id, kind, withRecords } of reached) {
       const user = kind === 'remove' ? await this.users.lock(tx, id) : undefined;
       if (!user || user.orgId === null) continue;
@@ -135,14 +139,14 @@ export class RecordEnds {
   }
 
   /**
-   * Finds the users that the activation of a record activates: the record, and the twins that its
-   * end deactivated.
+   * Finds the users to activate together with a SCIM record: the record, and the twins that were
+   * deactivated with it.
    */
   async revived(tx: EntityManager, recordId: string): Promise<string[]> {
     return [recordId, ...(await endedWith(tx, recordId))].toSorted();
   }
 
-  /** Activates the locked users that {@link RecordEnds.revived} found. */
+  /** Activates the users that {@link RecordEnds.revived} found, whose rows are locked. */
   async activate(
     tx: EntityManager,
     ids: readonly string[],
@@ -161,8 +165,8 @@ export class RecordEnds {
 }
 
 /**
- * Returns the directions in which an end spreads: from a record to its twin, and over a link to an
- * active record.
+ * Returns from which user to which the end spreads over a tie: from a record to its twin, and over
+ * a link to an active record.
  */
 function directionsOf(tie: RecordTie): (readonly [from: string, to: string])[] {
   const { recordId, userId, kind, isRecordActive, isUserActive } = tie;

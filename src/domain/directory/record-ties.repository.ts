@@ -4,10 +4,11 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { RANK } from './record-addresses.js';
 
-// The addresses of records, and the ties of records to users who are the same person, or may be.
-// Every write is under the lock of the directory. Triggers of the database keep the addresses.
+// The e-mail addresses of SCIM records, and the ties of records to users who are, or may be, the
+// same person. Every write is under the lock of the directory. Database triggers keep the addresses
+// up to date.
 
-/** A user who signs in with an address. */
+/** A user who signs in with one of the addresses in question. */
 export interface AddressHolder {
   readonly id: string;
   readonly email: string;
@@ -16,24 +17,24 @@ export interface AddressHolder {
   readonly isTwin: boolean;
   /**
    * True for a user with a bound identity, a key, or a row that makes the next enrollment need a
-   * re-enrollment pass.
+   * re-enrollment pass. Such a user belongs to a person already.
    */
   readonly isInUse: boolean;
 }
 
-/** A record that has an address, as a sign-in reads it. */
+/** A SCIM record that has a given address, as a sign-in with the address reads it. */
 export interface RecordOfAddress {
   readonly id: string;
   readonly rank: number;
   readonly active: boolean;
   /**
-   * True while another user signs in with an address of this linked record. A sign-in then ignores
-   * the record.
+   * True while another user signs in with an address of this record. A sign-in then ignores the
+   * record.
    */
   readonly isPassedOver: boolean;
 }
 
-/** A tie of a record to another user. */
+/** A tie of a SCIM record to another user. `kind` says if the user is a twin or a linked record. */
 export interface RecordTie {
   readonly recordId: string;
   readonly userId: string;
@@ -42,7 +43,7 @@ export interface RecordTie {
   readonly isUserActive: boolean;
 }
 
-/** A new tie. */
+/** The values of a new tie. */
 export interface NewTie {
   readonly orgId: string;
   readonly recordId: string;
@@ -69,7 +70,7 @@ export async function holdersOf(
     ORDER BY u.id`;
 }
 
-/** Finds the records that have an address. */
+/** Finds the SCIM records that have an address. */
 export function recordsOf(
   tx: EntityManager,
   orgId: string,
@@ -84,8 +85,8 @@ export function recordsOf(
 }
 
 /**
- * Returns the addresses that have no effect for a record: addresses that an admin parted from it,
- * and addresses with which another user signs in.
+ * Returns the addresses that have no effect for a SCIM record: addresses from which an admin
+ * separated it, and addresses with which another user signs in.
  */
 export async function withoutEffect(
   tx: EntityManager,
@@ -99,10 +100,7 @@ export async function withoutEffect(
   };
 }
 
-/**
- * Returns the addresses of a record that can become its address to sign in with, the first one
- * first.
- */
+/** Returns the addresses of a SCIM record with which its user may sign in, sorted by their rank. */
 export async function usableAddresses(tx: EntityManager, userId: string): Promise<string[]> {
   const rows = await sql<{ address: string }>(tx)`
     SELECT address FROM record_addresses
@@ -110,7 +108,10 @@ export async function usableAddresses(tx: EntityManager, userId: string): Promis
   return rows.map(({ address }) => address);
 }
 
-/** Finds the ties of some users, on either side. */
+/**
+ * Finds the ties of some users, both those of a SCIM record to another user and those of another
+ * user to a SCIM record.
+ */
 export function tiesOf(tx: EntityManager, ids: readonly string[]): Promise<RecordTie[]> {
   return sql<RecordTie>(tx)`
     SELECT t.record_id AS "recordId", t.user_id AS "userId", t.kind,
@@ -121,8 +122,8 @@ export function tiesOf(tx: EntityManager, ids: readonly string[]): Promise<Recor
 }
 
 /**
- * Makes a member a twin of a record, and removes the member from the index of userNames. Returns
- * false if the member is a twin of the record already.
+ * Makes a member a twin of a SCIM record, and removes the member's address from the index of
+ * userNames. Returns false if the member is a twin of the record already.
  */
 export async function addTwin(
   tx: EntityManager,
@@ -137,7 +138,7 @@ export async function addTwin(
 }
 
 /**
- * Removes a member from the index of userNames, so that another user may have the address as its
+ * Removes a member's address from the index of userNames, so that a SCIM record may have it as its
  * userName.
  */
 export async function leaveUserNames(tx: EntityManager, userId: string): Promise<void> {
@@ -147,8 +148,8 @@ export async function leaveUserNames(tx: EntityManager, userId: string): Promise
 }
 
 /**
- * Puts a member who is no longer a twin back into the index of userNames, if no other user has the
- * name.
+ * Puts the address of a member who is no longer a twin back into the index of userNames, if no
+ * other user has the name.
  */
 export async function rejoinUserNames(
   tx: EntityManager,
@@ -165,8 +166,8 @@ export async function rejoinUserNames(
 }
 
 /**
- * Links a record to the user who signs in with the userName of the record. Sign-ins ignore the
- * record from then on.
+ * Links a SCIM record to the user who signs in with the userName of the record. Sign-ins ignore the
+ * record from then on, so that the address keeps leading to the same user.
  */
 export async function addLink(
   tx: EntityManager,
@@ -181,7 +182,7 @@ export async function addLink(
 
 /**
  * Returns the address of a linked record with which another user signs in, so that the record
- * cannot use it. Undefined if no address is withheld.
+ * cannot have it. Undefined if there is none.
  */
 export async function withheldFrom(
   tx: EntityManager,
@@ -192,13 +193,19 @@ export async function withheldFrom(
   return row?.address;
 }
 
-/** Lets a record use its addresses again with which another user signed in. */
+/**
+ * Lets a linked record use its own addresses again, which were withheld from it because another
+ * user signed in with them.
+ */
 export async function releaseAddresses(tx: EntityManager, recordId: string): Promise<void> {
   await sql(tx)`
     UPDATE record_addresses SET withheld = false WHERE user_id = ${recordId} AND withheld`;
 }
 
-/** Marks in the ties of a twin that the end of some records deactivated the twin. */
+/**
+ * Marks in the ties of a twin that the twin was deactivated because some records ended, so that
+ * their activation also activates the twin.
+ */
 export async function noteEnded(
   tx: EntityManager,
   recordIds: readonly string[],
@@ -210,8 +217,8 @@ export async function noteEnded(
 }
 
 /**
- * Removes the mark that the end of a record deactivated a user, because another act has since
- * decided whether the user is active.
+ * Removes the mark that a user was deactivated because of a record. Another act has since decided
+ * if the user is active.
  */
 export async function forgetEnded(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
@@ -219,8 +226,8 @@ export async function forgetEnded(tx: EntityManager, userId: string): Promise<vo
 }
 
 /**
- * Finds the twins that the end of a record deactivated, unless another record of a twin is
- * inactive, too.
+ * Finds the twins that were deactivated because a SCIM record ended. A twin is left out if another
+ * of its records is still inactive.
  */
 export async function endedWith(tx: EntityManager, recordId: string): Promise<string[]> {
   const rows = await sql<{ id: string }>(tx)`
@@ -232,14 +239,14 @@ export async function endedWith(tx: EntityManager, recordId: string): Promise<st
   return rows.map(({ id }) => id);
 }
 
-/** Ends the ties of a twin to its records. @returns the records */
+/** Ends the ties of a twin to its SCIM records. @returns the ids of the records */
 export async function untwin(tx: EntityManager, userId: string): Promise<string[]> {
   const rows = await sql<{ record_id: string }>(tx)`
     DELETE FROM record_ties WHERE user_id = ${userId} AND kind = 'twin' RETURNING record_id`;
   return rows.map((row) => row.record_id);
 }
 
-/** Ends the links of a record. @returns the other records */
+/** Ends the links of a SCIM record to other records. @returns the ids of the other records */
 export async function unlink(tx: EntityManager, id: string): Promise<string[]> {
   const rows = await sql<{ other: string }>(tx)`
     DELETE FROM record_ties WHERE (user_id = ${id} OR record_id = ${id}) AND kind = 'link'
@@ -248,8 +255,8 @@ export async function unlink(tx: EntityManager, id: string): Promise<string[]> {
 }
 
 /**
- * Removes the effect of an address for some records. They keep it as plain data, and a sign-in with
- * the address does not find them any more.
+ * Removes the effect of an address for some SCIM records. The records keep the address as plain
+ * data, and a sign-in with it does not find them any more.
  */
 export async function partAddress(
   tx: EntityManager,
@@ -262,9 +269,9 @@ export async function partAddress(
 }
 
 /**
- * Finds the record that would sign in with an address: the address ranks first among its addresses,
- * and it has no address to sign in with yet. Undefined if there is none, if there are several, or
- * if a user signs in with the address already.
+ * Finds the SCIM record that can get an address to sign in with: the address has the lowest rank
+ * among its addresses, and it signs in with no other yet. Undefined if there is none, if there are
+ * several, or if a user signs in with the address already.
  */
 export async function recordAwaiting(
   tx: EntityManager,
@@ -280,15 +287,15 @@ export async function recordAwaiting(
   return rows.length === 1 ? rows[0]?.id : undefined;
 }
 
-/** Records an act on ties. */
+/** Records an act on ties in the audit log. */
 export async function recordTieEvent(tx: EntityManager, event: AuditEvent): Promise<void> {
   await sql(tx)`${recordAudit(event)}`;
 }
 
 /**
- * Returns true if a sign-in with an e-mail of this rank may find a record: its primary e-mail, its
- * only e-mail of type `work`, or the first e-mail of a record that has neither a usable userName,
- * nor a primary, nor a work e-mail. The caller has tried the userName before.
+ * Returns true if a sign-in with an e-mail of this rank may find a SCIM record. These are its
+ * primary e-mail, its only e-mail of type `work`, and the first e-mail of a record with no other
+ * usable address. The caller has tried the userName before.
  */
 export function bindsByMail(rank: number): boolean {
   return rank === RANK.primary || rank === RANK.onlyWork || rank === RANK.first;

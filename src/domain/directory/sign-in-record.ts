@@ -12,26 +12,30 @@ import { bindsByMail, recordsOf } from './record-ties.repository.js';
 import type { UsersRepository, User } from './users.repository.js';
 
 /**
- * The user that an unbound identity may sign in as, found by its address, or the reason of a
- * refusal. Both are missing for an unknown address.
+ * The user as whom an identity that is not bound yet may sign in, found by the e-mail address, or
+ * the reason of a refusal. Both are missing for an unknown address.
  */
 export interface FoundRecord {
   readonly user?: User;
   readonly refusal?: string;
-  /** The records that have the address, if several have it. */
+  /** The ids of the SCIM records that have the address, if several have it. */
   readonly records?: readonly string[];
-  /** True if the record was found by an e-mail, and its userName is another address. */
+  /**
+   * True if the record was found by an e-mail in its attributes, and its userName is another
+   * address.
+   */
   readonly isByMail?: boolean;
 }
 
 /**
- * Finds the user of an identity that is bound to no user, by the address that the provider claims.
- * The caller has locked the directory of the organization, which owns the domain of the address.
+ * Finds the user as whom an identity that is bound to no user may sign in, by the address that the
+ * provider states. The caller has locked the directory of the organization, which owns the domain
+ * of the address.
  *
- * The first match counts. First comes the record with the address as its userName. Then comes the
- * member who signed in with it before, and then the record with it as its primary or only `work`
- * address. A linked record is ignored while another user signs in with its address. An address of
- * several records signs in no one.
+ * The first match counts. First comes the SCIM record with the address as its userName. Then comes
+ * the member who signed in with the address before, and then the record with it as its primary or
+ * only `work` e-mail. A linked record is ignored while another user signs in with its address. An
+ * address of several records signs in no user.
  */
 export async function findRecordOfSignIn(
   users: UsersRepository,

@@ -31,8 +31,8 @@ import type { AccountAudit, AdminCandidate, Deprovisioning, LockedAccount } from
 import { UsersRepository, type User } from './users.repository.js';
 
 /**
- * The unique constraints that fail when another user has an address as an e-mail or as the userName
- * of SCIM.
+ * The unique constraints that are violated if another user has an address as e-mail address or as
+ * userName.
  */
 const ADDRESS_CONSTRAINTS: ReadonlySet<string> = new Set([
   'users_email',
@@ -40,22 +40,24 @@ const ADDRESS_CONSTRAINTS: ReadonlySet<string> = new Set([
   'users_user_name_key',
 ]);
 
-/** The events that end the access of one account. */
+/** The revocation events that end the access of a whole account. */
 type EndOfAccount = Extract<
   RevocationScope,
   'account-deleted' | 'account-deactivated' | 'credentials-revoked'
 >;
 
-/** The settings that decide who becomes an admin, and for which domains a provider vouches. */
+/**
+ * The settings that decide who becomes an admin, and for which domains an identity provider may
+ * vouch.
+ */
 export interface DirectoryConfig {
   readonly enrollment: Pick<Config['enrollment'], 'bootstrapAdmins'>;
   readonly upstream: { readonly providers: readonly VouchingProvider[] };
 }
 
 /**
- * Changes to the accounts of users, each in the caller's transaction. The caller locks the row of
- * the user before it calls a method that takes a locked account, and decides beforehand if the
- * change is allowed.
+ * Changes accounts of users, each in the caller's transaction. Before a method with a locked
+ * account, the caller locks the row of the user and decides if the change is allowed.
  */
 @Injectable()
 export class UserDirectory {
@@ -92,8 +94,9 @@ export class UserDirectory {
   }
 
   /**
-   * Refuses a member who is bound to no identity: the organization has withdrawn the provider, or
-   * lost the domain. The caller holds the row of the user. @throws DomainError sign_in_refused
+   * Refuses a member who is bound to no identity, because the organization has withdrawn the
+   * provider or lost the domain. The caller has locked the row of the user. @throws DomainError
+   * sign_in_refused
    */
   async assertBound(tx: EntityManager, { id, orgId }: Pick<User, 'id' | 'orgId'>): Promise<void> {
     if (orgId === null || (await this.users.isBound(tx, id))) return;
@@ -104,8 +107,8 @@ export class UserDirectory {
   }
 
   /**
-   * Removes a user with the keys and applications of the user. The revoked certificates stay on
-   * record.
+   * Removes a user with the keys and applications of the user. The rows of revoked certificates
+   * stay, because hosts must still refuse them.
    */
   async remove(
     tx: EntityManager,
@@ -119,8 +122,9 @@ export class UserDirectory {
   }
 
   /**
-   * Ends the access of a user and keeps the account with its keys and memberships. Until activation
-   * the user cannot sign in, and nothing is issued to the user or to applications of the user.
+   * Ends the access of a user and keeps the account with its keys and memberships. Until the user
+   * is activated again, the user cannot sign in, and nothing is issued to the user or to
+   * applications of the user.
    */
   async deactivate(
     tx: EntityManager,
@@ -134,8 +138,8 @@ export class UserDirectory {
   }
 
   /**
-   * Ends the sessions, certificates and keys of a user. The account stays: the user enrolls a key
-   * after the next sign-in.
+   * Ends the sessions, certificates and keys of a user. The account stays: the user enrolls another
+   * key after the next sign-in.
    */
   async revokeCredentials(
     tx: EntityManager,
@@ -146,7 +150,7 @@ export class UserDirectory {
   }
 
   /**
-   * Ends the access that the event `scope` ends, then runs `change` on the account, and records
+   * Ends the access that the event `scope` ends, then changes the account by `change`, and records
    * both in the audit log. Returns the counts of what ended.
    */
   async #endAccess(
@@ -174,8 +178,8 @@ export class UserDirectory {
   }
 
   /**
-   * Returns true if the provider of an identity may vouch for the account that the identity is
-   * bound to. For the address of a user that SCIM manages, SCIM vouches.
+   * Returns true if the identity provider may vouch for the e-mail address of the account to which
+   * the identity is bound. If SCIM manages the user, SCIM vouches for the address instead.
    */
   isVouchedAccount(user: User, { provider }: UpstreamIdentity): boolean {
     const { email, scimManaged } = user;
@@ -183,10 +187,11 @@ export class UserDirectory {
   }
 
   /**
-   * Changes the e-mail address of a user to the one that the identity provider gives, and ends what
-   * was issued under the old address. Nothing changes for a user that SCIM manages, outside the
-   * domains of the organization, or when the address is taken, has a tombstone, or is or was that
-   * of a record. The caller has locked the directory of the organization.
+   * Changes the e-mail address of a user to the one that the identity provider states, and ends
+   * what was issued under the old address. Nothing changes if SCIM manages the user, or if the new
+   * address is outside the domains of the organization. The same holds if the address is taken, has
+   * a tombstone, or is or was that of a SCIM record. The caller has locked the directory of the
+   * organization.
    */
   async followEmail(
     tx: EntityManager,
@@ -208,9 +213,9 @@ export class UserDirectory {
   }
 
   /**
-   * Creates the user of an upstream identity.
+   * Creates the user for an identity of an identity provider.
    *
-   * @throws DomainError enrollment_refused when the address has an account, SCIM removed the user
+   * @throws DomainError enrollment_refused if the address has an account, SCIM removed the user
    *   from the organization, or the provider may not vouch for the domain any more
    */
   async create(
@@ -227,17 +232,15 @@ export class UserDirectory {
         'An account with this e-mail address exists already. Sign in again.',
       );
     }
-    // This check comes after the INSERT, because the INSERT of the unique address waits for a
-    // removal that is under way.
+    // This check comes after the INSERT, because the INSERT of the unique address waits for another
+    // transaction that is removing the same user.
     if (orgId !== null && (await this.isRemoved(tx, orgId, identity))) {
       throw new DomainError('enrollment_refused', REMOVED_BY_SCIM);
     }
     await this.#recordBinding(tx, { id, orgId }, identity, origin);
   }
 
-  /**
-   * Adds the user of certification test mode, unless the user exists. Returns the id of the user.
-   */
+  /** Adds the user of certification test mode, unless there is one. Returns the id of the user. */
   ensureOutsider(
     tx: EntityManager,
     outsider: { readonly id: string; readonly email: string; readonly name: string },
@@ -246,16 +249,16 @@ export class UserDirectory {
   }
 
   /**
-   * Returns true when SCIM removed the user of an identity, or of its address, from the
-   * organization.
+   * Returns true if the user of this identity, or of its address, was removed from the
+   * organization, so that a sign-in creates no such user again.
    */
   isRemoved(tx: EntityManager, orgId: string, identity: UpstreamIdentity): Promise<boolean> {
     return forbidsNewMember(tx, orgId, identity);
   }
 
   /**
-   * Binds an upstream identity to a locked member. Returns false if the identity is bound already,
-   * or if the member has one already.
+   * Binds an identity of an identity provider to a member, whose row is locked. Returns false if
+   * the identity is bound already, or if the member has one already.
    *
    * @param isFurther true for a member who has just proven the own key, and may have identities of
    *   several providers
@@ -275,7 +278,7 @@ export class UserDirectory {
   }
 
   /**
-   * Founds the organization of a domain and revokes what users without an organization hold under
+   * Founds the organization of a domain, and revokes what users without an organization hold under
    * the domain.
    */
   async foundOrganization(
@@ -293,8 +296,8 @@ export class UserDirectory {
   }
 
   /**
-   * Makes the founder the first admin of an organization. With SVC_BOOTSTRAP_ADMINS the list alone
-   * decides, at login.
+   * Makes the founder the first admin of an organization. If SVC_BOOTSTRAP_ADMINS is set, its list
+   * alone decides, and only at a login.
    */
   async appointFounder(
     tx: EntityManager,
@@ -308,8 +311,8 @@ export class UserDirectory {
 
   /**
    * Makes a user that SVC_BOOTSTRAP_ADMINS lists the admin of an organization without an active
-   * admin. The organization must own the domain of the address: an identity provider can give a
-   * user any address.
+   * admin. The organization must own the domain of the address, because an identity provider could
+   * give a user any address.
    */
   async appointListed(
     tx: EntityManager,
@@ -334,8 +337,8 @@ export class UserDirectory {
   }
 
   /**
-   * Changes the address in a savepoint, because another transaction may take the same address at
-   * this moment. Returns false if the address is taken.
+   * Changes the address within a savepoint. If another transaction takes the same address at this
+   * moment, only the change is undone. Returns false if the address is taken.
    */
   async #changeEmail(tx: EntityManager, userId: string, email: string): Promise<boolean> {
     try {
@@ -347,8 +350,8 @@ export class UserDirectory {
   }
 
   /**
-   * Logs a warning if the end of a user leaves an organization without an active admin. Such an end
-   * is not refused, because SCIM decides it. The next user who signs in does not become an admin.
+   * Logs a warning if an organization loses its last active admin because the user ends. SCIM
+   * decides the end, so it is not refused. The next user who signs in does not become an admin.
    */
   async #warnOfLastAdmin(tx: EntityManager, user: LockedAccount): Promise<void> {
     const { id: userId, orgId } = user;
@@ -377,7 +380,10 @@ export class UserDirectory {
     return this.#recordOwn(tx, 'identity_bound', user, origin, { provider, issuer });
   }
 
-  /** Records an event whose actor and subject are the same user. */
+  /**
+   * Records an event that a user caused for the own account, so that actor and subject are the same
+   * user.
+   */
   #recordOwn(
     tx: EntityManager,
     type: 'identity_bound' | 'email_changed' | 'admin_promote',
@@ -391,8 +397,8 @@ export class UserDirectory {
 }
 
 /**
- * Describes the end of an account's access as a noted act, which is repeated if the database loses
- * the commit.
+ * Returns the end of an account's access in the form that the service notes, so that it can be
+ * repeated if the database loses the commit.
  */
 function actOf(
   { id: userId, orgId }: LockedAccount,

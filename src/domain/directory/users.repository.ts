@@ -14,25 +14,37 @@ export interface User {
   readonly scimManaged: boolean;
 }
 
-/** The ties of a member to other members, who are the same person or may be. */
+/** The ties of a member to other members who are, or may be, the same person. */
 export interface TiesOfMember {
-  /** The records that the member is a twin of. */
+  /**
+   * The ids of the SCIM records whose twin the member is, because the member signed in with their
+   * address.
+   */
   readonly twinOf: readonly string[];
-  /** The twins of the member, which end with the member. */
+  /** The ids of the twins of the member, which end if the member ends. */
   readonly twins: readonly string[];
-  /** The records that are linked to the member: the end of either deactivates the other. */
+  /**
+   * The ids of the SCIM records that are linked to the member: if one ends, the other is
+   * deactivated.
+   */
   readonly linkedTo: readonly string[];
-  /** The time at which a record took the member over, who had signed in before. */
+  /**
+   * The time at which a SCIM record took over the member, who had signed in before; null if none
+   * did.
+   */
   readonly takenOverAt: Date | null;
-  /** The userName of a linked record with which another user signs in. */
+  /** The userName of a linked record, if another user signs in with it; otherwise null. */
   readonly withheldAddress: string | null;
-  /** An address that several records have, and none as its userName: it signs in no one. */
+  /**
+   * An address that several SCIM records have, none of them as its userName. No user can sign in
+   * with it, because the right record is not clear.
+   */
   readonly sharedAddress: string | null;
 }
 
 /**
- * The condition that several records have the address of a row `a` of `record_addresses`, and none
- * has it as its userName.
+ * The SQL condition that several records have the address of a row `a` of `record_addresses`, and
+ * none has it as its userName.
  */
 export const IS_SHARED = fragment`a.rank IS NOT NULL AND NOT a.parted
   AND EXISTS (SELECT FROM record_addresses b WHERE b.org_id = a.org_id AND b.address = a.address
@@ -50,7 +62,7 @@ export const TIES = fragment`
    WHERE a.user_id = u.id AND a.withheld AND a.rank IS NOT NULL) AS withheld_address,
   (SELECT min(a.address) FROM record_addresses a WHERE a.user_id = u.id AND ${IS_SHARED}) AS shared_address`;
 
-/** A row of {@link TIES}. */
+/** A row with the columns of {@link TIES}. */
 export interface TiesRow {
   twin_of: string[];
   twins: string[];
@@ -60,7 +72,7 @@ export interface TiesRow {
   shared_address: string | null;
 }
 
-/** Reads the ties from a row. */
+/** Makes a {@link TiesOfMember} from a row. */
 export function tiesOfRow(row: TiesRow): TiesOfMember {
   return {
     twinOf: row.twin_of,
@@ -80,12 +92,12 @@ export interface Member extends Omit<User, 'orgId'> {
   readonly ties: TiesOfMember;
   /**
    * A text that changes with the account, the role, the state and the keys of the member, but not
-   * with a login.
+   * with a login. An act of an admin compares it, so that no act is based on an old page.
    */
   readonly revision: string;
 }
 
-/** An admin who acts on the organization of the admin. */
+/** An admin who acts on members of the own organization. */
 export interface Admin {
   readonly id: string;
   readonly orgId: string;
@@ -93,17 +105,17 @@ export interface Admin {
   readonly sessionId: string;
 }
 
-/** The name of a user, as an identity provider gives it. */
+/** The parts of the name of a user, as an identity provider sends them. */
 export interface UpstreamName {
   readonly name: string | null;
   readonly givenName?: string;
   readonly familyName?: string;
 }
 
-/** An upstream identity, as it is bound to a user. */
+/** An identity of an identity provider that is bound to a user. */
 export interface BoundIdentity {
   readonly issuer: string;
-  /** The tenant of an issuer that serves many, otherwise ''. */
+  /** The tenant, if the issuer serves many tenants; otherwise ''. */
   readonly tenant: string;
   readonly subject: string;
 }
@@ -131,10 +143,10 @@ interface MemberRow extends UserRow, TiesRow {
   key_ids: string[];
 }
 
-/** Users, the upstream identities that are bound to them, and the admins among them. */
+/** Stores users, the identities that are bound to them, and the role of admin. */
 @Injectable()
 export class UsersRepository {
-  /** Finds the user that an upstream identity is bound to. */
+  /** Finds the user to whom an identity of an identity provider is bound. */
   async findByIdentity(
     tx: EntityManager,
     issuer: string,
@@ -161,8 +173,8 @@ export class UsersRepository {
   }
 
   /**
-   * Finds a user and locks the row until the transaction ends: every other change, issuance or
-   * removal waits.
+   * Finds a user and locks the row until the transaction ends, so that every other change, issuance
+   * or removal waits.
    */
   async lock(tx: EntityManager, id: string): Promise<User | undefined> {
     const [row] = await sql<UserRow>(tx)`
@@ -174,8 +186,8 @@ export class UsersRepository {
   }
 
   /**
-   * Locks members of one organization until the transaction ends, in the order of their ids. Two
-   * admins who act on each other lock the same rows in the same order, and the second sees the
+   * Locks members of one organization until the transaction ends, in the order of their ids. If two
+   * admins act on each other, they lock the same rows in the same order, and the second sees the
    * change of the first.
    */
   async lockMembers(tx: EntityManager, orgId: string, ids: readonly string[]): Promise<void> {
@@ -193,7 +205,7 @@ export class UsersRepository {
     return row && member(row);
   }
 
-  /** Returns true when a user has an enrolled key, as of this statement. */
+  /** Returns true if a user has an enrolled key at the time of this statement. */
   async hasKey(tx: EntityManager, userId: string): Promise<boolean> {
     const found = await sql<{ id: string }>(tx)`
       SELECT id FROM authenticators WHERE user_id = ${userId} LIMIT 1`;
@@ -201,7 +213,7 @@ export class UsersRepository {
   }
 
   /**
-   * Returns true for an acting admin of the organization whose hardware-verified session is alive.
+   * Returns true for an active admin of the organization whose hardware-verified session is alive.
    */
   async isActingAdmin(tx: EntityManager, { id, orgId, sessionId }: Admin): Promise<boolean> {
     const found = await sql<{ id: string }>(tx)`
@@ -212,9 +224,9 @@ export class UsersRepository {
   }
 
   /**
-   * Checks the same as `isActingAdmin`, and keeps it true until the transaction ends: it locks the
-   * row of the user, then the row of the session. These are two statements, so that each condition
-   * is read under its lock.
+   * Checks the same as `isActingAdmin`, and keeps it true until the transaction ends. For that it
+   * locks the row of the user and then the row of the session. There are two statements, so that
+   * each condition is read after its lock.
    */
   async lockAdmin(tx: EntityManager, { id, orgId, sessionId }: Admin): Promise<boolean> {
     const admins = await sql<{ id: string }>(tx)`
@@ -229,10 +241,7 @@ export class UsersRepository {
     return sessions.length === 1;
   }
 
-  /**
-   * Makes a member an admin, or takes the role away. Returns false when the member has the role
-   * already, or lacks it already.
-   */
+  /** Makes a member an admin, or takes the role away. Returns false if nothing changes. */
   async setAdmin(
     tx: EntityManager,
     { id, orgId }: { readonly id: string; readonly orgId: string },
@@ -246,8 +255,8 @@ export class UsersRepository {
   }
 
   /**
-   * Adds a user. Returns false when the organization, or the users without one, already have the
-   * e-mail address or userName.
+   * Adds a user. Returns false if another user of the organization (or another user without one)
+   * has the e-mail address or userName.
    */
   async create(tx: EntityManager, created: NewUser): Promise<boolean> {
     const made = await sql<{ id: string }>(tx)`
@@ -260,8 +269,8 @@ export class UsersRepository {
   }
 
   /**
-   * Adds a user without an organization, unless the user exists. Returns the id of the user in both
-   * cases.
+   * Adds a user without an organization, unless there is one with the address. Returns the id of
+   * the user in both cases.
    */
   async ensureOutsider(
     tx: EntityManager,
@@ -276,10 +285,10 @@ export class UsersRepository {
   }
 
   /**
-   * Binds an upstream identity to a user. Returns false when the identity has a user, when the user
-   * has an identity of the same provider and tenant, and, unless it is a further identity, when the
-   * user has any. The caller holds the lock on the row of the user: of two identities with one
-   * e-mail, the second sees the first.
+   * Binds an identity of an identity provider to a user. Returns false if the identity is bound
+   * already, or if the user has an identity of the same provider and tenant. Unless it is a further
+   * identity, a user with any identity is also refused. The caller has locked the row of the user,
+   * so that of two identities with one e-mail address the second sees the first.
    */
   async bindIdentity(
     tx: EntityManager,
@@ -306,8 +315,8 @@ export class UsersRepository {
   }
 
   /**
-   * Stores the tenant of a bound identity. At Google, a move to another domain changes it. The
-   * caller holds the row of the user.
+   * Stores the tenant of a bound identity, because it can change: at Google by a move to another
+   * domain. The caller has locked the row of the user.
    */
   async updateTenant(tx: EntityManager, { issuer, tenant, subject }: BoundIdentity): Promise<void> {
     await sql(tx)`
@@ -316,7 +325,7 @@ export class UsersRepository {
   }
 
   /**
-   * Copies the parts of a name that an identity provider gives. The name of a user that SCIM
+   * Stores the parts of a name that an identity provider sends. The name of a user that SCIM
    * manages does not change.
    */
   async updateName(tx: EntityManager, id: string, upstream: UpstreamName): Promise<void> {
@@ -332,7 +341,7 @@ export class UsersRepository {
   }
 
   /**
-   * Changes the e-mail address. Returns false when another user of the organization has the
+   * Changes the e-mail address of a user. Returns false if another user of the organization has the
    * address.
    */
   async changeEmail(tx: EntityManager, id: string, email: string): Promise<boolean> {
@@ -345,22 +354,22 @@ export class UsersRepository {
     return changed.length === 1;
   }
 
-  /** Removes the address to sign in with from a user, whose row the caller has locked. */
+  /** Removes the address with which a user signs in. The caller has locked the row of the user. */
   async clearEmail(tx: EntityManager, id: string): Promise<void> {
     await sql(tx)`
       UPDATE users SET email = NULL, version = version + 1, updated_at = now() WHERE id = ${id}`;
   }
 
   /**
-   * Gives a user an address to sign in with, which no other user of the organization has. The
-   * caller has locked the row.
+   * Gives a user an address to sign in with. No other user of the organization may have it. The
+   * caller has locked the row of the user.
    */
   async giveEmail(tx: EntityManager, id: string, email: string): Promise<void> {
     await sql(tx)`
       UPDATE users SET email = ${email}, version = version + 1, updated_at = now() WHERE id = ${id}`;
   }
 
-  /** Ends the bindings of a user to upstream identities. @returns their number */
+  /** Ends the bindings of a user to identities of identity providers. @returns their number */
   async unbind(tx: EntityManager, id: string): Promise<number> {
     const unbound = await sql<{ subject: string }>(tx)`
       DELETE FROM identities WHERE user_id = ${id} RETURNING subject`;
@@ -368,10 +377,10 @@ export class UsersRepository {
   }
 
   /**
-   * Moves the person of a record to a new id: the address, the bound identities, the keys, the
-   * applications, the consents, the role of admin, and what admins assigned to the person. The
-   * record keeps its id, its groups and the attributes of the directory. The caller has locked the
-   * row of the record.
+   * Moves what belongs to the person of a SCIM record to a new user id: the address, the bound
+   * identities, the keys, the applications, the consents, the role of admin, and what admins
+   * assigned to the person. The record keeps its id, its groups and the attributes of the
+   * directory. The caller has locked the row of the record.
    */
   async movePerson(tx: EntityManager, recordId: string, newId: string): Promise<void> {
     const [moved] = await sql<{ email: string | null; is_org_admin: boolean }>(tx)`
@@ -401,9 +410,9 @@ export class UsersRepository {
   }
 
   /**
-   * Makes the next enrollment of a user need a re-enrollment pass, if that of another user needs
-   * one. The caller gives the first user the address of the second, so that no enrollment without a
-   * pass becomes possible.
+   * Makes the next enrollment of one user need a re-enrollment pass, if the next enrollment of
+   * another user needs one. The caller gives the first user the address of the second, so that no
+   * enrollment without a pass becomes possible.
    */
   async copyDemandForPass(tx: EntityManager, fromId: string, toId: string): Promise<void> {
     await sql(tx)`
@@ -418,7 +427,7 @@ export class UsersRepository {
       UPDATE users SET active = ${active}, version = version + 1, updated_at = now() WHERE id = ${id}`;
   }
 
-  /** Removes a user. The keys, identities and applications of the user end by foreign keys. */
+  /** Removes a user. Foreign keys delete the keys, identities and applications of the user. */
   async remove(tx: EntityManager, id: string): Promise<void> {
     await sql(tx)`DELETE FROM users WHERE id = ${id}`;
   }

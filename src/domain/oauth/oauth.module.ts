@@ -27,12 +27,13 @@ import { SignalledEnds } from './shared-signals/signalled-ends.repository.js';
 import { TokenSigningKeys } from './token-signing/token-signing-keys.service.js';
 
 /**
- * OAuth clients, the grants of users to them, and the tokens that depend on them. The rows depend
- * on one another, so that the end of a session, a grant, a client or an account ends everything
- * below it, in one statement and on every replica.
+ * OAuth clients, the grants of users to them, and the tokens that depend on the grants. The rows
+ * depend on one another by foreign keys. So the end of a session, a grant, a client or an account
+ * ends everything below it, in one statement and on every replica.
  *
- *     user <- session <- grant <- code, token, device code        client <- grant, token, secret
+ *     user <- session <- grant <- code, token, device code
  *                        grant <- grant of a token exchange
+ *     client <- grant, token, secret
  */
 @Module({
   imports: [AccessModule, AccessRevocationModule, AuditModule, DirectoryModule, OutboundModule],

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 
 /**
- * The e-mail addresses of HTML forms (HTML Living Standard §4.10.5.1.5), within the lengths of RFC
- * 5321 §4.5.3.1.
+ * The e-mail addresses that HTML forms accept (HTML Living Standard §4.10.5.1.5), within the
+ * lengths of RFC 5321 §4.5.3.1.
  */
 const ADDRESS = z
   .string()
@@ -12,8 +12,8 @@ const ADDRESS = z
   .refine((address) => address.indexOf('@') <= 64);
 
 /**
- * Normalizes an e-mail address for storage and comparison: trimmed, ASCII letters in lower case.
- * Other letters do not change.
+ * Normalizes an e-mail address for storage and comparison: without blanks around it, and with ASCII
+ * letters in lower case. Other letters do not change.
  */
 export function normalizeEmail(text: string): string {
   return asciiLowerCase(text.trim());

@@ -1,7 +1,13 @@
-/** The ways in which users become members of an organization: by signing in, or by SCIM only. */
+/**
+ * The rules by which users become members of an organization: by signing in (`open`), or by SCIM
+ * alone (`scim_only`).
+ */
 export const MEMBERSHIPS = ['open', 'scim_only'] as const;
 
-/** One of the ways. In both, a user that SCIM removed cannot join again by signing in. */
+/**
+ * A rule by which users become members. Under both rules, a user that SCIM removed cannot join
+ * again by signing in.
+ */
 export type Membership = (typeof MEMBERSHIPS)[number];
 
 /** The message for a user that SCIM did not create, if only SCIM creates members. */
@@ -15,28 +21,34 @@ export const REMOVED_BY_SCIM =
 /** The message for a deactivated user. */
 export const DEACTIVATED = 'This account is deactivated.';
 
-/** The message for an address that several records of the directory have. */
+/**
+ * The message for a user whose e-mail address several records of the directory have, because it is
+ * not clear which of them is meant.
+ */
 export const ADDRESS_OF_SEVERAL =
   'Several accounts of your organization have this e-mail address: ask your administrator which one is yours.';
 
-/** The message for a record whose address another user has. */
+/** The message for a record of the directory whose e-mail address belongs to another user. */
 export const NO_ADDRESS =
   'Another account of your organization signs in with the e-mail address of this one: ask your administrator.';
 
-/** The message for a user of a domain that an organization gave up, or whose DNS record it lost. */
+/**
+ * The message for a user with an address in a domain that its organization removed, or whose DNS
+ * record is gone.
+ */
 export const DOMAIN_NEEDS_PROOF =
   'The domain of your e-mail belongs to no organization at present: ask your administrator to verify it.';
 
 /**
- * The message for a sign-in through a provider, or a tenant of a provider, that the organization
- * does not use.
+ * The message for a sign-in through an identity provider, or a tenant of it, that the organization
+ * does not accept.
  */
 export const OTHER_PROVIDER =
   'Your organization does not accept sign-ins through this identity provider.';
 
 /**
- * The message for the first user of a subdomain of a proven domain, who comes through a provider
- * that its organization does not use.
+ * The message for the first user of a subdomain below a domain that an organization has proven, if
+ * that organization does not accept the user's provider.
  */
 export const SUBDOMAIN_OF_PROVEN =
   'Another organization has proven the domain above that of your e-mail. Sign in through its identity provider, or ask its administrator.';

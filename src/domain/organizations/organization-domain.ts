@@ -1,7 +1,7 @@
 import freeMailDomains from 'email-providers/all.json' with { type: 'json' };
 import { parse } from 'tldts';
 
-/** Public mail domains that the list misses. */
+/** Domains of public mail services that the package with the list of such domains lacks. */
 const UNLISTED = [
   'duck.com',
   'fastmail.com',
@@ -14,7 +14,7 @@ const UNLISTED = [
   'tutanota.com',
 ];
 const PUBLIC_MAIL = new Set([...freeMailDomains, ...UNLISTED]);
-// The list has this domain by mistake. RFC 2606 §3 reserves it for documentation, so that no
+// The package lists this domain by mistake. RFC 2606 §3 reserves it for documentation, so that no
 // mailbox exists there.
 PUBLIC_MAIL.delete('example.com');
 

@@ -4,7 +4,7 @@ import { newUuid, systemRandom } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { Membership } from './membership.js';
 
-/** The facts of an organization that a sign-in reads. */
+/** The facts of an organization that a sign-in needs. */
 export interface Organization {
   readonly id: string;
   readonly membership: Membership;
@@ -16,24 +16,27 @@ export interface Organization {
 export interface OrganizationSettings {
   readonly name: string;
   readonly membership: Membership;
-  /** True if its people may approve device codes. */
+  /** True if people of the organization may approve device codes (RFC 8628). */
   readonly device_grant: boolean;
-  /** `listed`: tokens for AWS are given only for roles that are targets of the organization. */
+  /**
+   * `listed`: AWS tokens are given only for roles that are targets of the organization. `any`: for
+   * every role.
+   */
   readonly aws_roles: 'any' | 'listed';
 }
 
-/** An identity provider: the issuer, and the tenant when the issuer serves many. */
+/** An identity provider: its issuer, and the tenant if the issuer serves many tenants. */
 export interface ProviderTenant {
   readonly issuer: string;
   readonly tenant: string;
 }
 
-/** Organizations, the domains they own and the providers they accept. */
+/** Stores organizations, the domains that they own and the identity providers that they accept. */
 @Injectable()
 export class OrganizationsRepository {
   /**
-   * Finds the organization that owns a domain, and checks if it accepts a provider and tenant. An
-   * accepted provider is locked as in {@link OrganizationsRepository.holdProvider}.
+   * Finds the organization that owns a domain, and checks if it accepts a provider and tenant. If
+   * it does, the row of the provider is locked as in {@link OrganizationsRepository.holdProvider}.
    */
   async findByDomain(
     tx: EntityManager,
@@ -48,9 +51,10 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true when an organization accepts a provider and tenant, and keeps it true until the
-   * transaction ends. A withdrawal of the provider waits, and then sees everything that the
-   * transaction has made. The lock comes before the lock on the row of a user, as in a withdrawal.
+   * Returns true if an organization accepts a provider and tenant, and locks that fact until the
+   * transaction ends. A withdrawal of the provider waits for the lock, and then sees everything
+   * that the transaction has made. The lock comes before the lock on the row of a user, as in a
+   * withdrawal.
    */
   async holdProvider(
     tx: EntityManager,
@@ -64,18 +68,19 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Locks a domain until the transaction ends. So of two first users at once, one founds the
-   * organization and the other joins it. With a unique index alone, the second sign-in would fail.
+   * Locks a domain name until the transaction ends, even if it has no row. So of two first users
+   * who sign in at once, one founds the organization and the other joins it. With a unique index
+   * alone, the second sign-in would fail.
    */
   async lockDomain(tx: EntityManager, domain: string): Promise<void> {
     await sql(tx)`SELECT pg_advisory_xact_lock(hashtextextended('organization ' || ${domain}, 0))`;
   }
 
   /**
-   * Locks the directory of an organization until the transaction ends. Acts that found, enroll,
-   * part or readmit a member, or change an address or `active` of one, follow each other. The lock
-   * comes before those on rows of users, and after those on a domain and a provider. The facts that
-   * decide are read by later statements, which see what earlier acts did.
+   * Locks the directory of an organization until the transaction ends. So acts that add, separate
+   * or readmit a member, or change the address or `active` of one, happen one after another. The
+   * lock comes after those on a domain and a provider, and before those on rows of users. The facts
+   * that decide are read by later statements, which see what earlier acts did.
    */
   async lockDirectory(tx: EntityManager, orgId: string): Promise<void> {
     await sql(tx)`SELECT org_id FROM directory_locks WHERE org_id = ${orgId} FOR UPDATE`;
@@ -84,8 +89,8 @@ export class OrganizationsRepository {
   /**
    * Creates the organization of a domain. It accepts the provider and tenant of its first user.
    *
-   * @param isVouched true if the operator has named the domain for the provider: the domain is
-   *   proven, not only asserted
+   * @param isVouched true if the configuration of the provider names the domain: then the domain
+   *   counts as proven
    */
   async create(
     tx: EntityManager,
@@ -103,7 +108,7 @@ export class OrganizationsRepository {
     return id;
   }
 
-  /** Returns true if an organization owns a domain now, proven or only asserted by a sign-in. */
+  /** Returns true if an organization owns a domain now, with or without a proof. */
   async ownsDomain(tx: EntityManager, orgId: string, domain: string): Promise<boolean> {
     const found = await sql<{ domain: string }>(tx)`
       SELECT domain FROM organization_domains
@@ -112,9 +117,9 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true for a domain below one that an organization has proven, if that organization does
-   * not accept the provider. Then a sign-in through the provider founds no organization for it. Of
-   * several domains above it, each counts.
+   * Returns true for a domain below one that another organization has proven, if that organization
+   * does not accept the provider. A sign-in through the provider then founds no organization for
+   * the domain. If several domains above it are proven, each counts.
    */
   async isUnderForeignProof(
     tx: EntityManager,
@@ -132,9 +137,9 @@ export class OrganizationsRepository {
 
   /**
    * Returns true for a host that is, or lies below, a domain that the organization has proven; of
-   * several proven domains the nearest one decides. It stays true until the transaction ends: the
-   * loss of the domain waits, and then finds what the transaction made. A transaction that also
-   * locks users does so before this call.
+   * several proven domains the nearest one decides. The answer stays true until the transaction
+   * ends, because the loss of the domain waits, and then finds what the transaction made. A
+   * transaction that also locks users does so before this call.
    *
    * @param host ASCII, lower case
    */
@@ -150,8 +155,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true for a domain that an organization proved by DNS at any time. A sign-in does not
-   * found an organization for it: only another proof by DNS gives it to an organization again.
+   * Returns true for a domain that an organization proved by DNS at any time. Then a sign-in founds
+   * no organization for it, and only another proof by DNS gives it to an organization.
    */
   async needsProof(tx: EntityManager, domain: string): Promise<boolean> {
     const found = await sql<{ domain: string }>(tx)`
@@ -167,8 +172,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Reads the settings of an organization and locks its row until the transaction ends. A
-   * transaction that also locks users does so before this call.
+   * Reads the settings of an organization and locks its row until the transaction ends, so that no
+   * other transaction changes them. A transaction that also locks users does so before this call.
    */
   async lockSettings(tx: EntityManager, orgId: string): Promise<OrganizationSettings> {
     const [row] = await sql<OrganizationSettings>(tx)`
@@ -179,9 +184,9 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Changes the settings of an organization. Its row stays locked until the transaction ends: a
-   * user who joins waits. Another rule about roles of AWS counts as a change of the roles, so that
-   * a token that is being issued is decided again.
+   * Changes the settings of an organization. Its row stays locked until the transaction ends, so
+   * that a user who joins waits for the new rule. A change of the rule about AWS roles counts as a
+   * change of the access rules. So a token that is being issued is decided again.
    */
   async changeSettings(
     tx: EntityManager,
@@ -196,8 +201,8 @@ export class OrganizationsRepository {
 
   /**
    * Sets `scim_only` for an organization that never had a SCIM token. The row stays locked until
-   * the transaction ends, also without a change: a user who joins waits, and so does another first
-   * token.
+   * the transaction ends, even without a change. So a user who joins waits, and so does another
+   * request that makes the first token.
    *
    * @returns the membership setting before and after
    */
@@ -213,10 +218,7 @@ export class OrganizationsRepository {
     return { before, membership: changed?.membership ?? before };
   }
 
-  /**
-   * Claims the role of the first admin: true for exactly one caller in the lifetime of the
-   * organization.
-   */
+  /** Claims the role of the first admin of an organization: true for exactly one caller ever. */
   async claimFirstAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
     const claimed = await sql<{ id: string }>(tx)`
       UPDATE organizations SET admin_claimed_at = now()
@@ -226,8 +228,8 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Claims the role of admin in an organization without an acting admin. The row lock serializes
-   * two claims, and the second statement sees the commit of the first.
+   * Claims the role of admin in an organization that has no active admin. The row of the
+   * organization is locked, so that the second of two claims sees the commit of the first.
    */
   async claimVacantAdmin(tx: EntityManager, orgId: string): Promise<boolean> {
     await this.#lock(tx, orgId);
@@ -241,9 +243,9 @@ export class OrganizationsRepository {
   }
 
   /**
-   * Returns true when an organization has an acting admin other than one user, whose row the caller
-   * has locked. It locks the row of the organization, so that of two last admins who leave at once,
-   * the second does not count the first.
+   * Returns true if an organization has an active admin other than the given user, whose row the
+   * caller has locked. It locks the row of the organization, so that of the two last admins who
+   * leave at once, the second does not count the first.
    */
   async hasOtherAdmin(tx: EntityManager, orgId: string, userId: string): Promise<boolean> {
     await this.#lock(tx, orgId);
@@ -253,7 +255,10 @@ export class OrganizationsRepository {
     return others.length === 1;
   }
 
-  /** Locks the row of the organization. Rows of users are always locked before it. */
+  /**
+   * Locks the row of the organization. Every transaction locks the rows of users before it, so that
+   * two transactions cannot deadlock.
+   */
   async #lock(tx: EntityManager, orgId: string): Promise<void> {
     await sql(tx)`SELECT id FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
   }

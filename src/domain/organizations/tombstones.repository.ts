@@ -1,38 +1,42 @@
 /**
- * Tombstones of users that SCIM or an admin removed from an organization: of all addresses they
- * ever had, and of their identities. With a tombstone, a sign-in creates no member with the address
- * or the identity, and binds neither to another record. SCIM lifts the tombstone of an address for
- * the user that newly gets it; an admin lifts any.
+ * Tombstones: rows that keep users that SCIM or an admin removed from joining the organization
+ * again by a sign-in. There is one for each address that the user ever had, and for each identity.
+ * With a tombstone, a sign-in creates no member with the address or the identity, and binds neither
+ * to another record. SCIM lifts the tombstone of an address for the user that newly gets the
+ * address; an admin can lift any.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** An identity at an upstream provider, and the address that it claims. */
+/** An identity at an identity provider, and the e-mail address that the provider states for it. */
 interface ClaimedIdentity {
   readonly issuer: string;
   readonly subject: string;
   readonly email: string;
 }
 
-/** The reason that bars a user. */
+/** The reason why a tombstone keeps a user from signing in. */
 export interface Bar {
   /**
-   * The record whose userName and externalId bring the identities of the user back: the user, or
-   * the record of a twin.
+   * The record whose userName or externalId lets the identities of the user sign in again: the
+   * record of the user, or the one of a twin (a user with the same address).
    */
   readonly recordId: string;
-  /** True for a removal by an admin: only an admin lifts the bar. */
+  /** True if an admin removed the user. Then only an admin can lift the tombstone. */
   readonly byAdmin: boolean;
 }
 
-/** The names of a record that gets addresses. */
+/** The names of a SCIM record that gets e-mail addresses. */
 export interface RecordNames {
   readonly userName: string;
   readonly externalId: string | null;
 }
 
-/** Sets the tombstones of a user that is about to end; the caller holds the row of the user. */
+/**
+ * Inserts the tombstones of a user that is about to be removed. The caller has locked the row of
+ * the user.
+ */
 export async function setTombstones(
   tx: EntityManager,
   orgId: string,
@@ -61,7 +65,10 @@ export async function setTombstones(
           lifted_for = NULL, created_at = now()`;
 }
 
-/** Lifts the tombstones of addresses for one user. @returns the addresses that had one */
+/**
+ * Lifts the tombstones of addresses for one user, who newly gets the addresses. Every other user is
+ * still barred from them. @returns the addresses that had a tombstone
+ */
 export async function liftTombstones(
   tx: EntityManager,
   orgId: string,
@@ -78,8 +85,8 @@ export async function liftTombstones(
 }
 
 /**
- * Lifts, for one user, the tombstones of the identities of a removed user with the same userName or
- * externalId.
+ * Lifts the tombstones of the identities of a removed user for one user, who now has the same
+ * userName or externalId. Every other user is still barred from them.
  */
 export async function liftIdentities(
   tx: EntityManager,
@@ -94,8 +101,8 @@ export async function liftIdentities(
 }
 
 /**
- * Returns true when a sign-in must not give a user an address, because the user who had it was
- * removed, or a record has it or ever had it.
+ * Returns true if a sign-in must not give a user an address. That is so if the user who had it was
+ * removed, or if a SCIM record has it or ever had it.
  */
 export async function forbidsAddress(
   tx: EntityManager,
@@ -112,8 +119,8 @@ export async function forbidsAddress(
 }
 
 /**
- * Returns true when a sign-in must not create a member. That is so if the user of the address or of
- * the identity was removed, or if a record has the address or ever had it.
+ * Returns true if a sign-in must not create a member. That is so if the user of the address or of
+ * the identity was removed. It is also so if a SCIM record has the address or ever had it.
  */
 export async function forbidsNewMember(
   tx: EntityManager,
@@ -129,9 +136,9 @@ export async function forbidsNewMember(
 }
 
 /**
- * Returns true when a sign-in must not bind an identity to a record, because the address or the
- * identity is barred for it. If the address is the userName of an active record, only the tombstone
- * of an admin bars it.
+ * Returns true if a sign-in must not bind an identity to a record, because the address or the
+ * identity has a tombstone. If the address is the userName of an active record, only the tombstone
+ * of an admin counts.
  */
 export async function forbidsBinding(
   tx: EntityManager,
@@ -154,7 +161,7 @@ export async function forbidsBinding(
   return row?.forbidden === true;
 }
 
-/** Deletes the tombstone of an identity that is bound to a user again. */
+/** Deletes the tombstone of an identity, because the identity is bound to a user again. */
 export async function forgetIdentity(
   tx: EntityManager,
   orgId: string,
@@ -167,10 +174,10 @@ export async function forgetIdentity(
 
 /**
  * Deletes the tombstone of an address, and those of the identities of the user who was removed with
- * it. If several removed users had the address, such as a shared mailbox, only the identities of
- * the user who had it as userName can sign in again.
+ * it. If several removed users had the address, such as a shared mailbox, only the user who had it
+ * as userName can sign in again.
  *
- * @returns the numbers of both
+ * @returns the numbers of both kinds of tombstones
  */
 export async function readmitUser(
   tx: EntityManager,

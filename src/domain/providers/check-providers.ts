@@ -6,21 +6,24 @@ import { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 import { discoverProvider } from './openid/provider-discovery.js';
 import { fetchMetadata } from './saml/metadata/provider-metadata.js';
 
-/** The outcome of a look at a provider. */
+/** The result of a check of one identity provider. */
 export interface ProviderReport {
   readonly slug: string;
-  /** Undefined for a provider that a start could use. */
+  /**
+   * The reason why a start of the service would fail with this provider; undefined if there is
+   * none.
+   */
   readonly problem: string | undefined;
   /**
-   * The time in the header `Date` of the provider's response, in milliseconds since 1970; undefined
-   * if there was none.
+   * The time in the header `Date` of the provider's response, in milliseconds since 1970, by which
+   * the clocks are compared; undefined if there was none.
    */
   readonly date: number | undefined;
 }
 
 /**
- * Fetches what each configured provider publishes, as a start does, all at once. It changes
- * nothing.
+ * Fetches the published documents of each configured provider at the same time, as a start does, to
+ * check them before a start. It changes nothing.
  */
 export async function checkProviders({
   providers,

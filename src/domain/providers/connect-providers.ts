@@ -11,37 +11,42 @@ import type { SamlParts, SamlUpstream } from './saml-upstream.js';
 import { mayNameIssuer } from './tenancy.js';
 import type { UpstreamProvider } from './upstream-provider.js';
 
-/** The configuration of the providers; a SAML provider needs the root secret, too. */
+/**
+ * The configuration of the providers. A SAML provider also needs the root secret, which encrypts
+ * keys.
+ */
 export type ProvidersConfig = Pick<Config, 'http' | 'upstream'> & Partial<Pick<Config, 'secrets'>>;
 
 /**
- * The providers that the service can use, in the configured order, and what they have in common.
+ * The identity providers that were connected, in the configured order, with the parts that they
+ * share.
  */
 export interface ConnectedProviders {
   readonly providers: ReadonlyMap<string, UpstreamProvider>;
   readonly http: UpstreamHttp;
-  /** Undefined if no SAML provider is configured. */
+  /** The SAML providers; undefined if none is configured. */
   readonly saml: ConnectedSaml | undefined;
 }
 
-/** The SAML providers, in the configured order, and what only they need. */
+/** The SAML providers, in the configured order, with the parts that only SAML needs. */
 export interface ConnectedSaml {
   readonly providers: readonly SamlUpstream[];
-  /** The keys that sign SAML requests. */
+  /** The keys with which this service signs SAML requests. */
   readonly spKeys: SpKeys;
   readonly parseResponse: SamlLibrary['parseSamlResponse'];
 }
 
 type SamlLibrary = typeof import('./saml-upstream.js');
 
-/** The code of SAML, and the parts that its providers share. */
+/** The loaded code of SAML, with the parts that the SAML providers share. */
 interface OpenedSaml {
   readonly library: SamlLibrary;
   readonly parts: SamlParts;
 }
 
 /**
- * Discovers every configured provider, all at once.
+ * Fetches the published documents of every configured provider at the same time, and makes the
+ * provider from them.
  *
  * @throws ConfigProblems with one line for each problem of each provider
  */
@@ -85,8 +90,8 @@ function problemsOf(reason: unknown): readonly string[] {
 }
 
 /**
- * Loads the code of SAML and makes the parts of its providers; undefined if no SAML provider is
- * configured. Then no XML library is loaded and no key of the service provider is made.
+ * Loads the code of SAML and makes the parts that its providers share. Undefined if no SAML
+ * provider is configured, so that such a deployment loads no XML library and makes no key for SAML.
  */
 async function openSaml(
   config: ProvidersConfig,
@@ -130,8 +135,8 @@ function required<T>(part: T | undefined): T {
 }
 
 /**
- * Reports SAML providers that have the issuer of another provider. Users are bound to issuer and
- * subject, so the users of the two providers could not be told apart.
+ * Reports SAML providers that have the same issuer as another provider. Users are bound to issuer
+ * and subject, so the users of two such providers could not be told apart.
  */
 function sharedEntityIds(
   providers: readonly UpstreamProvider[],

@@ -20,33 +20,37 @@ import type { ReceivedResponse, SamlUpstream } from './saml-upstream.js';
 import { assertVouched, vouchingWarnings } from './vouching.js';
 import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.js';
 
-/** The purpose of the state that a browser carries to a provider and back. */
+/** The purpose to which the sealed state is bound that a browser carries to a provider and back. */
 const PURPOSE = 'upstream-sign-in';
 /**
- * The lifetime of the state in seconds: enough for a password, a second factor and a lost phone.
+ * The lifetime of the sealed state in seconds. It is enough for a password, a second factor and a
+ * mislaid telephone.
  */
 const STATE_TTL = 600;
 /**
- * The path and lifetime of the cookie with a kept state. The browser sends the cookie only at the
- * end of a SAML sign-in.
+ * The path and lifetime of the cookie that keeps the sealed state in the browser during a SAML
+ * sign-in. The browser sends the cookie only at the end of the sign-in.
  */
 export const KEPT_STATE_COOKIE = { path: '/saml/complete', maxAgeSeconds: STATE_TTL } as const;
 /**
- * The one name for the states of all sign-ins that other sites began, so that a site cannot fill
- * the browser with cookies.
+ * The cookie name for the states of all sign-ins that other sites began. There is only one name, so
+ * that a site cannot fill the browser with cookies.
  */
 export const OTHER_SITES_SIGN_IN = 'of_other_site';
-/** The longest state that a browser keeps in a cookie, in characters. */
+/** The most characters of a sealed state in a cookie, because browsers refuse larger cookies. */
 const LONGEST_KEPT_STATE = 3800;
-/** The reason for which a SAML response without a request of this service is refused. */
+/** The error text for a SAML response that answers no request of this service. */
 const UNASKED =
   'The identity provider did not sign you in. It answers no request of this service. Start the sign-in on the login page.';
-/** The milliseconds between two reads of the published keys and metadata of the providers. */
+/** Milliseconds between two reads of the published keys and metadata of the providers. */
 const REFRESH_INTERVAL = 86_400_000;
-/** The milliseconds between two checks of the age of what the providers published. */
+/** Milliseconds between two checks if the metadata of a provider is too old. */
 const LOOK_INTERVAL = 60_000;
 
-/** The payload of the state: the provider, the secrets of the sign-in, and the address after it. */
+/**
+ * The payload of the sealed state: the provider, the secrets of the sign-in, and the address to
+ * which the browser goes after it.
+ */
 interface SignInState {
   readonly slug: string;
   readonly remembered: Remembered;
@@ -54,42 +58,53 @@ interface SignInState {
   readonly crossSite?: boolean;
 }
 
-/** The start of a sign-in. */
+/** The request of a browser to sign in through a provider. */
 export interface SignInStart {
-  /** The address after the sign-in. The caller has checked that it belongs to this service. */
+  /**
+   * The address to which the browser goes after the sign-in. The caller has checked that the
+   * address belongs to this service.
+   */
   readonly redirectTo: string;
   readonly loginHint?: string | undefined;
-  /** The secret in the cookie of the browser: only this browser can complete the sign-in. */
+  /**
+   * The secret in the cookie of the browser. Only a browser with this secret can complete the
+   * sign-in.
+   */
   readonly browser: string;
   /**
-   * True when a page of another site sent the browser: the user may not have started the sign-in.
+   * True if a page of another site sent the browser here, so that the user may not have started the
+   * sign-in.
    */
   readonly crossSite?: boolean;
   /**
-   * Called to store the state in the browser under a name, if the provider does not send the state
-   * back.
+   * A function that stores the sealed state in the browser under a name. It is called if the
+   * provider does not send the state back.
    */
   readonly keep?: (name: string, state: string) => void;
 }
 
-/** A browser that returns from a provider. */
+/** The request with which a browser returns from a provider. */
 export interface Callback {
-  /** The address with the parameters of the provider. */
+  /** The address of the request, with the parameters that the provider added. */
   readonly url: URL;
-  /** The secret in the cookie of the browser. */
+  /** The secret in the cookie of the browser, which proves that this browser began the sign-in. */
   readonly browser: string;
-  /** The state that the browser kept; undefined if the provider brings it back. */
+  /**
+   * The sealed state that the browser kept in a cookie; undefined if the provider sends the state
+   * back.
+   */
   readonly kept?: string;
 }
 
-/** A sign-in that returned from its provider. Its state is spent. */
+/** A sign-in whose browser has returned from the provider, and whose state is spent. */
 export interface ReturnedSignIn {
-  /** The slug of the provider. */
+  /** The short name (slug) of the provider in addresses. */
   readonly provider: string;
   readonly redirectTo: string;
   readonly crossSite: boolean;
   /**
-   * Reads from the provider which user signed in. It can be called once.
+   * Reads from the provider which user signed in. It can be called only once, because the response
+   * of the provider is spent.
    *
    * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable; the log has the
    *   cause
@@ -97,13 +112,13 @@ export interface ReturnedSignIn {
   identify(): Promise<UpstreamIdentity>;
 }
 
-/** A configured provider. */
+/** A configured provider, as far as lists show it. */
 export type ListedProvider = Pick<
   UpstreamProvider,
   'slug' | 'name' | 'issuer' | 'tenancy' | 'domains'
 >;
 
-/** The configured identity providers, in the configured order. */
+/** The configured identity providers, in the configured order: signs users in through them. */
 @Injectable()
 export class IdentityProviders implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #log = new Logger('upstream');
@@ -117,7 +132,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   ) {}
 
   /**
-   * Discovers every configured provider, all at once.
+   * Fetches the published documents of every configured provider at the same time.
    *
    * @param dataSource needed if a SAML provider is configured
    * @throws ConfigProblems with one line for each problem of each provider
@@ -147,14 +162,15 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Lists the origins to which a form may lead, for `form-action` of the Content-Security-Policy.
+   * Lists the origins of the providers to which a form on a page may lead. The header
+   * Content-Security-Policy names them in `form-action`, so that the browser allows the redirect.
    */
   authorizationEndpointOrigins(): string[] {
     return [...new Set([...this.providers.values()].map(({ origin }) => origin))];
   }
 
   /**
-   * Starts a sign-in.
+   * Starts a sign-in through a provider.
    *
    * @returns the address to which the browser goes
    * @throws DomainError unknown_provider
@@ -171,8 +187,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     const name = provider.keptUnder?.(remembered);
     if (name !== undefined) {
       if (state.length > LONGEST_KEPT_STATE) {
-        // If the address after the sign-in is too long for a cookie, the sign-in ends on the first
-        // page.
+        // The address after the sign-in is too long for a cookie, so the sign-in ends on the first
+        // page instead.
         state = await this.states.seal(PURPOSE, { ...signIn, redirectTo: '/' }, binding);
       }
       if (!keep) throw new Error(`a sign-in at ${slug} needs a browser that keeps its state`);
@@ -182,8 +198,9 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Takes the response of a SAML provider, which a browser posts without its cookies. The browser
-   * that began the sign-in resumes it.
+   * Accepts the response of a SAML provider. A browser posts it without its cookies, because the
+   * request comes from another site. So the identity is stored until the browser that began the
+   * sign-in resumes it.
    *
    * @throws DomainError sign_in_failed for a response that no provider signed, or that answers no
    *   request of this service
@@ -204,8 +221,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Returns the metadata of this service as a SAML service provider. Its entity id depends on the
-   * identity provider that reads it.
+   * Returns the metadata of this service as a SAML service provider, for an identity provider. The
+   * entity id in it depends on the identity provider that reads it.
    *
    * @param slug the identity provider. If undefined: the one that has `address` as the entity id of
    *   this service, or else the first one
@@ -223,7 +240,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Continues a sign-in from the query of the provider's redirect, and spends the state.
+   * Continues a sign-in from the query parameters of the provider's redirect, and spends the sealed
+   * state.
    *
    * @throws DomainError invalid_state, unknown_provider
    */
@@ -235,7 +253,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
     });
     const { slug, remembered, redirectTo, crossSite = false } = underWay;
     const provider = this.#find(slug);
-    // A state of one protocol is not valid for the other protocol.
+    // A state that was sealed for OpenID Connect is not valid for SAML, and the reverse.
     if ((provider.keptUnder !== undefined) !== (callback.kept !== undefined)) throw invalidState();
     return {
       provider: slug,
@@ -246,8 +264,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Warns of providers that may vouch for every domain. Starts the timers that read again what SAML
-   * providers publish, because they replace keys without notice.
+   * Logs a warning about providers that may vouch for every domain. Starts the timers that read the
+   * documents of SAML providers again, because the providers replace keys without notice.
    */
   onApplicationBootstrap(): void {
     for (const warning of vouchingWarnings([...this.providers.values()])) {
@@ -261,8 +279,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Reads the metadata of SAML providers again, and makes the next key of this service when it is
-   * due. After a failure, the present metadata and keys stay in use.
+   * Reads the metadata of SAML providers again, and makes the next SAML key of this service if it
+   * is due. If a read fails, the present metadata and keys stay in use.
    */
   async refresh(): Promise<void> {
     const renewals = [
@@ -273,7 +291,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Reads the metadata of each SAML provider whose cacheDuration is over. After a failure, the
+   * Reads the metadata of each SAML provider whose `cacheDuration` is over. If a read fails, the
    * present metadata stays in use.
    */
   async refreshDue(): Promise<void> {
@@ -295,8 +313,8 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
   }
 
   /**
-   * Reads who signed in. The identity is in a domain for which the provider may vouch, as the
-   * settings are now.
+   * Reads from the provider which user signed in, and checks that the provider may vouch for the
+   * domain of the user's address, by the present configuration.
    */
   async #identify(provider: UpstreamProvider, arrival: Arrival): Promise<UpstreamIdentity> {
     try {

@@ -22,8 +22,9 @@ import type { Arrival, Departure, Remembered, UpstreamProvider } from './upstrea
 const REMEMBERED = z.object({ nonce: z.string(), codeVerifier: z.string() });
 
 /**
- * An OpenID Connect provider: authorization code flow with PKCE (RFC 7636), nonce (OpenID Connect
- * Core 1.0 §3.1) and the `iss` response parameter (RFC 9207) if the provider sends it.
+ * An OpenID Connect provider. It uses the authorization code flow with PKCE (RFC 7636) and a nonce
+ * (OpenID Connect Core 1.0 §3.1). The `iss` response parameter (RFC 9207) is checked if the
+ * provider sends it.
  */
 export class OidcUpstream implements UpstreamProvider {
   readonly slug: string;
@@ -50,9 +51,9 @@ export class OidcUpstream implements UpstreamProvider {
   }
 
   /**
-   * Discovers the provider.
+   * Fetches the discovery document of the provider and makes the provider from it.
    *
-   * @throws ConfigProblems when it cannot be used as configured
+   * @throws ConfigProblems if the provider cannot be used as configured
    */
   static async connect(
     settings: OidcProviderConfig,
@@ -64,7 +65,8 @@ export class OidcUpstream implements UpstreamProvider {
     const configuration = await configure(settings, metadata);
     configuration[client.customFetch] = http.fetch;
     configuration.timeout = http.answerTimeout;
-    // Discovery has accepted http for a loopback issuer only.
+    // An issuer with http can only be a loopback address here, because discovery refuses every
+    // other one.
     if (metadata.issuer.startsWith('http:')) client.allowInsecureRequests(configuration);
     const keys = new ProviderKeys(
       { uri: metadata.jwks_uri, algorithms: metadata.id_token_signing_alg_values_supported },
@@ -100,7 +102,7 @@ export class OidcUpstream implements UpstreamProvider {
   }
 
   /**
-   * Checks the tenant of a token from Microsoft.
+   * Checks that a token from Microsoft is from the tenant of its issuer.
    *
    * @throws DomainError sign_in_failed, and sign_in_refused for a personal account
    */
@@ -122,11 +124,13 @@ export class OidcUpstream implements UpstreamProvider {
     }
   }
 
-  /** Redeems the code for an ID token, verifies it, and returns its claims. */
+  /**
+   * Exchanges the authorization code for an ID token, verifies the token, and returns its claims.
+   */
   async #redeem({ parameters, state, remembered }: Arrival): Promise<Claims> {
     const { nonce, codeVerifier } = REMEMBERED.parse(remembered);
-    // Built from the configured redirect URI, never from the Host of the request: the token
-    // endpoint compares it.
+    // The address is made from the configured redirect URI, because the token endpoint compares it
+    // with that. The Host header of the request could name any host.
     const url = new URL(`${this.redirectUri}?${parameters.toString()}`);
     const tokens = await client.authorizationCodeGrant(this.configuration, url, {
       expectedState: state,
@@ -134,8 +138,8 @@ export class OidcUpstream implements UpstreamProvider {
       pkceCodeVerifier: codeVerifier,
       idTokenExpected: true,
     });
-    // The code flow would allow TLS alone (OpenID Connect Core 1.0 §3.1.3.7). The signature is
-    // verified in addition.
+    // The code flow would allow to trust the TLS connection alone (OpenID Connect Core 1.0
+    // §3.1.3.7). The signature is verified in addition.
     await this.keys.verify(tokens.id_token ?? '');
     const claims: Claims = tokens.claims() ?? {};
     assertIssuedToUs(claims, this.settings.clientId, this.clock.seconds());
@@ -146,7 +150,8 @@ export class OidcUpstream implements UpstreamProvider {
       tokens.access_token,
       String(claims['sub']),
     );
-    // The address and its verification must come from one source.
+    // The address and the claim that it is verified must come from the same source, so that no
+    // verified claim covers another address.
     const { email, email_verified, xms_edov, name, given_name, family_name } = more as Claims;
     const names = Object.entries({ name, given_name, family_name });
     const known = Object.fromEntries(names.filter(([, value]) => value !== undefined));
@@ -154,7 +159,10 @@ export class OidcUpstream implements UpstreamProvider {
   }
 }
 
-/** The host at which openid-client expects Microsoft's issuer template. */
+/**
+ * The address from which openid-client expects Microsoft's issuer template, so that it resolves
+ * `{tenantid}`.
+ */
 const ENTRA = new URL('https://login.microsoftonline.com/organizations/v2.0');
 
 async function configure(
@@ -170,8 +178,9 @@ async function configure(
   if (!tenantTemplate(settings.issuer)) {
     return new client.Configuration(metadata, clientId, undefined, authentication);
   }
-  // openid-client resolves `{tenantid}` only in a document from Microsoft's public host. Sovereign
-  // clouds have other hosts: the library gets the document that discovery has fetched and checked.
+  // openid-client resolves `{tenantid}` only in a document from Microsoft's public host, and
+  // sovereign clouds have other hosts. So the library gets the document that this service has
+  // already fetched and checked.
   return client.discovery(ENTRA, clientId, undefined, authentication, {
     [client.customFetch]: () => Promise.resolve(Response.json(metadata)),
   });

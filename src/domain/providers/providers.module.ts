@@ -30,7 +30,7 @@ export class ProvidersModule implements OnApplicationBootstrap {
     private readonly accessRevocation: AccessRevocation,
   ) {}
 
-  /** Records at each start which primary domains the settings of the providers prove. */
+  /** Records at each start which primary domains the configuration of the providers proves. */
   async onApplicationBootstrap(): Promise<void> {
     const { dataSource, identityProviders, organizations, accessRevocation } = this;
     await recordVouchedDomains({ dataSource, identityProviders, organizations, accessRevocation });

@@ -6,7 +6,7 @@ import { providerVariable } from '#platform/config/provider-settings.js';
 import { asciiLowerCase, toSingleLine } from '#platform/text/single-line.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 
-const NAME_LIMIT = 200; // characters
+const NAME_LIMIT = 200; // in characters
 const NAMES = [
   'displayName',
   'urn:oid:2.16.840.1.113730.3.1.241',
@@ -14,7 +14,7 @@ const NAMES = [
 ];
 
 /**
- * Reads an identity from the subject of an accepted assertion.
+ * Reads the identity of a user from the subject of a SAML assertion that was accepted.
  *
  * @param issuer the entity id of the provider
  * @throws DomainError sign_in_refused, naming the attribute or setting that the provider must
@@ -31,7 +31,8 @@ export function identityOf(
   return {
     provider: settings.slug,
     issuer,
-    // An address names one mailbox in any case of its letters; a persistent id is compared exactly.
+    // An e-mail address names the same mailbox in upper and lower case; a persistent id is compared
+    // exactly.
     subject: subject.format === 'emailAddress' ? asciiLowerCase(subject.nameId) : subject.nameId,
     tenant: '',
     email,
@@ -55,8 +56,8 @@ function emailOf(subject: AssertedSubject, { slug, emailAttribute }: SamlProvide
 }
 
 /**
- * Refuses an address outside the domain that the provider names. The attribute never gives a user a
- * domain that the address lacks.
+ * Refuses an e-mail address that is not in the domain of the attribute. So the attribute can never
+ * give a user a domain that the address does not have.
  */
 function checkDomain(
   subject: AssertedSubject,
@@ -71,7 +72,7 @@ function checkDomain(
 }
 
 /**
- * Returns the one value of an attribute.
+ * Returns the value of an attribute that must have exactly one.
  *
  * @throws DomainError sign_in_refused naming the attribute
  */

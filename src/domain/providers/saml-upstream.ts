@@ -26,7 +26,7 @@ import type { Arrival, Departure, Remembered, UpstreamProvider } from './upstrea
 
 export { parseSamlResponse } from './saml/saml-response.js';
 
-/** The parts that SAML providers have in common. */
+/** The parts that all SAML providers of this service share. */
 export interface SamlParts {
   readonly acsUrl: string;
   readonly http: UpstreamHttp;
@@ -36,7 +36,10 @@ export interface SamlParts {
   readonly manager: EntityManager;
 }
 
-/** A response that arrived at the service: the browser collects its identity, or it was refused. */
+/**
+ * A SAML response that arrived. If it was accepted, the browser that began the sign-in collects the
+ * identity; otherwise it was refused.
+ */
 export type ReceivedResponse =
   | { readonly kind: 'accepted'; readonly handle: string; readonly requestId: string }
   | {
@@ -46,14 +49,14 @@ export type ReceivedResponse =
     };
 
 /**
- * The seconds for which a spent assertion is remembered: longer than any replica accepts the
- * answered request.
+ * The seconds for which a spent assertion is remembered. After that time every replica refuses the
+ * request that it answers, so that it cannot be used again.
  */
 const REMEMBERED_FOR = REQUEST_TTL + 300;
 
 /**
- * A SAML 2.0 identity provider: web browser single sign-on (SAML Profiles §4.1), which this service
- * begins.
+ * A SAML 2.0 identity provider. It signs users in by web browser single sign-on (SAML Profiles
+ * §4.1), which only this service can begin.
  */
 export class SamlUpstream implements UpstreamProvider {
   readonly slug: string;
@@ -76,9 +79,9 @@ export class SamlUpstream implements UpstreamProvider {
   }
 
   /**
-   * Reads the metadata of the provider.
+   * Fetches the metadata of the provider and makes the provider from it.
    *
-   * @throws ConfigProblems when it cannot be used as configured
+   * @throws ConfigProblems if the provider cannot be used as configured
    */
   static async connect(settings: SamlProviderConfig, parts: SamlParts): Promise<SamlUpstream> {
     try {
@@ -90,7 +93,7 @@ export class SamlUpstream implements UpstreamProvider {
     }
   }
 
-  /** The entity id of this service at the provider. */
+  /** The entity id under which the provider knows this service. */
   get spEntityId(): string {
     return this.settings.spEntityId;
   }
@@ -114,16 +117,20 @@ export class SamlUpstream implements UpstreamProvider {
     });
   }
 
-  /** Returns true for a response to a recent request to this provider. */
+  /**
+   * Returns true if a SAML response answers a recent request that this service sent to this
+   * provider.
+   */
   isAnsweredBy({ inResponseTo }: SamlResponse): boolean {
     return this.parts.requestIds.isRecent(this.slug, inResponseTo);
   }
 
   /**
-   * Verifies a response, spends its assertion, and stores the identity for the browser that began
-   * the sign-in. Nothing is stored of a response that no key of the provider signed.
+   * Verifies a SAML response, spends its assertion, and stores the identity for the browser that
+   * began the sign-in. Nothing is stored if no key of the provider signed the response, so that
+   * strangers cannot fill the table.
    *
-   * @throws DomainError sign_in_failed, or upstream_unavailable if the metadata has ended
+   * @throws DomainError sign_in_failed, or upstream_unavailable if the metadata has expired
    */
   async receive(response: SamlResponse): Promise<ReceivedResponse> {
     const { issuer: entityId } = this;
@@ -151,7 +158,7 @@ export class SamlUpstream implements UpstreamProvider {
       : { kind: 'accepted', handle, requestId };
   }
 
-  /** Collects the identity that a response left for this sign-in. */
+  /** Returns the identity that an earlier SAML response stored for this sign-in. */
   async arrive({ parameters, remembered }: Arrival): Promise<UpstreamIdentity> {
     const identity = await collectIdentity(this.parts.manager, {
       handle: hashOf(parameters.get('response') ?? ''),
@@ -171,10 +178,10 @@ export class SamlUpstream implements UpstreamProvider {
   }
 
   /**
-   * Verifies the signatures of a response. A signature of an unknown key makes the service read the
-   * metadata again, because the provider may have replaced its key.
+   * Verifies the signatures of a SAML response and returns its assertion. If an unknown key signed,
+   * the metadata is read again, because the provider may have replaced its key.
    *
-   * @throws DomainError sign_in_failed, or upstream_unavailable if the metadata has ended
+   * @throws DomainError sign_in_failed, or upstream_unavailable if the metadata has expired
    */
   async #verified(response: SamlResponse): Promise<XmlElement> {
     const known = await this.metadata.fresh();
@@ -188,7 +195,10 @@ export class SamlUpstream implements UpstreamProvider {
     }
   }
 
-  /** Checks a verified assertion against the request that it answers, and reads its subject. */
+  /**
+   * Checks a verified assertion against the request that it answers, and reads its subject, which
+   * names the user.
+   */
   #subjectOf(assertion: XmlElement, requestId: string): AssertedSubject {
     return readAssertion(assertion, {
       issuer: this.issuer,
@@ -199,7 +209,7 @@ export class SamlUpstream implements UpstreamProvider {
     });
   }
 
-  /** Writes the metadata of this service for the provider. */
+  /** Returns the metadata of this service for the provider. */
   serviceMetadata(): string {
     return spMetadata({
       entityId: this.settings.spEntityId,
@@ -212,7 +222,8 @@ export class SamlUpstream implements UpstreamProvider {
 }
 
 /**
- * Returns the assertion of a response, parsed from the bytes that its signature covers.
+ * Returns the assertion of a SAML response, parsed from exactly the bytes that its signature
+ * covers.
  *
  * @throws DomainError sign_in_failed if the response or its assertion is signed by none of the keys
  */
@@ -220,14 +231,15 @@ function verifiedAssertion(
   { document, response, assertion }: SamlResponse,
   keys: IdpMetadata['keys'],
 ): XmlElement {
-  // A signature of the response is not needed, but a wrong one is a sign of a changed response.
+  // A signature of the whole response is optional. If there is one and it is wrong, the response
+  // was changed and is refused.
   if (isSigned(response)) verifiedBytes(document, response, keys);
   return parseAssertion(verifiedBytes(document, assertion, keys));
 }
 
 /**
- * Returns the result of `read`, or the DomainError that it throws, because a refused assertion is
- * spent as well.
+ * Returns the result of `read`, or the DomainError that it throws. The error is not thrown yet,
+ * because a refused assertion must also be spent.
  */
 function attempt<T>(read: () => T): T | DomainError {
   try {

@@ -5,20 +5,28 @@ import { isMicrosoftIssuer, isPersonalTenant, tenantTemplate } from './openid/mi
 /** The issuer of Google, which serves every Workspace organization. */
 export const GOOGLE_ISSUER = 'https://accounts.google.com';
 
-/** The tenants that a provider serves: one, or many of Microsoft or of Google. */
+/**
+ * The tenants (customers) that a provider serves: one tenant, or many tenants of Microsoft or of
+ * Google.
+ */
 export type Tenancy =
   { readonly kind: 'one'; readonly tenant: string } | { readonly kind: 'microsoft' | 'google' };
 
-/** A provider without tenants: `tenant` is empty in the identities that it gives. */
+/**
+ * The tenancy of a provider without tenants. The identities that it gives have an empty `tenant`.
+ */
 export const NO_TENANTS: Tenancy = { kind: 'one', tenant: '' };
 
-/** An issuer as the ID tokens name it, and the tenant that an identity of it has. */
+/** An issuer as ID tokens name it, and the tenant of the user. */
 export interface IssuerTenant {
   readonly issuer: string;
   readonly tenant: string;
 }
 
-/** An identity provider: its configured issuer, and the tenants (customers) that it serves. */
+/**
+ * The tenancy of an identity provider: its configured issuer, and the tenants (customers) that it
+ * serves.
+ */
 export interface TenantedProvider {
   readonly issuer: string;
   readonly tenancy: Tenancy;
@@ -29,17 +37,18 @@ const UUID_ALONE = new RegExp(`^${UUID.source}$`);
 const DOMAIN_NAME =
   /^(?=.{4,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])$/;
 
-/** Returns the tenants of an OpenID Connect issuer as configured. */
+/** Returns which tenants a configured OpenID Connect issuer serves. */
 export function tenancyOf(issuer: string): Tenancy {
   if (issuer === GOOGLE_ISSUER) return { kind: 'google' };
   if (tenantTemplate(issuer) !== undefined) return { kind: 'microsoft' };
   if (!isMicrosoftIssuer(issuer)) return NO_TENANTS;
-  // The issuer of one tenant has its id in the path, as the `tid` of its tokens.
+  // The issuer of one Microsoft tenant has the tenant's id in its path, the same as the `tid` of
+  // its tokens.
   return { kind: 'one', tenant: UUID.exec(asciiLowerCase(issuer))?.[0] ?? '' };
 }
 
 /**
- * Returns the issuer and the tenant of the identities that an organization is to accept from a
+ * Returns the issuer and the tenant of the identities that an organization shall accept from a
  * provider.
  *
  * @param tenant the tenant that an admin named
@@ -67,7 +76,7 @@ export function issuerTenant(
   return { issuer: template.replace('{tenantid}', named), tenant: named };
 }
 
-/** Returns true when a provider gives identities of an issuer and a tenant. */
+/** Returns true if a provider gives identities with this issuer and tenant. */
 export function servesTenant(
   { issuer, tenancy }: TenantedProvider,
   accepted: IssuerTenant,
@@ -79,14 +88,14 @@ export function servesTenant(
 }
 
 /**
- * Returns the issuer of the identities of a provider, with `{tenantid}` for the tenant if the
- * issuer of each one has it.
+ * Returns the issuer of the identities that a provider gives. If each tenant has its own issuer,
+ * the result has `{tenantid}` in place of the tenant.
  */
 export function issuerTemplate({ issuer, tenancy }: TenantedProvider): string {
   return tenancy.kind === 'microsoft' ? (tenantTemplate(issuer) ?? issuer) : issuer;
 }
 
-/** Returns true when a provider gives identities of an issuer, for any tenant. */
+/** Returns true if a provider gives identities with this issuer, for any tenant. */
 export function mayNameIssuer({ issuer, tenancy }: TenantedProvider, named: string): boolean {
   if (tenancy.kind !== 'microsoft') return issuer === named;
   const [before = '', after = ''] = tenantTemplate(issuer)?.split('{tenantid}') ?? [];

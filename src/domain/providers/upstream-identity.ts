@@ -7,26 +7,27 @@ import { GOOGLE_ISSUER } from './tenancy.js';
 import { organizationDomain } from '#domain/organizations/organization-domain.js';
 
 /**
- * A user as an identity provider vouches for the user. The shape does not depend on the protocol.
+ * The facts about a user that an identity provider has vouched for. They have the same form for
+ * OpenID Connect and SAML.
  */
 export interface UpstreamIdentity {
-  /** The slug of the provider. */
+  /** The short name (slug) of the provider in the configuration. */
   readonly provider: string;
   readonly issuer: string;
   readonly subject: string;
-  /** The tenant of an issuer that serves many: Microsoft's `tid`, Google's `hd`, otherwise ''. */
+  /** The tenant, if the issuer serves many: Microsoft's `tid` or Google's `hd`; otherwise ''. */
   readonly tenant: string;
   /**
-   * The e-mail address, which the provider has verified; without blanks, ASCII letters in lower
-   * case.
+   * The e-mail address, which the provider has verified, without blanks and with ASCII letters in
+   * lower case.
    */
   readonly email: string;
   readonly name: string | null;
-  /** The parts of the name, when the provider sends them. */
+  /** The given name, if the provider sends the parts of the name. */
   readonly givenName?: string;
   readonly familyName?: string;
   /**
-   * The domain of the organization that the user joins or founds; null for a user without an
+   * The domain by which the user joins or founds an organization; null for a user without an
    * organization.
    */
   readonly organizationDomain: string | null;
@@ -35,13 +36,13 @@ export interface UpstreamIdentity {
 /** The claims of an ID token whose signature, issuer, audience, nonce and times were checked. */
 export type Claims = Readonly<Record<string, unknown>>;
 
-const NAME_LIMIT = 200; // characters
+const NAME_LIMIT = 200; // in characters
 
 /**
- * Reads an identity from verified claims.
+ * Reads the identity of a user from verified claims.
  *
  * @param provider the slug, and the issuer as configured
- * @throws DomainError sign_in_refused when the claims name no subject or no verified e-mail address
+ * @throws DomainError sign_in_refused if the claims name no subject or no verified e-mail address
  */
 export function identityFromClaims(
   provider: { readonly slug: string; readonly issuer: string },
@@ -88,8 +89,8 @@ function verifiedEmail(issuer: string, claims: Claims): string {
           : '`email` claim.'),
     );
   }
-  // Any admin of a tenant can write any address into a Microsoft `email` claim. Only Microsoft
-  // itself sets `xms_edov`.
+  // Any admin of a Microsoft tenant can write any address into the claim `email`. Only Microsoft
+  // itself sets `xms_edov`, which says that the domain is verified.
   if (isMicrosoft && !isTrue(claims['xms_edov'])) {
     throw refused(
       'The identity provider did not confirm that your e-mail address is verified. Its administrator must add the ' +
@@ -102,7 +103,10 @@ function verifiedEmail(issuer: string, claims: Claims): string {
   return address;
 }
 
-/** Returns true for `email_verified` as JSON, or as the text that OneLogin and JumpCloud send. */
+/**
+ * Returns true if `email_verified` is true, as JSON or as the text that OneLogin and JumpCloud
+ * send.
+ */
 function isVerified(claim: unknown): boolean {
   return claim === true || claim === 'true';
 }
@@ -117,7 +121,9 @@ function unverified(claims: Claims): DomainError {
   );
 }
 
-/** Returns true for `xms_edov` in one of the four spellings that Entra has used. */
+/**
+ * Returns true if `xms_edov` is true in one of the four spellings that Microsoft Entra has used.
+ */
 function isTrue(claim: unknown): boolean {
   return claim === true || claim === 1 || claim === '1' || claim === 'true';
 }

@@ -1,19 +1,23 @@
 import type { Tenancy } from './tenancy.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 
-/** The secrets of one sign-in. The sealed state carries them until the browser returns. */
+/**
+ * The secrets of one sign-in, such as the nonce. The sealed state keeps them until the browser
+ * returns.
+ */
 export type Remembered = Readonly<Record<string, string>>;
 
-/** A sign-in that goes to a provider. */
+/** The facts of a sign-in that sends a browser to a provider. */
 export interface Departure {
   readonly state: string;
   readonly remembered: Remembered;
-  /** The expected e-mail address of the user. */
+  /** The e-mail address that the user is expected to have, so that the provider can fill it in. */
   readonly loginHint?: string | undefined;
 }
 
 /**
- * A sign-in that returned from a provider: the parameters of the redirect, and the redeemed state.
+ * The facts of a browser that returns from a provider: the parameters of the redirect, and the
+ * redeemed state.
  */
 export interface Arrival {
   readonly parameters: URLSearchParams;
@@ -21,36 +25,39 @@ export interface Arrival {
   readonly remembered: Remembered;
 }
 
-/** An identity provider of any protocol. One file implements one protocol. */
+/** An identity provider of any protocol. Each protocol has one implementation. */
 export interface UpstreamProvider {
   readonly slug: string;
-  /** The label of the button on the login page. */
+  /** The name of the provider, for its button on the login page. */
   readonly name: string;
   /** The issuer as configured; the entity id of a SAML provider. */
   readonly issuer: string;
-  /** The tenants that it serves; `NO_TENANTS` for a SAML provider. */
+  /** The tenants that the provider serves; `NO_TENANTS` for a SAML provider. */
   readonly tenancy: Tenancy;
-  /** The only domains that it may vouch for; undefined: every domain. */
+  /**
+   * The only e-mail domains for which the provider may vouch; undefined if it may for every domain.
+   */
   readonly domains: readonly string[] | undefined;
-  /** The origin of the authorization endpoint. */
+  /** The origin of the page at the provider on which the user signs in. */
   readonly origin: string;
-  /** Creates the secrets of a new sign-in. */
+  /** Makes the secrets of a new sign-in. */
   remember(): Remembered;
   /**
-   * Returns the name under which the browser keeps the state of a sign-in. Without it, the state
-   * goes to the provider and comes back with the browser.
+   * Returns the name under which the browser keeps the sealed state of a sign-in. If this method is
+   * missing, the state goes to the provider and comes back with the browser.
    */
   keptUnder?(remembered: Remembered): string;
   /**
-   * Reads again what the provider publishes. After a failure, what was read before stays in use.
+   * Fetches the published documents of the provider again. After a failure, the earlier ones stay
+   * in use.
    */
   refresh?(): Promise<void>;
-  /** Reads again what the provider publishes, if its time has come. */
+  /** Fetches the published documents of the provider again, if they are due. */
   refreshIfDue?(): Promise<void>;
-  /** Returns the address at the provider for the browser. */
+  /** Returns the address at the provider to which the browser goes to sign in. */
   depart(departure: Departure): Promise<URL>;
   /**
-   * Verifies the returned sign-in and reads the identity.
+   * Verifies the sign-in of a returned browser and reads the identity of the user.
    *
    * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable
    */

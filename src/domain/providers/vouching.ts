@@ -4,10 +4,10 @@ import { providerVariable } from '#platform/config/provider-settings.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 
-/** The settings of a provider that decide for which domains it may vouch. */
+/** The part of a provider's configuration that decides for which e-mail domains it may vouch. */
 export type VouchingProvider = Pick<ProviderConfig, 'slug' | 'domains'>;
 
-/** Returns true for a domain that a list names, alone or by `*.` before a domain above it. */
+/** Returns true if a list has a domain, either by its name or by `*.` before a domain above it. */
 export function namesDomain(patterns: readonly string[], domain: string): boolean {
   return patterns.some((pattern) =>
     pattern.startsWith('*.') ? domain.endsWith(pattern.slice(1)) : domain === pattern,
@@ -15,8 +15,8 @@ export function namesDomain(patterns: readonly string[], domain: string): boolea
 }
 
 /**
- * Returns true for a domain that the list of a provider names. Without a list a provider names
- * none, and may vouch for each.
+ * Returns true if the list of a provider has a domain. A provider without a list has none by name,
+ * although it may vouch for every domain.
  */
 export function isNamedBy(
   providers: readonly VouchingProvider[],
@@ -29,7 +29,7 @@ export function isNamedBy(
 
 /**
  * Refuses an identity if its provider may not vouch for the domain of the address or of the
- * organization. A provider that is no longer configured vouches for no domain.
+ * organization. A provider that is no longer configured may vouch for no domain.
  *
  * @throws DomainError with the code
  */
@@ -55,8 +55,8 @@ export function assertVouched(
 }
 
 /**
- * Warns of providers that may vouch for every domain although there are several. Each line names
- * the variable.
+ * Returns a warning for each provider that may vouch for every domain although there are several
+ * providers. The warning names the variable that limits the domains.
  */
 export function vouchingWarnings(providers: readonly VouchingProvider[]): string[] {
   if (providers.length < 2) return [];
@@ -70,8 +70,8 @@ export function vouchingWarnings(providers: readonly VouchingProvider[]): string
 }
 
 /**
- * Returns true if a provider may vouch for the address of the account to which an identity is
- * bound.
+ * Returns true if a provider may vouch for the e-mail address of the account to which an identity
+ * is bound.
  */
 export function mayVouchFor(
   providers: readonly VouchingProvider[],

@@ -4,20 +4,20 @@ import type { PresentedToken } from '#platform/http/access/access-policy.js';
 import { DPOP_ALGORITHMS } from './dpop/dpop-proof.js';
 
 /**
- * The command-line client of the service: the only OAuth client whose tokens open the APIs of the
- * service.
+ * The client id of the command-line program of this product. It is the only OAuth client whose
+ * tokens open the APIs of the service.
  */
 export const CLI_CLIENT_ID = 'svc-cli';
 
-/** The scope of organization admins. */
+/** The scope for the APIs of organization admins. */
 export const ADMIN_SCOPE = 'svc:admin';
 
-/** The scope of the applications that a user manages. */
+/** The scope for the API by which a user manages the own applications. */
 export const APPLICATIONS_SCOPE = 'svc:applications';
 
 /**
- * The scopes whose tokens are short-lived and bound to a DPoP key, because a stolen token could do
- * more than issue one credential.
+ * The scopes whose tokens must be short-lived and bound to a DPoP key, because a stolen token could
+ * do more than issue one credential.
  */
 const BOUND_SCOPES: ReadonlySet<string> = new Set([ADMIN_SCOPE, APPLICATIONS_SCOPE]);
 
@@ -27,28 +27,37 @@ export function isBoundScope(scope: string): boolean {
 }
 
 /**
- * The most scopes that a device code gives the command line. They are few because the user may have
- * approved the device of a stranger.
+ * The only scopes that the command-line program gets by a device code. They are few because the
+ * user may have approved the device of a stranger.
  */
 export const DEVICE_SCOPES: ReadonlySet<string> = new Set(['openid', 'svc:credentials']);
 
-/** The permissions and bindings of an OAuth access token. */
+/** The permissions of an OAuth access token, and the keys to which it is bound. */
 export interface AccessToken {
   readonly clientId: string;
   readonly scope: ReadonlySet<string>;
-  /** True for a token of a resource server. No API of the service is a resource server. */
+  /**
+   * True if the token is for a resource server (RFC 8707). Such a token does not open the APIs of
+   * the service.
+   */
   readonly hasAudience: boolean;
-  /** True for a token of the device flow. */
+  /** True if the token was issued for a device code (RFC 8628). */
   readonly isOfDevice: boolean;
-  /** The thumbprint of the DPoP key that must prove possession of the token (RFC 9449 §6). */
+  /**
+   * The thumbprint of the DPoP key to which the token is bound (RFC 9449 §6); null if it is bound
+   * to none.
+   */
   readonly jkt: string | null;
-  /** The thumbprint of the client certificate that the token is bound to (RFC 8705 §3.1). */
+  /**
+   * The thumbprint of the client certificate to which the token is bound (RFC 8705 §3.1); null if
+   * it is bound to none.
+   */
   readonly x5t: string | null;
 }
 
 /**
- * Reads the payload that the OAuth library stores for an access token. An unreadable binding
- * matches no key.
+ * Reads the facts from the payload that the OAuth library stores for an access token. If a binding
+ * cannot be read, the result has a binding that no key matches, so that the token opens nothing.
  */
 export function accessToken(
   clientId: string,
@@ -59,7 +68,8 @@ export function accessToken(
   const scopes = typeof scope === 'string' ? scope.split(' ') : [];
   return {
     clientId,
-    // An earlier version gave devices more.
+    // An earlier version gave devices more scopes, so the scopes beyond {@link DEVICE_SCOPES} are
+    // removed here.
     scope: new Set(isOfDevice ? scopes.filter((word) => DEVICE_SCOPES.has(word)) : scopes),
     hasAudience: aud !== undefined,
     isOfDevice,
@@ -74,10 +84,10 @@ function binding(value: unknown): string | null {
 }
 
 /**
- * Checks that an access token opens a route of the service. The token must be of the command-line
- * client, have the scope of the route, and come under its scheme and with its client certificate.
- * Tokens of other clients open nothing here, because any client can register. The caller then
- * spends the DPoP proof.
+ * Checks that an access token opens a route of the service. The token must belong to the
+ * command-line client, have the scope of the route, and come under its scheme and with its client
+ * certificate. Tokens of other clients open nothing here, because any client can register. The
+ * caller then spends the DPoP proof.
  *
  * @param scope the scope of the route; undefined for a route that accepts no OAuth token
  * @throws DomainError unauthenticated or insufficient_scope, each with its challenge
@@ -103,8 +113,8 @@ export function assertOpens(
 }
 
 /**
- * Checks that an access token comes under its scheme and with its client certificate. @throws
- * DomainError unauthenticated
+ * Checks that an access token was sent under its scheme (Bearer or DPoP), and with its client
+ * certificate if it is bound to one. @throws DomainError unauthenticated
  */
 export function assertPresented(
   presented: PresentedToken,
@@ -120,14 +130,14 @@ export function assertPresented(
 }
 
 /**
- * Returns the error for a token that is not accepted (RFC 6750 §3.1, `invalid_token`), with the
- * challenge of the scheme.
+ * Returns the error for an access token that is not accepted (RFC 6750 §3.1, `invalid_token`), with
+ * the challenge for the scheme.
  */
 export function refusedToken(scheme: Challenge['scheme'], detail: string): DomainError {
   return new DomainError('unauthenticated', detail, { challenge: challengeOf(scheme) });
 }
 
-/** Returns the facts of a session by which a denial of issuance is answered. */
+/** Returns the facts of a session that decide which error a denied credential request gets. */
 export function deniedSession({
   isOfDevice,
   accessToken: token,
@@ -140,7 +150,8 @@ export function deniedSession({
 }
 
 /**
- * Returns the challenge of a scheme: for DPoP with the algorithms of the proofs (RFC 9449 §7.1).
+ * Returns the challenge (`WWW-Authenticate`) for a scheme. For DPoP it names the accepted
+ * algorithms of proofs (RFC 9449 §7.1).
  */
 export function challengeOf(scheme: Challenge['scheme']): Challenge {
   return scheme === 'DPoP' ? { scheme, algs: DPOP_ALGORITHMS } : { scheme };

@@ -11,15 +11,19 @@ import type { PresentedToken } from '#platform/http/access/access-policy.js';
 import { accessToken, assertPresented, challengeOf, refusedToken } from './access-token.js';
 import { spendDpopProof, type ProofParts } from './dpop/spend-dpop-proof.js';
 
-/** An application of an organization, identified by a token of its own for signals. */
+/**
+ * An application that authenticated with a token of its own, without a user, to use the endpoints
+ * of Shared Signals.
+ */
 export interface ClientItself {
   readonly clientId: string;
   readonly orgId: string;
 }
 
 /**
- * Finds the application of a token of client credentials. The token must be for the resource of
- * signals, have the scope of the route, and come as it is bound. No other token opens the route.
+ * Finds the application whose own token (of the client credentials grant) a request has. The token
+ * must be for the resource of Shared Signals, have the scope of the route, and be sent as it is
+ * bound. No other token opens the route.
  *
  * @throws DomainError unauthenticated, insufficient_scope or invalid_dpop_proof
  */

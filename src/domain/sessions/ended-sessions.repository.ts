@@ -5,7 +5,10 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { SessionUser } from './session.js';
 
-/** The sessions of a user that ended together, and the live grants and tokens on them. */
+/**
+ * The sessions of a user that ended together, and the numbers of live grants and tokens that ended
+ * with them.
+ */
 export interface EndedSessions {
   readonly sessions: readonly {
     readonly id: string;
@@ -19,8 +22,8 @@ export interface EndedSessions {
 
 /**
  * Ends the live sessions of a user except one, with every grant, code and token on them. The caller
- * locks the row of the user first: two calls that delete sessions in different orders could
- * otherwise wait for one another.
+ * locks the row of the user first, because two calls that delete sessions in different orders could
+ * wait for each other.
  *
  * @returns the sessions that ended, and the live grants and tokens on them
  */
@@ -44,7 +47,8 @@ export async function deleteOtherSessions(
 }
 
 /**
- * Records the end of several sessions of a user, by the user: one event for each, in one statement.
+ * Records in the audit log that a user ended several own sessions: one event for each, in one
+ * statement.
  */
 export async function recordEnds(
   tx: EntityManager,
@@ -75,8 +79,9 @@ export async function recordEnds(
 }
 
 /**
- * Ends the sessions of a user that a client has for itself, with everything that depends on them.
- * It locks every session of the user, so that no session ends while the caller ends grants.
+ * Ends the sessions that a client has for itself in the name of a user, with everything that
+ * depends on them. It locks every session of the user, so that no session ends while the caller
+ * ends grants.
  *
  * @returns the number of sessions that were alive
  */
@@ -93,7 +98,7 @@ export async function deleteSessionsOfClient(
   return ended.filter((session) => session.is_live).length;
 }
 
-/** Lists the clients that have live grants in a session, by name. */
+/** Lists by name the clients that have live grants in a session. */
 export async function clientsInSession(
   tx: EntityManager,
   sessionId: string,

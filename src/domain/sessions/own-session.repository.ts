@@ -4,26 +4,26 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { SessionOrigin } from './session.js';
 
 /**
- * A session that a client gets for itself, from the session of a browser in which a user authorized
- * it.
+ * The values of a session that a client gets for itself. The client gets it from the browser
+ * session in which the user authorized the client.
  */
 export interface NewOwnSession {
   readonly id: string;
   readonly tokenHash: Buffer;
   readonly clientId: string;
-  /** The time of the assertion of the authorization, in seconds since 1970. */
+  /** The time, in seconds since 1970, at which the user touched the key for the authorization. */
   readonly authTime: number | undefined;
   readonly from: SessionOrigin;
 }
 
-/** The grant of an authorization, with its user and the browser's session that it is on. */
+/** The grant of an authorization, with its user and the browser session to which it belongs. */
 export interface BrowserGrant {
   readonly id: Buffer;
   readonly userId: string;
   readonly sessionId: string;
 }
 
-/** The session that a client has for itself. */
+/** The session that a client got for itself. */
 export interface OpenedOwnSession {
   readonly id: string;
   readonly expires_at: Date;
@@ -31,12 +31,12 @@ export interface OpenedOwnSession {
 }
 
 /**
- * Opens a session for a client and moves the grant to it, by one statement that locks the user, the
- * browser's session and the grant, in this order. If the grant ends soon, because its code came
- * twice, it keeps that end. If the grant was moved before, it keeps its session.
+ * Opens a session for a client and moves the grant to it. One statement locks the user, the browser
+ * session and the grant, in this order. If the grant ends soon, because its code was used twice, it
+ * keeps that end. If the grant was moved before, it keeps its session.
  *
- * @returns the session of the grant; undefined when the user, the browser's session or the grant
- *   has ended
+ * @returns the session of the grant; undefined if the user, the browser session or the grant has
+ *   ended
  */
 export async function openOwnSession(
   tx: EntityManager,
@@ -81,7 +81,10 @@ export async function openOwnSession(
   return own;
 }
 
-/** Returns true if an approved device code opened a session, so that it can meet no condition. */
+/**
+ * Returns true if an approved device code opened a session. Such a session meets no condition of a
+ * target, because its user made no touch in it.
+ */
 export async function isSessionOfDevice(tx: EntityManager, id: string): Promise<boolean> {
   const [row] = await sql<{ of_device: boolean }>(tx)`
     SELECT of_device FROM sessions WHERE id = ${id}`;

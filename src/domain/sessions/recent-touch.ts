@@ -1,42 +1,50 @@
 import { DomainError, type Challenge } from '#platform/errors/domain-error.js';
 
-/** The greatest ages of the last assertion in seconds, for `touchedWithinSeconds` of a route. */
+/**
+ * The greatest ages, in seconds, that the last touch of a key may have, for `touchedWithinSeconds`
+ * of a route.
+ */
 export const RECENT_TOUCH = {
-  /** For the security keys of a user, and the approval of a device. */
+  /** For changes of a user's own security keys, and the approval of a device. */
   own: 60,
   /** For changes by an admin, and every change of an application. */
   admin: 300,
 } as const;
 
-/** The access rule of a route for the keys, sessions and credentials of the user. */
+/** The access rule of a route by which users manage their own keys, sessions and credentials. */
 export const USER_ACCESS = {
   session: 'verified',
   origin: 'own',
   scope: 'svc:credentials',
 } as const;
 
-/** The rule of {@link USER_ACCESS} with a demand for a recent assertion (RFC 9470). */
+/**
+ * The access rule of {@link USER_ACCESS} with a demand for a recent touch of the key (RFC 9470). It
+ * is for acts that a stolen session must not do.
+ */
 export const USER_ACCESS_BY_TOUCH = {
   ...USER_ACCESS,
   touchedWithinSeconds: RECENT_TOUCH.own,
 } as const;
 
-/** The access rule of a route on which admins read. */
+/** The access rule of a route by which admins read. */
 export const ADMIN_READS = { session: 'verified', origin: 'own', scope: 'svc:admin' } as const;
 
-/** The access rule of a route on which admins make changes: it demands a recent assertion. */
+/**
+ * The access rule of a route by which admins make changes: it demands a recent touch of the key.
+ */
 export const ADMIN_WRITES = { ...ADMIN_READS, touchedWithinSeconds: RECENT_TOUCH.admin } as const;
 
-/** The facts of the last touch in a session by which a demand for a touch is decided. */
+/** The facts of the last touch in a session that decide if the touch is recent enough. */
 export interface Touch {
   readonly authTime: Date;
   readonly isOfDevice: boolean;
 }
 
 /**
- * Returns true when the touch of a session is no older than so many seconds. A time ahead of this
- * clock counts as recent: replicas may differ. The session of a device has no touch of its own,
- * however recent its approval is.
+ * Returns true if the last touch in a session is at most so many seconds old. A time in the future
+ * counts as recent, because the clocks of replicas differ. The session of a device has no touch of
+ * its own, however recent its approval is, so the result for it is false.
  *
  * @param now milliseconds since 1970
  */
@@ -45,7 +53,8 @@ export function isTouchedWithin(seconds: number, touch: Touch, now: number): boo
 }
 
 /**
- * Refuses a session without a recent touch (RFC 9470 §3), by the rule of {@link isTouchedWithin}.
+ * Refuses a session whose last touch is too old (RFC 9470 §3), by the rule of {@link
+ * isTouchedWithin}.
  *
  * @param challenge the challenge for the scheme of the request
  * @param now milliseconds since 1970

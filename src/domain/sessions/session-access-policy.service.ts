@@ -22,28 +22,28 @@ import { Sessions } from './sessions.service.js';
 import { spendDpopProof } from './dpop/spend-dpop-proof.js';
 
 /**
- * Seconds between two recorded denials of one user, so that a client in a loop does not fill the
- * audit log.
+ * Seconds between two denials of one user that are recorded, so that a client in a loop does not
+ * fill the audit log.
  */
 const DENIALS_ON_RECORD = 60;
 
-/** The most characters of a refused path that are recorded. */
+/** The most characters of a refused path that the audit log records. */
 const LONGEST_PATH = 256;
 
-/** The identity provider of an organization, identified by its SCIM token. */
+/** The identity provider of an organization, which a request identified by its SCIM token. */
 export interface Provisioner {
   readonly tokenId: string;
   readonly orgId: string;
 }
 
-/** A caller that the policy admits. */
+/** A caller that may use a route: a user, an identity provider or an application. */
 type Caller = LiveSession | Provisioner | ClientItself;
 
 /**
- * Decides if a request may proceed, by the live session of its token. The own token of a session
- * has all permissions of the user; an access token of the command-line client has those of its
- * scope; a SCIM token identifies an identity provider; a token of client credentials opens the
- * signals of the client.
+ * Decides if a request may use a route, by the live session of its token. The own token of a
+ * session has all permissions of the user. An access token of the command-line client has those of
+ * its scope. A SCIM token stands for an identity provider. A token of client credentials opens the
+ * stream of security events of its client.
  */
 @Injectable()
 export class SessionAccessPolicy extends AccessPolicy<Caller> {
@@ -71,14 +71,14 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
       presented.scheme === 'cookie'
         ? await this.sessions.find(presented.token)
         : await this.#ofHeader(presented.scheme, presented, requirement.scope);
-    // A stale cookie counts as no cookie. A wrong token in a header is an error, even if the route
-    // needs no session.
+    // A cookie of an ended session counts as no cookie. A wrong token in a header is an error, even
+    // if the route needs no session.
     return session ?? withoutSession(requirement, 'The session is unknown or has ended.');
   }
 
   /**
-   * Checks that a session satisfies the rule of a route. A denial of a user on a route for admins
-   * is recorded in the audit log.
+   * Checks that a session satisfies the access rule of a route. If a user is denied a route for
+   * admins, the audit log records it.
    *
    * @throws DomainError stale_page, hardware_required, admin_required,
    * insufficient_user_authentication
@@ -157,7 +157,7 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
   }
 
   /**
-   * Finds the identity provider of a SCIM token.
+   * Finds the identity provider to which a SCIM token belongs.
    *
    * @throws DomainError unauthenticated for a cookie, or an access token of a user: neither may
    * provision users
@@ -171,8 +171,8 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
   }
 
   /**
-   * Finds the session of a token in the Authorization header, and checks that the token opens the
-   * route.
+   * Finds the session that belongs to the token in the Authorization header, and checks that the
+   * token opens the route.
    *
    * @throws DomainError unauthenticated, insufficient_scope or invalid_dpop_proof
    */
@@ -188,7 +188,8 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
       assertOpens(presented, accessToken, scope);
       if (accessToken.jkt !== null) await spendDpopProof(this, presented, accessToken.jkt);
     } else if (scheme === 'DPoP') {
-      // A token without a DPoP key must not come under the DPoP scheme (RFC 9449 §7.1).
+      // An access token that is bound to no DPoP key must not be sent under the DPoP scheme (RFC
+      // 9449 §7.1).
       throw refusedToken('Bearer', 'This access token must come under the Bearer scheme.');
     }
     return session;
@@ -196,7 +197,7 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
 }
 
 /**
- * Refuses a request without a session, unless the session is optional.
+ * Refuses a request without a session, unless the route needs none.
  *
  * @throws DomainError unauthenticated
  */
@@ -205,7 +206,8 @@ function withoutSession({ session }: AuthRule, detail: string): undefined {
 }
 
 /**
- * Refuses the write of a page that was made for another session of the browser.
+ * Refuses a write from a page that was made for another session of the same browser. Otherwise a
+ * user could act as another user by mistake.
  *
  * @throws DomainError stale_page
  */

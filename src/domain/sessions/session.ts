@@ -1,10 +1,13 @@
 import type { UpstreamIdentity } from '#domain/providers/upstream-identity.js';
 import type { AccessToken } from './access-token.js';
 
-/** The assurance level of a key with user verification (NIST SP 800-63B, AAL3). */
+/**
+ * The name of the assurance level of a key that verified its user (NIST SP 800-63B, AAL3), as
+ * tokens state it.
+ */
 export const AAL3 = 'urn:nist:authentication:assurance-level:aal3';
 
-/** The most hours that the session of a device lasts. */
+/** The most hours for which a session lasts that a device code opened. */
 const DEVICE_HOURS = 1;
 
 /**
@@ -15,15 +18,18 @@ export function sessionLifetime(settingHours: number, isOfDevice: boolean): numb
   return isOfDevice ? Math.min(settingHours, DEVICE_HOURS) : settingHours;
 }
 
-/** The authentication methods that a ceremony proved (RFC 8176), and the assurance level. */
+/**
+ * The authentication methods that a ceremony proved (RFC 8176), and the assurance level that
+ * follows.
+ */
 export interface Assurance {
   readonly amr: readonly string[];
   readonly acr: string | null;
 }
 
 /**
- * Returns the assurance of an assertion: AAL3 with user verification, no level with user presence
- * alone.
+ * Returns what an assertion of a key proves: level AAL3 if the key verified its user, and no level
+ * if it proved only a touch.
  */
 export function assuranceOf(userVerified: boolean): Assurance {
   return userVerified
@@ -31,7 +37,9 @@ export function assuranceOf(userVerified: boolean): Assurance {
     : { amr: ['hwk', 'user'], acr: null };
 }
 
-/** The network address and browser that opened a session, as far as they are known. */
+/**
+ * The network address and the browser from which a session was opened, as far as they are known.
+ */
 export interface SessionOrigin {
   readonly ip: string | undefined;
   readonly userAgent: string | undefined;
@@ -43,7 +51,7 @@ export interface SessionUser {
   readonly orgId: string | null;
   readonly email: string | null;
   readonly name: string | null;
-  /** True for an acting admin: active, with an address in a domain that the organization owns. */
+  /** True for an admin who is active and has an address in a domain that the organization owns. */
   readonly isOrgAdmin: boolean;
 }
 
@@ -53,20 +61,20 @@ interface SessionRow {
 }
 
 /**
- * A session after the upstream sign-in of a user. It opens pages, and the user may enroll a first
- * key.
+ * A session after a sign-in at an identity provider. It opens pages, and the user may enroll a
+ * first key.
  */
 export interface BootstrapSession extends SessionRow {
   readonly level: 'bootstrap';
   readonly user: SessionUser;
   readonly pendingIdentity: null;
-  /** True when the user has a key, and therefore must log in with the key. */
+  /** True if the user has a security key, so that the next step is a login with the key. */
   readonly enrolled: boolean;
 }
 
 /**
- * A session after an upstream sign-in without a user. The transaction that enrolls the key creates
- * the user.
+ * A session after a sign-in at an identity provider by a person who is no user yet. The transaction
+ * that enrolls the key creates the user.
  */
 export interface PendingSession extends SessionRow {
   readonly level: 'bootstrap';
@@ -75,7 +83,9 @@ export interface PendingSession extends SessionRow {
   readonly enrolled: false;
 }
 
-/** A session after an assertion of a security key. Credentials may be issued in it. */
+/**
+ * A session after an assertion of a security key. Only in such a session may credentials be issued.
+ */
 export interface VerifiedSession extends SessionRow, Assurance {
   readonly level: 'verified';
   readonly user: SessionUser;
@@ -85,27 +95,34 @@ export interface VerifiedSession extends SessionRow, Assurance {
   readonly hardwareAaguid: string | null;
   readonly authTime: Date;
   /**
-   * True when an approved device code opened the session. The touch for it was made in a browser,
-   * and the device may belong to a stranger. So the session never satisfies a demand for a touch.
+   * True if an approved device code opened the session. The touch for it was made in a browser, and
+   * the device may belong to a stranger. So the session never satisfies a demand for a touch.
    */
   readonly isOfDevice: boolean;
   /**
-   * The OAuth access token that found the session; null when the own token of the session found it.
+   * The OAuth access token by which the request found the session; null if it was the own token of
+   * the session.
    */
   readonly accessToken: AccessToken | null;
 }
 
-/** A session that was alive when it was read. */
+/** A session that had not ended when it was read. */
 export type LiveSession = BootstrapSession | PendingSession | VerifiedSession;
 
 /** A session as its user sees it in the list of sessions. */
 export interface OwnSession {
   readonly id: string;
-  /** True when the user proved a security key in the session. */
+  /** True if the user logged in with a security key in the session. */
   readonly verified: boolean;
-  /** The client that has the session for itself; null for a session of a browser. */
+  /**
+   * The client that has the session for itself, such as the command line; null for a browser
+   * session.
+   */
   readonly client: { readonly id: string; readonly name: string | null } | null;
-  /** The address that opened the session; null for a session that is older than this column. */
+  /**
+   * The IP address from which the session was opened; null for a session from before this column
+   * existed.
+   */
   readonly ip: string | null;
   readonly userAgent: string | null;
   readonly createdAt: Date;

@@ -21,48 +21,51 @@ import type { KeyTouch } from '#domain/access/reach/decision.js';
 import { AAL3, sessionLifetime } from './session.js';
 import type { Assurance, LiveSession, OwnSession, SessionOrigin, SessionUser } from './session.js';
 
-/** The most sessions of a user that a list shows: the newest. */
+/** The most sessions that the list of a user shows, the newest first. */
 const MOST_SHOWN = 500;
 
-/** The values of a new session, beside its id and token. */
+/** The values of a new session, except its id and token. */
 export type NewSession =
   | { readonly level: 'bootstrap'; readonly userId: string }
   | { readonly level: 'bootstrap'; readonly pendingIdentity: UpstreamIdentity }
   | (ProvenSession & {
       readonly level: 'verified';
       readonly authenticatorId: string;
-      /** True if the key of the touch is of a FIPS-certified model, by a `packed` attestation. */
+      /** True if the key is of a FIPS-certified model, which a `packed` attestation proved. */
       readonly isFipsKey?: boolean;
     })
   /**
-   * A session of certification test mode. It is valid for OAuth only, and for no page or API of the
+   * A session of certification test mode. It works for OAuth only, and for no page or API of the
    * service.
    */
   | (ProvenSession & { readonly level: 'synthetic' });
 
 interface ProvenSession extends Assurance {
   readonly userId: string;
-  /** The time of the assertion; by default now. */
+  /** The time of the assertion; the present time if it is missing. */
   readonly authTime?: Date;
   /**
-   * The client that has the session for itself, separate from the session of a browser. No caller
-   * gets the token of the session.
+   * The id of the client that has the session for itself, separate from any browser session. No
+   * caller gets the token of such a session.
    */
   readonly clientId?: string;
   /**
-   * True if an approved device code opens the session. The session lasts at most an hour
-   * ({@link sessionLifetime}) and never satisfies a demand for a recent touch.
+   * True if an approved device code opens the session. Such a session lasts at most an hour ({@link
+   * sessionLifetime}) and never satisfies a demand for a recent touch.
    */
   readonly isOfDevice?: boolean;
 }
 
-/** The key of a touch, and what it proved. */
+/** The key that was touched, and what the touch proved. */
 export interface TouchedKey extends Pick<Assurance, 'acr'> {
   readonly keyId: string;
   readonly isFipsKey?: boolean;
 }
 
-/** Returns a touch as the column `touches` keeps it for each key. Times are seconds since 1970. */
+/**
+ * Returns a touch in the form in which the column `touches` stores one for each key. Times are
+ * seconds since 1970.
+ */
 function touchOf({ acr, isFipsKey = false }: Omit<TouchedKey, 'keyId'>, authTime: Date): KeyTouch {
   const at = authTime.getTime() / 1000;
   return { at, uv: acr === AAL3 ? at : null, fips: isFipsKey };
@@ -90,7 +93,7 @@ interface Row {
   enrolled: boolean;
 }
 
-/** The items that end with sessions: live sessions, live grants, and valid access tokens. */
+/** The numbers of items that ended: live sessions, live grants, and valid access tokens. */
 interface EndedRow {
   sessions: number;
   grants: number;
@@ -98,7 +101,8 @@ interface EndedRow {
 }
 
 /**
- * Writes the columns that count the live grants and the valid access tokens of users or sessions.
+ * Returns the SQL columns that count the live grants and the valid access tokens of users or
+ * sessions.
  *
  * @param of a condition on the grant `g`
  */
@@ -121,15 +125,15 @@ interface OwnRow {
   expires_at: Date;
 }
 
-/** The rows of sessions. A session exists as long as its row. */
+/** Stores sessions. A session lives as long as its row: a deleted row ends the session. */
 @Injectable()
 export class SessionsRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.sessions;
   readonly revocationScopes = EVERY_SCOPE;
 
   /**
-   * Adds a session. It ends after {@link sessionLifetime}, with `hours` as SVC_SESSION_HOURS.
-   * Returns the time when it ends.
+   * Adds a session and returns the time at which it ends. {@link sessionLifetime} computes its
+   * length from `hours`, the setting SVC_SESSION_HOURS.
    */
   async insert(
     tx: EntityManager,
@@ -146,7 +150,8 @@ export class SessionsRepository implements Revocable {
     const authenticatorId = session.level === 'verified' ? session.authenticatorId : null;
     const pending = 'pendingIdentity' in session ? session.pendingIdentity : null;
     const ofDevice = proven?.isOfDevice === true;
-    // The touch for a device was made in a browser, so it meets no condition of a target.
+    // A session of a device stores no touch, because the touch was made in a browser and must meet
+    // no condition of a target.
     const touches =
       session.level === 'verified' && !ofDevice
         ? { [session.authenticatorId]: touchOf(session, authTime) }
@@ -167,8 +172,8 @@ export class SessionsRepository implements Revocable {
 
   /**
    * Finds the live sessions of some tokens, by the base64url of the token hashes. A token is the
-   * own token of a browser session, or an OAuth access token whose grant depends on the session.
-   * Sessions of inactive users and synthetic sessions are not found.
+   * own token of a browser session, or an OAuth access token whose grant belongs to the session.
+   * Sessions of inactive users, and those of certification test mode, are not found.
    */
   async findLive(
     tx: EntityManager,
@@ -198,7 +203,7 @@ export class SessionsRepository implements Revocable {
     return new Map(rows.map((row) => [row.presented.toString('base64url'), liveSession(row)]));
   }
 
-  /** Ends a session. Returns false when the session had ended already. */
+  /** Ends a session. Returns false if the session had already ended. */
   async delete(tx: EntityManager, id: string): Promise<boolean> {
     const ended = await sql<{ id: string }>(tx)`
       DELETE FROM sessions WHERE id = ${id} AND expires_at > now() RETURNING id`;
@@ -206,8 +211,8 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Locks a live session, so that it cannot end before the transaction does. Returns false if the
-   * session has ended. The caller locks the row of the user first.
+   * Locks the row of a live session, so that it cannot end before the transaction does. Returns
+   * false if the session has ended. The caller locks the row of the user first.
    */
   async hold(tx: EntityManager, id: string): Promise<boolean> {
     const held = await sql<{ id: string }>(tx)`
@@ -216,9 +221,9 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Ends every session of some users with the grants, codes and tokens on it, then the other
-   * records that the OAuth library keeps of the users (an interaction, a browser session). There
-   * are two statements because every path that ends a grant locks the grant before its codes and
+   * Ends every session of some users with the grants, codes and tokens on it. Then it ends the
+   * other artifacts of the users in the OAuth library (an interaction, a browser session). There
+   * are two statements, because every path that ends a grant locks the grant before its codes and
    * tokens. One statement would lock the codes and tokens first.
    */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
@@ -235,8 +240,8 @@ export class SessionsRepository implements Revocable {
 
   /**
    * Ends the sessions of all users, and of sign-ins that have no user yet, with the grants, codes
-   * and tokens on them; then the other records that the OAuth library keeps: codes of devices,
-   * pushed requests, interactions, and the tokens of clients.
+   * and tokens on them. Then the other artifacts of the OAuth library end: device codes, pushed
+   * requests, interactions, and the tokens of clients.
    */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     const found = await sql<{ id: string; user_id: string | null }>(tx)`
@@ -283,7 +288,7 @@ export class SessionsRepository implements Revocable {
     return endedCounts(row);
   }
 
-  /** Counts what one session of a user would end: the session, and the grants and tokens on it. */
+  /** Counts what ends with one session of a user: the session, and the grants and tokens on it. */
   async countOfOne(tx: EntityManager, sessionId: string): Promise<RevokedCounts> {
     const [row] = await sql<EndedRow>(tx)`
       SELECT 1 AS sessions, ${grantsAndTokens(fragment`g.session_id = ${sessionId}`)}`;
@@ -291,8 +296,8 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Ends every session that a key of a user opened, also those of devices, with the grants, codes
-   * and tokens on it.
+   * Ends every session that a security key of a user opened, including those of devices, with the
+   * grants, codes and tokens on it.
    */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     const ended = await sql<{ is_live: boolean }>(tx)`
@@ -301,7 +306,7 @@ export class SessionsRepository implements Revocable {
     return { sessions: ended.filter((session) => session.is_live).length };
   }
 
-  /** Counts the live sessions of a user by the key that opened them. */
+  /** Counts the live sessions of a user by the security key that opened them. */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; sessions: number }>(tx)`
       SELECT authenticator_id AS key_id, count(*)::int AS sessions
@@ -311,15 +316,18 @@ export class SessionsRepository implements Revocable {
     return rows.map(({ key_id: keyId, sessions }) => ({ keyId, count: { sessions } }));
   }
 
-  /** Ends every session of certification test mode, with the grants and tokens on it. */
+  /**
+   * Ends every session of certification test mode, with the grants and tokens on it, because the
+   * mode is off.
+   */
   async deleteSynthetic(tx: EntityManager): Promise<void> {
     await sql(tx)`DELETE FROM sessions WHERE level = 'synthetic'`;
   }
 
   /**
-   * Renews the time of the last assertion and the touch of its key, and nothing else. A touch
-   * without user verification keeps the time of the last touch with it. Returns false when the
-   * session has ended.
+   * Stores the time of a new assertion in a session and the touch of its key, and nothing else. If
+   * the key did not verify its user, the time of the last verified touch stays. Returns false if
+   * the session has ended.
    */
   async renewAuthTime(
     tx: EntityManager,
@@ -352,7 +360,7 @@ export class SessionsRepository implements Revocable {
   /**
    * Ends one session of a user, with every grant, code and token on it.
    *
-   * @returns the session that ended; undefined when the user has no such live session
+   * @returns the session that ended; undefined if the user has no such live session
    */
   async deleteOwn(tx: EntityManager, userId: string, id: string): Promise<OwnSession | undefined> {
     const [row] = await sql<OwnRow>(tx)`
@@ -413,13 +421,16 @@ function liveSession(row: Row): LiveSession {
     authTime: present(row.auth_time),
     amr: row.amr,
     acr: row.acr,
-    // For a session that an earlier version opened, only the token says so.
+    // An earlier version did not store this in the row, so that for its sessions only the token
+    // says it.
     isOfDevice: row.of_device || token?.isOfDevice === true,
     accessToken: token,
   };
 }
 
-/** Returns a value that a CHECK constraint of the table guarantees. */
+/**
+ * Returns a value that is not null. A CHECK constraint of the table guarantees that it is there.
+ */
 function present<T>(value: T | null): T {
   if (value === null) throw new Error('a session row breaks its own constraint');
   return value;

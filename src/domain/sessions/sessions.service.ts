@@ -26,7 +26,9 @@ import type {
 } from './session.js';
 import { SessionsRepository, type NewSession, type TouchedKey } from './sessions.repository.js';
 
-/** A session that was just opened. Only this process and the client know the token. */
+/**
+ * A session that was just opened, with its token. Only this process and the client know the token.
+ */
 export interface OpenedSession {
   readonly id: string;
   readonly token: string;
@@ -34,25 +36,28 @@ export interface OpenedSession {
   readonly expiresAt: Date;
 }
 
-/** The session to which the grant of a redeemed code was moved. */
+/** The session to which a grant belongs after its code was redeemed. */
 export interface SessionOfGrant {
   readonly sessionId: string;
   readonly expiresAt: Date;
-  /** The id of the session for clients, which logout tokens carry. */
+  /** The id of the session as clients see it, which logout tokens contain. */
   readonly sid: string | null;
 }
 
-/** The effect of a browser's logout. */
+/**
+ * The sessions and clients that the logout of a browser concerns, for the page that asks for a
+ * confirmation.
+ */
 export interface LogoutPreview {
-  /** The clients that have grants in the session. */
+  /** The clients that have grants in the session of the browser. */
   readonly clients: readonly { readonly id: string; readonly name: string | null }[];
-  /** The other sessions of the user, the newest first. */
+  /** The other sessions of the user, which stay, the newest first. */
   readonly others: readonly OwnSession[];
 }
 
 /**
- * Opens, finds and ends sessions. Nothing is cached: a deleted row ends the session on every
- * replica at once.
+ * Opens, finds and ends sessions. Nothing is cached, so that a deleted row ends the session on
+ * every replica at once.
  */
 @Injectable()
 export class Sessions implements OnModuleInit {
@@ -72,8 +77,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Without certification test mode, ends all synthetic sessions and the tokens on them at
-   * start-up.
+   * Ends all sessions of certification test mode and the tokens on them at start-up, if the mode is
+   * off.
    */
   async onModuleInit(): Promise<void> {
     if (this.config.certification.token !== undefined) return;
@@ -81,8 +86,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Opens a session and mints its token. The session lasts SVC_SESSION_HOURS, or one hour for a
-   * device, and is never renewed.
+   * Opens a session and makes its token. The session lasts SVC_SESSION_HOURS, or one hour for a
+   * device, and is never prolonged.
    */
   async open(tx: EntityManager, session: NewSession, from: SessionOrigin): Promise<OpenedSession> {
     const id = newUuid();
@@ -95,10 +100,10 @@ export class Sessions implements OnModuleInit {
 
   /**
    * Opens a session for a client that a user authorized in a browser, and moves the grant of the
-   * authorization to the new session. The session lasts SVC_SESSION_HOURS. No client gets its
-   * token.
+   * authorization to it. The session lasts SVC_SESSION_HOURS. No client gets the token of this
+   * session.
    *
-   * @returns the session; undefined when the user, the browser's session or the grant has ended
+   * @returns the session; undefined if the user, the browser session or the grant has ended
    */
   async openOfGrant(
     grantId: Buffer,
@@ -113,23 +118,24 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Ends a session and every use of its token. Returns false when the session had ended already.
+   * Ends a session, so that its token opens nothing any more. Returns false if the session had
+   * already ended.
    */
   end(tx: EntityManager, id: string): Promise<boolean> {
     return this.repository.delete(tx, id);
   }
 
   /**
-   * Locks a live session, so that it cannot end before the transaction does. Returns false if the
-   * session has ended. The caller locks the row of the user first.
+   * Locks the row of a live session, so that it cannot end before the transaction does. Returns
+   * false if the session has ended. The caller locks the row of the user first.
    */
   hold(tx: EntityManager, id: string): Promise<boolean> {
     return this.repository.hold(tx, id);
   }
 
   /**
-   * Locks a live session, so that it cannot end before the transaction does. The caller locks the
-   * row of the user first.
+   * Locks the row of a live session, so that it cannot end before the transaction does. The caller
+   * locks the row of the user first.
    *
    * @throws DomainError unauthenticated if the session has ended
    */
@@ -139,20 +145,20 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Sets `auth_time` and the touch of the key to now after a step-up, and nothing else. Returns
-   * false when the session had ended.
+   * Sets `auth_time` and the touch of the key to the present time after a step-up (a repeated
+   * touch), and nothing else. Returns false if the session has ended.
    */
   renewAuthTime(tx: EntityManager, id: string, key: TouchedKey): Promise<boolean> {
     return this.repository.renewAuthTime(tx, id, this.clock.now(), key);
   }
 
-  /** Returns true when the touch of a session is no older than so many seconds. */
+  /** Returns true if the last touch in a session is at most so many seconds old. */
   isTouchedWithin(seconds: number, touch: Touch): boolean {
     return isTouchedWithin(seconds, touch, this.clock.milliseconds());
   }
 
   /**
-   * Checks that the touch of a session is no older than so many seconds (RFC 9470 §3).
+   * Checks that the last touch in a session is at most so many seconds old (RFC 9470 §3).
    *
    * @throws DomainError insufficient_user_authentication
    */
@@ -161,7 +167,7 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Finds the live session of its own token, the only kind of token that a cookie may hold.
+   * Finds the live session by its own token, the only kind of token that a cookie may contain.
    * Undefined for an unknown, ended or expired session, an inactive user, or an OAuth access token.
    */
   async find(token: string): Promise<LiveSession | undefined> {
@@ -170,8 +176,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Finds the live session of a token of either kind. The caller decides what an OAuth access token
-   * may be used for.
+   * Finds the live session by its own token or by an OAuth access token. The caller decides what an
+   * access token may be used for.
    */
   findByAnyToken(token: string): Promise<LiveSession | undefined> {
     return this.#live.load(hashOpaqueToken(token));
@@ -184,7 +190,7 @@ export class Sessions implements OnModuleInit {
 
   /**
    * Ends one session of a user at once, on every replica, with every grant, code and token on it.
-   * Of several requests for one session, one ends it: the deleted row decides.
+   * If several requests end it, the deleted row decides which one succeeds.
    *
    * @throws DomainError not_found for an id that is not a live session of the user
    */
@@ -208,11 +214,11 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Ends every other session of the user of a session, in one transaction. Of two sessions that end
-   * each other at once, one stays.
+   * Ends every other session of the user, in one transaction. If two sessions end each other at
+   * once, one of them stays.
    *
    * @returns what ended
-   * @throws DomainError unauthenticated when the session had ended
+   * @throws DomainError unauthenticated if the session itself had ended
    */
   async endOthers(
     session: VerifiedSession,
@@ -229,8 +235,8 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Finds what the logout of a browser ends, and the other sessions of the user, which stay.
-   * Undefined without a key login.
+   * Finds what the logout of a browser would end, and the other sessions of the user, which would
+   * stay. Undefined if the user did not log in with a key.
    */
   async previewLogout(token: string): Promise<LogoutPreview | undefined> {
     const session = await this.find(token);
@@ -243,9 +249,9 @@ export class Sessions implements OnModuleInit {
   }
 
   /**
-   * Ends the session of a token, when it has one. Every replica refuses the token from now on.
+   * Ends the session of a token, if there is one. From then on every replica refuses the token.
    *
-   * @param withOthers ends every other session of the user too, if the user logged in with a key
+   * @param withOthers also ends every other session of the user, if the user logged in with a key
    */
   async logOut(token: string, origin: AuditOrigin, withOthers = false): Promise<void> {
     const session = await this.find(token);

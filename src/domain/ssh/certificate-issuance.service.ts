@@ -30,7 +30,7 @@ import {
 import { revokeUnsigned } from './unsigned-certificate.repository.js';
 import { readSubjectKey } from './hardware-keys/subject-key.js';
 
-/** The hardware-verified session of the request. */
+/** The hardware-verified session in which a client requests a certificate. */
 export interface IssuingSession {
   readonly sessionId: string;
   readonly userId: string;
@@ -42,30 +42,35 @@ export interface IssuingSession {
 export interface SshRequestedCertificate {
   /** The public key to certify, as a line of a `.pub` file. */
   readonly publicKey: string;
-  /** The wanted principals, of those that the user may hold; by default all of them. */
+  /**
+   * The principals that the certificate shall have, of those that the user may hold; by default all
+   * of them.
+   */
   readonly principals?: readonly string[] | undefined;
   /**
-   * The wanted validity in seconds, a positive whole number. The certificate never outlives the
-   * session.
+   * The validity that the client asks for, in seconds, a positive whole number. The certificate
+   * never outlives the session.
    */
   readonly ttlSeconds?: number | undefined;
   /**
-   * A host. If it is set, the certificate gets principals only of groups of hosts whose patterns
-   * match it.
+   * The host that the client connects to. If it is set, the certificate gets only principals of
+   * groups of hosts whose patterns match it.
    */
   readonly host?: string | undefined;
-  /** The verified attestation of the key; undefined if the request brought none. */
+  /**
+   * The verified proof that the key lives in a security key; undefined if the request brought none.
+   */
   readonly attestation?: KeyAttestation | undefined;
 }
 
-/** A signed certificate that is on record, with its fields. */
+/** A signed certificate that the database has recorded, with its fields. */
 export interface IssuedCertificate {
   /** The certificate, as a line of a `-cert.pub` file. */
   readonly certificate: string;
   readonly serial: bigint;
   readonly keyId: string;
   readonly principals: readonly string[];
-  /** The time in whole seconds, as in the certificate. */
+  /** The beginning of the validity in whole seconds, because a certificate holds no fractions. */
   readonly validAfter: Date;
   readonly validBefore: Date;
   readonly caPublicKey: string;
@@ -73,24 +78,27 @@ export interface IssuedCertificate {
   readonly attestation: KeyAttestation | undefined;
 }
 
-/** The error if the certificate would have no principal. */
+/** The error if the certificate would have no principal, and so could log in nowhere. */
 const WITHHELD = ['principal_not_allowed', 'This account has no SSH principal.'] as const;
 
-/** The most users of organizations with groups of hosts that a process remembers. */
+/** The most users that a process remembers as members of an organization with groups of hosts. */
 const MOST_REMEMBERED = 10_000;
 
-/** The error if the certificate would carry a principal that the user does not hold. */
+/** The error if the client asks for a principal that the user does not hold. */
 const NOT_HELD = [
   'principal_not_allowed',
   'You do not hold all of these principals. Leave `principals` out to get all that you hold.',
 ] as const;
 
-/** A principal of a group of hosts: its login, its name, and the id of its organization. */
+/**
+ * The form of a principal of a group of hosts: the login on the host, the name of the group, and
+ * the id of the organization.
+ */
 const OF_GROUP = /^[a-z_][a-z0-9_-]{0,31}@([a-z][a-z0-9-]{0,31}):[0-9a-f-]{36}$/;
 
 /**
- * Issues SSH user certificates: it reads the key, records the certificate by one shared statement,
- * and then signs it.
+ * Issues SSH user certificates: reads the key of the request, records the certificate by a
+ * statement that requests share, and then signs it.
  */
 @Injectable()
 export class CertificateIssuance implements OnApplicationBootstrap {
@@ -104,8 +112,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   ) {}
 
   /**
-   * Warns if no user gets a user name, because no setting says which of several organizations has
-   * the user names.
+   * Logs a warning if no user gets a user name as a principal. This is so if no setting says which
+   * one of several organizations has the user names.
    */
   async onApplicationBootstrap(): Promise<void> {
     const { principals, principalsDomain } = this.config.ssh;
@@ -117,8 +125,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Records a certificate, then signs it, because a certificate that is not on record could not be
-   * revoked. If the key does not sign, the recorded certificate is revoked.
+   * Records a certificate and then signs it. The record comes first, because a certificate without
+   * one could not be revoked. If the signature fails, the recorded certificate is revoked.
    *
    * @throws DomainError `invalid_public_key`, `hardware_ssh_key_required`, `invalid_request`,
    *   `principal_not_allowed`, `too_many_principals`, `not_assigned`, `browser_required`,
@@ -173,8 +181,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Signs a certificate that is on record. If the signature fails, no client gets the certificate,
-   * and the certificate is revoked on record.
+   * Signs a certificate that is already recorded. If the signature fails, no client gets the
+   * certificate, and its record is marked as revoked.
    */
   async #sign(certificate: UnsignedCertificate, origin: AuditOrigin): Promise<string> {
     try {
@@ -190,20 +198,24 @@ export class CertificateIssuance implements OnApplicationBootstrap {
     }
   }
 
-  /** Records a certificate. If this request proves the key, it records the proof, too. */
+  /**
+   * Records a certificate. If the request proves that the key lives in a security key, the proof is
+   * recorded in the same transaction.
+   */
   async #record(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
     const { userId, keyFingerprint, attestation } = request;
     const outcome = await (attestation
       ? this.manager.transaction(async (tx) => {
           const recorded = await certificateKindOf(request).issue(tx, request);
-          // The statement has locked the row of the user.
+          // The statement that issued the certificate has locked the row of the user, as
+          // `recordAttestedKey` requires.
           if ('issued' in recorded)
             await recordAttestedKey(tx, userId, keyFingerprint, attestation);
           return recorded;
         })
       : this.#issue(request));
-    // The statement withholds a certificate for two reasons. The look-up here only chooses the
-    // text.
+    // The denial `withheld` has two reasons: a missing attestation, or no principal. The look-up
+    // here only chooses the error text.
     const isWithheld = 'denial' in outcome && outcome.denial === 'withheld';
     if (isWithheld && request.attestationRequired && !attestation) {
       if (!(await isAttestedKey(this.manager, userId, keyFingerprint))) throw hardwareRequired();
@@ -212,9 +224,10 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Issues a certificate. In an organization without groups of hosts a shorter statement is enough,
-   * and it denies the request in every other one. The process remembers users of other
-   * organizations, only so that it does not try the shorter statement in vain.
+   * Issues a certificate. In an organization without groups of hosts a shorter statement is enough.
+   * In every other organization the shorter statement denies the request, and the full statement
+   * follows. The process remembers users for which the shorter statement failed, only to save the
+   * first try.
    */
   async #issue(request: SshCertificateRequest): Promise<Outcome<RecordedCertificate>> {
     const { userId } = request;
@@ -238,8 +251,9 @@ export class CertificateIssuance implements OnApplicationBootstrap {
   }
 
   /**
-   * Prepares both lists of principals. The statement that records the certificate chooses between
-   * them, and adds those of groups of hosts.
+   * Prepares two lists of principals: for a user of the organization with the user names, and for
+   * other users. The statement that records the certificate chooses one list, and adds the
+   * principals of groups of hosts.
    */
   #choosePrincipals(email: string, all: readonly string[] | undefined): ChosenPrincipals {
     const kinds = this.config.ssh.principals;
@@ -262,8 +276,8 @@ export class CertificateIssuance implements OnApplicationBootstrap {
       );
     }
     const named = principals.filter((name) => asked.includes(name));
-    // A request that names principals gets exactly those or is refused. It never gets fewer without
-    // an error.
+    // A request that names principals gets exactly these or is refused, so that no client gets
+    // fewer principals without noticing.
     const allElsewhere = named.every((name) => principalsElsewhere.includes(name));
     return {
       principals: named,

@@ -16,28 +16,31 @@ import { isInRevokedRange } from './serials/revoked-ranges.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/**
- * The number of certificates that one statement revokes. It is small enough for the statement to
- * end long before its time limit.
- */
+/** The most certificates that one statement revokes, so that it ends long before its time limit. */
 const BATCH = 5000;
 
 /**
- * The number of rows in which one statement looks for valid certificates. Most of the rows have
- * expired.
+ * The number of rows in which one statement looks for valid certificates. It may be large, because
+ * most of the rows have expired.
  */
 const WINDOW = 50_000;
 
-/** The number of certificates for each user that one statement for many users revokes. */
+/**
+ * The most certificates of each user that a statement for many users revokes. Users with more get
+ * statements of their own.
+ */
 const FIRST = 10;
 
 /**
- * The newest certificates of a user that are counted: more than a user has at once, and a bound for
- * the query.
+ * The number of newest certificates of a user among which the valid ones are counted. It is above
+ * what a user has at once, and limits the cost of the query.
  */
 const MOST_COUNTED = 10_000;
 
-/** The condition that a revoked certificate was still valid. Only such certificates are counted. */
+/**
+ * The condition that a revoked certificate was still valid. Only such certificates are counted,
+ * because the end of others changes nothing.
+ */
 const IS_VALID = fragment`(valid_before > now() AND NOT ${isInRevokedRange(fragment`serial`)})`;
 
 interface Revoked {
@@ -45,22 +48,22 @@ interface Revoked {
   is_valid: boolean;
 }
 
-/** Returns the number of certificates that were valid. */
+/** Returns how many of the revoked certificates were still valid. */
 function validOf(revoked: readonly Revoked[]): number {
   return revoked.filter((certificate) => certificate.is_valid).length;
 }
 
 /**
- * Revokes certificates. Their rows remain after the user is deleted, so that the revocation list
- * has them.
+ * Revokes the certificates of users. The rows stay after a user is deleted, because the revocation
+ * list for hosts is made from them.
  */
 export class CertificateRevocation implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.sshCertificates;
   readonly revocationScopes = EVERY_SCOPE;
 
   /**
-   * Revokes the certificates of users without an organization under a domain that an organization
-   * now owns. Returns their number.
+   * Revokes the certificates of users without an organization, if their e-mail address is in a
+   * domain that an organization now owns. Returns their number.
    */
   async revokeOfOutsiders(
     tx: EntityManager,
@@ -78,9 +81,9 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the valid certificates with a user name of an organization that loses a domain, since
-   * the names may belong to the owner of the domain. Users with an address in another domain get
-   * another certificate at once.
+   * Revokes the valid certificates that carry user names of an organization which loses a domain.
+   * The reason is that the names may now belong to the new owner of the domain. Users with an
+   * address in another domain can get another certificate at once.
    */
   async revokeOfDomain(
     tx: EntityManager,
@@ -99,9 +102,9 @@ export class CertificateRevocation implements Revocable {
 
   /**
    * Revokes every certificate of some users that is not revoked yet, even if it has expired, and
-   * returns the number of the valid ones. It goes in batches by serial, so that no number of
-   * certificates makes a statement exceed its time limit. The caller holds the rows of the users,
-   * so that nothing is issued meanwhile.
+   * returns the number of the valid ones. It works in batches by serial, so that no statement
+   * exceeds its time limit. The caller has locked the rows of the users, so that nothing is issued
+   * meanwhile.
    */
   async revoke(
     tx: EntityManager,
@@ -116,8 +119,8 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the certificates that were issued in the sessions of one key, even if a session has
-   * ended. If a valid certificate has no key on record, it is revoked, too.
+   * Revokes the certificates that were issued in sessions of one security key, even if the session
+   * has ended. A valid certificate whose security key is unknown is also revoked, to be safe.
    */
   async revokeOfKey(
     tx: EntityManager,
@@ -129,9 +132,9 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the valid certificates of all users, one window of serials after another. It waits for
-   * rows that another transaction is revoking. It does not lock the users, because no credential is
-   * issued by means of a certificate.
+   * Revokes the valid certificates of all users, one range of serials after another. It waits for
+   * rows that another transaction is revoking. It does not lock the users, because no other
+   * credential is issued by means of a certificate.
    */
   async revokeOnRecord(
     tx: EntityManager,
@@ -151,7 +154,8 @@ export class CertificateRevocation implements Revocable {
         ORDER BY serial LIMIT ${ON_RECORD_BATCH} FOR UPDATE
       )
       RETURNING serial`;
-    // A full batch may have left rows of its window.
+    // If the batch is full, its range of serials may contain more valid certificates, so the next
+    // batch starts there again.
     const isWindowDone = revoked.length < ON_RECORD_BATCH;
     const next = isWindowDone ? window.last : from || '0';
     const isLast = isWindowDone && window.rows < WINDOW;
@@ -171,7 +175,10 @@ export class CertificateRevocation implements Revocable {
     return { certificates: row?.certificates ?? 0 };
   }
 
-  /** Counts the valid certificates of a user by the key in whose sessions they were issued. */
+  /**
+   * Counts the valid certificates of a user by the security key of the session in which they were
+   * issued.
+   */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; certificates: number }>(tx)`
       SELECT authenticator_id AS key_id, count(*)::int AS certificates
@@ -183,8 +190,8 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the first certificates of each of many users in one statement. For most users these are
-   * all.
+   * Revokes the first {@link FIRST} certificates of each of many users in one statement. Most users
+   * have no more.
    */
   async #revokeFirst(
     tx: EntityManager,
@@ -205,8 +212,8 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Returns the ids of the users with a certificate that is not revoked yet. A single user is
-   * returned without a look-up.
+   * Returns the ids of the users with a certificate that is not revoked yet. For a single user, the
+   * id is returned without a look-up, which would save nothing.
    */
   async #withCertificates(tx: EntityManager, users: readonly LockedUser[]): Promise<string[]> {
     if (users.length === 1) return idsOf(users);
@@ -217,8 +224,9 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the certificates of a user in batches by serial. With `keyId`, it revokes those of that
-   * key, and valid ones without a key on record. Returns the number that were valid.
+   * Revokes the certificates of a user in batches by serial, and returns how many of them were
+   * valid. With `keyId`, only the certificates of that security key end, and valid ones whose
+   * security key is unknown.
    */
   async #revoke(
     tx: EntityManager,
@@ -229,8 +237,8 @@ export class CertificateRevocation implements Revocable {
     let certificates = 0;
     let after = '-1';
     for (;;) {
-      // Certificates that another transaction revokes meanwhile do not count, so that a short batch
-      // is the last one.
+      // A certificate that another transaction revokes at the same time is not returned here, so a
+      // batch that is not full is the last one.
       const batch = await sql<Revoked>(tx)`
         UPDATE ssh_certificates
         SET revoked_at = now(), revoke_reason = ${reason}, revoked_by = ${revokedBy}

@@ -2,7 +2,7 @@ import { fragment, type SqlFragment } from '#platform/database/statements/sql.js
 
 /**
  * The longest validity that a request can ask for, in seconds. It is longer than every session, and
- * keeps the intervals of PostgreSQL in range.
+ * small enough for PostgreSQL to compute with it as an interval.
  */
 export const LONGEST_TTL = 366 * 86_400;
 

@@ -2,21 +2,24 @@ import { isInRevokedRange } from './serials/revoked-ranges.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** A certificate that its user revoked. */
+/** A certificate that its own user revoked. */
 export interface RevokedOwnCertificate {
   readonly serial: string;
   readonly keyId: string;
   readonly revokedAt: Date;
 }
 
-/** The newest certificates of a user that are counted. */
+/**
+ * The number of newest certificates of a user among which the live ones are counted, so that the
+ * query stays cheap.
+ */
 const MOST_COUNTED = 1000;
 
 /**
- * Revokes one live certificate of a user. One statement decides: of several requests one revokes
- * it.
+ * Revokes one live certificate of a user, at the user's request. One statement decides, so that of
+ * several requests at once exactly one revokes it.
  *
- * @returns the certificate; undefined when the user has no such live certificate
+ * @returns the certificate; undefined if the user has no such live certificate
  */
 export async function revokeOwnCertificate(
   tx: EntityManager,
@@ -31,7 +34,7 @@ export async function revokeOwnCertificate(
   return revoked;
 }
 
-/** Counts the live certificates of a user, among the newest. */
+/** Counts the live certificates of a user, among the newest {@link MOST_COUNTED}. */
 export async function countOwnCertificates(tx: EntityManager, userId: string): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`
     SELECT count(*)::int AS n

@@ -1,12 +1,12 @@
-/** The kinds of principal a deployment gives (SVC_SSH_PRINCIPALS). */
+/** The kinds of SSH principals that a deployment can give its users (SVC_SSH_PRINCIPALS). */
 export type PrincipalKind = 'email' | 'username';
 
-/** A local part that is a Unix account name on every system. */
+/** The local parts of e-mail addresses that are valid account names on every Unix system. */
 const ACCOUNT_NAME = /^[a-z_][a-z0-9_-]{0,31}$/;
 
 /**
- * Accounts of operating systems, cloud images and usual services. An e-mail address with such a
- * name never gives a user the account.
+ * Names of accounts of operating systems, cloud images and usual services. Such a name in an e-mail
+ * address is not given as a principal, so that no user can log in to the account.
  */
 const SYSTEM_ACCOUNTS = new Set(
   `root toor daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc gnats nobody nogroup

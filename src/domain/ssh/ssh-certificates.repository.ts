@@ -12,42 +12,50 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { VALID_AFTER, validBefore } from './certificate-validity.repository.js';
 import type { KeyAttestation } from './hardware-keys/attested-keys.repository.js';
 
-/** The record of a certificate, which is written before the certificate is signed. */
+/** A request for a certificate, with what is recorded before the certificate is signed. */
 export interface SshCertificateRequest extends RequestOfUser {
   readonly sessionId: string;
   readonly userId: string;
-  /** The address that the certificate names. The user must still have it. */
+  /**
+   * The e-mail address that the certificate names. Nothing is issued if the user has another
+   * address by now.
+   */
   readonly email: string;
   readonly keyId: string;
-  /** Fingerprint of the key to certify. */
+  /** The fingerprint of the key to certify. */
   readonly keyFingerprint: string;
   readonly caFingerprint: string;
   /**
-   * True if the key claims to live in a security key. Only then is the record of attested keys
-   * read.
+   * True if the key is of a type for security keys. Only then does the statement look for a
+   * recorded attestation of the key.
    */
   readonly isSecurityKey: boolean;
-  /** True if only an attested key is certified. */
+  /**
+   * True if the deployment certifies only keys whose attestation proves that they live in a
+   * security key.
+   */
   readonly attestationRequired: boolean;
-  /** The verified attestation that came with this request; undefined if none came. */
+  /** The verified attestation of the key that came with this request; undefined if none came. */
   readonly attestation: KeyAttestation | undefined;
   /**
-   * The domain of the organization that has the user names. If it is undefined, the only
-   * organization of the deployment has them.
+   * The domain of the organization whose users get user names as principals. If it is undefined,
+   * the only organization of the deployment has them.
    */
   readonly principalsDomain: string | undefined;
-  /** The principals for a user of that organization. */
+  /** The principals if the user belongs to the organization with the user names. */
   readonly principals: readonly string[];
-  /** The principals for every other user. An empty list denies the request. */
+  /**
+   * The principals if the user belongs to any other organization. An empty list denies the request.
+   */
   readonly principalsElsewhere: readonly string[];
   /**
-   * The principals of groups of hosts that the certificate must carry; undefined for those of all
-   * groups that the user reaches.
+   * The principals of groups of hosts that the client asks for; undefined for those of all groups
+   * that the user reaches.
    */
   readonly groupPrincipals: readonly string[] | undefined;
   /**
-   * A host. If it is set, the certificate gets principals only of groups of hosts whose patterns
-   * match it.
+   * The host that the client connects to. If it is set, the certificate gets only principals of
+   * groups of hosts whose patterns match it.
    */
   readonly host: string | undefined;
   /**
@@ -69,7 +77,7 @@ export interface ReachedHostGroup {
   readonly carried: boolean;
 }
 
-/** A certificate that is on record and may be signed. */
+/** A certificate that the database has recorded, so that it may be signed. */
 export interface RecordedCertificate {
   readonly serial: bigint;
   readonly principals: readonly string[];
@@ -78,8 +86,8 @@ export interface RecordedCertificate {
   /** The attestation of the key, from this request or an earlier one. */
   readonly attestation: KeyAttestation | undefined;
   /**
-   * The groups that the user reaches, for a request without a host; undefined if the organization
-   * has none.
+   * The groups of hosts that the user reaches, for a request without a host; undefined if the
+   * organization has none.
    */
   readonly hostGroups: readonly ReachedHostGroup[] | undefined;
 }
@@ -87,16 +95,16 @@ export interface RecordedCertificate {
 interface SshIssuanceRow extends OutcomeRow {
   readonly serial: string;
   readonly is_local: boolean;
-  /** The principals of groups of hosts; null without any. */
+  /** The principals of groups of hosts; null if the certificate has none. */
   readonly of_groups: readonly string[] | null;
   readonly host_groups: readonly ReachedHostGroup[] | null;
-  /** Seconds of the epoch. */
+  /** The beginning of the validity, in seconds since 1970. */
   readonly valid_after: number;
   readonly valid_before: number;
   readonly attestation: AttestationColumns | null;
 }
 
-/** An attestation in PostgreSQL, and in the details of the audit event. */
+/** An attestation as the table and the details of the audit event keep it. */
 interface AttestationColumns {
   readonly aaguid: string | null;
   readonly model: string | null;
@@ -104,13 +112,13 @@ interface AttestationColumns {
 }
 
 /**
- * The parts of the statement that most requests do not need. Those requests have a statement
- * without them, because PostgreSQL would plan them for each request.
+ * The parts of the statement that most requests do not need. Most requests use a statement without
+ * them, because PostgreSQL would plan these parts for each request.
  */
 interface CertificateSql {
   /** The attestation of the key, as jsonb. */
   readonly attestation: SqlFragment;
-  /** The principals that the user gets. */
+  /** The principals that the certificate gets. */
   readonly given: SqlFragment;
 }
 
@@ -128,8 +136,8 @@ const FOR_EVERY_KEY: CertificateSql = {
 };
 
 /**
- * The parts for a key outside of security keys with two equal lists of principals. Such a key has
- * no attestation, and there is no choice between the lists.
+ * The parts for a key that is in no security key, if both lists of principals are equal. Such a key
+ * has no attestation, and no list has to be chosen, so the statement is shorter.
  */
 const FOR_PLAIN_KEY: CertificateSql = {
   attestation: fragment`NULL::jsonb`,
@@ -137,25 +145,28 @@ const FOR_PLAIN_KEY: CertificateSql = {
 };
 
 /**
- * The condition that a decided request `i` gets what it names, and is not without a principal. A
+ * The condition that a decided request `i` gets every principal that it names, and at least one. A
  * request that names principals never gets fewer without an error.
  */
 const IS_NAMED = fragment`(
   i.names IS NULL AND cardinality(i.given) + cardinality(i.of_groups) > 0
   OR i.names <@ i.of_groups AND (cardinality(i.given) > 0 OR cardinality(i.principals) = 0))`;
 
-/** The most principals of a certificate: OpenSSH refuses a certificate with more. */
+/** The most principals of a certificate, because OpenSSH refuses a certificate with more. */
 const MOST = fragment`256`;
 
 /** The parts of the statement that are about groups of hosts. */
 interface HostsSql {
   readonly requires: { readonly reach?: 'hosts' };
   readonly denials: SqlFragment;
-  /** The columns `of_groups`, `host_groups`, `carried` and `carried_names`. */
+  /**
+   * The columns `of_groups`, `host_groups`, `carried` and `carried_names`: the principals and
+   * groups that the decision finds.
+   */
   readonly computed: SqlFragment;
   /**
-   * The time at which the oldest touch that the reached groups need becomes too old for them. The
-   * certificate ends then at the latest.
+   * The time at which a touch becomes too old for one of the groups of hosts in the certificate.
+   * The certificate ends then at the latest.
    */
   readonly ends: SqlFragment;
   readonly alsoWritten?: SqlFragment;
@@ -175,8 +186,8 @@ const withHosts = ({ given }: CertificateSql): HostsSql => ({
 });
 
 /**
- * The parts for an organization without groups of hosts. A request in any other organization is
- * denied with `changed`.
+ * The parts for an organization without groups of hosts. If the organization has such groups, the
+ * request is denied with `changed`, and the full statement decides.
  */
 const WITHOUT_HOSTS: HostsSql = {
   requires: {},
@@ -187,9 +198,10 @@ const WITHOUT_HOSTS: HostsSql = {
 };
 
 /**
- * An SSH user certificate. It needs a hardware-verified session of the user, whose e-mail address
- * is still the one in the certificate. If a de-provisioning commits second, it finds the
- * certificate and revokes it. If it commits first, there is no session to issue the certificate to.
+ * Issues SSH user certificates. A certificate needs a hardware-verified session of the user, whose
+ * e-mail address is still the one in the certificate. If a de-provisioning commits second, it finds
+ * the certificate and revokes it. If it commits first, the session is gone and no certificate is
+ * issued.
  */
 const certificateKind = ({ attestation, given }: CertificateSql, hosts: HostsSql) =>
   new IssuanceKind<SshCertificateRequest, RecordedCertificate, SshIssuanceRow>(
@@ -240,16 +252,17 @@ const WITHOUT_GROUPS_FOR_PLAIN_KEY = certificateKind(FOR_PLAIN_KEY, WITHOUT_HOST
 type CertificateKind = typeof SSH_CERTIFICATE;
 
 /**
- * Returns the kind that decides about a request. For the certificate of a plain key, the kind for
- * every key would decide the same at a higher cost.
+ * Returns the statement that decides about a request. For a key that is in no security key, a
+ * shorter statement decides the same at a lower cost.
  */
 export function certificateKindOf(request: SshCertificateRequest): CertificateKind {
   return isOfPlainKey(request) ? SSH_CERTIFICATE_FOR_PLAIN_KEY : SSH_CERTIFICATE;
 }
 
 /**
- * Returns the kind that decides the same for an organization without groups of hosts at less cost,
- * and denies the request in every other one. Undefined for a request about groups.
+ * Returns a cheaper statement that decides correctly in an organization without groups of hosts,
+ * and denies the request in every other one. Undefined if the request names a host or principals of
+ * groups.
  */
 export function kindWithoutGroups(request: SshCertificateRequest): CertificateKind | undefined {
   if (request.host !== undefined || request.groupPrincipals !== undefined) return undefined;
@@ -303,7 +316,9 @@ function attestationOf({ aaguid, model, verify_required }: AttestationColumns): 
   return { aaguid, model, verifyRequired: verify_required };
 }
 
-/** Returns true if the deployment has several organizations. */
+/**
+ * Returns true if the deployment has several organizations, so that user names alone are ambiguous.
+ */
 export async function hasSeveralOrganizations(tx: EntityManager): Promise<boolean> {
   const found = await sql<{ id: string }>(tx)`SELECT id FROM organizations LIMIT 2`;
   return found.length > 1;

@@ -15,7 +15,10 @@ import { AttestedKeyRevocation } from './hardware-keys/attested-keys.repository.
 import { SshKeyAttestations } from './hardware-keys/ssh-key-attestations.service.js';
 import { RevocationList } from './revocation-list/revocation-list.service.js';
 
-/** The signers of the authority's keys in KMS, the one that signs first. */
+/**
+ * Returns the signers for the SSH authority's keys in KMS. The first one signs; the others are only
+ * published.
+ */
 function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
   return ssh.caKmsKeyIds.map((keyId) => kms.signer(keyId, 'Ed25519', 'ES256'));
 }
@@ -23,9 +26,9 @@ function signersIn(kms: KmsKeys, { ssh }: Pick<Config, 'ssh'>): Signer[] {
 /**
  * The SSH certificate authority: its key, the serials, every issued certificate (OpenSSH
  * PROTOCOL.certkeys), the list of revoked certificates (PROTOCOL.krl), and the proofs that SSH keys
- * live in security keys (PROTOCOL.u2f). It does NOT decide who is signed in: it takes a
- * hardware-verified session and checks that it is still live. A start opens the authority, so that
- * a wrong or missing key ends the start.
+ * live in security keys (PROTOCOL.u2f). The module does NOT decide who is signed in: it takes a
+ * hardware-verified session and checks that the session is still live. A start opens the authority,
+ * so that a wrong or missing key ends the start.
  */
 @Module({
   imports: [AccessModule, AccessRevocationModule],

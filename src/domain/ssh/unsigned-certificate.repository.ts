@@ -4,9 +4,9 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * Revokes a certificate that is on record and that the key did not sign. The audit log records that
- * it was withheld. So the record never counts as valid. If a key service made the signature after
- * all, hosts refuse it.
+ * Revokes a certificate that was recorded but not signed, so that its record never counts as valid.
+ * The audit log records that the certificate was withheld. If a key service made the signature
+ * after all, hosts refuse the certificate.
  */
 export async function revokeUnsigned(
   tx: EntityManager,

@@ -23,38 +23,38 @@ import {
 import { NOTHING_HELD, type Ending, type Losers, type ReachEnding } from './reach-ending.js';
 
 /**
- * Milliseconds between two reads of the queue. A commit of this process wakes the worker at once.
+ * Milliseconds between two reads of the queue in the database. After a commit of this process the
+ * worker reads the queue at once.
  */
 const POLL = 1_000;
 
-/**
- * The most items of one batch: few enough for its transaction to end long before its time limit.
- */
+/** The most items that one transaction ends, so that it stays far below its time limit. */
 const BATCH = 500;
 
 /**
- * The number of people after which {@link AccessEndings.settle} leaves the rest of a row without a
- * list of people to the worker. A row with a list names at most as many, and is ended whole.
+ * The number of people after which {@link AccessEndings.settle} leaves the rest of a queued row to
+ * the worker, so that the request gets its response. This bound is for a row without a list of
+ * people. A list is never longer, so its row is always finished.
  */
 const BEFORE_ANSWER = 1_000;
 
 /**
- * Milliseconds after which {@link AccessEndings.settle} leaves the rest to the worker. It is half
- * of the time that a request may take, so that the change and a last batch fit into it, too.
+ * Milliseconds after which {@link AccessEndings.settle} leaves the rest to the worker. This is half
+ * of the time that a request may take. The other half is for the change itself and a last batch.
  */
 const LONGEST_SETTLE = 15_000;
 
-/** The lowest id of the queue: every row has a higher one. */
+/** A value below every id of the queue, to start from. */
 const FIRST = '0';
 
-/** The result of one batch of a row of the queue. */
+/** The result of one batch, which ends some of the items of a row of the queue. */
 interface EndedBatch {
   readonly people: readonly string[];
-  /** True if the row lists the people whom it is about. */
+  /** True if the row of the queue lists the people who may have lost their access. */
   readonly namesPeople: boolean;
 }
 
-/** The ids of the rows of the queue that a change has written. */
+/** The ids of the queued rows that a change of the access rules has written. */
 export interface QueuedEndings {
   readonly ids: readonly string[];
 }
@@ -69,7 +69,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   #kinds: readonly ReachEnding[] = [];
   readonly #worker: QueueWorker;
   /**
-   * The row that this process worked on last: the next batch is of another row, if there is one.
+   * The id of the queued row that this process worked on last. The next batch is for another row,
+   * if there is one, so that no row waits for a long one.
    */
   #last = FIRST;
 
@@ -82,7 +83,10 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
     this.#worker = new QueueWorker(clock, { drain, poll: POLL, log: this.#log, name });
   }
 
-  /** Adds a kind of credential. The module of the kind calls it at start-up. */
+  /**
+   * Adds a kind of credential that ends with the reach of a target. The module of the kind calls
+   * this method at start-up.
+   */
   register(kind: ReachEnding): void {
     this.#kinds = [...this.#kinds, kind];
   }
@@ -91,15 +95,18 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
     this.#worker.start();
   }
 
-  /** Waits for the batch that is under way. The rest stays in the queue. */
+  /**
+   * Waits for the batch that is running. The rest stays in the queue, for another process or the
+   * next start.
+   */
   async beforeApplicationShutdown(): Promise<void> {
     await this.#worker.stop();
   }
 
   /**
-   * Records in the queued rows of this transaction who made the change, and wakes the worker after
-   * the commit. Returns the ids of these rows, with which the caller calls {@link settle} after the
-   * commit. Returns undefined if the change has queued nothing.
+   * Records in the queued rows of this transaction which person made the change, and wakes the
+   * worker after the commit. Returns the ids of these rows, which the caller passes to {@link
+   * settle} after the commit; undefined if the change has queued nothing.
    */
   async label(tx: EntityManager, by: ChangedBy): Promise<QueuedEndings | undefined> {
     const ids = await labelEndings(tx, by);
@@ -109,10 +116,12 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Ends what the first people hold by a change before the response to the request that made it. If
-   * another process works on a row of the queue, the call waits for the batch of that process. A
-   * fault in one row is logged and does not delay the other rows. It does not fail the request,
-   * because the change has been committed and the worker tries the row again.
+   * Ends the credentials of the first people who lost access by a change, before the request that
+   * made the change is answered. If another process works on a row of the queue, the call waits for
+   * the batch of that process.
+   *
+   * A fault in one row is logged and does not delay the other rows. The request does not fail,
+   * because the change is committed and the worker tries the row again.
    */
   async settle({ ids }: QueuedEndings): Promise<void> {
     const until = this.clock.milliseconds() + LONGEST_SETTLE;
@@ -126,7 +135,7 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
     }
   }
 
-  /** Ends a row of the queue, or its batches up to the bounds of {@link settle}. */
+  /** Ends the items of one row of the queue, up to the bounds of {@link settle}. */
   async #settleRow(id: string, people: Set<string>, until: number): Promise<void> {
     while (this.clock.milliseconds() <= until) {
       const batch = await this.#endBatch((tx) => takeEnding(tx, id));
@@ -137,8 +146,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Ends all that is queued, a batch of each row in turn, so that a large row delays no other one.
-   * Returns when the queue is empty or other processes have locked all of its rows.
+   * Works on every row of the queue, one batch of each row in turn, so that a large row delays no
+   * other row. Returns when the queue is empty or other processes have locked all of its rows.
    */
   async drain(): Promise<void> {
     while (!this.#worker.isStopping) {
@@ -148,7 +157,10 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
     }
   }
 
-  /** Counts what people hold by a target and would lose, for a page that warns of a change. */
+  /**
+   * Counts the credentials that people hold by a target and would lose by a change, so that a page
+   * can warn of the change.
+   */
   async countHeld(
     tx: EntityManager,
     target: { readonly id: string; readonly kind: TargetKind },
@@ -163,15 +175,16 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   #endNext(): Promise<EndedBatch | undefined> {
     return this.#endBatch(async (tx) => {
       const next = await takeNextEnding(tx, this.#last);
-      // A row that fails is left behind, too.
+      // A row that fails also counts as the last one, so that the next batch is for another row.
       if (next) this.#last = next.id;
       return next;
     });
   }
 
   /**
-   * Ends one batch of the row that `take` returns. After the last batch it records the people of
-   * the row who lost their reach and held nothing. Returns undefined if `take` returned no row.
+   * Ends one batch of the queued row that `take` returns. After the last batch of a row, the audit
+   * log gets the people who lost their reach and held no credential. Returns undefined if `take`
+   * returned no row.
    */
   #endBatch(
     take: (tx: EntityManager) => Promise<Ending | undefined>,
@@ -180,7 +193,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
       const ending = await take(tx);
       if (!ending) return undefined;
       const kind = this.#kinds.find(({ kinds }) => kinds.includes(ending.kind));
-      // Nothing can end what a role of AWS gave: it has no kind.
+      // A role of AWS has no registered kind, because its credentials cannot be ended. So the batch
+      // is empty.
       const batch = (await kind?.endBatch(tx, ending, BATCH)) ?? NOTHING_HELD;
       await recordEnded(tx, ending, batch.ended);
       if (batch.next === undefined) await recordWithoutCredentials(tx, ending);

@@ -2,8 +2,9 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * Stores the setting SVC_ACCESS_BY_GROUPS. A change to false queues an ending for each target that
- * an assigned group opens. The caller retries the transaction, because it may end by a deadlock.
+ * Stores the setting SVC_ACCESS_BY_GROUPS. A change to false queues a row for each target that an
+ * assigned group opens, so that the credentials of its members end. The caller retries the
+ * transaction, because PostgreSQL may cancel it after a deadlock.
  *
  * A trigger counts each queued row as a change of the rules of the organization. So an issuing
  * statement either has read the new setting, or the queue ends what it issued. The lock on the

@@ -3,11 +3,15 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Conditions, TargetKind } from '#domain/access/reach/decision.js';
 
 /**
- * The rule that changed: a membership of a group, an assignment, the rule, a condition, the target.
+ * The part of the access rules that changed: a membership of a group, an assignment, the rule of a
+ * target, a condition, or the target itself.
  */
 export type EndedRule = 'membership' | 'assignment' | 'rule' | 'condition' | 'target';
 
-/** A row of the queue: people whose reach of a target may have ended. The target may be deleted. */
+/**
+ * A row of the queue: people who may have lost their reach of a target by a change. The target may
+ * be deleted.
+ */
 export interface Ending {
   readonly id: string;
   readonly orgId: string;
@@ -18,12 +22,13 @@ export interface Ending {
   readonly targetName: string;
   readonly rule: EndedRule;
   /**
-   * The people who may have lost their reach. Null: every person who holds a credential by the
+   * The people who may have lost their reach. Null means every person who holds a credential by the
    * target.
    */
   readonly userIds: readonly string[] | null;
   /**
-   * The place in the order of the items after which the next batch begins; empty for the first one.
+   * The last item of the previous batch, after which the next batch begins; empty for the first
+   * batch.
    */
   readonly place: string;
   readonly actorId: string | null;
@@ -31,47 +36,60 @@ export interface Ending {
   readonly requestId: string | null;
 }
 
-/** The items of one person that ended. */
+/** The credentials of one person that ended because the person lost a target. */
 export interface EndedReach {
   readonly userId: string;
   readonly counts: RevokedCounts;
 }
 
-/** The result of one batch. */
+/** The result of one batch of a queued row. */
 export interface EndedReaches {
   readonly ended: readonly EndedReach[];
-  /** The people whose items the batch looked at; a person may occur several times. */
+  /** The owners of the items that the batch looked at. A person may occur several times. */
   readonly people: readonly string[];
-  /** The place of the next batch; undefined after the last one. */
+  /** The item after which the next batch begins; undefined after the last batch. */
   readonly next: string | undefined;
 }
 
-/** A kind of credential that people hold by a target. */
+/**
+ * A kind of credential, such as SSH certificates, that a person holds by a target and loses with
+ * the reach of the target.
+ */
 export interface ReachEnding {
   readonly kinds: readonly TargetKind[];
   /**
-   * Looks at the next items after `ending.place`, at most `most`, and ends those that the decision
-   * now refuses. It first locks the rows of the users, and decides again after that.
+   * Looks at the next items after `ending.place`, at most `most`, and ends those whose owner does
+   * not reach the target any more. The method first locks the rows of the owners and then decides
+   * again, because a rule may have changed meanwhile.
    */
   endBatch(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches>;
-  /** Counts what people hold by a target now and would lose, for a page that warns of a change. */
+  /**
+   * Counts the items of this kind that people hold by a target and would lose, so that a page can
+   * warn of the change.
+   */
   countHeld(tx: EntityManager, targetId: string, losers: Losers): Promise<RevokedCounts>;
 }
 
-/** The people for whom a page counts what they would lose by a change of a target. */
+/**
+ * The people who would lose a target by a change, so that a page can count their credentials before
+ * the change.
+ */
 export type Losers =
-  /** The people who would lose the target; null for every person who holds a credential by it. */
+  /**
+   * The ids of the people who would lose the target; null for every person who holds a credential
+   * by the target.
+   */
   | { readonly userIds: readonly string[] | null }
   /**
-   * The people whose touches do not meet new conditions, without the people of `except`, who are
-   * counted already.
+   * The people whose touches of a key do not meet new conditions, without the people of `except`,
+   * who are counted already.
    */
   | { readonly unmet: Conditions; readonly except: readonly string[] };
 
-/** The result of a batch without an item. */
+/** The result of a batch that found no credentials. */
 export const NOTHING_HELD: EndedReaches = { ended: [], people: [], next: undefined };
 
-/** Counts the ended items of each person, under the name of their kind. */
+/** Adds up the ended items of each person, under the name of their kind of credential. */
 export function byPerson(
   ended: readonly { readonly userId: string }[],
   name: string,

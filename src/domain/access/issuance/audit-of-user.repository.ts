@@ -3,7 +3,7 @@ import { recordAudit } from '#domain/audit/audit.repository.js';
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 import { ISSUED } from './issuance-statement.repository.js';
 
-/** The columns of a request that its audit event needs. */
+/** The columns of a request for a credential that its audit event needs. */
 export interface RequestOfUser {
   readonly auditId: string;
   readonly origin: AuditOrigin;
@@ -12,7 +12,7 @@ export interface RequestOfUser {
 /** The columns of {@link RequestOfUser} in PostgreSQL. */
 export const AUDIT_COLUMNS = fragment`audit_id uuid, request_id text, ip inet, user_agent text`;
 
-/** Writes the {@link AUDIT_COLUMNS} of a request. */
+/** Returns the {@link AUDIT_COLUMNS} of a request for a credential, as values for the statement. */
 export function auditValues({ auditId, origin }: RequestOfUser) {
   return {
     audit_id: auditId,
@@ -23,8 +23,8 @@ export function auditValues({ auditId, origin }: RequestOfUser) {
 }
 
 /**
- * Writes an audit event for each issued row of a kind that a user requests for themselves: the user
- * is actor and subject.
+ * Returns the SQL that writes one audit event for each issued credential. A user requests such a
+ * credential for the own account, so the user is both actor and subject of the event.
  *
  * @param type the type of the event, as an SQL string
  * @param details a jsonb expression over the decided request `i`

@@ -13,9 +13,9 @@ import type { Denied } from './issuance.repository.js';
 const TARGET = fragment`r`;
 
 /**
- * Returns the denial that the user of a session would get for an application now; undefined if
- * there is none. A page shows the denial before it asks for consent or for a touch. This locks
- * nothing: only the statement that issues decides.
+ * Returns the reason why an application would get no token for the user of a session now; undefined
+ * if it would get one. A page shows the reason before it asks for consent or for a touch. No row is
+ * locked, because the statement that issues the token decides again.
  */
 export async function expectedDenial(
   tx: EntityManager,

@@ -15,9 +15,9 @@ import {
 } from './lock-order.repository.js';
 
 /**
- * The reasons why nothing is issued. `gone`: a row that the credential depends on is missing, has
- * expired, or belongs to another user. `changed`: a rule changed meanwhile, and the next statement
- * decides by it.
+ * The reasons why no credential is issued. `gone`: a row that the credential depends on is missing,
+ * has expired, or belongs to another user. `changed`: a rule changed while the statement ran, so
+ * that a second statement must decide.
  */
 export type Denial =
   | 'gone'
@@ -31,54 +31,69 @@ export type Denial =
   | 'withheld';
 
 /**
- * The SQL of a kind of credential. It consists of constants and has no value of a request. `k` is a
- * request with its columns, `a` its user, `s` its session, `g` its grant. `i` is a request after
- * the decision, with its columns, `of_user`, `org_id` and `user_email`. If the kind requires the
- * row behind them, `i` also has `client_name`, `client_org_id`, `of_session`, `session_ends`,
- * `session_key` (the security key that opened the session) and `grant_ends`. For a kind with a
- * `reach`, `r` is the target.
+ * The SQL by which one kind of credential (such as SSH certificates) is issued. It consists of
+ * constants, so that no value of a request can become SQL.
+ *
+ * Its parts use these names: `k` is a request with its columns, `a` its user, `s` its session, `g`
+ * its grant. `i` is a request after the decision, with its columns, `of_user`, `org_id` and
+ * `user_email`. If the kind requires the row behind them, `i` also has `client_name`,
+ * `client_org_id`, `of_session`, `session_ends`, `session_key` (the security key that opened the
+ * session) and `grant_ends`. For a kind with a `reach`, `r` is the target.
  */
 export interface IssuanceSql {
   readonly requires: Requirements;
   /**
-   * The columns of a request in PostgreSQL. `user_id`, `client_id`, `session_id` and `grant_id` are
-   * always there.
+   * The columns of a request, with their PostgreSQL types. `user_id`, `client_id`, `session_id` and
+   * `grant_id` are always among them.
    */
   readonly columns: SqlFragment;
-  /** A condition on `k`, `a`, `s` and `g` under which the denial is `gone`. */
+  /** A condition on `k`, `a`, `s` and `g`. If it holds, the request is denied with `gone`. */
   readonly goneIf?: SqlFragment;
-  /** More branches of the CASE of the denial, over `k`, `a`, `s`, `g` and `r`. */
+  /**
+   * Further reasons for a denial, as branches of the CASE that computes it, over `k`, `a`, `s`, `g`
+   * and `r`.
+   */
   readonly denials?: SqlFragment;
-  /** More columns of `i`. Their SQL reads `k`, `a`, `s` and `g`. */
+  /** Further columns of the decided request `i`. Their SQL reads `k`, `a`, `s` and `g`. */
   readonly computed?: SqlFragment;
-  /** A condition on `i`. If it does not hold, the denial is `withheld`. */
+  /**
+   * A condition on the decided request `i`. If it does not hold, the request is denied with
+   * `withheld`.
+   */
   readonly issuedIf?: (locks: RowLocks) => SqlFragment | undefined;
-  /** A column of `i` that is computed for issued rows only, such as a serial from a sequence. */
+  /**
+   * A column of `i` that is computed only for issued credentials. It is for example a serial from a
+   * sequence, so that a denied request uses up no serial.
+   */
   readonly drawn?: { readonly value: SqlFragment; readonly column: SqlFragment };
-  /** Writes the issued rows: `INSERT … SELECT …` from {@link ISSUED}. */
+  /** Inserts the issued credentials into their table: `INSERT … SELECT …` from {@link ISSUED}. */
   readonly written: SqlFragment;
-  /** Writes further rows about the issued ones, in another table. */
+  /** Inserts rows about the issued credentials into another table. */
   readonly alsoWritten?: SqlFragment;
-  /** Writes the audit rows of the issued rows; undefined for a kind that has none. */
+  /**
+   * Inserts the audit events of the issued credentials; undefined for a kind of credential that is
+   * not audited.
+   */
   readonly audited: SqlFragment | undefined;
-  /** The columns of `i` that the caller reads. */
+  /** The columns of the decided request `i` that the statement returns to the caller. */
   readonly returned?: SqlFragment;
 }
 
 const NOTHING = fragment``;
 
 /**
- * Writes the statement of a kind. The statement locks the rows behind the requests, decides about
- * each request, and writes the issued rows with their audit rows. The same text serves one request
- * and many; only `SKIP LOCKED` differs. `OFFSET 0` makes PostgreSQL compute each column once.
+ * Returns the statement that issues one kind of credential. The statement locks the rows that the
+ * requests depend on, decides about each request, and inserts the issued credentials with their
+ * audit events. One text serves a single request and a batch; only a batch skips locked rows (`SKIP
+ * LOCKED`). `OFFSET 0` makes PostgreSQL compute each column once.
  */
 export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragment {
   const { requires, columns, computed, drawn, written, alsoWritten, audited, returned } = kind;
   const behind = rowsBehind(requires);
   const { reach } = requires;
   const condition = kind.issuedIf?.(locks);
-  // If the condition is NULL, nothing is issued. The column must then be false, because the answer
-  // states it.
+  // If the condition is NULL, nothing is issued. The column must then be false and not NULL,
+  // because the result of the request shows it.
   const isIssued = condition
     ? fragment`i.denial IS NULL AND coalesce((${condition}), false)`
     : fragment`i.denial IS NULL`;
@@ -113,9 +128,9 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
 }
 
 /**
- * Returns the SQL of the reason of a denial, or of NULL. No other place decides if the user is
- * active, if the organization owns the e-mail domain, if a row has expired, and if the user reaches
- * the target.
+ * Returns the SQL of the reason of a denial; NULL if the request is allowed. This one expression
+ * checks, for every kind of credential, the same rules: the user is active; the organization owns
+ * the e-mail domain; no row has expired; the user reaches the target.
  */
 function denialOf(
   { goneIf, requires, denials }: IssuanceSql,
@@ -129,16 +144,19 @@ function denialOf(
 }
 
 /**
- * Returns the rule that the organization of the user owns the e-mail domain. The loss of a domain
- * deletes the sessions of its users, so that a statement that began before the loss finds its
- * session gone. Without a session the owner of the domain is read again, after the lock on the
- * user.
+ * Returns the SQL condition that the organization of the user owns the e-mail domain. The loss of a
+ * domain deletes the sessions of its users, so a statement with a session notices the loss by the
+ * missing session. A statement without a session reads the owner of the domain again after it has
+ * locked the user.
  */
 function isOwn({ session }: Requirements): SqlFragment {
   return session ? fragment`a.is_own` : fragment`is_own_address_now(a.org_id, a.email)`;
 }
 
-/** The source of the rows that a kind writes. */
+/**
+ * The FROM clause by which the INSERT of a kind of credential selects the requests that are
+ * allowed.
+ */
 export const ISSUED = fragment`FROM decided i WHERE i.is_issued`;
 
 function userOf({ user }: Requirements): SqlFragment {

@@ -11,36 +11,42 @@ import {
 import type { Conditions } from '../reach/decision.js';
 import type { RowLocks } from './lock-order.repository.js';
 
-/** The result of a request: what was issued, or why nothing was. */
+/** The result of a request: the issued credential, or the reason why none was issued. */
 export type Outcome<Issued> = { readonly issued: Issued } | Denied;
 
-/** The reason why nothing was issued, with the conditions of the target that were not met. */
+/** The reason why no credential was issued, with the conditions of the target that were not met. */
 export interface Denied {
   readonly denial: Denial;
   readonly conditions?: Conditions;
 }
 
-/** A row of the result: the place of its request, and the columns that the kind returns. */
+/**
+ * A row of the result: the position `n` of its request in the batch, and the columns that the kind
+ * of credential returns.
+ */
 export interface OutcomeRow {
   readonly n: number;
   readonly denial: Denial | null;
   readonly conditions?: Conditions | null;
 }
 
-/** The columns of a request whose values become the ids of its audit rows. */
+/** The columns of a request for a credential whose values become the ids of its audit events. */
 interface AskedColumns {
   readonly n: number;
   readonly audit_id?: string;
   readonly exchange_id?: string | undefined;
 }
 
-/** A kind of credential: its SQL, and the functions that write a request and read a result. */
+/**
+ * A kind of credential, such as SSH certificates: its SQL, and the functions that write a request
+ * and read a result.
+ */
 export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> {
   readonly #statements: Readonly<Record<RowLocks, string>>;
 
   constructor(
     kind: IssuanceSql,
-    /** Writes a request as an object of the columns of the kind. */
+    /** Returns a request as an object with the columns of this kind of credential. */
     private readonly columnsOf: (request: Request) => object,
     private readonly read: (row: Row, request: Request) => Issued,
   ) {
@@ -52,24 +58,24 @@ export class IssuanceKind<Request, Issued, Row extends OutcomeRow = OutcomeRow> 
 
   /**
    * Decides several requests without waiting for a lock. If another transaction has locked a row of
-   * a request, the request is denied here, and {@link issue} may still issue it. The results are in
-   * the order of the requests.
+   * a request, the request is denied here; the caller can then try {@link issue}, which waits. The
+   * results are in the order of the requests.
    */
   issueUnlocked(tx: EntityManager, requests: readonly Request[]): Promise<Outcome<Issued>[]> {
     return this.#run(tx, requests, 'skip');
   }
 
   /**
-   * Decides one request, and returns the credential or the denial. It waits for the locks of other
-   * transactions.
+   * Decides one request, and returns the credential or the denial. The statement waits for the
+   * locks of other transactions, so that its decision is final.
    */
   async issue(tx: EntityManager, request: Request): Promise<Outcome<Issued>> {
     const run = async (within: EntityManager) =>
       (await this.#run(within, [request], 'wait'))[0] ?? GONE;
     const outcome = await run(tx);
     if (!isOutdated(outcome)) return outcome;
-    // The first statement of the transaction keeps the lock on the version of the rules, so that
-    // the second one has seen every change.
+    // The first statement of the transaction keeps its lock on the version of the access rules. So
+    // no rule can change before the second statement, and its decision is final.
     return inTransaction(tx, async (within) => {
       const first = await run(within);
       return isOutdated(first) ? run(within) : first;
@@ -107,7 +113,10 @@ function isOutdated(outcome: Outcome<unknown>): boolean {
   return 'denial' in outcome && outcome.denial === 'changed';
 }
 
-/** Runs `work` in the open transaction of a manager. If none is open, it opens one for `work`. */
+/**
+ * Runs `work` in the open transaction of the manager. If none is open, `work` gets a new
+ * transaction.
+ */
 function inTransaction<Result>(
   tx: EntityManager,
   work: (within: EntityManager) => Promise<Result>,
@@ -116,8 +125,8 @@ function inTransaction<Result>(
 }
 
 /**
- * Issues credentials of every kind. Requests that come at the same time share a statement and a
- * commit.
+ * Issues credentials of every kind. Requests that arrive at the same time share one statement and
+ * one commit, which costs the database less.
  */
 @Injectable()
 export class Issuance {
@@ -141,8 +150,9 @@ export class Issuance {
   }
 
   /**
-   * Decides one request in a batch, which waits for no lock. A denial is not final, because a row
-   * may only have been locked; {@link issue} may still issue it.
+   * Decides one request in a batch, which waits for no lock. A denial is not final, because another
+   * transaction may only have locked a row of the request; {@link issue} may still issue the
+   * credential.
    */
   issueUnlocked<Request, Issued, Row extends OutcomeRow>(
     kind: IssuanceKind<Request, Issued, Row>,

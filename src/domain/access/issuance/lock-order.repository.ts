@@ -3,19 +3,19 @@ import { rowOfReach, type LockedRow, type Reach } from '../reach/reach.repositor
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The treatment of a row that another transaction has locked. `wait`: the statement waits and then
- * decides. `skip`: the statement does not issue the request.
+ * The treatment of a row that another transaction has locked. `wait`: the statement waits for the
+ * row and then decides. `skip`: the statement denies the request.
  */
 export type RowLocks = 'wait' | 'skip';
 
 /**
- * The rows that a credential depends on. The statement locks them. Each must be live, and all must
- * belong to one user.
+ * The rows that a credential depends on, such as user, session and grant. The statement locks these
+ * rows. Each must be live, and all must belong to one user.
  */
 export interface Requirements {
   /**
-   * The user: either the request names the user, or the user is the owner of the client. A client
-   * may have no owner. An owner must have a key.
+   * The user who gets the credential: the user that the request names, or the owner of the client.
+   * A client may have no owner; an owner must have a security key.
    */
   readonly user: 'of the request' | 'owner of the client';
   readonly client?: boolean;
@@ -25,28 +25,30 @@ export interface Requirements {
    */
   readonly cluster?: boolean;
   /**
-   * The session: either the request names it, or it is the session of the grant. `where` is a
-   * further condition on the row `s`.
+   * The session that the credential depends on: the session that the request names, or the session
+   * of the grant. `where` is a further condition on the row `s`.
    */
   readonly session?: { readonly of: 'request' | 'grant'; readonly where: SqlFragment };
   /**
-   * The grant. `required`: the credential depends on it. `parent`: it is the parent of a new grant,
-   * if the new grant has one.
+   * The grant. `required`: the credential depends on this grant. `parent`: the credential is itself
+   * a new grant, and this is its parent, if it has one.
    */
   readonly grant?: 'required' | 'parent';
   /**
-   * True if the request names an installation of the GitHub App with its repositories, or with null
-   * for all of them. The organization must allow tokens for all.
+   * True if the request names an installation of the GitHub App with a list of repositories, or
+   * with null for all repositories. For null the organization must allow tokens for all
+   * repositories.
    */
   readonly installation?: boolean;
-  /** The targets that the credential opens. The version of their rules is locked last. */
+  /** The targets that the credential opens. The version of their access rules is locked last. */
   readonly reach?: Reach;
 }
 
 const NOTHING = fragment``;
 
 /**
- * A row behind a request: the SQL that finds and locks it, and the columns that the decision reads.
+ * A row that a request depends on: the SQL that finds and locks it, and the columns that the
+ * decision reads.
  */
 export interface RowBehind extends LockedRow {
   readonly columns: SqlFragment;
@@ -55,18 +57,19 @@ export interface RowBehind extends LockedRow {
 }
 
 /**
- * Returns the rows behind a request in the order of locks of the whole service: the user, the
- * client, the cluster, the session, the grant, the keys of the owner, the installation with the
- * rule of its organization. The row of {@link rowOfReach} comes after them. The end of an account
- * takes the same order (`domain/access-revocation`), so that no two transactions wait for one
- * another.
+ * Returns the rows that a request depends on, in the one order in which this service locks rows:
+ * the user, the client, the cluster, the session, the grant, the keys of the owner, the
+ * installation with the rule of its organization. The row of {@link rowOfReach} comes after them.
+ * The end of an account locks in the same order (`domain/access-revocation`), so that no two
+ * transactions wait for each other.
  */
 export function rowsBehind(requires: Requirements): RowBehind[] {
   const { user, client, cluster, session, grant, installation } = requires;
   return [
     {
       name: fragment`account`,
-      // Without a session the owner of the domain is read after the lock.
+      // A request without a session reads the owner of the domain after the lock on the user,
+      // because no missing session would show the loss of the domain.
       selected: session
         ? fragment`u.id, u.org_id, u.email, u.active, o.is_own`
         : fragment`u.id, u.org_id, u.email, u.active`,
@@ -114,9 +117,9 @@ const CLUSTER: RowBehind = {
 };
 
 /**
- * A client with an owner gets nothing while the owner has no key, because no credential is issued
- * without hardware. The lock waits for a removal of a key that is under way, so that the statement
- * sees it.
+ * The security keys of the owner of a client. A client whose owner has no key gets no credential,
+ * because none is issued without hardware. The lock waits for another transaction that removes a
+ * key, so that the statement sees the removal.
  */
 const KEY_OF_OWNER: RowBehind = {
   name: fragment`owner_key`,
@@ -130,8 +133,8 @@ const KEY_OF_OWNER: RowBehind = {
 };
 
 /**
- * The installation that the request names. If it is missing or suspended, nothing is issued: the
- * denial is `withheld`.
+ * The installation of the GitHub App that the request names. If it is missing or suspended, nothing
+ * is issued: the denial is `withheld`.
  */
 const INSTALLATION: RowBehind = {
   name: fragment`installation`,
@@ -145,8 +148,8 @@ const INSTALLATION: RowBehind = {
 };
 
 /**
- * The row of the organization with the rule that allows tokens for all repositories. It is read
- * only if a request is for all repositories.
+ * The row of the organization with the rule if GitHub tokens for all repositories are allowed. It
+ * is read only if a request is for all repositories.
  */
 const REPOSITORY_RULE: RowBehind = {
   name: fragment`repository_rule`,
@@ -160,9 +163,10 @@ const REPOSITORY_RULE: RowBehind = {
 };
 
 /**
- * Returns the row of the session.
+ * Returns the row of the session that a request depends on.
  *
- * @param withTouches reads the touches too, because the conditions of targets are checked by them
+ * @param withTouches reads the touches of security keys as columns, because the conditions of
+ * targets are checked by them
  */
 function sessionBehind(where: SqlFragment, withTouches: boolean): RowBehind {
   return {
@@ -178,8 +182,8 @@ function sessionBehind(where: SqlFragment, withTouches: boolean): RowBehind {
 }
 
 /**
- * Returns the row of the grant. The lock on a parent also blocks a change of its expiry, so that of
- * two transactions the later one sees what the earlier one did.
+ * Returns the row of the grant that a request depends on. The lock on a parent grant also blocks a
+ * change of its expiry. So the later of two transactions sees the expiry that the earlier one set.
  */
 function grantBehind(isParent: boolean): RowBehind {
   return {
@@ -195,11 +199,13 @@ function grantBehind(isParent: boolean): RowBehind {
 }
 
 /**
- * Locks the rows and reads their present values. The end of an account and the end of a client lock
- * rows in the same order. So no two transactions wait for one another, and the second one sees what
- * the first one did. Each step counts the rows of the step before, which makes PostgreSQL lock
- * those first. Only the statement of a single request waits for locks, so that two batches never
- * wait for one another in a circle.
+ * Returns the SQL that locks the rows of the requests and reads their present values. The end of an
+ * account and the end of a client lock rows in the same order, so that no two transactions wait for
+ * each other. The second of two transactions then sees what the first did.
+ *
+ * Each step counts the rows of the step before, which makes PostgreSQL lock those first. Only the
+ * statement of a single request waits for locks, so that batches never wait for each other in a
+ * circle.
  */
 export function lockInOrder(
   behind: readonly RowBehind[],
@@ -219,8 +225,8 @@ export function lockInOrder(
 }
 
 /**
- * Locks the rows of users until the transaction ends, in the order of their ids, before anything
- * that belongs to the users.
+ * Locks the rows of users until the transaction ends, in the order of their ids so that two calls
+ * cannot wait for each other. The caller locks nothing else of these users before.
  */
 export async function lockUsers(tx: EntityManager, ids: readonly (string | null)[]): Promise<void> {
   const known = [...new Set(ids.filter((id) => id !== null))];

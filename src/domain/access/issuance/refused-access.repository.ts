@@ -5,25 +5,25 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { TargetKind } from '../reach/decision.js';
 import type { Denied } from './issuance.repository.js';
 
-/** The target that a person did not reach, by the name in the request. */
+/** The target that a user did not reach, by its name in the request. */
 export interface RefusedTarget {
   readonly kind: TargetKind;
   readonly name: string | null;
-  /** The id by which admins know the target, if it is not the name. */
+  /** The id by which admins know the target, if it differs from the name in the request. */
   readonly id?: string | undefined;
-  /** The names of groups of hosts whose principals the request asks for. */
+  /** The names of the groups of hosts for which the request asks a principal. */
   readonly hostGroups?: readonly string[] | undefined;
 }
 
-/** Returns true for a denial that is about the reach of a target. */
+/** Returns true for a denial whose reason is that the user does not reach the target. */
 export function isAboutReach({ denial }: Denied): boolean {
   return denial === 'not_assigned' || denial === 'condition_unmet';
 }
 
 /**
- * Returns the SQL of the names of the refused groups of hosts of a user `u`, as they are now: those
- * that match the host, without a host those of the request. A later search finds the refusal by
- * them.
+ * Returns the SQL of the present names of the groups of hosts that were refused to a user `u`. With
+ * a host, these are the groups that match it; without a host, the groups that the request names.
+ * The audit event keeps the names, so that a later search by a group finds the refusal.
  */
 function namesOfGroups(host: string | null, named: readonly string[] = []): SqlFragment {
   const isRefused =
@@ -36,8 +36,8 @@ function namesOfGroups(host: string | null, named: readonly string[] = []): SqlF
 }
 
 /**
- * Records that a person did not reach a target, and if an assignment or a condition was missing. It
- * records no other denial.
+ * Records in the audit log that a user did not reach a target, and if an assignment or a condition
+ * was missing. Denials with another reason are not recorded.
  */
 export async function recordRefusedAccess(
   tx: EntityManager,

@@ -4,20 +4,23 @@ import { NO_CONDITIONS, type Conditions } from '../reach/decision.js';
 import type { Denied } from './issuance.repository.js';
 import type { Denial } from './issuance-statement.repository.js';
 
-/** The session whose request was denied. */
+/** The session whose request for a credential was denied. */
 export interface DeniedSession {
-  /** True for a session that a device code opened. No touch can be made in it. */
+  /**
+   * True for a session that a device code opened. Such a session can have no touch of a security
+   * key, so that a challenge for a touch would be useless.
+   */
   readonly isOfDevice: boolean;
   /**
-   * The challenge for the scheme of the token in the request. For a session of a browser the scheme
-   * is `Bearer`.
+   * The challenge (`WWW-Authenticate`) for the scheme of the token in the request. For a session of
+   * a browser the scheme is `Bearer`.
    */
   readonly challenge: Challenge;
 }
 
 /**
- * The greatest age in seconds of the touch that a challenge asks for, if the condition names no
- * age.
+ * The greatest age of the touch, in seconds, that a challenge demands if the condition of the
+ * target names no age.
  */
 const SOON = 60;
 
@@ -46,8 +49,8 @@ const REFUSALS: Readonly<Record<Exclude<Denial, 'withheld' | 'condition_unmet'>,
 };
 
 /**
- * Returns the error for a user whose credential was not issued. A condition that is not met is a
- * challenge (RFC 9470 §3), because a touch meets it.
+ * Returns the error for a user whose credential was not issued. If a condition is not met, the
+ * error challenges the client to ask for a touch (RFC 9470 §3), because a touch meets it.
  *
  * @param withheld the error for the denial `withheld`, which each kind of credential words itself
  */
@@ -60,7 +63,10 @@ export function refusedIssuance(
   return new DomainError(...(denial === 'withheld' ? withheld : REFUSALS[denial]));
 }
 
-/** Returns the error for a session whose touches do not meet the conditions of a target. */
+/**
+ * Returns the error for a session whose touches of security keys do not meet the conditions of a
+ * target.
+ */
 export function unmetCondition(
   conditions: Conditions,
   { isOfDevice, challenge }: DeniedSession,
@@ -75,7 +81,7 @@ export function unmetCondition(
   });
 }
 
-/** Returns words for what a touch must be like to meet the conditions of a target. */
+/** Describes the touch that the conditions of a target demand, for an error text. */
 export function demandOf({ touchWithinSeconds, models, userVerification }: Conditions): string {
   const key = models === null ? 'your security key' : 'a FIPS-certified security key';
   const proof = userVerification === null ? '' : ' with its PIN';

@@ -1,4 +1,7 @@
-/** The kinds of targets that people of an organization reach. */
+/**
+ * The kinds of targets. A target is something that the people of an organization can reach, such as
+ * an AWS role or a group of hosts.
+ */
 export const TARGET_KINDS = [
   'application',
   'aws_role',
@@ -6,20 +9,29 @@ export const TARGET_KINDS = [
   'github_installation',
 ] as const;
 
-/** A kind of target. Clusters are applications. */
+/** A kind of target. A Kubernetes cluster has no kind of its own because it is an application. */
 export type TargetKind = (typeof TARGET_KINDS)[number];
 
-/** The demands of a target on the touch in a session. One touch must meet all of them. */
+/**
+ * The conditions of a target for the touch of a security key in the session. One touch must meet
+ * all of them.
+ */
 export interface Conditions {
-  /** The greatest age of the touch in seconds; null for any age. */
+  /** The greatest age, in seconds, of the touch of a security key; null for any age. */
   readonly touchWithinSeconds: number | null;
-  /** `fips-only`: the touch was by a key of a model that is certified by FIPS 140. */
+  /** `fips-only`: the touched key must be of a FIPS 140 certified model; null for any model. */
   readonly models: 'fips-only' | null;
-  /** `required`: the key verified its user, for example by a PIN. */
+  /**
+   * `required`: the key must have verified its user, for example by a PIN; null if a touch is
+   * enough.
+   */
   readonly userVerification: 'required' | null;
 }
 
-/** The rule of a target: it admits everyone, or only assigned people. */
+/**
+ * The access rule of a target: it admits everyone, or only assigned people, and may have
+ * conditions.
+ */
 export interface TargetRule extends Conditions {
   readonly orgId: string;
   readonly access: 'everyone' | 'assigned';
@@ -28,40 +40,43 @@ export interface TargetRule extends Conditions {
 /** The last touch in a session by one security key. Times are in seconds since 1970. */
 export interface KeyTouch {
   readonly at: number;
-  /** The last touch with user verification; null without one. */
+  /** The time of the last touch in which the key verified its user; null if there was none. */
   readonly uv: number | null;
-  /** True for a model that is certified by FIPS 140. */
+  /** True if the model of the key is FIPS 140 certified. */
   readonly fips: boolean;
 }
 
-/** The facts by which the reach of a person is decided. */
+/** The facts that decide if a user reaches a target. */
 export interface ReachFacts {
-  /** The rule of the target; null if there is no such target. */
+  /** The access rule of the target; null if there is no such target. */
   readonly target: TargetRule | null;
   readonly person: { readonly orgId: string | null; readonly active: boolean };
-  /** True for an assignment that names the person. */
+  /** True if the person is assigned to the target by name. */
   readonly isAssigned: boolean;
-  /** True for an assignment of a group in which the person is a member. */
+  /** True if a group in which the person is a member is assigned to the target. */
   readonly isInGroup: boolean;
   /**
-   * The touches of a session, one for each key; null if there is no session: then the conditions of
-   * the target are not checked.
+   * The touches of a session, one for each key. Null if there is no session; the conditions of the
+   * target are then not checked.
    */
   readonly touches: readonly KeyTouch[] | null;
 }
 
-/** The kind of rule that admits a person. It never names a group. */
+/**
+ * The kind of rule that admits a user, for an explanation. It never names the group, because the
+ * explanation does not show groups.
+ */
 export type AdmittedBy = 'everyone' | 'person' | 'group';
 
-/** The reason why a person has no reach. */
+/** The reason why a user does not reach a target. */
 export type NotAdmittedBy = 'inactive' | 'not_assigned' | 'touch' | 'models' | 'user_verification';
 
-/** The decision, with its explanation. */
+/** The decision if a user reaches a target, with its reason. */
 export type ReachDecision =
   | { readonly allowed: true; readonly because: AdmittedBy }
   | { readonly allowed: false; readonly because: NotAdmittedBy };
 
-/** The conditions of a target that demands nothing of the touch. */
+/** The conditions of a target that accepts every touch. */
 export const NO_CONDITIONS: Conditions = {
   touchWithinSeconds: null,
   models: null,
@@ -85,8 +100,8 @@ export function decideReach(facts: ReachFacts, now: number): ReachDecision {
 }
 
 /**
- * Returns the kind of rule that admits a person; if there are several, the one that admits the most
- * people. Returns undefined if none does.
+ * Returns the kind of rule that admits a user. If several do, it returns the one that admits the
+ * most people; if none does, undefined.
  */
 function admittedBy(target: TargetRule, facts: ReachFacts): AdmittedBy | undefined {
   if (target.access === 'everyone') return 'everyone';
@@ -95,15 +110,15 @@ function admittedBy(target: TargetRule, facts: ReachFacts): AdmittedBy | undefin
   return facts.isInGroup ? 'group' : undefined;
 }
 
-/** Returns true if a target has a condition. */
+/** Returns true if a target has any condition. */
 export function hasConditions(conditions: Conditions): boolean {
   const { touchWithinSeconds, models, userVerification } = conditions;
   return touchWithinSeconds !== null || models !== null || userVerification !== null;
 }
 
 /**
- * Returns the newest touch by a key that fits the conditions, in seconds since 1970; null without
- * one. A touch by another key never renews it.
+ * Returns the time of the newest touch, in seconds since 1970, by a key that the conditions accept;
+ * null if there is none. A later touch by another key does not count.
  */
 export function fittingTouch(
   { models, userVerification }: Conditions,
@@ -117,8 +132,8 @@ export function fittingTouch(
 }
 
 /**
- * Returns the condition because of which no touch is enough; undefined if one touch meets all of
- * them.
+ * Returns the condition that no touch of the session meets; undefined if one touch meets all
+ * conditions.
  */
 function unmetCondition(
   conditions: Conditions,

@@ -1,24 +1,24 @@
 /**
- * The decision of `decideReach` (`decision.ts`) as SQL. The database functions `is_assigned`,
- * `fitting_touch` and `reach_of_hosts` do a part of it; they are in the migration
- * `1764000020000-reach-of-hosts.sql`.
+ * The decision of `decideReach` (`decision.ts`) as SQL. A part of it is in the database functions
+ * `is_assigned`, `fitting_touch` and `reach_of_hosts` (migration
+ * `1764000020000-reach-of-hosts.sql`).
  *
- * At READ COMMITTED, a statement that waited for a lock
- * reads only the locked rows again. So it locks one row that every change of a target, an
- * assignment or a membership updates as its last act (`access_versions`). If the version in that
- * row differs from the one in the snapshot of the statement, the statement decides nothing, and a
- * second statement decides.
+ * At READ COMMITTED, a statement that waited for a lock reads only the locked rows again, so the
+ * other rows may be out of date. So the statement locks one row that every change of a target, an
+ * assignment or a membership updates as its last act (`access_versions`). If the version there
+ * differs from the version in the snapshot of the statement, the statement decides nothing. A
+ * second statement then decides.
  */
 
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /**
- * The targets that a credential opens: the application of the client, the cluster, the role of AWS,
+ * The targets that a credential opens: the application of the client, the cluster, the AWS role,
  * the installation of the GitHub App, or all groups of hosts of the organization.
  */
 export type Reach = 'client' | 'cluster' | 'role' | 'installation' | 'hosts';
 
-/** A row that a statement locks. */
+/** A row that a statement locks, with the SQL that selects it. */
 export interface LockedRow {
   readonly name: SqlFragment;
   readonly selected: SqlFragment;
@@ -27,13 +27,15 @@ export interface LockedRow {
   readonly lock: SqlFragment;
 }
 
-/** The SQL condition that memberships of SCIM groups open targets (SVC_ACCESS_BY_GROUPS). */
+/**
+ * The SQL condition that the membership of a SCIM group can open a target (SVC_ACCESS_BY_GROUPS).
+ */
 export const BY_GROUPS = fragment`(SELECT d.access_by_groups FROM deployment d)`;
 
-/** The kinds of reach that consist of one target. */
+/** The kinds of credentials that open exactly one target. */
 export type OneTarget = Exclude<Reach, 'hosts'>;
 
-/** The SQL conditions that a target `t` is the one that a request `k` of the user `a` is about. */
+/** The SQL conditions that a target `t` is the one that a request `k` of the user `a` names. */
 const IS_OF: Readonly<Record<OneTarget, SqlFragment>> = {
   client: fragment`t.client_id = k.client_id AND t.org_id = c.org_id`,
   cluster: fragment`t.client_id = k.application_id AND t.org_id = a.org_id`,
@@ -42,8 +44,9 @@ const IS_OF: Readonly<Record<OneTarget, SqlFragment>> = {
 };
 
 /**
- * Returns the row with the version of the rules of the organization of the target. The version
- * shows if the statement has seen every change of the rules. The row is locked last.
+ * Returns the row that holds the version of the access rules of the organization that owns the
+ * target. The version shows if the statement has seen every change of the rules. The row is locked
+ * last.
  */
 export function rowOfReach(reach: Reach): LockedRow {
   const organizations = reach === 'client' ? fragment`client` : fragment`account`;
@@ -57,9 +60,9 @@ export function rowOfReach(reach: Reach): LockedRow {
 }
 
 /**
- * Returns the join of a request `k` with its target `r`, and with the locked version `w`. For
- * groups of hosts, of which a request has many, `r` is their sum (`reach_of_hosts`). `OFFSET 0`
- * makes PostgreSQL look each target up in an index.
+ * Returns the SQL that joins a request `k` with its target `r` and with the locked version `w` of
+ * the access rules. A request for groups of hosts has many targets, so its `r` is their sum
+ * (`reach_of_hosts`). `OFFSET 0` makes PostgreSQL look each target up in an index.
  */
 export function joinReached(reach: Reach): SqlFragment {
   const version = fragment`LEFT JOIN access_version w ON w.org_id = ${organizationOf(reach)}`;
@@ -76,8 +79,8 @@ export function joinReached(reach: Reach): SqlFragment {
 }
 
 /**
- * Returns the SQL id of the organization whose targets a request is about: for `client` the
- * organization of the client, otherwise that of the user.
+ * Returns the SQL of the id of the organization that owns the targets of a request: for `client`
+ * the organization of the client, otherwise that of the user.
  */
 function organizationOf(reach: Reach): SqlFragment {
   return reach === 'client' ? fragment`c.org_id` : fragment`a.org_id`;
@@ -100,8 +103,8 @@ const DENIAL_OF_TARGET = fragment`
     THEN 'condition_unmet'`;
 
 /**
- * The denials by the only target `r` of a request, as the branches of a CASE. Nothing is issued for
- * an unknown application or installation, because each of them has a row. A role of AWS without a
+ * The denials that depend on the target `r` of a request, as the branches of a CASE. An application
+ * or installation always has a row, so nothing is issued for an unknown one. An AWS role without a
  * row is denied only if the organization lists its roles.
  */
 export const DENIALS_OF_REACH: Readonly<Record<Reach, SqlFragment>> = {
@@ -118,7 +121,10 @@ export const DENIALS_OF_REACH: Readonly<Record<Reach, SqlFragment>> = {
     WHEN r.is_closed THEN 'not_assigned'`,
 };
 
-/** The conditions of the target `r`, for the answer to a request that does not meet them. */
+/**
+ * The conditions of the target `r` as JSON, so that the error for a request that does not meet them
+ * can name them.
+ */
 export const CONDITIONS_OF_REACHED = fragment`jsonb_build_object(
   'touchWithinSeconds', r.touch_within_seconds, 'models', r.models, 'userVerification', r.user_verification)`;
 
@@ -128,22 +134,23 @@ export function hasConditionsSql(target: SqlFragment): SqlFragment {
 }
 
 /**
- * Returns the newest touch that fits the conditions of a target, in seconds since 1970, or NULL.
+ * Returns the SQL of the time of the newest touch that the conditions of a target accept, in
+ * seconds since 1970, or NULL.
  */
 export function fittingTouchSql(target: SqlFragment, touches: SqlFragment): SqlFragment {
   return fragment`fitting_touch(${touches}, ${target}.models, ${target}.user_verification)`;
 }
 
-/** Returns the SQL condition that a touch meets the conditions of a target now. */
+/** Returns the SQL condition that the time of a touch meets the age that a target demands now. */
 export function isMetBy(target: SqlFragment, touch: SqlFragment): SqlFragment {
   return fragment`coalesce(${touch} >= CASE WHEN ${target}.touch_within_seconds IS NULL THEN '-infinity'::float8
     ELSE extract(epoch FROM now())::float8 - ${target}.touch_within_seconds END, false)`;
 }
 
 /**
- * Returns the SQL condition that the rule of a target admits a user; the conditions of the target
- * are not part of it. It locks nothing: an issuing statement compares the version of the rules, and
- * lists, previews and endings read what was committed. `OFFSET 0` keeps PostgreSQL from hashing all
+ * Returns the SQL condition that the rule of a target admits a user, without the conditions on the
+ * touch. No row is locked: an issuing statement compares the version of the rules afterwards, and
+ * lists and previews only show what was committed. `OFFSET 0` keeps PostgreSQL from hashing all
  * assignments for one row.
  *
  * @param orgId the organization of the user, if the statement has it

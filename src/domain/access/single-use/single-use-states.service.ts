@@ -7,15 +7,17 @@ import { SealedTokens } from '#platform/crypto/sealed-tokens.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { spendToken } from './spent-tokens.repository.js';
 
-/** The secret of the session, or else of the browser, that a state is bound to. */
+/**
+ * The secret to which a sealed state is bound: the session, or the browser if there is no session.
+ */
 export interface StateBinding {
   readonly binding: string;
 }
 
 /**
- * Seals and redeems the `state` of a ceremony: an opaque token that is valid once, for a few
- * minutes, for one purpose and one session or browser. Sealing writes no row, so that many requests
- * for a state cost no storage.
+ * Seals and redeems the `state` of a ceremony. A state is an encrypted token that is valid once,
+ * for a few minutes, for one purpose and one session or browser. Sealing writes no row, so that
+ * many requests for a state cost no storage.
  */
 @Injectable()
 export class SingleUseStates {
@@ -28,7 +30,7 @@ export class SingleUseStates {
     this.#sealedTokens = new SealedTokens(config);
   }
 
-  /** Seals a payload into a state for one use. */
+  /** Seals a payload into an encrypted state that can be redeemed once. */
   seal(
     purpose: string,
     payload: object,
@@ -42,8 +44,8 @@ export class SingleUseStates {
    * Spends a state and returns its payload.
    *
    * @throws DomainError invalid_state for a state that is forged, expired, for another purpose,
-   *   bound to another session or browser, or spent. The error is the same for all causes: the
-   *   difference only helps an attacker
+   *   bound to another session or browser, or spent. The error is the same for all causes, because
+   *   the cause would only help an attacker
    */
   async redeem<T>(purpose: string, token: string, { binding }: StateBinding): Promise<T> {
     const claims = await this.#sealedTokens.open(purpose, token);

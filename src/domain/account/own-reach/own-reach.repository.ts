@@ -4,21 +4,28 @@ import { DEVICE_GRANT, FIDO2_GRANT } from '#domain/oauth/applications/grant-type
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The most targets of a person that a list has. */
+/** The most targets that the list of a person shows. */
 export const MOST_TARGETS = 1000;
 
-/** The grants by which a person signs in to an application; a service has none of them. */
+/**
+ * The OAuth grant types by which a person signs in to an application. A service (a client without a
+ * person) uses none of them, so that a list can leave services out.
+ */
 const SIGN_IN_GRANTS = ['authorization_code', DEVICE_GRANT, FIDO2_GRANT];
 
 const ADMITTED = admits(fragment`t`, fragment`u.id`);
 
-/** A row of {@link listOwnReach}. The columns that a kind does not have are null or empty. */
+/**
+ * A row of {@link listOwnReach}: a target that the person reaches. Columns that do not apply to its
+ * kind are null or empty.
+ */
 export interface OwnReachRow extends Conditions {
   readonly id: string;
   readonly kind: 'host_group' | 'aws_role' | 'cluster' | 'github_installation' | 'application';
   readonly because: AdmittedBy;
   /**
-   * The name of a group of hosts, of a role, of a cluster or application, or the owner at GitHub.
+   * The name of the target: of a group of hosts, a role, a cluster or an application, or the owner
+   * at GitHub.
    */
   readonly name: string | null;
   readonly hosts: readonly string[];
@@ -32,8 +39,8 @@ export interface OwnReachRow extends Conditions {
 }
 
 /**
- * Lists the targets of the organization that admit an active person, by kind and name. It locks
- * nothing, because the statements that issue decide again.
+ * Lists by kind and name the targets of the organization that admit an active person. It locks no
+ * row, because each statement that issues a credential decides again.
  */
 export function listOwnReach(tx: EntityManager, userId: string): Promise<OwnReachRow[]> {
   return sql<OwnReachRow>(tx)`
@@ -58,8 +65,8 @@ export function listOwnReach(tx: EntityManager, userId: string): Promise<OwnReac
 }
 
 /**
- * Returns the time at which the service first found exactly these targets of a person. It writes
- * only if the targets have changed, so that a read of unchanged targets locks nothing.
+ * Returns the time at which the service first found exactly these targets for a person. It writes a
+ * row only if the targets have changed, so that a read of unchanged targets locks nothing.
  *
  * @param digest the digest of the targets
  * @returns undefined for a person who was removed meanwhile

@@ -10,35 +10,38 @@ interface Admission {
   readonly conditions: Conditions;
 }
 
-/** A group of hosts: patterns of ssh_config, and the accounts on the hosts. */
+/**
+ * A group of hosts: its patterns, as in ssh_config, and the accounts that the person may log in to
+ * on these hosts.
+ */
 export interface ReachedHosts extends Admission {
   readonly name: string;
   readonly hosts: readonly string[];
   readonly logins: readonly string[];
 }
 
-/** A role of AWS. */
+/** A role of AWS that the person may assume. */
 export interface ReachedRole extends Admission {
   readonly name: string;
   readonly roleArn: string;
   readonly region: string | null;
 }
 
-/** A cluster, by the resource of its tokens. */
+/** A Kubernetes cluster, identified by the resource (RFC 8707) that its tokens are for. */
 export interface ReachedCluster extends Admission {
   readonly name: string;
   readonly resource: string;
 }
 
-/** An organization or a person at GitHub whose repositories get tokens. */
+/** An organization or a person at GitHub; the person gets tokens for repositories of this owner. */
 export interface ReachedOwner extends Admission {
   readonly owner: string;
 }
 
-/** An application that a person signs in to. */
+/** An application to which the person can sign in. */
 export interface ReachedApplication extends Admission {
   readonly name: string;
-  /** The address that starts a sign-in; null without one that an admin approved. */
+  /** The address at which a browser starts the sign-in; null if no admin has approved one. */
   readonly launchUrl: string | null;
 }
 
@@ -51,7 +54,7 @@ export interface OwnReach {
   readonly applications: readonly ReachedApplication[];
 }
 
-/** Sorts the targets of a person by their kinds. */
+/** Sorts the targets that a person reaches by their kinds. */
 export function ownReach(rows: readonly OwnReachRow[]): OwnReach {
   const of = <Target>(
     kind: OwnReachRow['kind'],
@@ -75,8 +78,9 @@ export function ownReach(rows: readonly OwnReachRow[]): OwnReach {
 }
 
 /**
- * Returns a digest by which `timeOfOwnReach` notices that the targets of a person have changed. It
- * leaves out rules and conditions, because a change of these alone is no change of the targets.
+ * Returns a digest of the targets of a person; if it differs, `timeOfOwnReach` knows that the
+ * targets have changed. The digest leaves out rules and conditions, because their change adds or
+ * removes no target.
  */
 export function digestOf(reach: OwnReach): Buffer {
   const { because, conditions }: Record<keyof Admission, undefined> = {

@@ -65,10 +65,10 @@ import {
   type TargetRow,
 } from './targets.repository.js';
 
-/** The most groups that a search returns. */
+/** The most groups that a search returns to a form. */
 const MOST_GROUPS = 20;
 
-/** A page of targets; `next` is the cursor of the following page. */
+/** A page of the list of targets; `next` is the cursor of the following page. */
 export interface TargetPage {
   readonly targets: readonly Target[];
   readonly next: string | null;
@@ -80,30 +80,37 @@ export interface TargetDetails {
   readonly assignments: readonly Assignment[];
 }
 
-/** A page of the people whom a target admits. */
+/** A page of the people whom the rule of a target admits. */
 export interface AdmittedPage {
   /**
-   * The number of people that the target admits; one more than `MOST_COUNTED` if there are more.
+   * The number of people that the target admits; `MOST_COUNTED` plus one if there are more, so that
+   * counting ends.
    */
   readonly count: number;
-  /** Null if the list would show who is in a group, and the admin needs a newer touch for that. */
+  /**
+   * The people on the page. Null if the list would show who is in a group; the admin must then
+   * touch the security key again to see it.
+   */
   readonly people: readonly ListedPerson[] | null;
   readonly next: string | null;
 }
 
-/** A page of targets with the reach of one person. */
+/** A page of targets, each with the decision if one person reaches it. */
 export interface ReachPage {
   readonly reached: readonly { readonly target: Target; readonly decision: ReachDecision }[];
   readonly next: string | null;
 }
 
-/** Says if an admin may see the names in a list of people that shows who is in a group. */
+/** Says if an admin may see the names in a list that shows who is in a group. */
 export interface Seen {
-  /** True after a touch of the last 5 minutes. */
+  /** True if the admin touched a security key in the last 5 minutes. */
   readonly mayName: boolean;
 }
 
-/** The targets of organizations and their rules, as admins read and change them. */
+/**
+ * The targets of organizations (applications, roles, groups of hosts, GitHub installations) and
+ * their access rules, as admins read and change them.
+ */
 @Injectable()
 export class AccessRules {
   constructor(
@@ -132,8 +139,8 @@ export class AccessRules {
   }
 
   /**
-   * Explains if a target admits a member. It does not check the conditions of the target, which are
-   * checked when a credential is issued.
+   * Explains if the rule of a target admits a member. The conditions on the touch are not checked
+   * here, because they are checked when a credential is issued.
    *
    * @throws DomainError admin_required, not_found
    */
@@ -147,8 +154,8 @@ export class AccessRules {
   }
 
   /**
-   * Lists the active members whom a target admits, by their ids. If `mayName` is false and the list
-   * would show who is in a group, it only counts them.
+   * Lists the active members whom the rule of a target admits, in the order of their ids. If
+   * `mayName` is false and the list would show who is in a group, the members are only counted.
    *
    * @throws DomainError admin_required, not_found
    */
@@ -169,7 +176,7 @@ export class AccessRules {
   }
 
   /**
-   * Lists targets with the reach of one member.
+   * Lists targets, each with the decision if one member reaches it.
    *
    * @param onlyReached leaves out targets that do not admit the member
    * @throws DomainError admin_required, not_found
@@ -199,8 +206,8 @@ export class AccessRules {
   }
 
   /**
-   * Returns who would gain and who would lose the reach of a target by a change, and what would
-   * end.
+   * Returns who would gain and who would lose the reach of a target by a change of its rule, and
+   * what would end.
    *
    * @throws DomainError admin_required, not_found
    */
@@ -210,7 +217,10 @@ export class AccessRules {
     change: AskedChange,
     seen: { readonly mayName: true },
   ): Promise<RulePreview>;
-  /** The same, hidden if it could show who is in a group and the admin must not see that. */
+  /**
+   * Returns the preview of a change. It is hidden if it could show who is in a group and the admin
+   * may not see that now.
+   */
   preview(
     admin: Admin,
     ref: TargetRef,
@@ -233,8 +243,9 @@ export class AccessRules {
   }
 
   /**
-   * Reads which people reach which targets, in batches of lines. The first batch is read before the
-   * function returns, so that an error can still become the status code of the response.
+   * Reads for an export which people reach which targets, in batches of lines. The first batch is
+   * read before the function returns, so that an error can still become the status code of the
+   * response.
    *
    * @throws DomainError admin_required
    */
@@ -249,18 +260,23 @@ export class AccessRules {
     })();
   }
 
-  /** Finds groups whose names begin with a text, for a form. @throws DomainError admin_required */
+  /**
+   * Finds groups whose names begin with a text, as suggestions for a form. @throws DomainError
+   * admin_required
+   */
   findGroups(admin: Admin, text: string): Promise<FoundGroup[]> {
     return this.#read(admin, (tx) => findGroups(tx, admin.orgId, text, MOST_GROUPS));
   }
 
-  /** Finds the people and groups that a form names. @throws DomainError admin_required */
+  /**
+   * Finds the people and groups that an admin named in a form. @throws DomainError admin_required
+   */
   findNamed(admin: Admin, addresses: readonly string[], names: readonly string[]): Promise<Named> {
     return this.#read(admin, (tx) => findNamed(tx, admin.orgId, addresses, names));
   }
 
   /**
-   * Adds a role of AWS or a group of hosts, which everyone reaches at first.
+   * Adds a role of AWS or a group of hosts. At first its rule admits everyone in the organization.
    *
    * @throws DomainError admin_required, limit_reached, uniqueness
    */
@@ -279,8 +295,8 @@ export class AccessRules {
   }
 
   /**
-   * Changes a role or a group of hosts. If the group loses a principal, the certificates with that
-   * principal end.
+   * Changes an AWS role or a group of hosts. If a group loses a principal, the certificates with
+   * that principal end.
    *
    * @throws DomainError admin_required, not_found, uniqueness, and the errors of `act.check`
    */
@@ -299,7 +315,7 @@ export class AccessRules {
   }
 
   /**
-   * Deletes a role or a group of hosts with its assignments.
+   * Deletes an AWS role or a group of hosts with its assignments.
    *
    * @throws DomainError admin_required, not_found, and the errors of `act.check`
    */
@@ -313,7 +329,7 @@ export class AccessRules {
   }
 
   /**
-   * Replaces the rule of a target with all of its assignments.
+   * Replaces the access rule of a target with all of its assignments.
    *
    * @throws DomainError admin_required, not_found also for a person or a group of another
    *   organization, and the errors of `act.check`
@@ -321,7 +337,8 @@ export class AccessRules {
   putRule(act: RuleAct, ref: TargetRef, rule: WantedRule): Promise<TargetDetails> {
     return this.#change(act, async (tx) => {
       const before = await this.#locked(tx, act, ref, rule);
-      // The rule is set first, because the end of an assignment is judged by it.
+      // The new rule is set before the assignments change, because it decides which access ends
+      // with a removed assignment.
       await changeRule(tx, before, rule);
       const changed = await replaceAssignments(tx, before, rule.users, rule.groups);
       const after = await this.#found(tx, act.admin, ref);
@@ -335,8 +352,8 @@ export class AccessRules {
   }
 
   /**
-   * Runs a change in a transaction. The credentials that the change ends then end before the
-   * response; if they are many, the worker of {@link AccessEndings} ends the rest.
+   * Runs a change of a rule in a transaction. Then the credentials that people lose by the change
+   * end before the response. If they are many, the worker of {@link AccessEndings} ends the rest.
    */
   async #change<Done>(
     { admin, origin }: RuleAct,
@@ -352,9 +369,9 @@ export class AccessRules {
   }
 
   /**
-   * Locks what a change needs, in the order of all locks: people, groups, organization, target. A
-   * change of a role of AWS also updates the row of the organization by a trigger, so that this row
-   * is locked before the target.
+   * Locks the rows that a change of a rule needs, in the one order of locks: people, groups,
+   * organization, target. The organization is locked before the target, because a change of an AWS
+   * role also updates the organization by a trigger.
    */
   async #locked(
     tx: EntityManager,
@@ -373,7 +390,8 @@ export class AccessRules {
   }
 
   /**
-   * Locks people and groups, so that they stay in the organization until the transaction ends.
+   * Locks the people and groups that a rule names, so that they stay in the organization until the
+   * transaction ends.
    *
    * @throws DomainError not_found for a person or a group that the organization does not have
    */
@@ -397,7 +415,8 @@ export class AccessRules {
   }
 
   /**
-   * Runs a read in the share of the organization, after a check that the reader still is an admin.
+   * Runs a read for an admin, after a check that the user is still an admin. The read counts for
+   * the share of the database that one organization may use.
    *
    * @throws DomainError admin_required
    */
@@ -426,9 +445,10 @@ function sameValues(one: Target, other: Target): boolean {
 }
 
 /**
- * Refuses the deletion of an application or an installation as a target.
+ * Refuses to delete an application or a GitHub installation as a target. Such a target ends only
+ * together with its application or installation.
  *
- * @throws DomainError not_found for a target that ends with its application or installation
+ * @throws DomainError not_found
  */
 function assertMade({ kind }: Target): void {
   if (kind !== 'aws_role' && kind !== 'host_group') throw noTarget();

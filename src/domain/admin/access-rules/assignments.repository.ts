@@ -2,7 +2,7 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Assignment, Target } from './target.js';
 
-/** A person or a group that an assignment names, for the audit log. */
+/** A person or a group of an assignment, as the audit log names it. */
 export interface Assigned {
   readonly user?: string;
   readonly email?: string | null;
@@ -22,9 +22,9 @@ interface Row {
 }
 
 /**
- * Locks people in the order of their ids, so that they stay in an organization until the
- * transaction ends. The lock does not block sign-ins and issuance. Returns false if one of the ids
- * is not that of a person of the organization.
+ * Locks the rows of people in the order of their ids, so that they stay in an organization until
+ * the transaction ends. The lock does not block sign-ins and the issuance of credentials. Returns
+ * false if one of the ids is not that of a person of the organization.
  */
 export async function holdPeople(
   tx: EntityManager,
@@ -37,8 +37,8 @@ export async function holdPeople(
 }
 
 /**
- * Locks groups, so that they stay until the transaction ends. Returns false if one of the ids is
- * not that of a group of the organization.
+ * Locks the rows of groups, so that they stay until the transaction ends. Returns false if one of
+ * the ids is not that of a group of the organization.
  */
 export async function holdGroups(
   tx: EntityManager,
@@ -66,9 +66,9 @@ export async function listAssignments(tx: EntityManager, { id }: Target): Promis
 }
 
 /**
- * Replaces the assignments of a locked target. Assignments that stay keep their rows, so that an
- * issuance by one of them does not wait. The caller sets the new rule of the target before, because
- * the rule decides which reach the removal of an assignment ends.
+ * Replaces the assignments of a target whose row is locked. Assignments that stay keep their rows,
+ * so that an issuance that needs one of them does not wait. The caller sets the new rule of the
+ * target before, because the rule decides which access ends with a removed assignment.
  */
 export async function replaceAssignments(
   tx: EntityManager,
@@ -91,8 +91,8 @@ export async function replaceAssignments(
 }
 
 /**
- * Returns the person or group of an assignment for the audit log, which gets only the id of a
- * group.
+ * Returns the person or group of an assignment for the audit log. Of a group, the log gets only the
+ * id.
  */
 function named({ user_id: user, group_id: group, email }: Row): Assigned {
   return user === null ? { ...(group !== null && { group }) } : { user, email };
@@ -117,7 +117,7 @@ export function findGroups(
     ORDER BY lower(display_name), id LIMIT ${limit}`;
 }
 
-/** The people and groups that a form names, and the texts that name none. */
+/** The people and groups that an admin named in a form, and the texts that name none. */
 export interface Named {
   readonly people: readonly { readonly id: string; readonly email: string | null }[];
   readonly groups: readonly FoundGroup[];

@@ -2,8 +2,8 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * Returns true if the organization gives tokens for AWS only for the roles that its admins list;
- * false if a token may name any role, or none.
+ * Returns true if the organization gives AWS tokens only for the roles that its admins list. If
+ * false, a token is given for any role, or without a role.
  */
 export async function listsRoles(tx: EntityManager, orgId: string): Promise<boolean> {
   const [row] = await sql<{ listed: boolean }>(tx)`

@@ -3,12 +3,12 @@ import { listAdmitted, type ListedPerson } from './reach-of-people.repository.js
 import type { Target } from './target.js';
 import { listTargets, placeOf, target, type TargetRow } from './targets.repository.js';
 
-/** The number of targets, and of people, that one statement reads. */
+/** The most targets, and the most people of a target, that one statement of an export reads. */
 const BATCH = { targets: 100, people: 500 } as const;
 
 /**
- * A target with a person whom it admits. A target that admits everyone, or no one, has one line
- * without a person.
+ * A line of the export: a target with a person whom it admits. A target that admits everyone or no
+ * person has one line without a person.
  */
 export interface ReachLine {
   readonly target: Target;
@@ -16,12 +16,15 @@ export interface ReachLine {
   readonly because: 'everyone' | 'person' | 'group' | null;
 }
 
-/** Runs a statement in the share of the organization. */
+/**
+ * A function that runs a read, which counts for the share of the database that one organization may
+ * use.
+ */
 type Read = <Found>(work: (tx: EntityManager) => Promise<Found>) => Promise<Found>;
 
 /**
- * Reads who reaches what, target by target. The next batch is read after the reader has taken the
- * previous one, so that one batch at most is in memory.
+ * Reads for an export which people reach which targets, target by target. The next batch is read
+ * after the reader has taken the previous one, so that at most one batch is in memory.
  */
 export async function* linesOfReach(
   orgId: string,
@@ -56,6 +59,6 @@ async function* linesOfTarget(
     if (next === null) break;
     after = next;
   }
-  // A target that admits no one has a line, too.
+  // A target that admits no person also gets a line, so that the export names every target.
   if (isEmpty) yield [{ target: of, person: null, because: null }];
 }

@@ -5,30 +5,28 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Target } from './target.js';
 import { listTargets, type TargetRange, type TargetRow } from './targets.repository.js';
 
-/**
- * The number up to which people are counted. If there are more, the count is this number plus one.
- */
+/** The most people that are counted. If there are more, the count is this number plus one. */
 export const MOST_COUNTED = 10_000;
 
-/** A person in a list. */
+/** A person in a list for admins. */
 export interface ListedPerson {
   readonly id: string;
   readonly email: string | null;
   readonly name: string | null;
 }
 
-/** A person whom a target admits, by the kind of rule. */
+/** A person whom a target admits, with the kind of rule that does so. */
 export interface AdmittedPerson extends ListedPerson {
   readonly because: 'everyone' | 'person' | 'group';
 }
 
-/** A part of the people whom a target admits. `next` is the place of the following part. */
+/** A page of the people whom a target admits. `next` is where the next page begins. */
 export interface AdmittedPeople {
   readonly people: readonly AdmittedPerson[];
   readonly next: string | null;
 }
 
-/** The facts about a person and a target, besides the target. */
+/** The facts about a person that decide if a target admits the person. */
 export interface PersonFacts {
   readonly orgId: string;
   readonly active: boolean;
@@ -36,20 +34,23 @@ export interface PersonFacts {
   readonly isInGroup: boolean;
 }
 
-/** Returns the condition that an assignment of a target `t` names a user. */
+/** Returns the SQL condition that an assignment of a target `t` names a user. */
 function isAssigned(userId: SqlFragment): SqlFragment {
   return fragment`EXISTS (
     SELECT FROM access_assignments x WHERE x.target_id = t.id AND x.user_id = ${userId})`;
 }
 
-/** Returns the condition that a target `t` admits a user by a group. */
+/** Returns the SQL condition that a group with a user is assigned to a target `t`. */
 function isInGroup(userId: SqlFragment): SqlFragment {
   return fragment`(${BY_GROUPS} AND EXISTS (
     SELECT FROM access_assignments x JOIN group_members m ON m.group_id = x.group_id
     WHERE x.target_id = t.id AND m.user_id = ${userId}))`;
 }
 
-/** Reads the facts of a person and a target; undefined if the organization has no such person. */
+/**
+ * Reads the facts of a person that decide about a target; undefined if the organization has no such
+ * person.
+ */
 export async function readFacts(
   tx: EntityManager,
   orgId: string,
@@ -64,14 +65,14 @@ export async function readFacts(
   return facts;
 }
 
-/** A row of a target with the facts of one person. */
+/** A row of a target, with the facts of one person that decide about it. */
 export interface ReachRow extends TargetRow {
   is_assigned: boolean;
   is_in_group: boolean;
 }
 
 /**
- * Lists targets with the facts of one person of the organization.
+ * Lists targets, each with the facts that decide if it admits one person.
  *
  * @param onlyReached leaves out targets that do not admit the person
  */
@@ -93,8 +94,8 @@ export function listReach(
 }
 
 /**
- * Explains if a target admits a person. It does not check the conditions of the target, which are
- * checked when a credential is issued.
+ * Explains if the rule of a target admits a person. The conditions on the touch are not checked
+ * here, because they are checked when a credential is issued.
  */
 export function decisionOf(orgId: string, target: Target, facts: PersonFacts): ReachDecision {
   const { access, conditions } = target;
@@ -106,13 +107,14 @@ export function decisionOf(orgId: string, target: Target, facts: PersonFacts): R
       isInGroup: facts.isInGroup,
       touches: null,
     },
-    0, // the time matters to conditions alone
+    0, // no time is needed, because only the conditions depend on it, and they are not checked here
   );
 }
 
 /**
- * Lists the active people whom a target admits, by their ids. Each assignment is read only after
- * the last id of the previous page, so that a small group beside a large one costs little.
+ * Lists the active people whom a target admits, in the order of their ids. Each assignment is read
+ * only from the last id of the previous page on, so that a small group beside a large one costs
+ * little.
  */
 export async function listAdmitted(
   tx: EntityManager,
@@ -152,20 +154,27 @@ export async function listAdmitted(
   };
 }
 
-/** People of a rule: everyone, no one, or the people and the members of groups that it names. */
+/**
+ * The people whom a rule admits: everyone, none, or the people and the members of groups that the
+ * rule names.
+ */
 export type PeopleOfRule =
   'everyone' | 'no one' | { readonly users: readonly string[]; readonly groups: readonly string[] };
 
-/** People whom one of two rules admits and the other does not. */
+/** The people whom one of two rules admits and the other does not. */
 export interface DifferentPeople {
-  /** The number of these people; {@link MOST_COUNTED} plus one if there are more. */
+  /**
+   * The number of people whom only one of the two rules admits; {@link MOST_COUNTED} plus one if
+   * there are more.
+   */
   readonly count: number;
-  /** The first ids of these people. */
+  /** The ids of the first people whom only one of the two rules admits. */
   readonly ids: readonly string[];
 }
 
 /**
- * Finds the active people of an organization whom one rule admits and another one does not.
+ * Finds the active people of an organization whom one rule admits and another rule does not, for
+ * the preview of a change.
  *
  * @param most the most ids that it returns
  */
@@ -197,8 +206,8 @@ export async function countOf(
 }
 
 /**
- * Returns the condition that a rule admits a user `u`. It is for a statement that finds the users
- * by this condition: it lists their ids.
+ * Returns the SQL condition that a rule admits a user `u`, in a form that lists the ids of the
+ * users. It is for a statement that finds its users by this condition.
  */
 function isCandidate(rule: PeopleOfRule): SqlFragment {
   if (typeof rule === 'string') return fragment`${rule === 'everyone'}`;
@@ -208,8 +217,8 @@ function isCandidate(rule: PeopleOfRule): SqlFragment {
 }
 
 /**
- * Returns the condition that a rule admits a user `u`. It is for a statement that finds the users
- * by another condition: it is tested for each user.
+ * Returns the SQL condition that a rule admits a user `u`, in a form that is tested for each user.
+ * It is for a statement that finds its users by another condition.
  */
 function isOf(rule: PeopleOfRule): SqlFragment {
   if (typeof rule === 'string') return fragment`${rule === 'everyone'}`;
@@ -217,7 +226,7 @@ function isOf(rule: PeopleOfRule): SqlFragment {
     SELECT FROM group_members m WHERE m.user_id = u.id AND m.group_id = ANY (${rule.groups}::uuid[]))))`;
 }
 
-/** Returns the names of some people, in the order of their ids. */
+/** Returns the names of the people with the given ids, in the order of the ids. */
 export function namesOf(tx: EntityManager, ids: readonly string[]): Promise<ListedPerson[]> {
   return sql<ListedPerson>(tx)`
     SELECT id, email, name FROM users WHERE id = ANY (${ids}::uuid[]) ORDER BY id`;

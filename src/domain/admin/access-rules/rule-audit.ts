@@ -4,18 +4,23 @@ import type { Admin } from '#domain/directory/users.repository.js';
 import type { Assigned, AssignmentChange } from './assignments.repository.js';
 import { refOf, type Rule, type Target } from './target.js';
 
-/** The most people and groups that one event names. A larger change has several events. */
+/**
+ * The most people and groups that one audit event names. A larger change is recorded in several
+ * events.
+ */
 const MOST_NAMED = 100;
 
-/** An act of an admin on a target. */
+/** An act of an admin on the access rule of a target. */
 export interface RuleAct {
   readonly admin: Admin;
   readonly origin: AuditOrigin;
-  /** Refuses the act by an error if the locked target differs from what the admin saw. */
+  /**
+   * A function that throws, and so refuses the act, if the target is no longer as the admin saw it.
+   */
   readonly check?: ((target: Target) => void) | undefined;
 }
 
-/** A change of a target. */
+/** A change of a target with its rule and assignments, for the audit log. */
 export interface RuleChange extends Partial<AssignmentChange> {
   readonly change: 'created' | 'changed' | 'rule' | 'deleted';
   readonly before?: Target | undefined;
@@ -23,8 +28,8 @@ export interface RuleChange extends Partial<AssignmentChange> {
 }
 
 /**
- * Returns the events of a change, each with the target and the rule. A group is named by its id
- * alone.
+ * Returns the audit events of a change, each with the target and the rule. A group is named by its
+ * id alone.
  */
 export function eventsOf(
   { admin, origin }: RuleAct,
@@ -67,7 +72,7 @@ function ruleOf({ access, conditions }: Rule) {
   };
 }
 
-/** Returns the earlier and the present value of each changed property of a target. */
+/** Returns the old and the new value of each property of a target that changed. */
 function valuesOf(before: Target | undefined, after: Target) {
   const names = ['name', 'roleArn', 'region', 'hosts', 'logins'] as const;
   const changed = names.filter((key) => String(before?.[key]) !== String(after[key]));

@@ -13,46 +13,56 @@ import {
 } from './reach-of-people.repository.js';
 import { notRecalled, type NotRecalled, type Target, type WantedRule } from './target.js';
 
-/** The most people whom a preview names on each side. */
+/** The most people who gain, and the most who lose a target, that a preview names. */
 export const MOST_NAMED = 50;
 
-/** The most people for whom a preview counts what ends. */
+/** The most people for whom a preview counts the credentials that would end. */
 const MOST_LOSERS = 1000;
 
-/** People on one side of a preview. */
+/** The people who gain a target by a change, or those who lose it. */
 export interface PreviewedPeople {
-  /** The number of these people; `MOST_COUNTED` plus one if there are more. */
+  /**
+   * The number of people who gain, or who lose, the target; `MOST_COUNTED` plus one if there are
+   * more.
+   */
   readonly count: number;
-  /** The first people. */
+  /** The first people who gain, or who lose, the target, in the order of their ids. */
   readonly people: readonly ListedPerson[];
 }
 
-/** A forecast of a change of a rule, or of the end of a target. */
+/**
+ * A preview of a change of a rule, or of the deletion of a target, which an admin sees before the
+ * change.
+ */
 export interface RulePreview {
   readonly gains: PreviewedPeople;
   readonly loses: PreviewedPeople;
-  /**
-   * The items that would end now. Null if more people lose their reach than a preview counts for.
-   */
+  /** The counts of what would end now. Null if too many people lose their reach to count it. */
   readonly ends: RevokedCounts | null;
-  /** The credentials that the service cannot recall; empty if no person loses anything. */
+  /**
+   * The credentials that stay valid for a time after the change, because the service cannot recall
+   * them; empty if no person loses anything.
+   */
   readonly notRecalled: readonly NotRecalled[];
 }
 
 /**
- * A forecast that could show who is in a group, so that the admin must touch the key first. It has
- * no number, and no warning that depends on one. Two previews, with and without one person, would
- * otherwise show if the person is in a group.
+ * A preview that hides its content, because it could show who is in a group. The admin must touch
+ * the key first. The preview has no number and no warning that depends on one. Otherwise two
+ * previews, with and without one person, would show if the person is in a group.
  */
 export interface HiddenPreview {
   readonly hidden: true;
 }
 
-/** A change that an admin asks about: another rule, or the end of a role or a group of hosts. */
+/**
+ * A change for which an admin asks a preview: another rule, or the deletion of a role or a group of
+ * hosts.
+ */
 export type AskedChange = WantedRule | 'deleted';
 
 /**
- * Compares the people whom a target admits now with those after a change.
+ * Compares the people whom a target admits now with the people whom it would admit after a change.
  *
  * @param mayName true if the admin may see who is in a group, after a recent touch
  */
@@ -82,7 +92,7 @@ export async function previewChange(
   };
 }
 
-/** Returns the people whom a target admits now. */
+/** Returns the people whom the rule of a target admits now. */
 export async function peopleOf(tx: EntityManager, target: Target): Promise<PeopleOfRule> {
   if (target.access === 'everyone') return 'everyone';
   const assignments = await listAssignments(tx, target);
@@ -97,8 +107,8 @@ function peopleOfRule({ access, users, groups }: WantedRule): PeopleOfRule {
 }
 
 /**
- * Returns the people whom a target admits after its deletion. A role of AWS without a row is open
- * to everyone, unless the organization lists its roles.
+ * Returns the people who would reach a target after its deletion. A deleted AWS role is open to
+ * everyone, unless the organization lists its roles.
  */
 async function afterDeletion(
   tx: EntityManager,
@@ -125,8 +135,8 @@ async function countEnds(
 }
 
 /**
- * Returns the new conditions if there are any and they differ from those before; otherwise
- * undefined.
+ * Returns the new conditions of a target if they differ from those before, because they may end
+ * access; undefined if there are none or nothing differs.
  */
 function narrower(before: Conditions, after: Conditions): Conditions | undefined {
   return hasConditions(after) && !isSame(before, after) ? after : undefined;

@@ -5,14 +5,19 @@ import { isSingleLine, isUuid } from '#platform/text/single-line.js';
 /** The number of targets or people on a page. */
 const PAGE_SIZE = { usual: 100, most: 200 } as const;
 
-/** The place of a target in the list: its kind, its name in the order of the list, and its id. */
+/**
+ * The position of a target in the list: its kind, the name by which the list is sorted, and its id.
+ */
 export interface TargetPlace {
   readonly kind: string;
   readonly name: string;
   readonly id: string;
 }
 
-/** Writes a place as an opaque cursor. */
+/**
+ * Encodes a position in the list of targets as an opaque cursor, from which a client reads the next
+ * page.
+ */
 export function writeTargetCursor({ kind, name, id }: TargetPlace): string {
   return Buffer.from(JSON.stringify([kind, name, id])).toString('base64url');
 }
@@ -42,10 +47,10 @@ const limit = z
   .pipe(z.int().min(1).max(PAGE_SIZE.most))
   .default(PAGE_SIZE.usual);
 
-/** The query of a list of targets, in the API and on the page. */
+/** The query parameters of a list of targets, in the API and on the page. */
 export const TARGET_QUERY = z.strictObject({
   kind: z.enum(TARGET_KINDS).optional(),
-  /** A part of the name, of the ARN or of the id of the client, in upper or lower case. */
+  /** A part of the name, of the ARN or of the client id of the target, in upper or lower case. */
   q: z
     .string()
     .trim()
@@ -56,14 +61,14 @@ export const TARGET_QUERY = z.strictObject({
   after: place.optional(),
   limit,
 });
-/** The result of {@link TARGET_QUERY}. */
+/** The checked query parameters of {@link TARGET_QUERY}. */
 export type TargetQuery = z.output<typeof TARGET_QUERY>;
 
-/** The query of a list of people whom a target admits. */
+/** The query parameters of a list of the people whom a target admits. */
 export const ADMITTED_QUERY = z.strictObject({
-  /** The `next` of the previous page: the id of its last person. */
+  /** The cursor `next` of the previous page: the id of its last person. */
   after: z.string().refine(isUuid, CURSOR_PROBLEM).optional(),
   limit,
 });
-/** The result of {@link ADMITTED_QUERY}. */
+/** The checked query parameters of {@link ADMITTED_QUERY}. */
 export type AdmittedQuery = z.output<typeof ADMITTED_QUERY>;

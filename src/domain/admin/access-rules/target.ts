@@ -7,19 +7,25 @@ export const MOST_TARGETS = 1000;
 /** The most patterns of hosts, and the most logins, of a group of hosts. */
 export const MOST_OF_GROUP = 100;
 
-/** The most assignments of a target. */
+/** The most assignments that a target can have. */
 export const MOST_ASSIGNMENTS = 1000;
 
-/** The longest condition on the age of a touch in seconds. No session is longer. */
+/** The longest age of a touch, in seconds, that a condition can name. No session is longer. */
 export const LONGEST_AGE = 86_400;
 
-/** The name of a role or of a group of hosts. The name of a group is a part of principals. */
+/**
+ * The name of a role or of a group of hosts. It is short and plain, because the name of a group
+ * becomes a part of SSH principals.
+ */
 export const TARGET_NAME = /^[a-z][a-z0-9-]{0,31}$/;
 
-/** The name of an account on a host. */
+/** The name of an account on a host, to which people of a group of hosts log in. */
 export const LOGIN_NAME = /^[a-z_][a-z0-9_-]{0,31}$/;
 
-/** The kinds of targets that admins make and delete. */
+/**
+ * The kinds of targets that admins make and delete themselves. Other targets come with an
+ * application or an installation.
+ */
 export type MadeKind = 'aws_role' | 'host_group';
 
 /**
@@ -31,57 +37,65 @@ export interface TargetRef {
   readonly id: string;
 }
 
-/** The rule of a target: everyone or assigned people, and the conditions. */
+/**
+ * The access rule of a target: it admits everyone or only assigned people, and may have conditions.
+ */
 export interface Rule {
   readonly access: 'everyone' | 'assigned';
   readonly conditions: Conditions;
 }
 
-/** A rule with all of its assignments, as an admin wants it. */
+/** A rule with all of its assignments, as an admin wants to set it. */
 export interface WantedRule extends Rule {
   readonly users: readonly string[];
   readonly groups: readonly string[];
 }
 
-/** A target of an organization. */
+/** A target of an organization: something that its people can reach, such as an AWS role. */
 export interface Target extends Rule {
-  /** The id of the target. {@link refOf} has the id by which requests name it. */
+  /**
+   * The id of the target in the database. {@link refOf} returns the id by which requests name the
+   * target.
+   */
   readonly id: string;
   readonly kind: TargetKind;
   readonly name: string;
   readonly clientId: string | null;
-  /** True for an application of kind `kubernetes`. */
+  /** True if the target is an application of kind `kubernetes`. */
   readonly isCluster: boolean;
   readonly installationId: string | null;
   readonly roleArn: string | null;
   readonly region: string | null;
   readonly hosts: readonly string[];
   readonly logins: readonly string[];
-  /** Rises with each change by an admin. */
+  /** The version, which rises with each change by an admin. */
   readonly version: string;
   readonly updatedAt: Date;
-  /** The number of assigned people. */
+  /** The number of people who are assigned by name. */
   readonly assignedUsers: number;
-  /** The number of assigned groups. */
+  /** The number of groups that are assigned. */
   readonly assignedGroups: number;
 }
 
-/** An assignment of a target, with names for pages. */
+/** An assignment of a person or a group to a target, with the names that pages show. */
 export type Assignment =
   | { readonly user: string; readonly email: string | null; readonly name: string | null }
   | { readonly group: string; readonly name: string };
 
-/** Returns the id by which requests name a target. */
+/** Returns the id by which requests name a target, which differs from kind to kind. */
 export function refOf({ kind, clientId, installationId, id }: Target): TargetRef {
   return { kind, id: clientId ?? installationId ?? id };
 }
 
-/** Returns a kind of target; undefined for another text. */
+/** Returns the kind of target that a text names; undefined if it names none. */
 export function targetKind(text: string): TargetKind | undefined {
   return TARGET_KINDS.find((kind) => kind === text);
 }
 
-/** Returns true if a text can be the id of a target of a kind. Any other text names no target. */
+/**
+ * Returns true if a text has the form of an id of a target of this kind. A text without this form
+ * names no target and needs no look-up.
+ */
 export function isTargetId({ kind, id }: TargetRef): boolean {
   if (kind === 'application') return /^[\w-]{1,64}$/.test(id);
   return kind === 'github_installation' ? /^[1-9]\d{0,14}$/.test(id) : isUuid(id);
@@ -89,7 +103,7 @@ export function isTargetId({ kind, id }: TargetRef): boolean {
 
 /**
  * Returns true if the list of people whom a rule admits shows who is in a group. One assigned group
- * is enough: the rule itself names the other people in the list, and a second group may be empty.
+ * is enough, because the rule itself names all other people in the list.
  */
 export function isOfGroups({
   access,
@@ -98,10 +112,13 @@ export function isOfGroups({
   return access === 'assigned' && assignedGroups > 0;
 }
 
-/** A thing that remains valid after a change until it ends by itself. */
+/** A credential that remains valid after a change of a rule until it expires by itself. */
 export interface NotRecalled {
   readonly what: 'jwt' | 'aws_token' | 'aws_session' | 'ssh_connection';
-  /** The longest time in seconds; null for a time that the service does not know. */
+  /**
+   * The longest time, in seconds, for which the credential remains valid; null if the service does
+   * not know it.
+   */
   readonly seconds: number | null;
 }
 
@@ -115,7 +132,9 @@ const NOT_RECALLED: Readonly<Record<TargetKind, readonly NotRecalled[]>> = {
   github_installation: [],
 };
 
-/** Returns what the service cannot recall when the reach of a target ends. */
+/**
+ * Returns the credentials that the service cannot recall when a person loses a target of this kind.
+ */
 export function notRecalled(kind: TargetKind): readonly NotRecalled[] {
   return NOT_RECALLED[kind];
 }

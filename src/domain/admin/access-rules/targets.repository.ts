@@ -4,7 +4,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Rule, Target, TargetRef } from './target.js';
 import type { TargetPlace } from './target-query.js';
 
-/** A row of `access_targets` with its name and the numbers of its assignments. */
+/** A row of `access_targets`, with the name of the target and the numbers of its assignments. */
 export interface TargetRow {
   id: string;
   kind: TargetKind;
@@ -27,10 +27,10 @@ export interface TargetRow {
   place: string;
 }
 
-/** The name of a target `t`, as `name_of_target` in the migrations writes it. */
+/** The SQL of the name of a target `t`, the same as `name_of_target` in the migrations. */
 const NAME = fragment`coalesce(t.name, c.metadata ->> 'client_name', c.id, n.owner)`;
 
-/** The value by which targets of a kind are sorted. */
+/** The SQL of the value by which the targets of one kind are sorted. */
 const ORDER = fragment`lower(left(${NAME}, 256)) COLLATE "C"`;
 
 /** The columns of {@link TargetRow}. */
@@ -41,11 +41,11 @@ export const TARGET_COLUMNS = fragment`
   (SELECT count(x.user_id)::int FROM access_assignments x WHERE x.target_id = t.id) AS users,
   (SELECT count(x.group_id)::int FROM access_assignments x WHERE x.target_id = t.id) AS groups`;
 
-/** The source of {@link TARGET_COLUMNS}. */
+/** The FROM clause that {@link TARGET_COLUMNS} need. */
 export const TARGETS = fragment`access_targets t LEFT JOIN oauth_clients c ON c.id = t.client_id
   LEFT JOIN github_installations n ON n.id = t.installation_id`;
 
-/** A part of the list of targets. */
+/** The page of the list of targets that a statement reads. */
 export interface TargetRange {
   readonly kind?: TargetKind | undefined;
   readonly q?: string | undefined;
@@ -78,7 +78,10 @@ export function listTargets<Row extends TargetRow = TargetRow>(
     ORDER BY t.kind, ${ORDER}, t.id LIMIT ${limit}`;
 }
 
-/** Finds a target of an organization. The text of the reference is valid (`isTargetId`). */
+/**
+ * Finds a target of an organization. The caller has checked the text of the reference by
+ * `isTargetId`.
+ */
 export async function findTarget(
   tx: EntityManager,
   orgId: string,
@@ -89,7 +92,7 @@ export async function findTarget(
   return row && target(row);
 }
 
-/** Locks a target until the transaction ends, and reads it after that. */
+/** Locks a target until the transaction ends, and reads its values after the lock. */
 export async function lockTarget(
   tx: EntityManager,
   orgId: string,
@@ -107,7 +110,7 @@ function isNamed({ kind, id }: TargetRef): SqlFragment {
   return fragment`t.kind = ${kind} AND t.id = ${id}::uuid`;
 }
 
-/** A new role of AWS or group of hosts. */
+/** The values of a new target that admins make: an AWS role or a group of hosts. */
 export type NewTarget =
   | {
       readonly kind: 'aws_role';
@@ -122,7 +125,7 @@ export type NewTarget =
       readonly logins: readonly string[];
     };
 
-/** Counts the roles and groups of hosts of an organization. */
+/** Counts the AWS roles and groups of hosts of an organization, which together have a limit. */
 export async function countMade(tx: EntityManager, orgId: string): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`
     SELECT count(*)::int AS n FROM access_targets
@@ -131,7 +134,8 @@ export async function countMade(tx: EntityManager, orgId: string): Promise<numbe
 }
 
 /**
- * Adds a target. Returns its id; undefined if the organization has the role or the name already.
+ * Adds a target. Returns its id; undefined if the organization already has the role or a target
+ * with the name.
  */
 export async function insertTarget(
   tx: EntityManager,
@@ -153,7 +157,10 @@ export type TargetChange = Partial<
   Pick<Target, 'name' | 'roleArn' | 'region' | 'hosts' | 'logins'>
 >;
 
-/** Changes a locked role or group of hosts. @throws QueryFailedError for a name that is taken */
+/**
+ * Changes a role or a group of hosts whose row is locked. @throws QueryFailedError for a name that
+ * is taken
+ */
 export async function changeTarget(
   tx: EntityManager,
   { id }: Target,
@@ -166,12 +173,12 @@ export async function changeTarget(
     WHERE id = ${id}`;
 }
 
-/** Deletes a locked role or group of hosts with its assignments. */
+/** Deletes a role or a group of hosts, whose row is locked, with its assignments. */
 export async function deleteTarget(tx: EntityManager, { id }: Target): Promise<void> {
   await sql(tx)`DELETE FROM access_targets WHERE id = ${id}`;
 }
 
-/** Sets the rule of a locked target, and raises the version of the target. */
+/** Sets the rule of a target whose row is locked, and raises the version of the target. */
 export async function changeRule(
   tx: EntityManager,
   { id }: Target,
@@ -185,7 +192,7 @@ export async function changeRule(
     WHERE id = ${id}`;
 }
 
-/** Returns the target of a row. */
+/** Makes a {@link Target} from a row. */
 export function target(row: TargetRow): Target {
   return {
     id: row.id,
@@ -207,7 +214,7 @@ export function target(row: TargetRow): Target {
   };
 }
 
-/** Returns the place of a row in the list. */
+/** Returns the position of a row in the list of targets. */
 export function placeOf({ kind, place, id }: TargetRow): TargetPlace {
   return { kind, name: place, id };
 }

@@ -7,7 +7,8 @@ import { parseNetwork } from './network.js';
 import { daysOf, endOfDay, parseDay, PERIODS, type Period } from './periods.js';
 
 /**
- * The fields of a question to the audit log, as texts of a form. A missing text filters nothing.
+ * The fields of a saved search of the audit log, as texts of a form. An empty field filters
+ * nothing.
  */
 export const QUESTION_FIELDS = [
   'type',
@@ -21,22 +22,25 @@ export const QUESTION_FIELDS = [
   'to',
 ] as const;
 
-/** The name of a field of a question. */
+/** The name of a field of a search. */
 export type QuestionField = (typeof QUESTION_FIELDS)[number];
 
-/** The texts of the fields of a question. */
+/** The texts of the fields of a search of the audit log. */
 export type AuditQuestion = Readonly<Partial<Record<QuestionField, string | undefined>>>;
 
 /**
- * A question as it is stored: `period` names relative days, such as the last week, in place of
- * `from` and `to`.
+ * A search as it is stored. `period` names days relative to today, such as the last week, in place
+ * of `from` and `to`.
  */
 export type StoredQuestion = AuditQuestion & { readonly period?: Period | undefined };
 
-/** The longest text of a field. */
+/** The most characters of a field. */
 export const LONGEST_FIELD = 254;
 
-/** Returns the reason why a text cannot be the value of a field; undefined if the text is valid. */
+/**
+ * Returns the reason why a text is not valid in a field of a search; undefined if the text is
+ * valid.
+ */
 export function problemOf(field: QuestionField, text: string): string | undefined {
   if (text.length > LONGEST_FIELD || !isSingleLine(text)) return 'must be one line, and shorter';
   if (field === 'type' && !isTypeFilter(text)) return 'must be the type of an event';
@@ -49,34 +53,39 @@ export function problemOf(field: QuestionField, text: string): string | undefine
   return undefined;
 }
 
-/** Returns true if a text is a value of the filter for types. */
+/** Returns true if a text is a value that the filter for event types accepts. */
 export function isTypeFilter(text: string): text is TypeFilter {
   return (TYPE_FILTERS as readonly string[]).includes(text);
 }
 
-/** Returns true if a text names a period. */
+/** Returns true if a text is the name of a period. */
 export function isPeriod(text: string): text is Period {
   return Object.hasOwn(PERIODS, text);
 }
 
-/** Replaces the relative days of a stored question by `from` and `to`, as they are today. */
+/**
+ * Replaces the relative days of a stored search by the dates `from` and `to`, counted from today.
+ */
 export function questionAt({ period, ...question }: StoredQuestion, now: Date): AuditQuestion {
   return period === undefined ? question : { ...question, ...daysOf(period, now) };
 }
 
-/** Writes a question as the query of an address. */
+/** Encodes a search as the query part of an address, so that a link can open it. */
 export function queryOf(question: AuditQuestion): string {
   const pairs = QUESTION_FIELDS.map((field): [string, string] => [field, question[field] ?? '']);
   return new URLSearchParams(pairs.filter(([, text]) => text !== '')).toString();
 }
 
-/** A filter whose users must still be found by their names or addresses. */
+/** A filter of the audit log in which the users are still texts, which must be looked up. */
 export interface AuditSearch extends Omit<AuditFilter, 'people'> {
-  /** Each entry is the id or the address of a user, or the beginning of a name or address. */
+  /**
+   * The users of the filter. Each entry is the id or the address of a user, or the beginning of a
+   * name or address.
+   */
   readonly people: readonly string[];
 }
 
-/** Returns the filter of a question. The caller has checked each field with {@link problemOf}. */
+/** Returns the filter of a search. The caller has checked each field with {@link problemOf}. */
 export function searchOf(question: AuditQuestion): AuditSearch {
   const { type, person, client, target, key, ip, request: requestId, from, to } = question;
   const lastDay = to === undefined ? undefined : parseDay(to);
@@ -93,13 +102,19 @@ export function searchOf(question: AuditQuestion): AuditSearch {
   };
 }
 
-/** Returns the keys of a text: an id of a key or a model, or a part of the names of models. */
+/**
+ * Returns the security keys that a text names: the id of a key or a model, or a part of the names
+ * of models.
+ */
 export function keysOf(text: string): AuditKeys {
   const id = text.toLowerCase();
   return isUuid(text) ? { id, aaguids: [id] } : { aaguids: aaguidsOfModels(text) };
 }
 
-/** Returns the user of a text that is an id or an address; undefined for a part of a name. */
+/**
+ * Returns the user that a text names by an id or an address. Undefined for a part of a name, which
+ * must be looked up.
+ */
 export function knownPerson(text: string): AuditPeople | undefined {
   if (isUuid(text)) return { ids: [text.toLowerCase()], addresses: [] };
   const address = parseEmailAddress(text);

@@ -3,7 +3,7 @@ import type { AuditNetwork } from '#domain/audit/audit-filter.js';
 
 const MAPPED = /^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i;
 
-/** Reads an address or a network such as `10.1.0.0/16`; undefined for any other text. */
+/** Reads an IP address or a network such as `10.1.0.0/16`; undefined for any other text. */
 export function parseNetwork(text: string): AuditNetwork | undefined {
   const [, address = '', prefix] = /^([^/%]+)(?:\/(\d{1,3}))?$/.exec(text.trim()) ?? [];
   const plain = address.replace(MAPPED, '');

@@ -11,7 +11,10 @@ const WEEKDAYS = [
   'saturday',
 ] as const;
 
-/** Days relative to today, and their words. All days are of UTC. */
+/**
+ * The periods relative to today that a search can name, with their words on pages. All days are of
+ * UTC.
+ */
 export const PERIODS = {
   today: 'Today',
   yesterday: 'Yesterday',
@@ -28,10 +31,10 @@ export const PERIODS = {
   last_sunday: 'Last Sunday',
 } as const;
 
-/** The name of some relative days. */
+/** The name of a period relative to today. */
 export type Period = keyof typeof PERIODS;
 
-/** The first and the last of some days, as `YYYY-MM-DD`. */
+/** The first and the last day of a period, as `YYYY-MM-DD`. */
 export interface Days {
   readonly from: string;
   readonly to: string;
@@ -60,7 +63,7 @@ export function daysOf(period: Period, now: Date): Days {
   return lengths[period] ?? ago(((now.getUTCDay() - weekday + 6) % 7) + 1);
 }
 
-/** Writes the day of a time in UTC. */
+/** Returns the day of a time in UTC, as `YYYY-MM-DD`. */
 export function dayOf(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
@@ -76,7 +79,7 @@ export function parseDay(text: string): Date | undefined {
   return isDay ? new Date(time) : undefined;
 }
 
-/** Returns the first moment after a day. */
+/** Returns the first moment after a day in UTC. */
 export function endOfDay(day: Date): Date {
   return new Date(day.getTime() + DAY);
 }

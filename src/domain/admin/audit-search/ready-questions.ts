@@ -1,12 +1,12 @@
 import type { StoredQuestion } from './audit-question.js';
 
-/** A question under a name. */
+/** A search of the audit log that has a name. */
 export interface NamedQuestion {
   readonly name: string;
   readonly question: StoredQuestion;
 }
 
-/** The questions that every organization has. */
+/** The searches of the audit log that every organization has from the start. */
 export const READY_QUESTIONS: readonly NamedQuestion[] = [
   {
     name: 'Who logged in to what last Tuesday?',
@@ -33,7 +33,7 @@ export const READY_QUESTIONS: readonly NamedQuestion[] = [
   },
 ];
 
-/** Returns the questions about one user. */
+/** Returns the searches of the audit log that are offered for one user. */
 export function questionsAbout(person: string): NamedQuestion[] {
   return [
     { name: 'What did this person get?', question: { type: 'credentials', person } },

@@ -2,7 +2,7 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { StoredQuestion } from './audit-question.js';
 
-/** A stored question of an organization, with its name. */
+/** A search of the audit log that an organization has saved, with its name. */
 export interface SavedQuestion {
   readonly id: string;
   readonly name: string;
@@ -10,7 +10,7 @@ export interface SavedQuestion {
   readonly createdAt: Date;
 }
 
-/** A question to store, with the admin who stores it. */
+/** A search to save, with the admin who saves it. */
 export interface NewQuestion {
   readonly id: string;
   readonly orgId: string;
@@ -19,7 +19,7 @@ export interface NewQuestion {
   readonly createdBy: string;
 }
 
-/** Lists the questions of an organization, the oldest first. */
+/** Lists the saved searches of an organization, the oldest first. */
 export function listQuestions(tx: EntityManager, orgId: string): Promise<SavedQuestion[]> {
   return sql<SavedQuestion>(tx)`
     SELECT id, name, filters, created_at AS "createdAt" FROM saved_questions
@@ -27,8 +27,8 @@ export function listQuestions(tx: EntityManager, orgId: string): Promise<SavedQu
 }
 
 /**
- * Locks the questions of an organization until the transaction ends, so that concurrent additions
- * count one another. Returns the number of the questions.
+ * Locks the saved searches of an organization until the transaction ends, so that admins who save
+ * at the same time cannot exceed the limit. Returns the number of saved searches.
  */
 export async function lockQuestions(tx: EntityManager, orgId: string): Promise<number> {
   await sql(tx)`SELECT FROM organizations WHERE id = ${orgId} FOR NO KEY UPDATE`;
@@ -37,7 +37,7 @@ export async function lockQuestions(tx: EntityManager, orgId: string): Promise<n
   return row?.n ?? 0;
 }
 
-/** Stores a question. */
+/** Saves a search. */
 export async function insertQuestion(
   tx: EntityManager,
   { id, orgId, name, filters, createdBy }: NewQuestion,
@@ -50,7 +50,7 @@ export async function insertQuestion(
   return row;
 }
 
-/** Deletes a question. @returns its name; undefined if the organization has no such question */
+/** Deletes a saved search. @returns its name; undefined if the organization has no such search */
 export async function deleteQuestion(
   tx: EntityManager,
   orgId: string,

@@ -16,10 +16,10 @@ import {
   type SavedQuestion,
 } from './saved-questions.repository.js';
 
-/** The most questions that an organization can store. */
+/** The most searches of the audit log that an organization can save. */
 export const MOST_QUESTIONS = 30;
 
-/** The questions to the audit log that the admins of an organization have stored under names. */
+/** The searches of the audit log that the admins of an organization have saved under names. */
 @Injectable()
 export class SavedQuestions {
   constructor(
@@ -28,13 +28,13 @@ export class SavedQuestions {
     private readonly audit: AuditLog,
   ) {}
 
-  /** Lists the questions, the oldest first. @throws DomainError admin_required */
+  /** Lists the saved searches, the oldest first. @throws DomainError admin_required */
   async list(admin: Admin): Promise<SavedQuestion[]> {
     await this.members.checkAdmin(this.dataSource.manager, admin);
     return listQuestions(this.dataSource.manager, admin.orgId);
   }
 
-  /** Stores a question. @throws DomainError admin_required, limit_reached */
+  /** Saves a search under a name. @throws DomainError admin_required, limit_reached */
   async save(
     admin: Admin,
     { name, question }: NamedQuestion,
@@ -55,8 +55,8 @@ export class SavedQuestions {
   }
 
   /**
-   * Removes a question. Of several requests for one question, one succeeds. @throws DomainError
-   * admin_required, not_found
+   * Deletes a saved search. If several requests delete it at once, one succeeds. @throws
+   * DomainError admin_required, not_found
    */
   async remove(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
     await this.dataSource.transaction(async (tx) => {

@@ -2,10 +2,13 @@ import type { AuditPeople } from '#domain/audit/audit-filter.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The most users whose names begin with the text of a search. */
+/** The most users that the text of a search can name by the beginning of their names. */
 export const MOST_PEOPLE = 10;
 
-/** Adds the ids of the users of an organization who have one of the addresses today. */
+/**
+ * Completes a filter by the ids of the users who have one of its addresses today, because events
+ * name users by id.
+ */
 export async function withPresentUsers(
   tx: EntityManager,
   orgId: string,
@@ -18,8 +21,8 @@ export async function withPresentUsers(
 }
 
 /**
- * Finds members by the beginning of a name, of its last word or of an address: one more than
- * {@link MOST_PEOPLE} at most.
+ * Finds members by the beginning of a name, of the last word of a name, or of an address. It
+ * returns one more than {@link MOST_PEOPLE} at most, so that the caller sees if there are too many.
  */
 export async function peopleNamed(
   tx: EntityManager,
@@ -45,7 +48,7 @@ export async function peopleNamed(
   return found.map(({ id }) => id);
 }
 
-/** Returns those of some users who are members of an organization today. */
+/** Returns the ids of those users who are members of an organization today. */
 export async function presentMembers(
   tx: EntityManager,
   orgId: string,

@@ -1,7 +1,7 @@
 import type { TimelineCount } from '#domain/audit/audit-events.repository.js';
 import { AUDIT_KINDS, kindOf, type AuditKind } from '#domain/audit/audit-kinds.js';
 
-/** A section of a timeline: the number of events of each kind. */
+/** A section of a timeline: the number of audit events of each kind in it. */
 export interface TimelineSection {
   readonly from: Date;
   readonly to: Date;
@@ -9,17 +9,17 @@ export interface TimelineSection {
   readonly total: number;
 }
 
-/** The number of events by kind, in sections of the same length. */
+/** The numbers of audit events over time, by kind, in sections of the same length. */
 export interface Timeline {
   readonly sections: readonly TimelineSection[];
-  /** The kinds that have an event, in the order of the console. */
+  /** The kinds of events that occur, in the order of the admin console. */
   readonly kinds: readonly AuditKind[];
   readonly total: number;
-  /** True if the log has earlier events that match. */
+  /** True if the timeline leaves out earlier events that match the search. */
   readonly isCut: boolean;
 }
 
-/** Adds up the counts of a search by kind; undefined if no event matches. */
+/** Adds up the counts of events by kind; undefined if no event matches the search. */
 export function timelineOf(
   counts: readonly TimelineCount[],
   sections: number,

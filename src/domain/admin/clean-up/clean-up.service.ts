@@ -16,15 +16,16 @@ import {
   type ExpiredKind,
 } from './expired-rows.repository.js';
 
-/** The rows that one statement deletes: a statement stays far below its time limit. */
+/** The most rows that one statement deletes, so that it stays far below its time limit. */
 const BATCH = 1000;
 
-/** The number of deleted rows of each kind; a kind without deleted rows is absent. */
+/** The number of deleted rows of each kind; a kind of which no row was deleted is missing. */
 export type CleanedUp = Partial<Record<ExpiredKind, number>>;
 
 /**
- * Deletes expired rows every SVC_CLEANUP_INTERVAL, in one replica at a time, in batches. Without it
- * only the tables grow, because every statement that reads a row refuses an expired one.
+ * Deletes expired rows every SVC_CLEANUP_INTERVAL, in one replica at a time, in batches. Expired
+ * rows are harmless, because every statement that reads a row refuses an expired one; but without
+ * the clean-up the tables would grow for ever.
  */
 @Injectable()
 export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -47,7 +48,7 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
     this.#timer = setInterval(() => this.#tick(), intervalSeconds * 1000);
   }
 
-  /** Stops the timer, and waits for the current batch. */
+  /** Stops the timer, and waits for the batch that is running. */
   async beforeApplicationShutdown(): Promise<void> {
     clearInterval(this.#timer);
     this.#isStopping = true;
@@ -57,7 +58,7 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
   /**
    * Deletes all expired rows once.
    *
-   * @returns undefined when another process is cleaning up
+   * @returns undefined if another process is cleaning up
    */
   async run(): Promise<CleanedUp | undefined> {
     const runner = this.dataSource.createQueryRunner();

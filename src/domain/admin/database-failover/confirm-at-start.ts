@@ -13,14 +13,14 @@ import { ReplicaMemory } from './replica-memory.js';
 import { AnotherServer, forgetReplicas } from './replicas.repository.js';
 
 /**
- * The longest time in milliseconds for which a start tries again while the database cannot be
- * reached.
+ * The longest time, in milliseconds, for which a start of the service tries again if the database
+ * cannot be reached.
  */
 const PATIENCE = 150_000;
 
 /**
- * Makes the step of a start that confirms the server. A new process remembers no commits, so it
- * cannot prove a loss itself. It waits for the reports of the running processes.
+ * Returns the step of a start that confirms the database server. A new process remembers no
+ * commits, so it cannot prove a loss itself. It waits for the reports of the running processes.
  */
 export function confirmAtStart(
   config: Pick<Config, 'database' | 'session'>,
@@ -53,8 +53,8 @@ export function confirmAtStart(
 }
 
 /**
- * Runs the confirmation, and runs it again if the database cannot be reached or another server
- * answers.
+ * Runs the confirmation of the database server, and runs it again if the database cannot be reached
+ * or another server answers.
  */
 async function patiently(
   confirmation: Confirmation,
@@ -76,8 +76,8 @@ async function patiently(
 }
 
 /**
- * Returns true for the error of a database that cannot be reached, or of another server that
- * answers now.
+ * Returns true for an error that passes by itself: the database cannot be reached, or another
+ * server answers now.
  */
 function isPassing(error: unknown): boolean {
   return isDatabaseAway(error) || error instanceof AnotherServer;

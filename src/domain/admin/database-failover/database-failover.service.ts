@@ -25,19 +25,19 @@ import { redo } from './reconciliation/redo.js';
 import { ReplicaMemory } from './replica-memory.js';
 import { forgetReplica, recordHeartbeat, type OperatorRow } from './replicas.repository.js';
 
-/** The injection token of the {@link FailoverLimits}. */
+/** The injection token of the {@link FailoverLimits}, which tests replace by shorter ones. */
 export const LIMITS = Symbol('failover limits');
 
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
 
-/** The interval of the warnings that the database cannot be reached, in milliseconds. */
+/** Milliseconds between two warnings that the database cannot be reached. */
 const WARN_EVERY = 10_000;
 
 /**
- * Writes twice a second that this process runs, remembers its commits, and takes part in the
- * confirmation of every server that its connections reach. One loop does both, so that at most one
- * confirmation runs.
+ * Writes a heartbeat into the database twice a second and remembers its commits. It takes part in
+ * the confirmation of every database server that its connections reach, so that lost commits are
+ * noticed. One loop does both, so that at most one confirmation runs.
  */
 @Injectable()
 export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -45,19 +45,19 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   readonly #memory: ReplicaMemory;
   readonly #confirmation: Confirmation;
   readonly #stop = new AbortController();
-  /** Ends the pause between two turns of the loop. */
+  /** Aborted to end the pause between two turns of the loop. */
   #wake = new AbortController();
   /**
    * True if a connection was refused since the last turn of the loop. An older connection may still
-   * reach another server, so its answer proves nothing.
+   * reach the former server, so its answer proves nothing.
    */
   #isRefused = false;
   /**
-   * The time of the last reset of the statistics of PostgreSQL. A crash of one of its processes
-   * resets them.
+   * The time of the last reset of the PostgreSQL statistics. If it changes, a PostgreSQL process
+   * may have crashed, because a crash resets the statistics.
    */
   #statisticsOf: string | undefined;
-  /** The audit rows of the operator that the last heartbeat read. */
+  /** The ids of the operator's audit events that the last heartbeat read. */
   #byOperator: ReadonlySet<string> = new Set();
   #warnedAt = Number.NEGATIVE_INFINITY;
   #loop: Promise<void> | undefined;
@@ -96,7 +96,10 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
     authority.onSerial((serial) => this.#memory.noteSerial(serial));
   }
 
-  /** The first heartbeat comes before the first request. */
+  /**
+   * The first heartbeat is written before the first request is served, so that no commit happens
+   * without one.
+   */
   async onApplicationBootstrap(): Promise<void> {
     const isFine = await this.#turn();
     this.#loop = this.#run(isFine);
@@ -126,8 +129,8 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * Pauses the loop. After a heartbeat was written, a refused connection ends the pause early.
-   * After a fault it does not, because the loop would then try again without any pause.
+   * Pauses the loop. After a successful heartbeat, a refused connection ends the pause early. After
+   * a fault it does not, because the loop would then try again without any pause.
    */
   async #rest(milliseconds: number): Promise<void> {
     this.#wake = new AbortController();
@@ -137,7 +140,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * Writes that this process runs, or takes part in the confirmation of another server. @returns
+   * Writes a heartbeat, or takes part in the confirmation of another database server. @returns
    * false if it has to try again soon
    */
   async #turn(): Promise<boolean> {
@@ -158,7 +161,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * Writes that this process runs.
+   * Writes a heartbeat into the database.
    *
    * @returns false if the connection reaches a start of PostgreSQL that this process does not know,
    *   or one that has crashed since
@@ -184,7 +187,7 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
 
   /**
    * Logs why the loop has to try again. While the database cannot be reached, the loop tries four
-   * times a second, so that the reason is logged only every 10 s.
+   * times a second, but the reason is logged only every 10 s.
    */
   #warn(error: unknown): void {
     if (this.#stop.signal.aborted) return;
@@ -199,8 +202,9 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
   }
 
   /**
-   * Remembers what the command of the operator committed, because the command has ended and cannot
-   * prove a loss itself. Heartbeats read each row several times, so only new rows are noted.
+   * Remembers the acts that the operator's command committed, because the command has ended and
+   * cannot prove a loss itself. Heartbeats read each audit event several times, so only new ones
+   * are added.
    */
   #noteOperator(rows: readonly OperatorRow[]): void {
     const added = rows.filter(({ id }) => !this.#byOperator.has(id));
@@ -215,8 +219,9 @@ export class DatabaseFailover implements OnApplicationBootstrap, BeforeApplicati
 }
 
 /**
- * Returns the milliseconds for which every audit row is kept at least. An older row may be missing
- * because it was deleted, which proves no loss. An hour is subtracted, because clocks differ.
+ * Returns the milliseconds for which every audit event is certainly kept. An older one may be
+ * missing because it was deleted, so it proves no loss. An hour is subtracted, because clocks
+ * differ.
  */
 function keptFor({ auth, oauth }: Config['cleanUp']['retentionDays']): number {
   return Math.max(0, Math.min(auth, oauth) * DAY - HOUR);

@@ -1,46 +1,51 @@
 import type { Config } from '#platform/config/config.js';
 import type { DatabaseIdentity } from '#platform/database/identity/database-identity.js';
 
-/** The value of SVC_DATABASE_FAILOVER. */
+/** The value of SVC_DATABASE_FAILOVER: what the operator says about replication. */
 export type FailoverSetting = Config['database']['failover'];
 
-/** The findings of one process of the service about an unconfirmed server. */
+/** The facts that one process of the service reports about an unconfirmed database server. */
 export interface ReplicaReport {
-  /** True if the process ran before the change and remembers what it committed. */
+  /** True if the process ran before the server changed, and remembers what it committed. */
   readonly isWitness: boolean;
-  /** True if something that the process had committed is missing. */
+  /** True if the server lacks something that the process had committed. */
   readonly isLost: boolean;
   /**
-   * True if the newest heartbeat of the process is missing. Commits of other processes at that time
-   * are then missing, too.
+   * True if the server lacks the newest heartbeat of the process. Commits of other processes at
+   * that time are then missing, too.
    */
   readonly lacksHeartbeat: boolean;
-  /** The highest serial of an SSH certificate that the process issued. */
+  /**
+   * The highest serial of an SSH certificate that the process issued; undefined if it issued none.
+   */
   readonly highestSerial: bigint | undefined;
 }
 
-/** The acts that a confirmation does before anything is issued on the server. */
+/** The things to do before any credential is issued on a new database server. */
 export interface FailoverDecision {
-  /** True if the server has another system identifier, oid or timeline than the confirmed one. */
+  /**
+   * True if the server has another system identifier, database oid or timeline than the confirmed
+   * server, and so is another one.
+   */
   readonly isAnother: boolean;
-  /** True if a process proved that commits were lost. */
+  /** True if a process proved that the database lost commits. */
   readonly isProved: boolean;
   /**
    * True if a process that ran before the change compared the server with its memory. It is false
    * if the newest commits are missing and a process that may have made them does not report.
    */
   readonly hasWitness: boolean;
-  /** True if all access on record ends. */
+  /** True if all access must end, because revocations may be lost. */
   readonly endsEverything: boolean;
   /**
-   * The serials whose certificates are revoked. `first`: all serials so far. `unrecorded`: the
-   * serials without a record. `same`: none.
+   * The serials whose SSH certificates are revoked. `first`: all serials so far. `unrecorded`: only
+   * serials without a row. `same`: none.
    */
   readonly serials: 'same' | 'first' | 'unrecorded';
   readonly highestSerial: bigint | undefined;
 }
 
-/** The reports about a server. */
+/** The reports of all processes about a database server. */
 export interface Reports {
   readonly all: readonly ReplicaReport[];
   /**
@@ -51,14 +56,15 @@ export interface Reports {
 }
 
 /**
- * Decides the effect of a change of the server. If no process that ran before reports about another
- * server, no process can prove that commits were lost. This counts as a loss, unless the operator
- * says that the standbys replicate synchronously. The same holds if the newest commits are missing
- * and a process that may have committed then does not report, because only that process could prove
- * it.
+ * Decides what a change of the database server means. If no process that ran before reports about
+ * another server, no process can prove that commits were lost. This counts as a loss, unless the
+ * operator says that the standbys replicate synchronously.
  *
- * @param confirmed the identity on record
- * @param now the identity of the server
+ * The same holds if the newest commits are missing and a process that may have committed then does
+ * not report. Only that process could prove the loss.
+ *
+ * @param confirmed the identity of the confirmed server
+ * @param now the identity of the present server
  */
 export function decide(
   confirmed: DatabaseIdentity,
@@ -71,8 +77,8 @@ export function decide(
   const isPartial = !isComplete && reports.some(({ lacksHeartbeat }) => lacksHeartbeat);
   const hasWitness = !isPartial && reports.some(({ isWitness }) => isWitness);
   const isDoubted = setting === 'asynchronous' || (setting === undefined && !hasWitness);
-  // On the same timeline a missing heartbeat proves a crash that lost commits. The silent process
-  // may have made some of them.
+  // On the same timeline, a missing heartbeat proves that a crash lost commits. A process that did
+  // not report may have made some of them, so everything ends.
   const endsEverything = isProved || (isPartial && !isAnother) || (isAnother && isDoubted);
   return {
     isAnother,
@@ -85,8 +91,8 @@ export function decide(
 }
 
 /**
- * Decides which serials are revoked. On another server the serials move ahead. All certificates so
- * far are revoked if commits may be lost that no process remembers.
+ * Decides which serials of SSH certificates are revoked. On another server the new serials start
+ * higher. All certificates so far are revoked if commits may be lost that no process remembers.
  */
 function serialsOf(
   isAnother: boolean,
@@ -99,15 +105,16 @@ function serialsOf(
 }
 
 /**
- * Returns true if an identity on record is the identity of a server: then the server is confirmed.
+ * Returns true if the identity of the confirmed server is that of the present one, so that no
+ * confirmation is needed.
  */
 export function isSameServer(confirmed: DatabaseIdentity, now: DatabaseIdentity): boolean {
   return confirmed.startedAt === now.startedAt && !differs(confirmed, now);
 }
 
 /**
- * Compares the values that only a promotion or a restore changes. If one of the servers did not
- * show a value, it is not compared.
+ * Compares the values that change only by a promotion or a restore. A value that one of the servers
+ * did not show is not compared.
  */
 function differs(confirmed: DatabaseIdentity, now: DatabaseIdentity): boolean {
   const fields = ['systemIdentifier', 'databaseOid', 'timeline'] as const;

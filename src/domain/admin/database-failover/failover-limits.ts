@@ -1,21 +1,23 @@
-/** The times of a failover, in milliseconds. A test sets shorter ones. */
+/**
+ * The times that a failover of the database depends on, in milliseconds. A test sets shorter ones.
+ */
 export interface FailoverLimits {
-  /** The interval at which each process writes that it runs. */
+  /** The interval between two heartbeats that each process writes. */
   readonly heartbeat: number;
   /**
-   * The milliseconds before the newest heartbeat of any process. A process counts as running if its
-   * own newest heartbeat is not older.
+   * The milliseconds by which the newest heartbeat of a process may be older than the newest one of
+   * all processes. If it is not older, the process counts as running.
    */
   readonly recent: number;
-  /** The longest wait for the reports of running processes, from the first report on. */
+  /** The longest wait for the reports of running processes, counted from the first report. */
   readonly patience: number;
-  /** The interval at which a process looks whether the server is confirmed. */
+  /** The interval at which a process checks if the server is confirmed. */
   readonly poll: number;
-  /** The time for which every commit is remembered. */
+  /** The time for which a process remembers all of its commits. */
   readonly remembered: number;
 }
 
-/** The times in production. */
+/** The times of a failover in production. */
 export const FAILOVER_LIMITS: FailoverLimits = {
   heartbeat: 500,
   recent: 30_000,

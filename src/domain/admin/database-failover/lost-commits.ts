@@ -7,21 +7,27 @@ import {
   lastReconciliation,
 } from './replicas.repository.js';
 
-/** The most ids that one statement compares. */
+/** The most ids of audit events that one statement looks for. */
 const BATCH = 10_000;
 
-/** The result of comparing a server with the audit rows and heartbeats that a process remembers. */
+/**
+ * The result of comparing a database server with the audit events and heartbeats that a process
+ * remembers.
+ */
 export interface MarkComparison {
   /** A description of the loss for the operator; undefined if nothing is missing. */
   readonly loss: string | undefined;
   /**
-   * True if the newest heartbeat is missing: commits of other processes at that time are missing,
-   * too.
+   * True if the newest heartbeat is missing. Commits of other processes at that time are then
+   * missing, too.
    */
   readonly lacksHeartbeat: boolean;
 }
 
-/** Compares what a process remembers as committed with the rows on a server. */
+/**
+ * Compares the commits that a process remembers with the rows on a database server, to find out if
+ * the server lost some.
+ */
 export async function compareMemory(
   tx: EntityManager,
   memory: ReplicaMemory,
@@ -34,16 +40,16 @@ export async function compareMemory(
 }
 
 /**
- * Finds something that a process remembers as committed and that a server lacks. PostgreSQL loses
- * only the newest commits, so that one missing row proves a loss.
+ * Finds a commit that a process remembers and that a database server lacks. PostgreSQL loses only
+ * the newest commits, so one missing row proves a loss.
  *
  * @returns a description of the loss for the operator; undefined if nothing is missing
  */
 async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<string | undefined> {
   const { known, settledHeartbeat } = memory;
   if (known === undefined) return undefined;
-  // All remembered ids are taken before the first proof. An id that was left would prove the same
-  // loss a second time.
+  // All remembered ids are taken before the first proof, because an id that was left would prove
+  // the same loss a second time.
   const ids = memory.takeForComparison();
   const confirmation = await lastConfirmation(tx);
   if (BigInt(confirmation?.confirmedAt ?? 0) < BigInt(known.confirmedAt)) {
@@ -58,9 +64,8 @@ async function findLoss(tx: EntityManager, memory: ReplicaMemory): Promise<strin
 }
 
 /**
- * Returns true if the confirmation of other processes has already ended all access that a process
- * lost, after {@link compareMemory} found the loss. Returns false if the process worked on another
- * server after that confirmation.
+ * Returns true if other processes have already ended all access after a loss that {@link
+ * compareMemory} found here. Returns false if this process worked on another server after that.
  */
 export async function hasEndedSince(tx: EntityManager, memory: ReplicaMemory): Promise<boolean> {
   const ended = await lastReconciliation(tx);
@@ -69,7 +74,7 @@ export async function hasEndedSince(tx: EntityManager, memory: ReplicaMemory): P
   return (await countMissingOf(tx, memory.comparedWithin(ended.age))) === 0;
 }
 
-/** Counts the audit rows among any number of ids that are not on the server. */
+/** Counts the ids of audit events that a database server lacks, among any number of ids. */
 export async function countMissingOf(tx: EntityManager, ids: readonly string[]): Promise<number> {
   let missing = 0;
   for (let from = 0; from < ids.length; from += BATCH) {

@@ -1,30 +1,35 @@
 import { systemClock, type Clock } from '#platform/clock/clock.js';
 
-/** The bytes of an id. */
+/** The bytes of an id of an audit event. */
 const ID_BYTES = 16;
 
-/** The milliseconds of one part of the marks. A part that is over is packed into a buffer. */
+/**
+ * The milliseconds for which ids are collected into one part. A finished part is packed into a
+ * buffer, which takes less memory.
+ */
 const PART = 1_000;
 
-/** The ids whose commits returned within about a second, the oldest first. */
+/** The ids of audit events whose commits returned within about a second, the oldest first. */
 export interface MarkPart {
-  /** The time of the first and of the last id, by the monotonic clock. */
+  /** The times at which the first and the last id were added, by the monotonic clock. */
   readonly from: number;
   until: number;
   ids: Buffer | string[];
 }
 
 /**
- * Remembers the ids of audit rows whose commit has returned: all ids of the last minute, and the
- * newest id from before. Each takes 16 bytes, so that 3,000 a second take 3 MB.
+ * Remembers the ids of audit events whose commit has returned: all ids of the last minute, and the
+ * newest id from before. After a failover, missing ids prove lost commits. Each id takes 16 bytes,
+ * so that 3,000 a second take 3 MB.
  */
 export class Marks {
   #parts: MarkPart[] = [];
 
   /**
    * @param span how long every id is remembered, in milliseconds
-   * @param provable how long an id proves something, in milliseconds; a row that is older may have
-   *   expired and been deleted
+   * @param provable how long an id can prove a loss, in milliseconds; an older event may have
+   * expired and
+   *   been deleted
    */
   constructor(
     private readonly span: number,
@@ -32,7 +37,7 @@ export class Marks {
     private readonly clock: Clock = systemClock,
   ) {}
 
-  /** Remembers the ids of audit rows whose commit has returned. */
+  /** Remembers the ids of audit events whose commit has returned. */
   note(ids: readonly string[]): void {
     const now = this.clock.monotonic();
     const last = this.#parts.at(-1);
@@ -47,13 +52,14 @@ export class Marks {
   }
 
   /**
-   * True if any missing id can prove a loss of commits: the time in `provable` is more than zero.
+   * True if a missing id can prove a loss of commits at all, because events are kept for some time
+   * (`provable`).
    */
   get areProvable(): boolean {
     return this.provable > 0;
   }
 
-  /** Returns all remembered ids, the oldest first, and forgets them. */
+  /** Returns all remembered ids, the oldest first, and forgets them here. */
   take(): readonly MarkPart[] {
     const taken = this.#parts;
     this.#parts = [];
@@ -61,8 +67,8 @@ export class Marks {
   }
 
   /**
-   * Remembers again the parts that {@link take} returned. They are older than the ids that were
-   * noted since.
+   * Remembers again the ids that {@link take} returned. They are older than the ids that were added
+   * since.
    */
   putBack(taken: readonly MarkPart[]): void {
     this.#parts = [...taken, ...this.#parts];
@@ -70,8 +76,8 @@ export class Marks {
   }
 
   /**
-   * Returns the ids in some parts that are young enough to prove a loss: an older row may have been
-   * deleted because it expired.
+   * Returns those ids of some parts that are young enough to prove a loss, because an older event
+   * may have expired and been deleted.
    */
   provableIds(parts: readonly MarkPart[]): string[] {
     const now = this.clock.monotonic();
@@ -81,10 +87,10 @@ export class Marks {
   }
 
   /**
-   * Forgets the parts that are older than the span, except for their newest id. The span is counted
+   * Forgets ids that are older than the span, but keeps the newest of them. The span is counted
    * back from the newest id and not from now, because PostgreSQL may be unreachable for longer. All
-   * ids of the span are kept, because two commits at one time may be noted in another order than
-   * they were written.
+   * ids of the span are kept, because two commits at the same time may be added in another order
+   * than they were written.
    */
   #forget(newestAt: number): void {
     const kept = this.#parts.findIndex(({ until }) => newestAt - until < this.span);

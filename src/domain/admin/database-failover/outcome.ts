@@ -5,8 +5,8 @@ import type { FailoverDecision } from './decision.js';
 const PAGE = 'See docs/operations/failover.md.';
 
 /**
- * Logs for the operator what a change of the server meant. After a plain restart it logs no line of
- * `security`.
+ * Logs for the operator what a change of the database server meant. After a plain restart there is
+ * nothing to warn of, so no line of `security` is logged.
  */
 export function announce(security: Logger, decision: FailoverDecision): void {
   const { isAnother, isProved, hasWitness, endsEverything } = decision;
@@ -31,7 +31,7 @@ export function announce(security: Logger, decision: FailoverDecision): void {
   );
 }
 
-/** Returns the details of the audit event that records the confirmation of a server. */
+/** Returns the details of the audit event that records the confirmation of a database server. */
 export function detailsOf(
   confirmed: DatabaseIdentity,
   identity: DatabaseIdentity,

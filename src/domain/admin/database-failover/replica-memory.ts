@@ -4,8 +4,8 @@ import type { FailoverLimits } from './failover-limits.js';
 import { Marks, type MarkPart } from './marks.js';
 
 /**
- * A heartbeat that the server answered: its time on record, in microseconds of the epoch, and the
- * time of the answer by the monotonic clock.
+ * A heartbeat that was written: its time in the database, in microseconds since 1970, and the time
+ * of the answer by the monotonic clock.
  */
 interface Heartbeat {
   readonly seenAt: bigint;
@@ -13,7 +13,7 @@ interface Heartbeat {
 }
 
 /**
- * The confirmed start of PostgreSQL that a process works on. Times are microseconds of the epoch.
+ * The confirmed start of PostgreSQL on which a process works. Times are microseconds since 1970.
  */
 export interface KnownStart {
   readonly startedAt: string;
@@ -21,19 +21,19 @@ export interface KnownStart {
 }
 
 /**
- * The memory of a process: the audit rows of its commits, its heartbeats, and the confirmation of
- * the server. If a server lacks one of them, it has lost commits.
+ * The memory of a process: the audit events of its commits, its heartbeats, and the confirmation of
+ * the database server. If a server lacks one of them, it has lost commits.
  */
 export class ReplicaMemory {
   readonly id = newUuid();
   readonly #marks: Marks;
   #heartbeats: readonly Heartbeat[] = [];
-  /** Marks that were taken out for a comparison that has not ended. */
+  /** The ids that were taken out for a comparison that has not ended. */
   #compared: readonly MarkPart[] = [];
   #known: KnownStart | undefined;
   #highestSerial: bigint | undefined;
 
-  /** @param provable how long an audit row is kept at least, in milliseconds */
+  /** @param provable how long an audit event is kept at least, in milliseconds */
   constructor(
     private readonly limits: FailoverLimits,
     provable: number,
@@ -42,14 +42,15 @@ export class ReplicaMemory {
     this.#marks = new Marks(limits.remembered, provable, clock);
   }
 
-  /** The start that the process works on; undefined before its first heartbeat. */
+  /** The start of PostgreSQL on which the process works; undefined before the first heartbeat. */
   get known(): KnownStart | undefined {
     return this.#known;
   }
 
   /**
-   * True if the process has worked on a confirmed start of PostgreSQL, so that it can say if the
-   * next server lacks commits, and if its remembered audit rows can prove such a loss.
+   * True if this process can say if the next database server lacks commits. For that it must have
+   * worked on a confirmed start of PostgreSQL, and its remembered audit events must be able to
+   * prove a loss.
    */
   get isWitness(): boolean {
     return this.#known !== undefined && this.#marks.areProvable;
@@ -65,12 +66,12 @@ export class ReplicaMemory {
     }
   }
 
-  /** Remembers audit rows whose commit has returned. */
+  /** Remembers audit events whose commit has returned. */
   noteRecorded(ids: readonly string[]): void {
     this.#marks.note(ids);
   }
 
-  /** Remembers an answered heartbeat. */
+  /** Remembers a heartbeat that was written. */
   noteHeartbeat(seenAt: bigint): void {
     const at = this.clock.monotonic();
     const last = this.#heartbeats.findLastIndex((one) => this.#isOld(one, at));
@@ -78,8 +79,8 @@ export class ReplicaMemory {
   }
 
   /**
-   * A heartbeat from a minute before the newest one, so that a standby with a small lag still has
-   * it. A restored backup lacks it, even if the process committed nothing else.
+   * A heartbeat from a minute before the newest one. A standby with a small lag has it; a restored
+   * backup lacks it, even if the process committed nothing else.
    */
   get settledHeartbeat(): bigint | undefined {
     const newest = this.#heartbeats.at(-1);
@@ -87,16 +88,16 @@ export class ReplicaMemory {
   }
 
   /**
-   * The newest answered heartbeat. A server that lacks it has lost commits, at least those of the
-   * last moment.
+   * The newest heartbeat that was written. A server that lacks it has lost commits, at least those
+   * of the last moment.
    */
   get newestHeartbeat(): bigint | undefined {
     return this.#heartbeats.at(-1)?.seenAt;
   }
 
   /**
-   * Takes the remembered ids for a comparison. They stay remembered until {@link adopt}, so that a
-   * repeated comparison has all of them.
+   * Returns the remembered ids for a comparison with a server. They stay remembered until {@link
+   * adopt}, so that a repeated comparison has all of them.
    */
   takeForComparison(): readonly string[] {
     this.#compared = [...this.#compared, ...this.#marks.take()];
@@ -104,8 +105,8 @@ export class ReplicaMemory {
   }
 
   /**
-   * Takes the ids that were noted after the last comparison. Like the others, they stay remembered
-   * until {@link adopt}.
+   * Returns the ids that were added after the last comparison. Like the others, they stay
+   * remembered until {@link adopt}.
    */
   takeNoted(): readonly string[] {
     const noted = this.#marks.take();
@@ -114,8 +115,8 @@ export class ReplicaMemory {
   }
 
   /**
-   * Returns the ids that were taken for a comparison and whose commits returned within these last
-   * milliseconds. A few older ids are among them, because ids are kept in parts of a second.
+   * Returns those ids of a comparison whose commits returned within the last `milliseconds`. A few
+   * older ids are among them, because ids are kept in parts of a second.
    */
   comparedWithin(milliseconds: number): readonly string[] {
     const from = this.clock.monotonic() - milliseconds;
@@ -123,8 +124,8 @@ export class ReplicaMemory {
   }
 
   /**
-   * Continues on a confirmed start. Ids that were lost are forgotten, because they would prove the
-   * same loss again. Ids that the server has stay remembered.
+   * Continues the memory on a confirmed start of PostgreSQL. Ids that were lost are forgotten,
+   * because they would prove the same loss again. Ids that the server has stay remembered.
    */
   adopt(known: KnownStart, wasLost: boolean): void {
     this.#known = known;

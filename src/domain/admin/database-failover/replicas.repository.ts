@@ -8,25 +8,34 @@ import type { ReplicaReport, Reports } from './decision.js';
 import type { FailoverLimits } from './failover-limits.js';
 import type { KnownStart } from './replica-memory.js';
 
-/** The report of a process, with its id. */
+/** The report of a process about a database server, with the id of the process. */
 export interface OwnReport extends ReplicaReport {
   readonly replicaId: string;
 }
 
-/** An answered heartbeat. */
+/** A heartbeat that was written. */
 export interface RecordedHeartbeat extends KnownStart {
-  /** The time on record, in microseconds of the epoch. It grows even when a clock is set back. */
+  /**
+   * The time of the heartbeat in the database, in microseconds since 1970. It grows even if a clock
+   * is set back.
+   */
   readonly seenAt: bigint;
   /**
-   * The time of the last reset of statistics. A crash of one process of PostgreSQL resets them, and
-   * keeps the start time.
+   * The time of the last reset of the PostgreSQL statistics. A crash of one PostgreSQL process
+   * changes it, although the start time stays the same.
    */
   readonly statisticsOf: string;
-  /** The audit rows of `dist/admin.js` since shortly before the last heartbeat. */
+  /**
+   * The audit events of the operator's command (`dist/admin.js`) since shortly before the last
+   * heartbeat.
+   */
   readonly byOperator: readonly OperatorRow[];
 }
 
-/** An audit row of the operator's command, which ends before it could prove a loss. */
+/**
+ * An audit event of the operator's command. The service remembers the event, because the command
+ * ends before it could prove a loss.
+ */
 export interface OperatorRow {
   readonly id: string;
   readonly type: string;
@@ -34,8 +43,8 @@ export interface OperatorRow {
 }
 
 /**
- * The seconds from the audit row of the operator to its commit. If the commit takes longer, the
- * heartbeats of the processes may miss the row.
+ * The longest time, in seconds, from an audit event of the operator to its commit. If the commit
+ * takes longer, the heartbeats of the processes may miss the event.
  */
 export const COMMIT_WITHIN = 5;
 
@@ -43,12 +52,14 @@ const THIS_START = fragment`pg_postmaster_start_time()`;
 
 /**
  * Writes the heartbeat of a process, if the server is confirmed and is the one that the process
- * knows. It also deletes the rows of processes that have written none for a day. The time of the
- * heartbeat is older than the snapshot of the statement. So the statement reads each audit row that
- * was committed before that time.
+ * knows. It also deletes the rows of processes that have written none for a day.
+ *
+ * The time of the heartbeat is older than the snapshot of the statement. So the statement reads
+ * each audit event that was committed before that time.
  *
  * @param known undefined for the first heartbeat of a process
- * @param last the time of the heartbeat before, for the rows of the operator; undefined without one
+ * @param last the time of the heartbeat before, for the events of the operator; undefined without
+ * one
  * @returns undefined if the process has to compare its memory with the server first
  * @throws Error with the SQLSTATE `UNCONFIRMED`
  */
@@ -94,9 +105,9 @@ export async function recordHeartbeat(
 }
 
 /**
- * Reads the audit rows of the operator since {@link COMMIT_WITHIN} seconds before a heartbeat,
- * because a row is visible only after its commit. A pause of more than a minute is cut, so that no
- * heartbeat reads many rows.
+ * Returns the SQL that reads the audit events of the operator since {@link COMMIT_WITHIN} seconds
+ * before a heartbeat. It looks back because an event becomes visible only by its commit. After a
+ * pause of more than a minute only the last minute is read, so that no heartbeat reads many rows.
  */
 function operatorRowsSince(last: bigint | undefined): SqlFragment {
   const at = last?.toString() ?? null;
@@ -108,22 +119,22 @@ function operatorRowsSince(last: bigint | undefined): SqlFragment {
         statement_timestamp() - interval '1 minute') - make_interval(secs => ${COMMIT_WITHIN}::float8))`;
 }
 
-/** Deletes the row of a process that stops. */
+/** Deletes the heartbeat of a process that stops, so that no other process waits for its report. */
 export async function forgetReplica(tx: EntityManager, id: string): Promise<void> {
   await sql(tx)`DELETE FROM replicas WHERE id = ${id}`;
 }
 
 /**
- * Deletes the rows of all processes. The caller is the only process that can use the database, and
- * it starts now.
+ * Deletes the heartbeats of all processes. The caller is the only process that can use the
+ * database, and it starts now.
  */
 export async function forgetReplicas(tx: EntityManager): Promise<void> {
   await sql(tx)`DELETE FROM replicas`;
 }
 
 /**
- * Reads the time of the last confirmation, in microseconds of the epoch, and whether it confirmed
- * this start.
+ * Reads the time of the last confirmation of a server, in microseconds since 1970, and if it
+ * confirmed the present start of PostgreSQL.
  */
 export async function lastConfirmation(
   tx: EntityManager,
@@ -142,17 +153,20 @@ export async function lastConfirmation(
   );
 }
 
-/** The end of all access by the last confirmation. */
+/** The facts about a confirmation that ended all access. */
 export interface LastReconciliation {
-  /** The time of that confirmation, in microseconds of the epoch. */
+  /** The time at which the server was confirmed, in microseconds since 1970. */
   readonly confirmedAt: bigint;
-  /** The milliseconds since that confirmation. */
+  /** The milliseconds since the server was confirmed. */
   readonly age: number;
-  /** The certificates of all serials up to this one are revoked. */
+  /**
+   * The last serial that was revoked: the certificates with this and every lower serial are
+   * revoked.
+   */
   readonly revokedTo: bigint;
 }
 
-/** Reads the last confirmation if it ended all access; undefined otherwise. */
+/** Reads the last confirmation of a server if it ended all access; undefined otherwise. */
 export async function lastReconciliation(
   tx: EntityManager,
 ): Promise<LastReconciliation | undefined> {
@@ -170,12 +184,15 @@ export async function lastReconciliation(
   );
 }
 
-/** Withdraws the confirmation, so that nothing is issued until the server is confirmed again. */
+/**
+ * Withdraws the confirmation of the server, so that nothing is issued until the server is confirmed
+ * again.
+ */
 export async function withdrawConfirmation(tx: EntityManager): Promise<void> {
   await sql(tx)`UPDATE database_identity SET started_at = 'epoch'`;
 }
 
-/** Counts the audit rows among some ids that are not on the server. */
+/** Counts the ids of audit events that the server lacks. */
 export async function countMissing(tx: EntityManager, ids: readonly string[]): Promise<number> {
   const [row] = await sql<{ missing: number }>(tx)`
     SELECT count(*)::int AS missing FROM unnest(${ids}::uuid[]) AS mark (id)
@@ -184,9 +201,9 @@ export async function countMissing(tx: EntityManager, ids: readonly string[]): P
 }
 
 /**
- * Returns true if the server has a heartbeat of a process, or a later one. Other processes delete
- * the row of a process after a day without a heartbeat. So an old heartbeat that is missing proves
- * nothing.
+ * Returns true if the server has this heartbeat of a process, or a later one. Also true for an old
+ * heartbeat, which proves nothing, because other processes delete the row of a process after a day
+ * without a heartbeat.
  */
 export async function hasHeartbeat(
   tx: EntityManager,
@@ -202,8 +219,8 @@ export async function hasHeartbeat(
 }
 
 /**
- * Records the report of a process about this start. A reported loss cannot be taken back by a later
- * report.
+ * Records the report of a process about this start of PostgreSQL. A later report cannot take back a
+ * reported loss.
  */
 export async function recordReport(tx: EntityManager, report: OwnReport): Promise<void> {
   const { replicaId, isWitness, isLost, lacksHeartbeat, highestSerial } = report;
@@ -218,8 +235,8 @@ export async function recordReport(tx: EntityManager, report: OwnReport): Promis
 }
 
 /**
- * Returns true if this start is unconfirmed and lacks the report of a process, so that the other
- * processes wait for the report.
+ * Returns true if this start of PostgreSQL is unconfirmed and lacks the report of a process, so
+ * that the other processes wait for the report.
  */
 export async function isReportDue(tx: EntityManager, replicaId: string): Promise<boolean> {
   const [row] = await sql<{ is_due: boolean }>(tx)`
@@ -228,7 +245,10 @@ export async function isReportDue(tx: EntityManager, replicaId: string): Promise
   return row?.is_due === true;
 }
 
-/** Reads the reports about this start; undefined while a running process may still report. */
+/**
+ * Reads the reports about this start of PostgreSQL; undefined while a running process may still
+ * report.
+ */
 export async function completeReports(
   tx: EntityManager,
   { recent, patience }: FailoverLimits,
@@ -260,14 +280,14 @@ export async function completeReports(
   return { all, isComplete: state.is_complete };
 }
 
-/** Deletes every report. */
+/** Deletes every report, so that the next change of the server begins without any. */
 export async function deleteReports(tx: EntityManager): Promise<void> {
   await sql(tx)`DELETE FROM replica_reports`;
 }
 
 /**
- * Takes the lock of the confirmation until the end of the transaction. @returns false if another
- * process has it
+ * Takes the lock that lets one process at a time confirm a server, until the end of the
+ * transaction. @returns false if another process has it
  */
 export async function tryConfirmationLock(tx: EntityManager): Promise<boolean> {
   const [row] = await sql<{ taken: boolean }>(tx)`
@@ -275,7 +295,10 @@ export async function tryConfirmationLock(tx: EntityManager): Promise<boolean> {
   return row?.taken === true;
 }
 
-/** Lifts the time limits of a transaction that waits while everything on record ends. */
+/**
+ * Removes the time limits of a transaction that stays open while all access ends, which may take
+ * long.
+ */
 export async function liftTimeLimits(tx: EntityManager): Promise<void> {
   await sql(tx)`SET LOCAL statement_timeout = 0`;
   await sql(tx)`SET LOCAL lock_timeout = 0`;
@@ -283,17 +306,17 @@ export async function liftTimeLimits(tx: EntityManager): Promise<void> {
 }
 
 /**
- * The fault of a transaction that reaches another PostgreSQL than the one before it. Its code says
- * that the server is not confirmed.
+ * The error of a transaction that reaches another PostgreSQL server than the transaction before it.
+ * Its code says that the server is not confirmed.
  */
 export class AnotherServer extends Error {
   readonly code = UNCONFIRMED;
 }
 
 /**
- * Checks that a transaction reaches the start of PostgreSQL that began at a time.
+ * Checks that a transaction is on the start of PostgreSQL that began at a given time.
  *
- * @throws AnotherServer if the transaction reaches another start
+ * @throws AnotherServer if it is on another start
  */
 export async function assertStart(tx: EntityManager, startedAt: string): Promise<void> {
   const [row] = await sql<{ started_at: string }>(tx)`
@@ -301,7 +324,10 @@ export async function assertStart(tx: EntityManager, startedAt: string): Promise
   if (row?.started_at !== startedAt) throw new AnotherServer('another PostgreSQL answers now');
 }
 
-/** Records in the audit log that a start of PostgreSQL was confirmed, and what ended. */
+/**
+ * Records in the audit log that a start of PostgreSQL was confirmed, and what ended because of lost
+ * commits.
+ */
 export async function recordConfirmation(tx: EntityManager, details: object): Promise<void> {
   await sql(tx)`${recordAudit({
     type: 'database_confirmed',

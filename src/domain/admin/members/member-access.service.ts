@@ -11,7 +11,7 @@ import { SessionsRepository } from '#domain/sessions/sessions.repository.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** Ends one session or one key of a member, for an admin of the organization. */
+/** Ends one session or one security key of a member, for an admin of the organization. */
 @Injectable()
 export class MemberAccess {
   constructor(
@@ -24,8 +24,8 @@ export class MemberAccess {
   ) {}
 
   /**
-   * Ends one session of a member with every grant, code and token on it. Of several requests for
-   * one session, one ends it.
+   * Ends one session of a member with every grant, code and token on it. If several requests end it
+   * at once, one succeeds.
    *
    * @throws DomainError admin_required, own_account; not_found for no such member, and for no live
    *   session of the member
@@ -56,7 +56,7 @@ export class MemberAccess {
   }
 
   /**
-   * Removes one key of a member with everything that the key opened.
+   * Removes one security key of a member with everything that the key opened.
    *
    * @throws DomainError admin_required, own_account; not_found for no such member or key; last_key
    * for the only key

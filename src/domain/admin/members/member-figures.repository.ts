@@ -2,34 +2,35 @@ import type { EventFacts } from '#domain/audit/audit-filter.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/**
- * The number up to which members are counted. If there are more, the count is this number plus one.
- */
+/** The most members that are counted. If there are more, the count is this number plus one. */
 export const MOST_COUNTED_MEMBERS = 10_000;
 
-/** The days before the end of a SCIM token in which the overview reports it. */
+/** The days before the expiry of a SCIM token during which the overview page reports it. */
 const NOTICE_DAYS = 30;
 
-/** The figures of the overview. */
+/** The numbers that the overview page of the admin console shows. */
 export interface MemberFigures {
   /** The number of members; {@link MOST_COUNTED_MEMBERS} plus one if there are more. */
   readonly members: number;
-  /** The number of members without a key, counted up to the same number. */
+  /**
+   * The number of members without a security key; {@link MOST_COUNTED_MEMBERS} plus one if there
+   * are more.
+   */
   readonly withoutKey: number;
   readonly withOneKey: number;
   /** The valid SCIM tokens that expire within 30 days. */
   readonly expiringTokens: number;
-  /** The end of the first of these tokens. */
+  /** The expiry of the token that expires first; null if there is none. */
   readonly firstExpiry: Date | null;
 }
 
-/** An administrative event, as the overview lists it. */
+/** An administrative event of the audit log, as the overview page lists it. */
 export interface AdminEvent extends EventFacts {
   readonly id: string;
   readonly at: Date;
 }
 
-/** Reads the figures of an organization in one statement. */
+/** Reads the numbers for the overview page of an organization in one statement. */
 export async function readFigures(tx: EntityManager, orgId: string): Promise<MemberFigures> {
   const most = MOST_COUNTED_MEMBERS + 1;
   const [row] = await sql<MemberFigures>(tx)`

@@ -17,44 +17,44 @@ import { writeMemberCursor, type MemberQuery } from './member-search.js';
 import { searchMembers, type FoundMembers } from './member-search.repository.js';
 import { readRelated, type RelatedMember } from './related-members.repository.js';
 
-/** The events on the overview. */
+/** The number of events on the overview page. */
 const EVENTS_SHOWN = 10;
 
-/** A page of members; `next` is the cursor of the following page. */
+/** A page of the list of members; `next` is the cursor of the following page. */
 export interface MemberPage extends FoundMembers {
   readonly next: string | null;
 }
 
 /**
- * For each act of an admin, the counts of what it would end now, for the member and for the
- * accounts that end with the member.
+ * For each act of an admin, the counts of what it would end now for a member and for the accounts
+ * that end with the member. A page shows them before the act.
  */
 export type EndingAccess = Readonly<Record<keyof typeof SCOPE_OF_ACT, RevokedCounts>>;
 
-/** The counts of what the acts on the ties of a member would end now. */
+/** The counts of what the acts on the ties of a member to SCIM records would end now. */
 export interface EndingOfTies {
   /**
-   * The counts for the member whom the parting moves to a new id. They are empty if the member was
-   * not taken over.
+   * The counts if the member is separated from the SCIM record and gets a new id. Empty if no
+   * record took the member over.
    */
   readonly part: RevokedCounts;
-  /** The counts for the user who now signs in with the address that the member would get. */
+  /** The counts for the other user, who now signs in with the address that the member would get. */
   readonly giveAddress: RevokedCounts;
 }
 
-/** The scope of an act that ends the person's access and keeps the account. */
+/** The revocation event of an act that ends the access of the person and keeps the account. */
 const MOVED = 'provider-withdrawn';
 
-/** A member with everything that an admin sees. */
+/** A member with everything that an admin sees about the member. */
 export interface MemberRecord extends MemberDetails {
   readonly member: Member;
   readonly ending: EndingAccess;
   readonly endingOfTies: EndingOfTies;
-  /** Other accounts of the person, or of another person with the same address. */
+  /** Other accounts that belong to the same person, or to another person with the same address. */
   readonly related: readonly RelatedMember[];
 }
 
-/** Reads what the admins of an organization see of its members. */
+/** Reads what the admins of an organization can see of its members. */
 @Injectable()
 export class MemberRecords {
   constructor(
@@ -64,7 +64,10 @@ export class MemberRecords {
     private readonly recordEnds: RecordEnds,
   ) {}
 
-  /** Returns the figures and the latest administrative events of an organization. */
+  /**
+   * Returns the numbers and the latest administrative events of an organization for the overview
+   * page.
+   */
   async overview({
     orgId,
   }: Admin): Promise<{ readonly figures: MemberFigures; readonly events: readonly AdminEvent[] }> {
@@ -74,7 +77,7 @@ export class MemberRecords {
     }));
   }
 
-  /** Returns a page of the members that match a query. */
+  /** Returns a page of the members that match a search. */
   async list({ orgId }: Admin, query: MemberQuery): Promise<MemberPage> {
     const found = await this.work.costly(orgId, (tx) => searchMembers(tx, orgId, query));
     const members = found.members.slice(0, query.limit);
@@ -87,7 +90,7 @@ export class MemberRecords {
     };
   }
 
-  /** Returns the record of a member. @throws DomainError not_found */
+  /** Returns everything that an admin sees about a member. @throws DomainError not_found */
   async show(admin: Admin, id: string): Promise<MemberRecord> {
     return this.work.costly(admin.orgId, async (tx) => {
       const member = await this.members.find(tx, admin, id);
@@ -111,7 +114,10 @@ export class MemberRecords {
     });
   }
 
-  /** Counts what would end for the twins and linked records that end with a member. */
+  /**
+   * Counts what would end for the accounts that end together with a member: the twins and the
+   * linked records.
+   */
   async #endingWith(tx: EntityManager, { id, ties }: Member, act: EndKind) {
     if (ties.twins.length === 0 && ties.linkedTo.length === 0) return [];
     const reached = await this.recordEnds.reach(tx, id, act);

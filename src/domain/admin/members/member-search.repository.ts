@@ -15,12 +15,12 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { UNKNOWN_MODEL, type MemberPlace, type MemberQuery } from './member-search.js';
 
 /**
- * The most members that a search finds by each of its three ways. Further members are not read; a
- * longer text narrows the search.
+ * The most members that a search finds by each of its three ways (address, name, last word of the
+ * name). If there are more, the user must type a longer text.
  */
 export const MOST_FOUND = 1000;
 
-/** A member in a list. */
+/** A member as the list of members shows the member. */
 export interface ListedMember {
   readonly id: string;
   readonly email: string | null;
@@ -30,21 +30,21 @@ export interface ListedMember {
   readonly scimManaged: boolean;
   readonly createdAt: Date;
   readonly keys: number;
-  /** The AAGUIDs of the keys; null for a key that states none. */
+  /** The AAGUIDs (model ids) of the keys; null for a key whose attestation states none. */
   readonly aaguids: readonly (string | null)[];
   readonly lastUsedAt: Date | null;
   readonly ties: TiesOfMember;
   readonly place: MemberPlace;
 }
 
-/** The members that a search found, and whether it looked at all that match its text. */
+/** The members that a search found, and if the search looked at all that match its text. */
 export interface FoundMembers {
   readonly members: readonly ListedMember[];
   readonly isComplete: boolean;
 }
 
 /**
- * A row of the result. A row without an id has no member, and only states if the search was
+ * A row of the result. A row without an id stands for no member and only states if the search was
  * complete.
  */
 interface Row extends TiesRow {
@@ -66,7 +66,10 @@ type FoundRow = Row & { readonly id: string };
 
 type Bind = (value: unknown) => string;
 
-/** The values by which the orders compare. Each has an index that begins with the organization. */
+/**
+ * The SQL of the values by which the list can be sorted. Each has an index that begins with the
+ * organization.
+ */
 const ORDERS = {
   added: {
     value: 'u.id::text',
@@ -86,13 +89,14 @@ const ORDERS = {
 } as const;
 
 /**
- * The greatest character: a text with it at its end is behind every text with the same beginning.
+ * The greatest character. A text with this character at its end sorts after every text with the
+ * same beginning.
  */
 const LAST = '\u{10FFFF}';
 
 /**
- * Lists, by one statement, the members of an organization that match a query, in the order of the
- * query and after its place.
+ * Lists, by one statement, the members of an organization that match a search, sorted as the search
+ * demands, from the page's position on.
  */
 export async function searchMembers(
   tx: EntityManager,
@@ -111,14 +115,17 @@ export async function searchMembers(
   };
 }
 
-/** Writes the statement. Its text depends on the filters that are set, never on their values. */
+/**
+ * Returns the text of the statement. The text depends on which filters are set and never on their
+ * values, so that no value can become SQL.
+ */
 function searchText(query: MemberQuery, bind: Bind): string {
   const { q, sort = 'added', after, limit } = query;
   const order = ORDERS[sort];
   const filters = filtersOf(query, bind);
   if (q !== undefined) filters.push('u.id IN (SELECT f.id FROM found f)');
-  // A range makes every plan use the index of the organization, which has the order. With an
-  // equality, the index of the ids could be used.
+  // As a range, the condition makes every plan use the index of the organization, which is sorted
+  // as the list. As an equality, the planner could choose the index of the ids instead.
   const isPlain = filters.length === 0 && sort === 'added';
   const conditions = [isPlain ? 'u.org_id BETWEEN $1 AND $1' : 'u.org_id = $1', ...filters];
   if (after) {
@@ -145,8 +152,8 @@ function searchText(query: MemberQuery, bind: Bind): string {
 }
 
 /**
- * Writes the conditions of the filters. Constants are in the text, so that the partial indexes
- * serve them.
+ * Returns the SQL conditions of the filters. Constants are in the text and not parameters, so that
+ * PostgreSQL can use the partial indexes.
  */
 function filtersOf(query: MemberQuery, bind: Bind): string[] {
   const { role, status, tie, keys, last_use: lastUse, model, fips } = query;
@@ -189,9 +196,9 @@ const TIED = {
 
 const isOf = (models: string) => `k.aaguid = ANY (${models}::uuid[])`;
 /**
- * Writes the condition that a key is of none of some models. It is not written as `<> ALL`, because
- * the planner would then multiply the frequencies of the models, as if a key had several. For
- * `= ANY` it adds them up.
+ * Returns the SQL condition that a key is of none of some models. It is not written as `<> ALL`,
+ * because the planner would then multiply the frequencies of the models, as if a key had several.
+ * For `= ANY` it adds them up.
  */
 const isNotOf = (models: string) => `(k.aaguid = ANY (${models}::uuid[])) IS NOT TRUE`;
 
@@ -200,7 +207,7 @@ function hasKey(condition: string): string {
 }
 
 /**
- * Writes the part of the statement that finds members by the beginning of a text. It searches in
+ * Returns the part of the statement that finds members by the beginning of a text. It searches in
  * three ways: by the address, by the name, and by the last word of the name. Each way reads at most
  * {@link MOST_FOUND} entries of an index.
  */

@@ -5,29 +5,31 @@ import { MODEL_NAMES } from '#domain/keys/authenticators/authenticator-models.js
 const PAGE_SIZE = { usual: 100, most: 200 } as const;
 
 /**
- * The orders of a list: by the time of the account, by the address, and by the last use of a key,
- * the longest ago first.
+ * The ways to sort the list: by the time at which the account was created, by the address, and by
+ * the last use of a key, the longest ago first.
  */
 export const MEMBER_ORDERS = ['added', 'address', 'last_use'] as const;
 
-/** The value of the filter `model` for keys whose model is in no table. */
+/** The value of the filter `model` for keys whose model the table of models does not have. */
 export const UNKNOWN_MODEL = 'unknown';
 
-/** The place of a member in an order: the value that the order compares, and the id. */
+/**
+ * The position of a member in the sorted list: the value by which the list is sorted, and the id.
+ */
 export interface MemberPlace {
   readonly order: (typeof MEMBER_ORDERS)[number];
   readonly value: string;
   readonly id: string;
 }
 
-/** Writes a place as an opaque cursor. */
+/** Encodes a position in the list as an opaque cursor, from which a client reads the next page. */
 export function writeMemberCursor({ order, value, id }: MemberPlace): string {
   return Buffer.from(JSON.stringify([order, value, id])).toString('base64url');
 }
 
 const PLACE = z.tuple([z.enum(MEMBER_ORDERS), z.string().regex(/^\P{Cc}{0,1024}$/u), z.guid()]);
 
-/** Reads a place from a cursor; undefined for a text that is not a cursor. */
+/** Reads the position from a cursor; undefined for a text that is not a cursor. */
 export function readMemberCursor(cursor: string): MemberPlace | undefined {
   try {
     const read: unknown = JSON.parse(Buffer.from(cursor, 'base64url').toString());
@@ -39,8 +41,8 @@ export function readMemberCursor(cursor: string): MemberPlace | undefined {
 }
 
 /**
- * Checks that PostgreSQL accepts the day: `Date` reads February 30 as March 2, and PostgreSQL has
- * no year 0.
+ * Checks that PostgreSQL accepts a day, because `Date` accepts more: it reads February 30 as March
+ * 2, and PostgreSQL has no year 0.
  */
 function isDay(value: string): boolean {
   if (value === '-infinity') return true;
@@ -67,12 +69,15 @@ const days = z
 const truth = z.enum(['true', 'false']).transform((text) => text === 'true');
 
 /**
- * The query of a list of members, in the API and on the page. An unknown parameter is an error,
- * because a client could take an ignored one for a filter.
+ * The query parameters of a list of members, in the API and on the page. An unknown parameter is an
+ * error, because a client might believe that an ignored one filters.
  */
 export const MEMBER_QUERY = z
   .strictObject({
-    /** The beginning of the address, of the name, or of the last word of the name. */
+    /**
+     * A text: the beginning of the address, of the name, or of the last word of the name of the
+     * member.
+     */
     q: z
       .string()
       .trim()
@@ -80,25 +85,28 @@ export const MEMBER_QUERY = z
       .max(254)
       .refine((text) => !/\p{Cc}/u.test(text), 'must be a text without control characters')
       .optional(),
-    /** A model of which the member has a key. */
+    /** A model of security key; the member must have a key of this model. */
     model: z.enum([...MODEL_NAMES, UNKNOWN_MODEL], { error: 'must be a model' }).optional(),
     /**
-     * `true`: the member has a key that is certified by FIPS 140. `false`: the member has a key
-     * that is not.
+     * `true`: the member has a key that is FIPS 140 certified. `false`: the member has a key that
+     * is not.
      */
     fips: truth.optional(),
     keys: z.enum(['none', 'one', 'several']).optional(),
-    /** `never`: no key of the member was ever used. A number: no key was used in so many days. */
+    /**
+     * `never`: no key of the member was ever used. A number: no key of the member was used in the
+     * last so many days.
+     */
     last_use: z.union([z.literal('never'), days]).optional(),
     role: z.enum(['admin', 'member']).optional(),
     status: z.enum(['active', 'inactive']).optional(),
     /**
-     * `twin`: twins and the records that have twins. `no_address`: people without an address of
-     * their own to sign in with.
+     * Finds members by their tie to SCIM records. `twin`: twins and the records that have twins.
+     * `no_address`: people without an address of their own to sign in with.
      */
     tie: z.enum(['twin', 'linked', 'taken_over', 'no_address']).optional(),
     sort: z.enum(MEMBER_ORDERS).optional(),
-    /** The `next` of the previous page. */
+    /** The cursor `next` of the previous page. */
     after: place.optional(),
     limit: z
       .string()
@@ -111,5 +119,5 @@ export const MEMBER_QUERY = z
     path: ['after'],
     message: 'must be the next of a page in the same order',
   });
-/** The result of {@link MEMBER_QUERY}. */
+/** The checked query parameters of {@link MEMBER_QUERY}. */
 export type MemberQuery = z.output<typeof MEMBER_QUERY>;

@@ -2,7 +2,7 @@ import type { Member } from '#domain/directory/users.repository.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** How another account is tied to a member. */
+/** The kind of connection of another account to a member. */
 export type Relation = 'twin_of' | 'twin' | 'linked' | 'holder' | 'shares_address';
 
 /** Another account that may be the same person as a member. */
@@ -16,13 +16,16 @@ export interface RelatedMember {
 
 type Found = Omit<RelatedMember, 'relation'>;
 
-/** The most accounts that a record lists: an address may be that of many records. */
+/**
+ * The most related accounts that the page of a member lists, because one address may be that of
+ * many records.
+ */
 const MOST_RELATED = 50;
 
 /**
- * Finds the accounts that are tied to a member: the records of a twin, and the twins and linked
- * records of a record. It also finds the user who signs in with an address that is withheld from
- * the member, and the records that have the same address.
+ * Finds the accounts that are connected to a member: the SCIM records of a twin, and the twins and
+ * linked records of a record. It also finds the user who signs in with the userName of the member,
+ * and the records that have the same address.
  */
 export async function readRelated(
   tx: EntityManager,

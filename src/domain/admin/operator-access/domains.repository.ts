@@ -1,7 +1,7 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** An organization by the names that tell organizations apart. */
+/** An organization with the names by which an operator can tell organizations apart. */
 export interface KnownOrganization {
   readonly id: string;
   readonly name: string;
@@ -12,15 +12,18 @@ export interface KnownDomain {
   readonly domain: string;
   readonly organization: KnownOrganization;
   readonly isPrimary: boolean;
-  /** True while the organization owns the domain. */
+  /** True if the organization owns the domain now. */
   readonly isOwned: boolean;
-  /** The proof; null for a domain that is not owned, and for one that a sign-in alone asserted. */
+  /**
+   * The way in which the domain is proven. Null for a domain that is not owned, and for one that
+   * the organization owns only because a user signed in with such an address.
+   */
   readonly proof: 'dns' | 'operator' | 'provider' | null;
-  /** The users of the organization with an address in the domain. */
+  /** The number of users of the organization with an address in the domain. */
   readonly users: number;
 }
 
-/** The domains that a list has at most. */
+/** The most domains that a list contains. */
 export const MOST_DOMAINS_LISTED = 1000;
 
 interface Row {
@@ -33,7 +36,10 @@ interface Row {
   users: number;
 }
 
-/** Lists domains with their organizations, by their names. An undefined field sets no condition. */
+/**
+ * Lists domains with their organizations, sorted by name. A field of the query that is undefined
+ * sets no condition.
+ */
 export async function listDomains(
   tx: EntityManager,
   {

@@ -17,9 +17,9 @@ import { operatorDetails, type MachineOperator } from './operator.js';
 import { rehearsed } from './rehearsal.js';
 import { findPeople, type PeopleQuery, type KnownPerson } from './people.repository.js';
 
-/** The effect of an act. */
+/** The result of an act of the operator. */
 export interface ActOutcome {
-  /** False for an act without effect, which writes no audit row. */
+  /** False if the act had no effect; then no audit event was written. */
   readonly changed: boolean;
   readonly ended: RevokedCounts;
   readonly pass?: GivenPass;
@@ -32,7 +32,7 @@ export interface OperatorAct {
   readonly operator: MachineOperator;
 }
 
-/** The parts of the domain that the acts use. */
+/** The parts of the domain that the acts of the operator use. */
 export interface OperatorParts {
   readonly dataSource: DataSource;
   readonly users: UsersRepository;
@@ -44,18 +44,18 @@ export interface OperatorParts {
 
 /**
  * The acts of the operator of the service on accounts. Each change is one transaction with its
- * audit row.
+ * audit event.
  */
 export class OperatorAccess {
   constructor(private readonly parts: OperatorParts) {}
 
-  /** Finds people by address, organization or role. */
+  /** Finds people by address, organization or role, for the operator. */
   find(query: PeopleQuery): Promise<KnownPerson[]> {
     return findPeople(this.parts.dataSource.manager, query);
   }
 
   /**
-   * Performs an act.
+   * Performs an act of the operator.
    *
    * @throws DomainError not_found for a user who was removed, account_inactive, admin_required for
    * a user without an organization, domain_not_proven for an address that the organization does not
@@ -66,13 +66,14 @@ export class OperatorAccess {
   }
 
   /**
-   * Returns the outcome of an act without the act: its transaction is rolled back. @throws
-   * DomainError as the act does
+   * Returns the result that an act would have. Its transaction is rolled back, so that nothing
+   * changes. @throws DomainError as the act does
    */
   async rehearse(act: OperatorAct): Promise<ActOutcome> {
     const performs = (tx: EntityManager) => this.#perform(tx, act);
     const { changed, ended } = await rehearsed(this.parts.dataSource, performs);
-    return { changed, ended }; // the transaction was rolled back, so its pass does not exist
+    // without the pass, because the transaction was rolled back and the pass does not exist
+    return { changed, ended };
   }
 
   async #perform(tx: EntityManager, act: OperatorAct): Promise<ActOutcome> {
@@ -95,8 +96,8 @@ export class OperatorAccess {
   }
 
   /**
-   * Makes a user an admin. The user needs an organization, an active account, and an address that
-   * the organization owns, because the service accepts no other admin.
+   * Makes a user an admin. The user needs an organization, an active account, and an address in a
+   * domain that the organization owns, because the service accepts no other admin.
    */
   async #makeAdmin(tx: EntityManager, user: User, act: OperatorAct): Promise<ActOutcome> {
     const { id, orgId, email, active } = user;
@@ -121,8 +122,9 @@ export class OperatorAccess {
 }
 
 /**
- * Builds the audit event of an act. It has no actor, because the operator of the service is no
- * user. It keeps the address, because the event is kept longer than the account.
+ * Returns the audit event of an act. It names no actor, because the operator of the service is no
+ * user. It contains the e-mail address, because the log keeps the event longer than the account
+ * exists.
  */
 function auditOf<Type extends AccountAudit['type'] | 'admin_promote'>(
   { operator }: OperatorAct,

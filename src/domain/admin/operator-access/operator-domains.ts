@@ -18,21 +18,21 @@ import { rehearsed } from './rehearsal.js';
 export interface OperatorDomainAct {
   readonly kind: 'release' | 'assign';
   readonly domain: string;
-  /** The organization that gets the domain; null for a release. */
+  /** The id of the organization that gets the domain; null if the act takes the domain away. */
   readonly orgId: string | null;
   readonly operator: MachineOperator;
 }
 
-/** The effect of an act on a domain. */
+/** The result of an act of the operator on a domain. */
 export interface DomainOutcome {
-  /** False for an act without effect, which writes no audit row. */
+  /** False if the act had no effect; then no audit event was written. */
   readonly changed: boolean;
-  /** The organization that had the domain; null without one. */
+  /** The id of the organization that had the domain before; null if none had it. */
   readonly ownerBefore: string | null;
   readonly ended: RevokedCounts;
 }
 
-/** The parts of the domain that the acts use. */
+/** The parts of the domain that the acts on domains use. */
 export interface OperatorDomainParts {
   readonly dataSource: DataSource;
   readonly organizations: OrganizationsRepository;
@@ -41,7 +41,7 @@ export interface OperatorDomainParts {
 
 /**
  * The acts of the operator of the service on domains. Each change is one transaction with its audit
- * row.
+ * event.
  */
 export class OperatorDomains {
   constructor(private readonly parts: OperatorDomainParts) {}
@@ -60,7 +60,7 @@ export class OperatorDomains {
   }
 
   /**
-   * Performs an act.
+   * Performs an act of the operator on a domain.
    *
    * @throws DomainError not_found for a domain that no organization owns, or an organization that
    * does not exist any more; invalid_request for a domain that strangers share, such as one of a
@@ -70,7 +70,10 @@ export class OperatorDomains {
     return this.parts.dataSource.transaction((tx) => this.#perform(tx, act));
   }
 
-  /** Returns the outcome of an act without the act. @throws DomainError as the act does */
+  /**
+   * Returns the result that an act would have, without doing it. @throws DomainError as the act
+   * does
+   */
   rehearse(act: OperatorDomainAct): Promise<DomainOutcome> {
     return rehearsed(this.parts.dataSource, (tx) => this.#perform(tx, act));
   }

@@ -1,21 +1,27 @@
-/** The person at the machine, as far as the operating system knows the person. */
+/** The operator of the service, as far as the operating system of the machine knows the person. */
 export interface MachineOperator {
   readonly name: string;
-  /** The real user id of the process. The kernel states it, so no variable can change it. */
+  /**
+   * The real user id of the process. It is reliable, because the kernel states it and no variable
+   * can change it.
+   */
   readonly uid: number;
   /**
-   * The user id of the login, which `sudo` and `su` leave as it is; undefined if the kernel does
-   * not say it.
+   * The user id of the login, which `sudo` and `su` do not change; undefined if the kernel does not
+   * state it.
    */
   readonly loginUid: number | undefined;
   /**
-   * The name in `SUDO_USER`: a claim, since every user can set the variable; undefined without it.
+   * The name in the variable `SUDO_USER`. It is only a claim, because every user can set the
+   * variable. Undefined if it is not set.
    */
   readonly claimedUser: string | undefined;
   readonly host: string;
 }
 
-/** The facts about an operator in the details of an audit row, and in the line of the log. */
+/**
+ * The facts about an operator, as the details of audit events and the lines of the log have them.
+ */
 export interface OperatorDetails {
   readonly by: 'operator';
   readonly os_user: string;
@@ -25,7 +31,7 @@ export interface OperatorDetails {
   readonly host: string;
 }
 
-/** Returns the facts about an operator as audit rows and log lines have them. */
+/** Returns the facts about an operator for audit events and log lines. */
 export function operatorDetails(operator: MachineOperator): OperatorDetails {
   const { name, uid, loginUid, claimedUser, host } = operator;
   return {

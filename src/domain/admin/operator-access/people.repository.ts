@@ -9,32 +9,33 @@ export interface KnownPerson {
   readonly active: boolean;
   readonly isOrgAdmin: boolean;
   /**
-   * True for an admin who may act: active, with an address in a domain that the organization owns.
+   * True for an admin who can act as one: the account is active, and its address is in a domain
+   * that the organization owns.
    */
   readonly isActingAdmin: boolean;
   readonly scimManaged: boolean;
   readonly keys: number;
-  /** Null for a user without an organization. */
+  /** The organization of the user; null if the user has none. */
   readonly organization: PersonOrganization | null;
 }
 
-/** The organization of a person, by the names that tell organizations apart. */
+/** The organization of a user, with the names by which an operator can tell organizations apart. */
 export interface PersonOrganization {
   readonly id: string;
   readonly name: string;
-  /** The verified domains, the primary one first. */
+  /** The verified domains of the organization, the primary one first. */
   readonly domains: readonly string[];
 }
 
-/** The people to find. An undefined field sets no condition. */
+/** A query of the operator for people. A field that is undefined sets no condition. */
 export interface PeopleQuery {
   readonly email?: string | undefined;
-  /** The id or a verified domain of an organization; `none` for users without one. */
+  /** The id or a verified domain of the organization; `none` for users without an organization. */
   readonly organization?: string | undefined;
   readonly adminsOnly?: boolean;
 }
 
-/** The people that a query returns at most. */
+/** The most people that a query returns. */
 export const MOST_PEOPLE = 1000;
 
 interface Row {
@@ -51,7 +52,7 @@ interface Row {
   domains: string[] | null;
 }
 
-/** Finds people, in the order of their organizations and addresses. */
+/** Finds people, sorted by their organizations and addresses. */
 export async function findPeople(
   tx: EntityManager,
   { email, organization, adminsOnly = false }: PeopleQuery,

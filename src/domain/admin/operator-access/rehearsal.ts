@@ -1,6 +1,6 @@
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The error that rolls back a transaction after its outcome is known. */
+/** An error that is thrown only to roll back a transaction after its result is known. */
 class Rehearsed<Outcome> extends Error {
   constructor(readonly outcome: Outcome) {
     super('rehearsed');
@@ -8,8 +8,8 @@ class Rehearsed<Outcome> extends Error {
 }
 
 /**
- * Returns the outcome of an act without the act: its transaction is rolled back. It throws as the
- * act does.
+ * Returns the result that an act would have. The act runs, and its transaction is rolled back.
+ * Errors of the act are thrown.
  */
 export async function rehearsed<Outcome>(
   dataSource: DataSource,

@@ -1,7 +1,9 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** A member who signed in, and whose address a record of SCIM has. */
+/**
+ * A member who signed in with an address that a SCIM record also has, and who ends with the record.
+ */
 export interface KnownTwin {
   readonly id: string;
   readonly email: string | null;
@@ -12,10 +14,10 @@ export interface KnownTwin {
   readonly organization: string;
 }
 
-/** The twins that a query returns at most. */
+/** The most twins that a query returns. */
 export const MOST_TWINS = 1000;
 
-/** Lists the twins of the records of all organizations, those of an inactive record first. */
+/** Lists the twins of the SCIM records of all organizations, those of an inactive record first. */
 export function listTwins(tx: EntityManager): Promise<KnownTwin[]> {
   return sql<KnownTwin>(tx)`
     SELECT u.id, u.email, u.active, r.id AS "recordId", r.user_name AS "recordName", r.active AS "isRecordActive",

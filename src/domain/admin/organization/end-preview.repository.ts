@@ -3,12 +3,13 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 
-/** The most users whose sessions and credentials are counted for a page. */
+/**
+ * The most users whose sessions and credentials are counted for a page, because a count of more
+ * would take too long.
+ */
 const MOST_COUNTED = 1000;
 
-/**
- * A forecast of an act that ends the access of users, for the page that asks for a confirmation.
- */
+/** A preview of an act that ends the access of users, for the page that asks for a confirmation. */
 export interface EndPreview {
   readonly users: number;
   /** The counts of what would end; null if there are more users than {@link MOST_COUNTED}. */
@@ -16,8 +17,8 @@ export interface EndPreview {
 }
 
 /**
- * Counts the sessions and credentials of some users. The conditions are those by which the end of
- * their access counts, so that expired items are left out.
+ * Counts the sessions and credentials of some users. The conditions are the same as at the end of
+ * their access, so that expired items do not count.
  */
 export async function previewEnd(
   tx: EntityManager,

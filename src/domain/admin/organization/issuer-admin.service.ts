@@ -24,15 +24,15 @@ import { DataSource, type EntityManager } from '#platform/database/statements/ty
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /**
- * The most labels that an organization can ever claim. Each stays reserved for the organization,
- * and no other one gets it.
+ * The most labels (parts of host names) that an organization can ever claim. The number is small
+ * because a claimed label stays reserved for the organization for ever.
  */
 const MOST_LABELS = 3;
 
 /**
- * The issuer of an organization, as its admins read and change it. Each change locks the admin and
- * then the organization, so that changes of one organization come one after another. A key is
- * generated before the transaction, because that takes a second.
+ * The token issuer of an organization, as its admins read and change it. Each change locks the
+ * admin and then the organization, so that changes of one organization happen one after another. A
+ * key is generated before the transaction, because that takes a second.
  */
 @Injectable()
 export class IssuerAdmin {
@@ -44,7 +44,7 @@ export class IssuerAdmin {
     private readonly audit: AuditLog,
   ) {}
 
-  /** True if the operator has configured the key under which the keys of issuers are sealed. */
+  /** True if the operator has configured the key that encrypts the private keys of issuers. */
   get isConfigured(): boolean {
     try {
       this.issuerKeys.assertConfigured();
@@ -55,14 +55,14 @@ export class IssuerAdmin {
     }
   }
 
-  /** Returns the issuer of the organization. */
+  /** Returns the token issuer of the organization. */
   show({ orgId }: Admin): Promise<OrganizationIssuer | undefined> {
     return findIssuer(this.dataSource.manager, orgId);
   }
 
   /**
-   * Claims a label with a first key. The answer does not say which organization has a label that is
-   * taken.
+   * Claims a label for the organization and makes its first signing key. The error for a taken
+   * label does not tell which organization has it.
    *
    * @throws DomainError issuers_not_configured, label_reserved, label_taken, issuer_exists,
    *   limit_reached, admin_required
@@ -88,8 +88,8 @@ export class IssuerAdmin {
   }
 
   /**
-   * Sets whether the AWS tokens of the organization come from its own issuer, from the next token
-   * on.
+   * Sets if the AWS tokens of the organization come from its own issuer, beginning with the next
+   * token.
    *
    * @throws DomainError issuers_not_configured, not_found, admin_required
    */
@@ -104,8 +104,8 @@ export class IssuerAdmin {
   }
 
   /**
-   * Releases the label: its host and its keys end with the commit, and AWS tokens come from the
-   * service's own issuer.
+   * Releases the label of the organization. Its host and its keys end with the commit, and AWS
+   * tokens come from the service's own issuer again.
    *
    * @throws DomainError not_found, admin_required
    */
@@ -118,8 +118,8 @@ export class IssuerAdmin {
   }
 
   /**
-   * Replaces the signing key. A planned rotation publishes the next key first. An emergency
-   * withdraws every key, and a new one signs at once.
+   * Replaces the signing key of the issuer. A planned rotation publishes the next key first. In an
+   * emergency every key is withdrawn, and a new key signs at once.
    *
    * @throws DomainError issuers_not_configured, not_found, rotation_pending, admin_required
    */
@@ -129,7 +129,7 @@ export class IssuerAdmin {
     const key = await this.issuerKeys.newKey(admin.orgId, label);
     return this.#change(admin, async (tx) => {
       const current = await this.#found(tx, admin);
-      // the label was released meanwhile, and another one claimed
+      // the label was released and another one claimed while the key was generated
       if (current.label !== label) throw noIssuer();
       const withdrawn = await (emergency ? this.#replace(tx, key) : this.#addNext(tx, key));
       const details = { label, kid: key.kid, emergency, withdrawn };
@@ -137,7 +137,10 @@ export class IssuerAdmin {
     });
   }
 
-  /** Withdraws every key and adds one that signs at once. Returns the ids of the withdrawn keys. */
+  /**
+   * Withdraws every signing key and adds one that signs at once. Returns the ids of the withdrawn
+   * keys.
+   */
   async #replace(tx: EntityManager, key: NewIssuerKey): Promise<string[]> {
     const withdrawn = await withdrawIssuerKeys(tx, key.orgId, key.label);
     await insertIssuerKey(tx, key);
@@ -153,8 +156,8 @@ export class IssuerAdmin {
   }
 
   /**
-   * Checks that the organization may take a label for an issuer of its own. It is called before a
-   * key is generated, and again under the lock of the organization.
+   * Checks that the organization may claim a label. The check runs before a key is generated, so
+   * that no key is made in vain, and again under the lock of the organization.
    *
    * @throws DomainError `issuer_exists`, `label_taken` or `limit_reached`
    */
@@ -176,7 +179,10 @@ export class IssuerAdmin {
     return issuer;
   }
 
-  /** Runs a change under the locks, and returns the issuer as it is then. */
+  /**
+   * Runs a change of the issuer under the locks of admin and organization, and returns the issuer
+   * after it.
+   */
   #change(admin: Admin, change: (tx: EntityManager) => Promise<void>): Promise<OrganizationIssuer> {
     return this.#locked(admin, async (tx) => {
       await change(tx);

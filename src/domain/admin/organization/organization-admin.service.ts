@@ -35,13 +35,13 @@ import {
   type ListedSecret,
 } from '../database-failover/reconciliation/listed-secrets.repository.js';
 
-/** The most valid SCIM tokens of an organization. */
+/** The most valid SCIM tokens that an organization can have. */
 const MOST_TOKENS = 100;
 
-/** The most refused writes in a list. */
+/** The most refused SCIM writes that a list shows. */
 const MOST_REFUSALS = 50;
 
-/** The wanted properties of a new SCIM token. */
+/** The properties that an admin chooses for a new SCIM token. */
 export interface WantedToken {
   readonly description: string;
   readonly expiresInDays: number;
@@ -49,23 +49,25 @@ export interface WantedToken {
   readonly replaces?: string | undefined;
 }
 
-/** A valid SCIM token in a list. */
+/** A valid SCIM token, as the list of tokens shows it. */
 export interface ListedToken extends ScimToken {
-  /** True within 30 days before its end. */
+  /** True if the token expires within 30 days, so that a page warns of it. */
   readonly expiresSoon: boolean;
 }
 
-/** A new SCIM token. Only this result contains its secret. */
+/**
+ * A new SCIM token. Only this result contains its secret, because the database has the hash alone.
+ */
 export interface NewToken {
   readonly scimToken: ScimToken;
   readonly secret: string;
-  /** How users become members of the organization from now on. */
+  /** The rule by which users become members of the organization from now on. */
   readonly membership: Membership;
 }
 
 /**
- * The settings and the SCIM tokens of an organization, as its admins read and change them, and the
- * secrets that they must confirm because the database has lost commits.
+ * The settings and the SCIM tokens of an organization, as its admins read and change them. After
+ * the database has lost commits, admins also confirm secrets here.
  */
 @Injectable()
 export class OrganizationAdmin {
@@ -77,7 +79,7 @@ export class OrganizationAdmin {
     private readonly clock: Clock,
   ) {}
 
-  /** Returns the settings. @throws DomainError admin_required */
+  /** Returns the settings of the organization. @throws DomainError admin_required */
   async show({ orgId }: Admin): Promise<OrganizationSettings> {
     const settings = await this.organizations.settings(this.dataSource.manager, orgId);
     if (!settings) throw adminRequired();
@@ -85,9 +87,9 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Changes settings. The audit event has the old and the new value of each changed setting;
-   * without a change there is no event. If the device grant is switched off, the sessions of
-   * devices end, and so do the device codes that are still unused.
+   * Changes settings of the organization. The audit event has the old and the new value of each
+   * changed setting; without a change there is no event. If the device grant is switched off, the
+   * sessions of devices end, and so do the device codes that are still unused.
    *
    * @param check refuses the change by an error if the locked settings are not as expected
    * @throws DomainError admin_required
@@ -115,28 +117,28 @@ export class OrganizationAdmin {
     });
   }
 
-  /** Lists the valid SCIM tokens, the newest first. */
+  /** Lists the valid SCIM tokens of the organization, the newest first. */
   async listTokens({ orgId }: Admin): Promise<ListedToken[]> {
     const tokens = await listScimTokens(this.dataSource.manager, orgId);
     const now = this.clock.now();
     return tokens.map((token) => ({ ...token, expiresSoon: expiresSoon(token, now) }));
   }
 
-  /** Lists the last writes of the identity provider that were refused, the newest first. */
+  /** Lists the latest SCIM writes of the identity provider that were refused, the newest first. */
   listRefusals({ orgId }: Admin): Promise<ListedRefusal[]> {
     return listRefusals(this.dataSource.manager, orgId, MOST_REFUSALS);
   }
 
   /**
-   * Returns true when the next SCIM token is the first one, which sets the membership to
-   * `scim_only`.
+   * Returns true if the organization never had a SCIM token, because the first one sets the
+   * membership to `scim_only`.
    */
   async isFirstToken({ orgId }: Admin): Promise<boolean> {
     return !(await hadScimToken(this.dataSource.manager, orgId));
   }
 
   /**
-   * Returns the rotation of a SCIM token.
+   * Returns a SCIM token and the valid token that replaces it.
    *
    * @throws DomainError not_found for a token of another organization, and for an ended token that
    *   no valid one replaces
@@ -161,7 +163,8 @@ export class OrganizationAdmin {
     const { id: createdBy, orgId } = admin;
     return this.dataSource.transaction(async (tx) => {
       await this.members.holdAdmin(tx, admin);
-      // Locks the row of the organization: concurrent creations wait, and the limit holds.
+      // This locks the row of the organization, so that other requests that create a token wait and
+      // cannot exceed the limit.
       const { before, membership } = await this.organizations.beginProvisioning(tx, orgId);
       const replaces = wanted.replaces?.toLowerCase() ?? null;
       assertMayCreate(await listScimTokens(tx, orgId), replaces);
@@ -185,7 +188,7 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Revokes a SCIM token at once. Of several requests for one token, one succeeds.
+   * Revokes a SCIM token at once. If several requests revoke it, one succeeds.
    *
    * @throws DomainError admin_required; not_found for a token that is not, or no longer, a token of
    *   the organization
@@ -201,14 +204,16 @@ export class OrganizationAdmin {
     });
   }
 
-  /** Lists the secrets that no admin has confirmed yet, the newest first. */
+  /**
+   * Lists the secrets that an admin must still confirm after a loss of commits, the newest first.
+   */
   listSecretsToConfirm({ orgId }: Admin): Promise<ListedSecret[]> {
     return listUnconfirmed(this.dataSource.manager, orgId);
   }
 
   /**
-   * Records that an admin has confirmed a secret. If several admins confirm it at once, one
-   * succeeds.
+   * Records that an admin has confirmed a secret after a loss of commits. If several admins confirm
+   * it at once, one succeeds.
    *
    * @throws DomainError admin_required; not_found for a secret of another organization, and for a
    *   confirmed one

@@ -26,15 +26,15 @@ import {
   type OrganizationDomain,
 } from '#domain/organizations/domains/organization-domains.repository.js';
 
-/** The seconds after which a client may try again when the DNS did not respond. */
+/** The seconds after which a client may try again if the DNS did not respond. */
 const RETRY_AFTER = 30;
 
-/** An act of an admin on a domain. */
+/** An act of an admin on a domain of the organization. */
 export interface DomainAct extends DomainChange {
   readonly admin: Admin;
 }
 
-/** A domain, and what its removal would end. */
+/** A domain, and the counts of what its removal would end. */
 export interface DomainPreview {
   readonly domain: OrganizationDomain;
   /** True for the domain of the admin's own address, which the admin cannot remove. */
@@ -44,7 +44,7 @@ export interface DomainPreview {
 
 /**
  * The acts of admins on the domains of their organization. A change locks the domain first, then
- * the users with the admin among them. An enrollment locks the domain before it creates a user. So
+ * the users with the admin among them. An enrollment locks the domain before it creates a user, so
  * it either waits for the change, or the change sees the new user.
  */
 @Injectable()
@@ -57,12 +57,15 @@ export class OrganizationDomains {
     private readonly txtRecords: TxtRecords,
   ) {}
 
-  /** Lists the domains: the primary one first, then by age. */
+  /** Lists the domains of the organization: the primary one first, then by age. */
   list({ orgId }: Admin): Promise<OrganizationDomain[]> {
     return this.work.bounded(orgId, (tx) => listDomains(tx, orgId));
   }
 
-  /** Returns a domain with what its removal would end now. @throws DomainError not_found */
+  /**
+   * Returns a domain, and the counts of what its removal would end now. @throws DomainError
+   * not_found
+   */
   preview({ id, orgId }: Admin, name: string): Promise<DomainPreview> {
     return this.work.costly(orgId, async (tx) => {
       const domain = await findDomain(tx, orgId, asciiDomain(name) ?? '');
@@ -74,7 +77,7 @@ export class OrganizationDomains {
   }
 
   /**
-   * Adds a domain, which is pending until its record is verified.
+   * Adds a domain, which is pending until its DNS record is found.
    *
    * @throws DomainError invalid_request, domain_exists, limit_reached, admin_required
    */
@@ -87,9 +90,9 @@ export class OrganizationDomains {
   }
 
   /**
-   * Looks for the record of a domain now, outside of any transaction, and gives the domain to the
-   * organization when it is there. Without the record nothing changes: only the daily check counts
-   * failures.
+   * Looks for the DNS record of a domain now, and gives the domain to the organization if the
+   * record is there. The look-up is outside of any transaction, because it may take long. Without
+   * the record nothing changes: only the daily check counts failures.
    *
    * @throws DomainError not_found, domain_not_proven, domain_taken, dns_unavailable, admin_required
    */
@@ -98,7 +101,8 @@ export class OrganizationDomains {
     const domain = asciiDomain(act.domain) ?? '';
     const known = await this.work.bounded(orgId, (tx) => findDomain(tx, orgId, domain));
     if (!known) throw noDomain();
-    if (known.proof === 'operator') return known; // needs no record
+    // a domain that the operator assigned needs no record
+    if (known.proof === 'operator') return known;
     const token = known.token ?? (await this.#tokenOf(act, domain));
     const record = proofRecord(domain, token);
     const texts = await this.#lookUp(record.name);
@@ -109,7 +113,7 @@ export class OrganizationDomains {
   }
 
   /**
-   * Removes a domain and ends what its users hold.
+   * Removes a domain and ends what the users with such an address hold.
    *
    * @returns the counts of what ended
    * @throws DomainError not_found, primary_domain, own_account, admin_required
@@ -120,8 +124,8 @@ export class OrganizationDomains {
   }
 
   /**
-   * Makes a token for a domain that has none: a primary domain of an earlier version, or an
-   * assigned domain.
+   * Returns the token of a domain for its DNS record. It is made now if there is none, as for an
+   * assigned domain or a primary domain of an earlier version.
    */
   async #tokenOf({ admin }: DomainAct, domain: string): Promise<string> {
     const own = { orgId: admin.orgId, domain };

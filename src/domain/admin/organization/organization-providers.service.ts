@@ -32,32 +32,35 @@ import {
 } from '#domain/providers/accepted/organization-providers.repository.js';
 import { assertMayWithdraw } from '#domain/providers/accepted/withdrawal-rule.js';
 
-/** The most providers that an organization accepts. */
+/** The most identity providers that an organization can accept. */
 const MOST_PROVIDERS = 50;
 
 /**
- * A provider of an organization, with the configured provider that serves it; undefined when none
- * is configured.
+ * An identity provider that an organization accepts, with the configured provider for it; undefined
+ * if the configuration no longer has one.
  */
 export interface OrganizationProvider extends AcceptedProvider {
   readonly configured: ListedProvider | undefined;
-  /** The number of members who are bound through the provider. */
+  /** The number of members who are bound to an identity of the provider. */
   readonly users: number;
 }
 
-/** The admin who allows or withdraws a provider, and the origin of the request. */
+/** An act of an admin who allows or withdraws a provider, with the origin of the request. */
 export interface ProviderAct {
   readonly admin: Admin;
   readonly origin: AuditOrigin;
 }
 
-/** The result of a withdrawal: the users whose access ended, and the counts of what ended. */
+/**
+ * The result of the withdrawal of a provider: the users whose access ended, and the counts of what
+ * ended.
+ */
 export interface Withdrawal {
   readonly users: number;
   readonly counts: RevokedCounts;
 }
 
-/** A provider, and what its withdrawal would end. */
+/** A provider, and the counts of what its withdrawal would end. */
 export interface ProviderPreview {
   readonly provider: Omit<OrganizationProvider, 'users'>;
   /** The reason why the admin cannot withdraw the provider; null if there is none. */
@@ -77,7 +80,10 @@ export class OrganizationProviders {
     private readonly audit: AuditLog,
   ) {}
 
-  /** Lists the providers of an organization, the oldest first, and the configured providers. */
+  /**
+   * Lists the providers that an organization accepts, the oldest first, and the configured
+   * providers.
+   */
   async list({ orgId }: Admin): Promise<{
     readonly providers: readonly OrganizationProvider[];
     readonly available: readonly ListedProvider[];
@@ -95,7 +101,10 @@ export class OrganizationProviders {
     });
   }
 
-  /** Returns a provider with what its withdrawal would end now. @throws DomainError not_found */
+  /**
+   * Returns a provider, and the counts of what its withdrawal would end now. @throws DomainError
+   * not_found
+   */
   preview(admin: Admin, id: string): Promise<ProviderPreview> {
     const { orgId } = admin;
     return this.work.costly(orgId, async (tx) => {
@@ -118,7 +127,7 @@ export class OrganizationProviders {
   /**
    * Allows members of the organization to sign in through a configured provider.
    *
-   * @param tenant the tenant, of a provider that serves many
+   * @param tenant the tenant, if the provider serves many
    * @throws DomainError unknown_provider, invalid_request, already_allowed, limit_reached,
    *   admin_required
    */
@@ -145,9 +154,10 @@ export class OrganizationProviders {
   }
 
   /**
-   * Withdraws a provider. The sessions, grants and tokens of the users who are bound through it
-   * alone end, and their certificates are revoked. Nothing more is issued to them until they sign
-   * in through a provider that the organization accepts.
+   * Withdraws a provider, so that members cannot sign in through it any more. If a user is bound to
+   * identities of this provider alone, the sessions, grants and tokens of the user end, and the
+   * certificates are revoked. Nothing more is issued to such a user until the next sign-in through
+   * an accepted provider.
    *
    * @throws DomainError not_found, last_provider, own_provider, admin_required
    */
@@ -163,8 +173,8 @@ export class OrganizationProviders {
       const members = await listBoundUsers(tx, orgId, provider);
       await this.users.lockMembers(tx, orgId, [admin.id, ...members]);
       await this.members.holdAdmin(tx, admin);
-      // The users are read again under the locks, because a user may be gone meanwhile, or bound
-      // through another provider.
+      // The users are read again under the locks, because meanwhile a user may be removed, or bound
+      // to another provider.
       const bound = await listBoundUsers(tx, orgId, provider);
       const alone = await withoutOtherProvider(tx, orgId, provider, bound);
       await this.#assertMayWithdraw(tx, admin, provider, alone);

@@ -13,15 +13,15 @@ import { CertificateRevocation } from '#domain/ssh/certificate-revocation.reposi
 import { AttestedKeyRevocation } from '#domain/ssh/hardware-keys/attested-keys.repository.js';
 
 /**
- * Replaces the call that wakes the worker for queued GitHub tokens. The worker runs in the service,
- * and not in the command that uses this file.
+ * Replaces the call that wakes the worker for queued GitHub tokens. The worker runs in the service
+ * and reads the queue by itself; a command that uses this file has no worker.
  */
 const ASLEEP = { wakeAfter: () => undefined };
 
 /**
- * Every kind of access. The order of this list has no effect: `access-revocation/revocation-order`
- * decides which kind ends first. A test compares the list with the classes that implement
- * `Revocable`.
+ * Every kind of access that a revocation ends. The order of this list has no effect, because
+ * `access-revocation/revocation-order` decides which kind ends first. A test compares the list with
+ * the classes that implement `Revocable`.
  */
 const KINDS: readonly (() => Revocable)[] = [
   () => new SignalledEnds(),
@@ -36,7 +36,7 @@ const KINDS: readonly (() => Revocable)[] = [
   () => new AuthenticatorsRepository(),
 ];
 
-/** Builds the access revocation without Nest, with every kind registered. */
+/** Makes the access revocation without the Nest container, with every kind of access registered. */
 export function everyRevocation(): AccessRevocation {
   const revocation = new AccessRevocation();
   for (const kind of KINDS) revocation.register(kind());

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 
 /**
- * The URN of the enterprise extension (RFC 7643 §4.3), the key of its attributes in
- * `users.attributes`.
+ * The URN of the enterprise extension of SCIM (RFC 7643 §4.3). Its attributes are in
+ * `users.attributes` under this key.
  */
 export const ENTERPRISE_URN = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
-/** A user as an identity provider sees it. */
+/** A user of an organization as SCIM shows the user to the identity provider. */
 export interface DirectoryUser {
   readonly id: string;
   readonly userName: string;
@@ -14,13 +14,16 @@ export interface DirectoryUser {
   readonly active: boolean;
   readonly email: string | null;
   /**
-   * All other attributes as the text of a JSON object. `$ref` is computed on reading, as
-   * `../Users/{id}`.
+   * All other attributes as the text of a JSON object. `$ref` is not stored but computed on
+   * reading, as `../Users/{id}`.
    */
   readonly attributes: string;
-  /** The version of the row. */
+  /** The version of the row, which rises with each change. */
   readonly version: string;
-  /** The version of all that clients see of the user; undefined if a part was not read. */
+  /**
+   * The entity tag: it changes with everything that clients see of the user. Undefined if a part of
+   * that was not read.
+   */
   readonly tag: string | undefined;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -28,7 +31,7 @@ export interface DirectoryUser {
   readonly groups: string | undefined;
 }
 
-/** A row of {@link COLUMNS}. */
+/** A row with the columns of {@link COLUMNS}. */
 export interface UserRow {
   id: string;
   user_name: string;
@@ -43,8 +46,8 @@ export interface UserRow {
 }
 
 /**
- * The attributes of a user. A user that SCIM does not manage has the name and e-mail address of the
- * upstream sign-in.
+ * The SQL of the attributes of a user. If SCIM does not manage the user, they are the name and
+ * e-mail address from the sign-in at the identity provider.
  */
 export const OWN_ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE jsonb_strip_nulls(jsonb_build_object(
   'displayName', u.name,
@@ -53,50 +56,56 @@ export const OWN_ATTRIBUTES = `CASE WHEN u.scim_managed THEN u.attributes ELSE j
   'emails', CASE WHEN u.email IS NOT NULL THEN jsonb_build_array(
     jsonb_build_object('value', u.email, 'type', 'work', 'primary', true)) END
 )) END`;
-/** The display name of a user if other resources refer to it. */
+/** The SQL of the name by which other resources, such as groups, show a user. */
 const NAME = `coalesce(m.name, m.user_name, m.email, m.id::text)`;
 const MANAGER = `{${ENTERPRISE_URN},manager}`;
 const MANAGER_VALUE = `u.attributes #>> '{${ENTERPRISE_URN},manager,value}'`;
 /**
- * Finds the manager among the users of the organization. A manager id of another service matches no
- * user.
+ * The SQL that finds the manager of a user `u` in the same organization. The id of a manager in
+ * another service matches no user.
  */
 const THEIR_MANAGER = `FROM users m WHERE m.org_id = u.org_id
   AND m.id = CASE WHEN ${MANAGER_VALUE} ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN (${MANAGER_VALUE})::uuid END`;
-/** The name of the manager; NULL if the manager is not a user of the organization. */
+/** The SQL of the name of the manager; NULL if the manager is not a user of the organization. */
 const MANAGER_NAME = `(SELECT ${NAME} ${THEIR_MANAGER})`;
-/** The attributes with the address and name of the manager (RFC 7643 §4.3). */
+/**
+ * The SQL of the attributes of a user, completed by the address and name of the manager (RFC 7643
+ * §4.3).
+ */
 export const SHOWN_ATTRIBUTES = `CASE WHEN ${MANAGER_VALUE} IS NULL THEN ${OWN_ATTRIBUTES} ELSE jsonb_set(
   u.attributes, '${MANAGER}', (u.attributes #> '${MANAGER}') - '$ref' || coalesce(
     (SELECT jsonb_build_object('$ref', '../Users/' || m.id, 'displayName', ${NAME}) ${THEIR_MANAGER}), '{}')
 ) END`;
 /**
- * The userName in the form of its unique index. A twin has its id there, because a record may have
- * the address of the twin as its userName.
+ * The SQL of the userName as its unique index has it. For a twin the index has the id, because a
+ * SCIM record may have the e-mail address of the twin as its userName.
  */
 export const UNIQUE_NAME = `coalesce(u.user_name, u.email, u.id::text)`;
-/** The userName. A user that SCIM does not manage has the e-mail address instead. */
+/**
+ * The SQL of the userName that clients see. For a user that SCIM does not manage, it is the e-mail
+ * address.
+ */
 const USER_NAME = `CASE WHEN u.scim_managed THEN ${UNIQUE_NAME} ELSE coalesce(u.email, u.id::text) END`;
 /**
- * The condition of users that lists and filters show: no twins of records. The subquery is computed
- * once for each statement.
+ * The SQL condition of the users that lists and filters show. Twins are left out, because their
+ * SCIM record stands for the same person. The subquery is computed once for each statement.
  */
 export const LISTED_USERS = `u.id NOT IN (SELECT t.user_id FROM record_ties t WHERE t.org_id = $1 AND t.kind = 'twin')`;
-/** The groups of a user in the form of {@link DirectoryUser}. */
+/** The SQL of the groups of a user, as {@link DirectoryUser} has them. */
 export const GROUPS = `(SELECT json_agg(json_build_object('value', g.id, '$ref', '../Groups/' || g.id, 'display', g.display_name,
     'type', 'direct') ORDER BY g.id)::text
   FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.user_id = u.id)`;
 /**
- * The tag of {@link DirectoryUser} as SQL, for filters: the version of the row, and a digest of
- * groups and manager.
+ * The SQL of the entity tag of {@link DirectoryUser}, for filters: the version of the row, and a
+ * digest of groups and manager.
  */
 export const TAG = `(u.version || coalesce('-' || left(encode(sha256(convert_to(nullif(concat(
   ${GROUPS}, CASE WHEN ${MANAGER_NAME} IS NOT NULL THEN (${SHOWN_ATTRIBUTES})::text END), ''), 'UTF8')), 'hex'), 16), ''))`;
-/** The columns of a user `u` that are never long; {@link COLUMNS} has all columns. */
+/** The columns of a user `u` that are short. {@link COLUMNS} has all columns. */
 export const WHO = `u.id, ${USER_NAME} AS user_name, u.external_id, u.active, u.email, u.version, u.created_at, u.updated_at`;
 export const COLUMNS = `${WHO}, (${SHOWN_ATTRIBUTES})::text AS attributes`;
 
-/** Maps a row of {@link COLUMNS}. */
+/** Makes a {@link DirectoryUser} from a row of {@link COLUMNS}. */
 export function directoryUser(row: UserRow, withGroups: boolean): DirectoryUser {
   return {
     id: row.id,
@@ -114,20 +123,24 @@ export function directoryUser(row: UserRow, withGroups: boolean): DirectoryUser 
 }
 
 /**
- * The beginning of a manager's address. No other text contains it, because quotes within a text are
- * escaped.
+ * The beginning of the manager's address in the JSON of a user, by which the code finds the
+ * address. No other text of the JSON contains it, because quotes within a text are escaped.
  */
 const MANAGER_ADDRESS = '"$ref": "../Users/';
 
 /**
- * Derives the tag. The names of groups and of the manager change without a new version of the row.
+ * Returns the entity tag of a user. The version of the row is not enough, because the names of
+ * groups and of the manager change without it.
  */
 function tagOf({ version, groups, attributes }: UserRow): string {
   const others = (groups ?? '') + (attributes.includes(MANAGER_ADDRESS) ? attributes : '');
   return others === '' ? version : `${version}-${hash('sha256', others).slice(0, 16)}`;
 }
 
-/** Makes the references in the JSON of a user absolute (RFC 7643 §2.3.7). */
+/**
+ * Makes the addresses (`$ref`) in the JSON of a user absolute (RFC 7643 §2.3.7), because the base
+ * URL is not stored.
+ */
 export function withAddresses(json: string, base: string): string {
   return json
     .replaceAll(MANAGER_ADDRESS, `"$ref": "${base}/Users/`)

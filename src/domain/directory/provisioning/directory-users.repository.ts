@@ -1,6 +1,6 @@
 /**
- * The users of an organization as its identity provider sees them, also users that SCIM did not
- * create.
+ * The users of an organization as its identity provider sees them by SCIM, including users that
+ * SCIM did not create.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -25,23 +25,23 @@ export interface UserState {
   readonly externalId: string | null;
   /** The normalized address with which the user signs in; null for a user without one. */
   readonly email: string | null;
-  /** The name that pages and groups show. */
+  /** The name of the user that pages and groups show. */
   readonly name: string | null;
   readonly attributes: object;
 }
 
-/** The state of a user after a write. */
+/** The state that a user shall have after a write. */
 export interface NextUser extends UserState {
   readonly active: boolean;
   readonly leftOut?: readonly LeftOut[];
 }
 
-/** A user with the facts that a change reads. */
+/** A user with the facts that a change needs. */
 export interface KnownUser extends DirectoryUser {
   readonly orgId: string;
   readonly isOrgAdmin: boolean;
   readonly scimManaged: boolean;
-  /** True for a member who signed in before a record took the member over. */
+  /** True if the user first signed in as a member and was then taken over by a SCIM record. */
   readonly isTakenOver: boolean;
 }
 
@@ -54,12 +54,12 @@ interface KnownRow extends UserRow {
 const KNOWN = `${COLUMNS}, ${GROUPS} AS groups, u.is_org_admin, u.scim_managed, u.taken_over_at IS NOT NULL AS is_taken_over`;
 
 /**
- * The text by which attributes name a manager. If it is there, the user is read again to find the
- * name and address of the manager.
+ * The text by which the JSON of attributes names a manager. If it is there, the user is read again
+ * after the write, to find the name and address of the manager.
  */
 const MANAGER_KEY = '"manager": ';
 
-/** Finds a user with all attributes and groups. */
+/** Finds a user with all attributes and groups, as SCIM shows the user. */
 export async function findDirectoryUser(
   tx: EntityManager,
   orgId: string,
@@ -73,7 +73,7 @@ export async function findDirectoryUser(
   return row && directoryUser(row, true);
 }
 
-/** Reads a user for a change. */
+/** Reads a user with the facts that a change by SCIM needs, without a lock. */
 export async function findKnownUser(
   tx: EntityManager,
   orgId: string,
@@ -84,7 +84,9 @@ export async function findKnownUser(
   return row && knownUser(row, orgId);
 }
 
-/** Locks the row of a user until the transaction ends, and reads the user. */
+/**
+ * Locks the row of a user until the transaction ends, and then reads the user for a change by SCIM.
+ */
 export async function lockKnownUser(
   tx: EntityManager,
   orgId: string,
@@ -96,9 +98,9 @@ export async function lockKnownUser(
 }
 
 /**
- * Adds a user with the audit row in one statement that locks the directory itself, if no other user
- * is concerned. A user is concerned who signs in with an address that the new user names, or who
- * has the userName. A removed user is concerned if a tombstone would be lifted.
+ * Adds a user with the audit event, in one statement that also locks the directory, if the new user
+ * concerns no other user. Another user is concerned if the user signs in with an address that the
+ * new user names, or has the userName. A removed user is concerned if a tombstone would be lifted.
  *
  * @param manager the data source's own, because the statement needs no transaction around it
  * @param named the addresses that the new user names
@@ -133,12 +135,12 @@ export async function insertUnclaimedUser(
 }
 
 /**
- * Adds a user with the audit row, in one statement, under the lock of the directory. It lifts the
- * tombstones of the addresses of the user, and those of identities that were removed with the same
- * userName or externalId.
+ * Adds a user with the audit event, in one statement. The caller has locked the directory. The
+ * statement lifts the tombstones of the addresses of the user, and those of identities that were
+ * removed with the same userName or externalId.
  *
  * @param addresses the addresses that the user has
- * @throws DomainError uniqueness when another user of the organization has the userName
+ * @throws DomainError uniqueness if another user of the organization has the userName
  */
 export async function insertDirectoryUser(
   tx: EntityManager,
@@ -177,11 +179,11 @@ export async function insertDirectoryUser(
 }
 
 /**
- * Changes a user and writes the audit row in one statement, if the user still has the version that
- * was read. SCIM manages the user from then on. If the user signed in before, the change is a
- * take-over.
+ * Changes a user and writes the audit event in one statement, if the user still has the version
+ * that was read. SCIM manages the user from then on. If the user signed in as a member before, the
+ * change is a take-over.
  *
- * @param audited more details of the audit row; false if the caller writes the row
+ * @param audited more details of the audit event; false if the caller writes the event
  * @returns undefined if the user has another version now, or was removed
  * @throws DomainError uniqueness for the userName
  */
@@ -217,7 +219,7 @@ export async function updateDirectoryUser(
   }
 }
 
-/** The unique indexes on the names of users. */
+/** The unique indexes on userNames; their violation becomes the error `uniqueness`. */
 const NAMES: ReadonlySet<string | undefined> = new Set(['users_user_name', 'users_user_name_key']);
 
 function knownUser(row: KnownRow, orgId: string): KnownUser {

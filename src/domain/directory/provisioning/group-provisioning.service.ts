@@ -17,33 +17,43 @@ import {
 import { MembershipsRepository } from './memberships.repository.js';
 import { leftOutDetails, type LeftOut, type ScimActor } from './scim-operation.js';
 
-/** A change of the members of a group. No change needs the members to be loaded. */
+/**
+ * A change of the members of a group, such as to add some users. No change needs all members to be
+ * loaded, because a group may have 100,000.
+ */
 export type MembershipChange =
   | { readonly kind: 'add'; readonly ids: readonly string[] }
   | { readonly kind: 'remove'; readonly ids: readonly string[] }
   | { readonly kind: 'replace'; readonly ids: readonly string[] }
   | { readonly kind: 'clear' };
 
-/** The state of a group after a write, and the changes of its members in their order. */
+/**
+ * The state that a group shall have after a write, and the changes of its members in their order.
+ */
 export interface NextGroup extends GroupState {
   readonly members: readonly MembershipChange[];
   /**
-   * True if the write does more than add members. Then an unknown member does not fail the write.
+   * True if the write does more than add members. Then an unknown member does not fail the write,
+   * so that the rest is done.
    */
   readonly asksMore?: boolean;
   /**
    * True if the write removes members. Then a member that cannot be added does not fail the write,
-   * because the removal must happen.
+   * because the removal, which ends access, must happen.
    */
   readonly endsAccess?: boolean;
-  /** The error that fails the write, unless the write ends a membership. */
+  /**
+   * The error that fails the write, unless the write ends a membership. An end of access must
+   * always happen.
+   */
   readonly unlessEnded?: DomainError;
   readonly leftOut?: readonly LeftOut[];
 }
 
 /**
  * Changes the groups of an organization for its identity provider. Each change runs in one
- * transaction under the lock of the group. No change loads the members of a group.
+ * transaction under the lock of the group. No change loads all members of a group, because there
+ * may be 100,000.
  */
 @Injectable()
 export class GroupProvisioning {
@@ -79,7 +89,7 @@ export class GroupProvisioning {
   }
 
   /**
-   * Changes a group. A write that changes nothing makes no new version and no audit row.
+   * Changes a group. A write that changes nothing makes no new version and no audit event.
    *
    * @param compute derives the state after the write from the state under the lock, or throws
    * @throws DomainError not_found, uniqueness, invalid_value
@@ -106,7 +116,8 @@ export class GroupProvisioning {
   /**
    * Removes a group with its memberships.
    *
-   * @param verify may refuse the removal by the state under the lock
+   * @param verify may refuse the removal by the state under the lock, such as for a wrong
+   * `If-Match`
    * @throws DomainError not_found
    */
   async remove(
@@ -124,7 +135,8 @@ export class GroupProvisioning {
 
   /**
    * Runs a change of a group in one transaction. If members lose the reach of a target, the first
-   * of their credentials end before the response, and a worker ends the rest.
+   * of their credentials end before the response. A worker ends the rest, so that the response does
+   * not wait for thousands.
    */
   async #ending<Result>(
     actor: ScimActor,
@@ -147,7 +159,7 @@ export class GroupProvisioning {
 
   /**
    * Applies changes of members in their order. @returns the number of memberships that began or
-   * ended, and what was left out
+   * ended, and the parts that were left out
    */
   async #apply(
     tx: EntityManager,
@@ -178,8 +190,8 @@ export class GroupProvisioning {
   }
 
   /**
-   * Removes all members of a group except some users, batch by batch. @returns the number of
-   * removed members
+   * Removes all members of a group except some users, in batches. @returns the number of removed
+   * members
    */
   async #removeAll(
     tx: EntityManager,
@@ -198,8 +210,7 @@ export class GroupProvisioning {
 
   /**
    * Locks the users that the changes add to the group, so that they are not removed meanwhile.
-   * Identity providers also name users who were deleted before; the rest of the write is still
-   * done.
+   * Unknown ids are left out, because identity providers also name users who were deleted before.
    *
    * @throws DomainError invalid_value if a write names no user of the organization and asks for
    *   nothing else, or names a group
@@ -218,23 +229,23 @@ export class GroupProvisioning {
   }
 }
 
-/** The users that a write names, with what it leaves out. */
+/** The existing users that a write names, and the names that the write leaves out. */
 interface KnownUsers {
   readonly known: ReadonlySet<string>;
   readonly leftOut: readonly LeftOut[];
 }
 
-/** The ids that a change puts into the group. */
+/** Returns the ids of the users that a change adds to the group. */
 function idsAdded(change: MembershipChange): readonly string[] {
   return change.kind === 'add' || change.kind === 'replace' ? change.ids : [];
 }
 
-/** The ids that are known, each once. */
+/** Returns those of the ids that belong to users of the organization, each once. */
 function among(ids: readonly string[], known: ReadonlySet<string>): readonly string[] {
   return [...new Set(ids.map((id) => id.toLowerCase()))].filter((id) => known.has(id));
 }
 
-/** The most ids that an error names, and the most characters of each. */
+/** The most unknown ids that an error text names, and the most characters of each. */
 const MOST_NAMED = 10;
 const MOST_CHARACTERS = 64;
 
@@ -245,7 +256,7 @@ function noMembers(ids: readonly string[]): DomainError {
   return new DomainError('invalid_value', detail);
 }
 
-/** Builds the error for a group that does not exist or belongs to another organization. */
+/** Returns the error for a group that does not exist or belongs to another organization. */
 export function noGroup(): DomainError {
   return new DomainError('not_found', 'There is no such group.');
 }

@@ -11,7 +11,7 @@ export interface DirectoryGroup {
   readonly id: string;
   readonly displayName: string;
   readonly externalId: string | null;
-  /** The version of all that clients see of the group. */
+  /** The entity tag: it changes with everything that clients see of the group. */
   readonly tag: string;
   readonly createdAt: Date;
   readonly updatedAt: Date;
@@ -23,7 +23,7 @@ export interface GroupState {
   readonly externalId: string | null;
 }
 
-/** A row of `groups` with the version of its members. */
+/** A row of the table `groups`, with the version of the list of members. */
 export interface GroupRow {
   id: string;
   display_name: string;
@@ -35,15 +35,15 @@ export interface GroupRow {
 }
 
 /**
- * The count of changes of members that came without a write of the group `g`, such as a deleted or
- * renamed member.
+ * The SQL of a count of changes in the list of members that came without a write of the group `g`,
+ * such as a deleted or renamed member. It is a part of the entity tag.
  */
 export const MEMBER_VERSION =
   '(SELECT v.version FROM group_member_versions v WHERE v.group_id = g.id)';
 
 /**
- * The time of the last change of the group `g`, also of a change of members without a write of the
- * group.
+ * The SQL of the time of the last change of the group `g`, or of its list of members without a
+ * write of the group.
  */
 export const LAST_MODIFIED = `greatest(g.updated_at,
   (SELECT v.changed_at FROM group_member_versions v WHERE v.group_id = g.id))`;
@@ -57,9 +57,9 @@ export function findGroup(
 }
 
 /**
- * Locks the row of a group until the transaction ends, so that changes of one group wait for one
- * another. An issuance for a member does not wait for it. Returns undefined if the organization has
- * no such group.
+ * Locks the row of a group until the transaction ends, so that changes of one group happen one
+ * after another. The issuance of a credential to a member does not wait for this lock. Returns
+ * undefined if the organization has no such group.
  */
 export function lockGroup(
   tx: EntityManager,
@@ -82,7 +82,10 @@ async function readGroup(
   return row && directoryGroup(row);
 }
 
-/** Returns true if a group of the organization has one of the ids. */
+/**
+ * Returns true if one of the ids is that of a group of the organization. Groups cannot be members,
+ * so such a write is refused.
+ */
 export async function hasGroup(
   tx: EntityManager,
   orgId: string,
@@ -94,9 +97,9 @@ export async function hasGroup(
 }
 
 /**
- * Adds a group without members, and the audit row.
+ * Adds a group without members, and the audit event.
  *
- * @throws DomainError uniqueness when the organization has a group of that name
+ * @throws DomainError uniqueness if the organization has a group of that name
  */
 export async function insertGroup(
   tx: EntityManager,
@@ -118,10 +121,10 @@ export async function insertGroup(
 }
 
 /**
- * Changes a group, whose row the caller has locked, and writes the audit row. A change of members
- * alone counts as a change.
+ * Changes a group, whose row the caller has locked, and writes the audit event. A change of members
+ * alone also makes a new version.
  *
- * @param audited more details of the audit row
+ * @param audited more details of the audit event
  * @throws DomainError uniqueness
  */
 export async function updateGroup(
@@ -151,7 +154,7 @@ export async function updateGroup(
   }
 }
 
-/** Removes a group, whose row the caller has locked, and writes the audit row. */
+/** Removes a group, whose row the caller has locked, and writes the audit event. */
 export async function removeGroup(
   tx: EntityManager,
   actor: ScimActor,
@@ -163,7 +166,7 @@ export async function removeGroup(
     ${recordAudit(record, fragment`FROM gone`)}`;
 }
 
-/** The unique indexes on the names of groups. */
+/** The unique indexes on the names of groups; their violation becomes the error `uniqueness`. */
 const TAKEN: ReadonlySet<string | undefined> = new Set([
   'groups_display_name',
   'groups_display_name_key',
@@ -173,7 +176,7 @@ function taken(): DomainError {
   return new DomainError('uniqueness', 'The displayName belongs to another group.');
 }
 
-/** Maps a row of `groups`. */
+/** Makes a {@link DirectoryGroup} from a row of the table `groups`. */
 export function directoryGroup(row: GroupRow): DirectoryGroup {
   return {
     id: row.id,

@@ -2,25 +2,28 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** A member of a group, as SCIM shows the member. */
+/** A member of a group, as SCIM shows it. */
 export interface GroupMember {
   readonly userId: string;
   readonly display: string;
 }
 
-/** The most members that one statement reads, and so removes from a group. */
+/** The most members that one statement reads or removes, so that the statement stays short. */
 export const MOST_TAKEN = 10_000;
 
-/** The lowest id: every other id comes after it. */
+/** The lowest possible id, to start a list before every other id. */
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 
-/** Memberships of users in groups. No statement reads or removes all members of a large group. */
+/**
+ * Stores the memberships of users in groups. No statement reads or removes all members of a large
+ * group, so that none takes long.
+ */
 @Injectable()
 export class MembershipsRepository {
   /**
-   * Locks users of the organization against removal until the transaction ends, before a change
-   * touches a membership. The rows are locked in the order of their ids, so that two transactions
-   * do not deadlock.
+   * Locks users of the organization against removal until the transaction ends. A change of
+   * memberships calls it first. The rows are locked in the order of their ids, so that two
+   * transactions do not deadlock.
    *
    * @returns the ids that belong to users of the organization
    */
@@ -72,9 +75,9 @@ export class MembershipsRepository {
   }
 
   /**
-   * Reads the next {@link MOST_TAKEN} members of a group, and removes them except the users of
-   * `staying`, so that the cost of a statement does not grow with the group. The caller has locked
-   * the group, so that no member is added between two calls.
+   * Reads the next {@link MOST_TAKEN} members of a group, and removes those that are not in
+   * `staying`. The cost of a statement so does not grow with the group. The caller has locked the
+   * group, so that no member is added between two calls.
    *
    * @param after the `last` of the previous call
    * @returns `removed`: the number of removed members; `last`: the last member that was read, or
@@ -100,7 +103,7 @@ export class MembershipsRepository {
     return { removed: Number(row?.taken), last: row?.last ?? undefined };
   }
 
-  /** Returns true if a group has no more members than `most`. */
+  /** Returns true if a group has at most `most` members. */
   async hasAtMost(tx: EntityManager, groupId: string, most: number): Promise<boolean> {
     const [row] = await sql<{ n: string }>(tx)`
       SELECT count(*) AS n FROM (SELECT FROM group_members WHERE group_id = ${groupId} LIMIT ${most + 1}) m`;
@@ -108,8 +111,8 @@ export class MembershipsRepository {
   }
 
   /**
-   * Lists members of a group in the order of their ids, one batch at a time: no process holds
-   * 100,000 members.
+   * Lists members of a group in the order of their ids, one batch at a time, so that no process
+   * holds 100,000 members in memory.
    *
    * @param after the id of the last member of the previous batch
    */

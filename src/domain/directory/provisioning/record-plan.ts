@@ -5,34 +5,44 @@ import type { AddressHolder } from '../record-ties.repository.js';
 import { ENTERPRISE_URN, type DirectoryUser } from './directory-user.js';
 import type { NextUser, UserState } from './directory-users.repository.js';
 
-/** The addresses of a state, by the names of {@link addressesOf}. */
+/**
+ * Returns the addresses that a state of a user names, sorted into those that count and those
+ * without effect, as {@link addressesOf} does.
+ */
 export function addressesIn({ userName, attributes }: Pick<UserState, 'userName' | 'attributes'>) {
   return addressesOf(userName, (attributes as { readonly emails?: unknown }).emails);
 }
 
-/** Another user than the user of a write, who signs in with an address that the write names. */
+/** Another user, who signs in with an address that a write of SCIM names for a record. */
 type Other = Pick<AddressHolder, 'id' | 'email' | 'scimManaged' | 'isTwin' | 'isInUse'>;
 
-/** The effects of a POST on the users who sign in with its addresses. */
+/**
+ * The effects of the creation of a SCIM record on the users who already sign in with its addresses.
+ */
 export interface CreationPlan<Holder extends Other> {
-  /** The member that the new record takes over. */
+  /**
+   * The member that the new record takes over: the record gets the id and the keys of the member.
+   */
   readonly takesOver: Holder | undefined;
-  /** The members who become twins of the record. */
+  /** The members who become twins of the record, which means that they end when the record ends. */
   readonly twins: readonly Holder[];
   /**
-   * The record that loses the address: it has the address only as an e-mail, and has no binding and
-   * no key.
+   * Another record that loses the address to the new one. It has the address only as an e-mail, and
+   * no person has used it: it has no bound identity and no key.
    */
   readonly moves: Holder | undefined;
-  /** The record that keeps the address. The new record is linked to it. */
+  /**
+   * Another record that keeps the address. The new record is linked to it, and gets no address to
+   * sign in with.
+   */
   readonly links: Holder | undefined;
 }
 
 /**
- * Decides what a POST does to the users who sign in with its addresses. A member who signed in is
- * taken over: the first that fits, in the order of the addresses. A twin is taken over only by the
- * userName. Every other such member becomes a twin. Another record that signs in with the userName
- * either loses the address or is linked.
+ * Decides what the creation of a SCIM record does to the users who already sign in with its
+ * addresses. The first member who fits, in the order of the addresses, is taken over; a twin of
+ * another record fits only by the userName. Every other such member becomes a twin. Another record
+ * that signs in with the userName either loses the address or is linked.
  *
  * @param has the addresses of the new record
  */
@@ -56,7 +66,7 @@ export function planCreation<Holder extends Other>(
   };
 }
 
-/** Returns the addresses that one state of a record has and another has not. */
+/** Returns the addresses that one state of a record has and another state of it has not. */
 export function addressesBeyond(
   has: readonly RecordAddress[],
   before: readonly RecordAddress[],
@@ -66,7 +76,8 @@ export function addressesBeyond(
 }
 
 /**
- * Returns true if a state names an address anywhere: in its userName, or in an e-mail of any type.
+ * Returns true if a state of a record names an address: in its userName, or in an e-mail of any
+ * type.
  */
 export function namesAddress(
   state: Pick<UserState, 'userName' | 'attributes'>,
@@ -76,12 +87,15 @@ export function namesAddress(
   return plain.includes(address) || has.some((one) => one.address === address);
 }
 
-/** Returns true if two userNames are equal, except for the case of their letters. */
+/** Returns true if two userNames are equal without regard to upper and lower case. */
 export function isSameName(one: string, other: string): boolean {
   return asciiLowerCase(one) === asciiLowerCase(other);
 }
 
-/** Returns true if a user is already in the state that a write asks for. */
+/**
+ * Returns true if a user is already in the state that a write asks for, so that nothing has to be
+ * written.
+ */
 export function isSame(current: DirectoryUser, next: NextUser): boolean {
   const keys = ['userName', 'externalId', 'active', 'email'] as const;
   if (keys.some((key) => current[key] !== next[key])) return false;
@@ -89,8 +103,8 @@ export function isSame(current: DirectoryUser, next: NextUser): boolean {
 }
 
 /**
- * Returns the attributes as clients wrote them, without the manager's address and name, which are
- * derived.
+ * Returns the attributes as clients wrote them. The manager's address and name are removed, because
+ * the service computes them.
  */
 function written({ attributes }: DirectoryUser): unknown {
   const all = JSON.parse(attributes) as Record<string, unknown>;

@@ -38,13 +38,13 @@ import {
 } from './record-plan.js';
 import { leftOutDetails, scimOperation, type ScimActor } from './scim-operation.js';
 
-/** More details of an audit row. */
+/** Further details of an audit event. */
 type Details = Readonly<Record<string, unknown>>;
 
 /**
- * The writes of an identity provider that change which person a record describes: its addresses,
- * its `active`, and its ties to members who signed in first. Each method runs in a transaction that
- * has locked the directory of the organization.
+ * The writes of SCIM that change which person a record describes: its addresses, its `active`, and
+ * its ties to members who signed in before the record existed. Each method runs in a transaction
+ * that has locked the directory of the organization.
  */
 @Injectable()
 export class RecordWrites {
@@ -58,7 +58,7 @@ export class RecordWrites {
   ) {}
 
   /**
-   * Creates a record, or takes over the member who signs in with one of its addresses.
+   * Creates a SCIM record, or takes over the member who signs in with one of its addresses.
    *
    * @throws DomainError uniqueness
    */
@@ -87,7 +87,8 @@ export class RecordWrites {
   }
 
   /**
-   * Changes a record, or takes over the member that the write names by the id.
+   * Changes a SCIM record. If the id is that of a member who signed in, the change takes the member
+   * over.
    *
    * @param compute derives the state after the write, or throws
    * @returns undefined for an id of no user of the organization
@@ -101,7 +102,7 @@ export class RecordWrites {
     const seen = await findKnownUser(tx, actor.orgId, id);
     if (!seen) return undefined;
     // Under the lock of the directory, addresses and `active` do not change. So the users that this
-    // plan reaches are final, and are locked at once.
+    // plan concerns cannot change any more, and their rows are locked at once.
     const planned = compute(seen);
     const twins = await this.#newTwins(tx, actor, seen, planned);
     const reached = await this.#reachedBy(tx, seen, planned);
@@ -112,7 +113,7 @@ export class RecordWrites {
   }
 
   /**
-   * Removes a record with its twins, and deactivates linked records.
+   * Removes a SCIM record with its twins, and deactivates linked records.
    *
    * @param verify may refuse the removal by the state under the lock
    * @returns false for an id of no user of the organization
@@ -151,15 +152,18 @@ export class RecordWrites {
   }
 
   /**
-   * Finds the users that a change of `active` reaches, and the twins of a record that stays
-   * inactive.
+   * Finds the users that a change of `active` ends or restores, and the twins of a record that
+   * stays inactive.
    */
   async #reachedBy(tx: EntityManager, seen: KnownUser, planned: NextUser): Promise<string[]> {
     if (planned.active && !seen.active) return this.ends.revived(tx, seen.id);
     return planned.active ? [] : this.#reached(tx, seen.id);
   }
 
-  /** Finds the members who sign in with an address that the write newly gives to the record. */
+  /**
+   * Finds the members who sign in with an address that the write newly gives to the record, and who
+   * therefore become its twins.
+   */
   async #newTwins(
     tx: EntityManager,
     { orgId }: ScimActor,
@@ -176,8 +180,8 @@ export class RecordWrites {
   }
 
   /**
-   * Inserts a record that takes no member over. If another user signs in with its address, the
-   * record gets no address to sign in with.
+   * Inserts a SCIM record that takes no member over. If another user signs in with its address, the
+   * record gets no address to sign in with, because one address belongs to one user.
    */
   #insert(
     tx: EntityManager,
@@ -195,8 +199,8 @@ export class RecordWrites {
   }
 
   /**
-   * Removes the address to sign in with from a record that has it only as an e-mail, and that no
-   * person has used.
+   * Takes the address to sign in with from another record, which has it only as an e-mail and which
+   * no person has used.
    */
   async #takeAddress(
     tx: EntityManager,
@@ -210,7 +214,7 @@ export class RecordWrites {
   }
 
   /**
-   * Takes a member over: the record gets the id, keys, sessions and address of the member. An
+   * Takes a member over: the SCIM record gets the id, keys, sessions and address of the member. An
    * inactive member stays inactive.
    */
   async #takeOver(
@@ -240,8 +244,8 @@ export class RecordWrites {
   }
 
   /**
-   * Changes a locked user. A new address ends the access under the old one; `active` ends or
-   * restores access.
+   * Changes a user whose row is locked. A new address ends the access under the old one. A change
+   * of `active` ends or restores access.
    */
   async #changeTo(
     tx: EntityManager,
@@ -280,9 +284,9 @@ export class RecordWrites {
   }
 
   /**
-   * Decides the address and `active` of the next state. A member who was taken over keeps the
-   * address while the record names it in any attribute. The user never gets an address of another
-   * user, or an address that is withheld or parted. A take-over never activates.
+   * Decides the address and `active` of a user after a write. A member who was taken over keeps the
+   * address while the record names it in any attribute. The user never gets an address that another
+   * user has, or from which an admin separated the record. A take-over never activates a user.
    */
   async #settled(tx: EntityManager, current: KnownUser, asked: NextUser): Promise<NextUser> {
     const { id, orgId, email, scimManaged, isTakenOver } = current;
@@ -348,9 +352,9 @@ export class RecordWrites {
 
   /**
    * Lifts the tombstones of the addresses that the user newly has. If an inactive user loses an
-   * address, all addresses of the user get tombstones.
+   * address, all addresses of the user get tombstones, so that they cannot be used to sign in.
    *
-   * @returns details of the audit row
+   * @returns details of the audit event
    */
   async #moveTombstones(
     tx: EntityManager,
@@ -401,7 +405,7 @@ export class RecordWrites {
     }
     if (next.active) return false;
     const all = await this.ends.reach(tx, id, 'deactivate');
-    // If the write does not change `active`, only twins that are still active end.
+    // If the user is inactive already, only twins that are still active are ended.
     const reached = current.active
       ? all
       : all.filter(({ tie, withRecords }) => tie === 'twin' && withRecords.includes(id));
@@ -422,7 +426,8 @@ export class RecordWrites {
   }
 
   /**
-   * Warns of an address that has no effect for the record, because another user signs in with it.
+   * Logs a warning about an address that has no effect for the record, because another user signs
+   * in with it.
    */
   #warnOfPlain(
     { orgId }: ScimActor,
@@ -440,7 +445,10 @@ export class RecordWrites {
   }
 }
 
-/** Returns the state of a user in the form that a write has. */
+/**
+ * Returns the state of a user in the form of {@link UserState}, to compare it with the state after
+ * a write.
+ */
 function stateOf({ userName, attributes }: DirectoryUser) {
   return { userName, attributes: JSON.parse(attributes) as object };
 }

@@ -1,35 +1,35 @@
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 
-/** The identity provider of an organization, as the actor of a change. */
+/** The identity provider of an organization, as the actor of a change by SCIM. */
 export interface ScimActor {
   readonly orgId: string;
-  /** The id of the SCIM token of the identity provider. */
+  /** The id of the SCIM token with which the identity provider sent the request. */
   readonly tokenId: string;
   readonly origin: AuditOrigin;
 }
 
 /**
- * A part of a write that was left out because it cannot be applied. The rest of the write was
- * applied, because it ends access.
+ * A part of a write that was left out because it cannot be applied. The rest of the write is done
+ * nevertheless, because it ends access.
  */
 export interface LeftOut {
-  /** The path or the key, as the client wrote it. */
+  /** The path or the key of the part, as the client wrote it. */
   readonly name: string;
-  /** The code of the error because of which the part was left out. */
+  /** The code of the error for which the part was left out. */
   readonly reason: string;
 }
 
-/** The most parts that an audit row names. */
+/** The most left-out parts that an audit event names. */
 const MOST_NAMED = 20;
 
-/** The details of an audit row about what a write left out. */
+/** Returns the details of an audit event that name the parts of a write that were left out. */
 export function leftOutDetails(
   leftOut: readonly LeftOut[] = [],
 ): Readonly<Record<string, unknown>> {
   return leftOut.length === 0 ? {} : { left_out: leftOut.slice(0, MOST_NAMED) };
 }
 
-/** Describes a change for the audit log. */
+/** Returns the audit event of a change by SCIM. */
 export function scimOperation(
   { orgId, tokenId, origin }: ScimActor,
   operation: 'create' | 'update' | 'delete',

@@ -19,20 +19,21 @@ import { RecordWrites } from './record-writes.service.js';
 import { leftOutDetails, type ScimActor } from './scim-operation.js';
 
 /**
- * Derives the state of a user after a write, or throws. It runs again when another request changed
- * the user first.
+ * A function that derives the state of a user after a write, or throws. It runs again if another
+ * request changed the user first.
  */
 type ComputeUser = (current: DirectoryUser) => NextUser;
 
 /**
- * The number of attempts to change a user without a lock while other requests change the same user.
+ * The number of attempts to change a user without a lock, if other requests change the same user at
+ * the same time. After the last attempt the change takes the lock.
  */
 const MOST_TRIES = 3;
 
 /**
  * Changes the users of an organization for its identity provider. If a change ends the access of a
  * user, then sessions, grants, codes, tokens and certificates end in the same transaction, before
- * the response.
+ * the response is sent.
  */
 @Injectable()
 export class UserProvisioning {
@@ -44,7 +45,7 @@ export class UserProvisioning {
 
   /**
    * Creates a user, or takes over the member who signs in with an address of the user. In nearly
-   * every case no other user is concerned, and one statement creates the user.
+   * every case the new user concerns no other user, and one statement is enough.
    *
    * @param id the id of the new user, if a bulk request has promised it to another operation
    * @throws DomainError uniqueness
@@ -72,8 +73,8 @@ export class UserProvisioning {
   }
 
   /**
-   * Changes a user: in one statement if only plain attributes change, otherwise under the lock of
-   * the directory. A write that changes nothing makes no new version and no audit row. The first
+   * Changes a user: by one statement if only plain attributes change, otherwise under the lock of
+   * the directory. A write that changes nothing makes no new version and no audit event. The first
    * change of a member who signed in takes the member over.
    *
    * @param compute derives the state after the write, or throws
@@ -95,7 +96,8 @@ export class UserProvisioning {
   /**
    * Removes a user with all sessions, keys and applications, together with the twins of the user.
    *
-   * @param verify may refuse the removal by the state under the lock
+   * @param verify may refuse the removal by the state under the lock, such as for a wrong
+   * `If-Match`
    * @throws DomainError not_found
    */
   async remove(
@@ -110,9 +112,10 @@ export class UserProvisioning {
   }
 
   /**
-   * Creates a user in one statement, if no other user is concerned.
+   * Creates a user by one statement, if the new user concerns no other user.
    *
-   * @returns undefined if the user concerns another user, or if the statement lost a race: a
+   * @returns undefined if the new user concerns another user, or if another request was faster:
+   * then a
    *   transaction must decide
    */
   async #createUnclaimed(
@@ -130,7 +133,7 @@ export class UserProvisioning {
   }
 
   /**
-   * Changes plain attributes in one statement.
+   * Changes the plain attributes of a user by one statement.
    *
    * @returns undefined if more than plain attributes changes, or if other requests change the same
    *   user too often
@@ -155,9 +158,9 @@ export class UserProvisioning {
   }
 
   /**
-   * Reads a user again under the lock of the row if a write would change nothing, because another
-   * request may be undoing the same change now. Returns undefined if the write would change the
-   * user after all.
+   * Reads a user again under the lock of the row if a write would change nothing. The reason is
+   * that another request may be changing the user at this moment. Returns undefined if the write
+   * would change the user after all.
    */
   #unchanged(
     manager: EntityManager,
@@ -175,7 +178,7 @@ export class UserProvisioning {
 
 /**
  * Returns true if a write changes more than plain attributes: `active`, an address, or a name by
- * which a removed identity comes back.
+ * which the identity of a removed user may sign in again.
  */
 function isOfAccess(current: DirectoryUser, next: NextUser): boolean {
   const keys = ['active', 'email', 'userName', 'externalId'] as const;
@@ -188,7 +191,7 @@ function emailsOf(attributes: object): unknown {
   return emails === undefined ? undefined : JSON.parse(JSON.stringify(emails));
 }
 
-/** Builds the error for a user who does not exist or belongs to another organization. */
+/** Returns the error for a user who does not exist or belongs to another organization. */
 export function noUser(): DomainError {
   return new DomainError('not_found', 'There is no such user.');
 }

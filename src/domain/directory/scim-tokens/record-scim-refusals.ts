@@ -9,15 +9,15 @@ import {
   type ScimRefusal,
 } from './scim-refusals.repository.js';
 
-/** The most characters of a detail. */
+/** The most characters of the error detail that is stored with a refusal. */
 const LONGEST_DETAIL = 256;
 
 const security = new Logger('security');
 
 /**
- * Records the writes of an identity provider that were refused, after the write: for the audit log,
- * the alerts and the page of the SCIM tokens. A failure to record is logged, because the client
- * gets the answer to its write all the same.
+ * Records the writes of an identity provider that were refused, for the audit log, the alerts and
+ * the page of the SCIM tokens. It runs after the write. If it fails, that is only logged, because
+ * the client must get the response to its write.
  */
 export async function recordScimRefusals(
   tenantWork: TenantWork,
@@ -38,7 +38,7 @@ export async function recordScimRefusals(
   }
 }
 
-/** Adds up equal refusals of one request, and keeps the detail of the last one. */
+/** Adds up the refusals of one request that are equal, and keeps the detail of the last one. */
 function summed(refusals: readonly ScimRefusal[]): CountedRefusal[] {
   const sums = new Map<string, CountedRefusal>();
   for (const refusal of refusals) {

@@ -4,23 +4,23 @@ import { recordAudit } from '#domain/audit/audit.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 
-/** A write of an identity provider that was refused, or of which a part was left out. */
+/** A write of an identity provider by SCIM that was refused, or of which a part was left out. */
 export interface ScimRefusal {
   readonly resourceType: string;
-  /** The id of an existing resource; empty for a new or an unknown one. */
+  /** The id of the existing user or group; empty for a new or an unknown one. */
   readonly resourceId: string;
-  /** The code of the error, or `left_out`. */
+  /** The code of the error, or `left_out` if only a part was not applied. */
   readonly reason: string;
   readonly method: string;
   readonly detail: string;
 }
 
-/** Equal refusals, and their number. */
+/** Refusals with the same resource and reason, and their number. */
 export interface CountedRefusal extends ScimRefusal {
   readonly count: number;
 }
 
-/** The refusals of a token about one resource and for one reason. */
+/** The refusals of one SCIM token about one resource and for one reason. */
 export interface ListedRefusal extends CountedRefusal {
   readonly tokenId: string;
   readonly firstAt: Date;
@@ -35,10 +35,11 @@ export interface RefusedActor {
 }
 
 /**
- * Counts refusals. The first refusal of a token, resource and reason in an hour makes an audit
- * event. The event also states the number of refusals since the event before it. All ids that name
- * nothing of the organization count as one, because a client can make up any number of them. Of
- * many concurrent refusals exactly one makes the event, because the upsert locks the row.
+ * Counts refusals of SCIM writes. The first refusal of a token, resource and reason in an hour
+ * makes an audit event. The event also states the number of refusals since the event before it. All
+ * ids that name nothing of the organization count as one, because a client can make up any number
+ * of them. Of many concurrent refusals exactly one makes the event, because the upsert locks the
+ * row.
  *
  * @returns the refusals with an event
  */

@@ -1,6 +1,6 @@
 /**
- * The SCIM tokens of organizations, for their identity providers. An expired or revoked token is
- * not valid.
+ * The SCIM tokens of organizations, with which their identity providers authenticate. An expired or
+ * revoked token is not valid.
  */
 
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
@@ -16,7 +16,9 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 /** The prefix of a SCIM token, by which a secret scanner recognizes it. */
 export const SCIM_TOKEN_PREFIX = 'svc_scim_';
 
-/** Mints a SCIM token of 256 random bits. The hash covers the whole token with its prefix. */
+/**
+ * Makes a SCIM token of 256 random bits. The stored hash covers the whole token with its prefix.
+ */
 export function mintScimToken(): OpaqueToken {
   const token = SCIM_TOKEN_PREFIX + mintOpaqueToken().token;
   return { token, hash: hashOpaqueToken(token) };
@@ -26,22 +28,22 @@ export function mintScimToken(): OpaqueToken {
 export interface ScimToken {
   readonly id: string;
   readonly description: string;
-  /** The id of the admin who created the token. The admin may be removed. */
+  /** The id of the admin who created the token. The admin may have been removed since. */
   readonly createdBy: string;
-  /** The address of the admin at that time; null for a token of an early release. */
+  /** The e-mail address of the admin at the creation; null for a token of an early release. */
   readonly createdByEmail: string | null;
   readonly createdAt: Date;
   /** The time of the last use, accurate to the minute; null if the token was never used. */
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date;
-  /** The id of the token that this token replaces. */
+  /** The id of the token that this token replaces; null if it replaces none. */
   readonly replaces: string | null;
 }
 
-/** A token that is rotated, and the valid token that replaces it. */
+/** An old token that is being replaced, and the valid token that replaces it. */
 export interface TokenRotation {
   readonly old: ScimToken;
-  /** The time at which the old token was revoked or expired; null while it is valid. */
+  /** The time at which the old token was revoked or expired; null while it is still valid. */
   readonly oldEndedAt: Date | null;
   readonly replacement: ScimToken | null;
 }
@@ -55,7 +57,9 @@ export interface NewScimToken {
   readonly createdBy: string;
   /** The days until the token expires. */
   readonly expiresInDays: number;
-  /** The id of the valid token of the organization that the new token replaces, if there is one. */
+  /**
+   * The id of the organization's valid token that the new token replaces; null if it replaces none.
+   */
   readonly replaces?: string | null;
 }
 
@@ -73,7 +77,7 @@ interface Row {
 const COLUMNS = fragment`
   id, description, created_by, created_by_email, created_at, last_used_at, expires_at, replaces`;
 
-/** Adds a token. */
+/** Adds a SCIM token. */
 export async function insertScimToken(tx: EntityManager, token: NewScimToken): Promise<ScimToken> {
   const [row] = await sql<Row>(tx)`
     INSERT INTO scim_tokens (id, org_id, hash, description, created_by, created_by_email, expires_at, replaces)
@@ -94,7 +98,7 @@ export async function listScimTokens(tx: EntityManager, orgId: string): Promise<
   return rows.map(scimToken);
 }
 
-/** Returns true for an organization that ever had a token. */
+/** Returns true if the organization ever had a SCIM token. */
 export async function hadScimToken(tx: EntityManager, orgId: string): Promise<boolean> {
   const found = await sql<{ id: string }>(tx)`
     SELECT id FROM scim_tokens WHERE org_id = ${orgId} LIMIT 1`;
@@ -124,9 +128,9 @@ export async function findTokenRotation(
 }
 
 /**
- * Revokes a token of an organization at once, and returns it. It is one statement, so that of two
- * admins who revoke one token only one gets it returned. Returns undefined for a revoked or expired
- * token, and for a token of another organization.
+ * Revokes a SCIM token of an organization at once, and returns it. One statement decides, so that
+ * of two admins who revoke the token only one gets it returned. Returns undefined for a revoked or
+ * expired token, and for a token of another organization.
  */
 export async function revokeScimToken(
   tx: EntityManager,
@@ -141,8 +145,9 @@ export async function revokeScimToken(
 }
 
 /**
- * Finds a valid token by its hash. Records the use of the token at most once a minute, and skips
- * the record when another request holds the row. The caller runs it outside any transaction.
+ * Finds a valid SCIM token by its hash. It records the time of the use at most once a minute, and
+ * not while another request has locked the row. The caller runs it outside any transaction, so that
+ * the lock is short.
  */
 export async function authenticateScimToken(
   tx: EntityManager,

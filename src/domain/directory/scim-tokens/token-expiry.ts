@@ -1,7 +1,9 @@
-/** The milliseconds before the end of a token in which pages and the API warn of the end. */
+/**
+ * The milliseconds before the expiry of a token during which pages and the API warn of the expiry.
+ */
 const NOTICE = 30 * 86_400_000;
 
-/** Returns true for a token that ends within 30 days. */
+/** Returns true for a SCIM token that expires within 30 days. */
 export function expiresSoon({ expiresAt }: { readonly expiresAt: Date }, now: Date): boolean {
   return expiresAt.getTime() - now.getTime() <= NOTICE;
 }

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 
-/** The access to one part of GitHub. */
+/** A level of access to one part of GitHub, such as the contents of repositories. */
 const LEVEL = z.enum(['read', 'write', 'admin']);
 
-/** The permissions of a token, by their names. */
+/** The permissions of a token: the level of access for the name of each part of GitHub. */
 export const PERMISSIONS = z.record(z.string(), LEVEL);
 export type GitHubPermissions = z.output<typeof PERMISSIONS>;
 
-/** The answer of GitHub to `POST /app/installations/{id}/access_tokens`: the new token. */
+/** The response of GitHub to `POST /app/installations/{id}/access_tokens`: the new token. */
 export const MINTED = z.object({
   token: z.string().min(1).max(4096),
   expires_at: z.iso.datetime({ offset: true }),
@@ -15,7 +15,7 @@ export const MINTED = z.object({
   repositories: z.array(z.object({ name: z.string() })).optional(),
 });
 
-/** An installation, as the API and the webhooks show it. */
+/** An installation of the GitHub App, as the API and the webhooks of GitHub show it. */
 export const INSTALLATION = z.object({
   id: z.int().positive(),
   account: z.object({
@@ -29,25 +29,28 @@ export const INSTALLATION = z.object({
 });
 type InstallationJson = z.output<typeof INSTALLATION>;
 
-/** A page of a list. */
+/** A page of a list that GitHub sends in several responses. */
 export interface Page<Item> {
   readonly items: readonly Item[];
-  /** The number of all items, if GitHub states it. */
+  /** The number of items on all pages together, if GitHub states it. */
   readonly total?: number | undefined;
 }
 
-/** A page of `GET /user/installations`. */
+/** A page of the response of GitHub to `GET /user/installations`. */
 export const INSTALLATIONS = z
   .object({ installations: z.array(INSTALLATION), total_count: z.int().optional() })
   .transform(({ installations, total_count: total }) => ({ items: installations, total }));
 
-/** The answer of `POST /login/oauth/access_token`. GitHub answers 200 to an invalid code, too. */
+/**
+ * The response of `POST /login/oauth/access_token`. GitHub answers 200 even to an invalid code, so
+ * only this schema tells a success from an error.
+ */
 export const USER_TOKEN = z.object({ access_token: z.string().min(1) });
 
-/** The answer of `GET /user`. */
+/** The response of GitHub to `GET /user`. */
 export const GITHUB_USER = z.object({ id: z.int() });
 
-/** A page of `GET /user/memberships/orgs`. */
+/** A page of the response of GitHub to `GET /user/memberships/orgs`. */
 export const MEMBERSHIPS = z
   .array(
     z.object({
@@ -58,20 +61,25 @@ export const MEMBERSHIPS = z
   )
   .transform((items) => ({ items }));
 
-/** An installation of the App at an account of GitHub. */
+/**
+ * An installation of the GitHub App in an account at GitHub, which is an organization or a person.
+ */
 export interface GitHubInstallation {
   readonly id: number;
   readonly accountId: number;
-  /** The login of the account. */
+  /** The login (name) of that account at GitHub. */
   readonly owner: string;
   readonly isOfUser: boolean;
   readonly repositorySelection: 'all' | 'selected';
   readonly suspended: boolean;
-  /** The time of its last change at GitHub; undefined if GitHub did not state it. */
+  /**
+   * The time of the last change of the installation at GitHub; undefined if GitHub did not state
+   * it.
+   */
   readonly changedAt: Date | undefined;
 }
 
-/** Reads an installation. A webhook writes times as seconds or as a text. */
+/** Reads an installation from GitHub's JSON. A webhook writes times as seconds or as a text. */
 export function installationOf(json: InstallationJson): GitHubInstallation {
   const { account, updated_at: updated } = json;
   return {

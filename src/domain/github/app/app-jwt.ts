@@ -4,19 +4,19 @@ import type { Clock } from '#platform/clock/clock.js';
 import type { GitHubSettings } from '#platform/config/config.js';
 
 /**
- * The lifetime in seconds. GitHub refuses a JWT that is valid for more than 10 minutes after
- * GitHub's own time.
+ * The lifetime of the JWT, in seconds. GitHub refuses a JWT that is valid for more than 10 minutes
+ * after GitHub's own time.
  */
 const LIFETIME = 570;
 /**
- * The seconds by which the JWT begins in the past, because GitHub refuses one that begins after its
- * own time.
+ * The seconds by which the JWT begins in the past, because GitHub refuses a JWT that begins after
+ * GitHub's own time.
  */
 const DRIFT = 30;
 
 /**
- * Makes the function that signs a JWT of the GitHub App (RS256, at most 10 minutes from beginning
- * to end).
+ * Returns the function that signs a JWT, by which the GitHub App identifies itself to GitHub
+ * (RS256, at most 10 minutes from beginning to end).
  *
  * @throws Error if the key of the App is no private key
  */

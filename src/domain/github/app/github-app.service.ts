@@ -9,10 +9,13 @@ import { GitHubFailure, githubUnavailable, mintingRefused } from './github-failu
 import { readAnswer, sendToGitHub, type GitHubRequest } from './github-http.js';
 import { administeredBy, type AdministeredInstallations } from './user-installations.js';
 
-/** A request for an installation token. */
+/** A request to GitHub for an installation token: a token for repositories of one installation. */
 export interface MintRequest {
   readonly installationId: number;
-  /** The names without their owner; undefined for every repository of the installation. */
+  /**
+   * The names of the repositories without their owner; undefined for every repository of the
+   * installation.
+   */
   readonly repositories: readonly string[] | undefined;
   readonly permissions: GitHubPermissions;
 }
@@ -27,7 +30,8 @@ export interface MintedToken {
 }
 
 /**
- * The user authorization of an admin, as the callback brings it (RFC 6749 §4.1.3, RFC 7636 §4.5).
+ * The authorization code with which GitHub sent an admin back to this service (RFC 6749 §4.1.3, RFC
+ * 7636 §4.5).
  */
 export interface UserCode {
   readonly code: string;
@@ -36,14 +40,14 @@ export interface UserCode {
 }
 
 /**
- * The injection token of a time limit for GitHub's responses, in seconds. Without a provider for
- * it, the usual limit applies.
+ * The injection token for the time, in seconds, that GitHub may take for a response. Without a
+ * provider for it, the usual limit applies.
  */
 export const GITHUB_ANSWER_TIMEOUT = Symbol('GitHubAnswerTimeout');
 
 /**
- * The GitHub App: its requests to GitHub, each with a time limit. Without SVC_GITHUB_APP_ID every
- * method is refused.
+ * The GitHub App of this deployment: its requests to GitHub, each with a time limit. Without
+ * SVC_GITHUB_APP_ID every method throws github_not_configured.
  */
 @Injectable()
 export class GitHubApp implements OnApplicationShutdown {
@@ -68,19 +72,19 @@ export class GitHubApp implements OnApplicationShutdown {
     await this.#http?.close();
   }
 
-  /** The settings of the App; undefined if none is configured. */
+  /** The settings of the GitHub App; undefined if none is configured. */
   get configured(): GitHubSettings | undefined {
     return this.#settings;
   }
 
-  /** Returns the settings of the App. @throws DomainError github_not_configured */
+  /** Returns the settings of the GitHub App. @throws DomainError github_not_configured */
   get settings(): GitHubSettings {
     if (this.#settings) return this.#settings;
     throw new DomainError('github_not_configured', 'This service has no GitHub App.');
   }
 
   /**
-   * Mints an installation token. Each call mints a token of its own.
+   * Asks GitHub for a new installation token. No two calls return the same token.
    *
    * @throws DomainError not_found, github_suspended, permission_not_allowed, github_unavailable
    */
@@ -131,8 +135,8 @@ export class GitHubApp implements OnApplicationShutdown {
   }
 
   /**
-   * Exchanges the code of a user authorization, reads the installations that the user administers,
-   * and revokes the token of the user, which is never stored.
+   * Exchanges an authorization code for a user token, reads the installations that the user
+   * administers, and revokes the user token at once. The user token is never stored.
    *
    * @throws DomainError sign_in_failed for a code that GitHub refuses; github_unavailable
    */
@@ -202,8 +206,8 @@ export class GitHubApp implements OnApplicationShutdown {
 }
 
 /**
- * Returns true if the address of the API is GitHub's own, and not that of a server that the
- * operator runs.
+ * Returns true if the API address is GitHub's own; false for a GitHub server that the operator
+ * runs.
  */
 function isGitHub(apiUrl: string): boolean {
   const { hostname } = new URL(apiUrl);

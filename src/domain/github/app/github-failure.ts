@@ -1,8 +1,8 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /**
- * The error for an answer of GitHub with a status other than 2xx. It keeps neither the text of the
- * answer nor the headers of the request, because errors are logged and these can contain secrets.
+ * The error for a response of GitHub with a status other than 2xx. It keeps neither the text of the
+ * response nor the headers of the request, because errors are logged and both can contain secrets.
  */
 export class GitHubFailure extends Error {
   override readonly name = 'GitHubFailure';
@@ -21,15 +21,21 @@ export class GitHubFailure extends Error {
   }
 }
 
-/** The causes of a {@link GitHubFailure} that lead to different errors for the client. */
+/**
+ * The causes of a {@link GitHubFailure} that the service must tell apart, because the client gets a
+ * different error for each.
+ */
 export type FailureReason = 'rate-limited' | 'suspended' | 'repositories' | 'other';
 
-/** The longest wait in seconds that a client is asked for. GitHub's own limits last an hour. */
+/**
+ * The longest wait, in seconds, that the service asks of a client. GitHub's own limits last an
+ * hour, so a longer wait makes no sense.
+ */
 const LONGEST_WAIT = 3600;
 
 /**
- * Returns the error for an answer of GitHub that is no success. The headers and the body tell the
- * reasons apart, because GitHub answers 403 both for a suspended installation and for a rate limit.
+ * Returns the error for a response of GitHub that is no success. The headers and the body show the
+ * reason, because GitHub answers 403 both for a suspended installation and for a rate limit.
  */
 export function failureOf(
   request: string,
@@ -54,8 +60,8 @@ export function failureOf(
 }
 
 /**
- * Reads the seconds to wait, as the answer or the reset of the limit states them; undefined if
- * neither is a number.
+ * Reads from the headers how many seconds to wait: from `retry-after`, or from the time at which
+ * the rate limit ends. Undefined if neither is a number.
  */
 function waitOf(headers: Headers, now: number): number | undefined {
   const after = Number(headers.get('retry-after') ?? Number.NaN);
@@ -65,8 +71,8 @@ function waitOf(headers: Headers, now: number): number | undefined {
 }
 
 /**
- * Returns the error for a request that GitHub did not answer properly. The failure becomes the
- * cause, which only the log shows.
+ * Returns the error for the client if GitHub did not respond properly. The cause is only for the
+ * log.
  */
 export function githubUnavailable(cause: unknown): DomainError {
   const retryAfter = cause instanceof GitHubFailure ? cause.retryAfter : undefined;
@@ -103,7 +109,7 @@ export function mintingRefused(cause: unknown): DomainError {
   return githubUnavailable(cause);
 }
 
-/** Returns the error for a suspended installation. */
+/** Returns the error for an installation that GitHub or its owner has suspended. */
 export function githubSuspended(cause?: unknown): DomainError {
   const detail = 'This installation is suspended at GitHub. An owner of the account can resume it.';
   return new DomainError('github_suspended', detail, { cause });

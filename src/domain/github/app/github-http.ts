@@ -7,14 +7,14 @@ import { failureOf } from './github-failure.js';
 export interface GitHubRequest {
   readonly method?: 'GET' | 'POST' | 'DELETE';
   readonly url: string;
-  /** The request as errors and logs name it, without ids and secrets. */
+  /** The name of the request in errors and logs, without ids and secrets. */
   readonly name: string;
   readonly authorization?: string;
   readonly json?: object;
   readonly form?: Readonly<Record<string, string>>;
 }
 
-/** The version of the REST API that the service speaks. */
+/** The version of GitHub's REST API that the service uses. */
 const API_VERSION = '2022-11-28';
 
 /**
@@ -46,8 +46,8 @@ export async function sendToGitHub(
 }
 
 /**
- * Reads the JSON of an answer in the shape of a schema. @throws Error that does not quote the
- * answer
+ * Reads the JSON of a response and checks it against a schema. @throws Error that does not quote
+ * the response, which may hold a secret
  */
 export async function readAnswer<T>(
   response: Response,

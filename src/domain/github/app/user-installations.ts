@@ -10,27 +10,31 @@ import {
 import { GitHubFailure } from './github-failure.js';
 import { readAnswer } from './github-http.js';
 
-/** Sends a GET with the token of a GitHub user. */
+/** A function that sends a GET request with the token of a GitHub user. */
 export type AskAsUser = (path: string, name: string) => Promise<Response>;
 
-/** The installations of the App that a GitHub user sees, in two groups. */
+/**
+ * The installations of the GitHub App that a GitHub user can see, split by whether the user
+ * administers them.
+ */
 export interface AdministeredInstallations {
   readonly administered: readonly GitHubInstallation[];
-  /** Installations that the user sees, as a member or collaborator, and does not administer. */
+  /** Installations that the user sees as a member or collaborator, and does not administer. */
   readonly onlySeen: readonly GitHubInstallation[];
 }
 
 const PAGE = 100;
 /**
- * The most pages that are read, so that an endless list ends. No admin has so many installations.
+ * The most pages of a list that are read, so that an endless list ends. No admin has that many
+ * installations.
  */
 const MOST_PAGES = 20;
 
 /**
- * Reads the installations of the App that a GitHub user sees, and finds those that the user
+ * Reads the installations of the GitHub App that a GitHub user sees, and finds those that the user
  * administers. A user administers an installation of the own account, or of an organization that
- * the user owns. A collaborator of one repository sees the installation too, and could otherwise
- * take over the repositories of the whole account.
+ * the user owns. To see one is not enough: a collaborator of one repository sees the installation,
+ * and could take over the repositories of the whole account.
  *
  * @param isGitHub true if GitHub itself answers, which has every path: only another server of the
  *   API may lack one
@@ -60,8 +64,8 @@ async function ownId(ask: AskAsUser): Promise<number> {
 }
 
 /**
- * Returns the ids of the organizations that the user owns. If the GitHub App lacks `Members: read`,
- * GitHub lists none.
+ * Returns the ids of the GitHub organizations that the user owns. The GitHub App needs `Members:
+ * read`; without this permission GitHub lists none.
  */
 async function ownedOrganizations(ask: AskAsUser): Promise<ReadonlySet<number>> {
   try {
@@ -77,8 +81,8 @@ async function ownedOrganizations(ask: AskAsUser): Promise<ReadonlySet<number>> 
 }
 
 /**
- * Runs a read. Returns undefined if the server of the API is not GitHub itself and does not have
- * the path. A 404 of GitHub itself is thrown, because GitHub has every path.
+ * Runs a read of a path that only GitHub itself surely has. Returns undefined if another server of
+ * the API answers 404. A 404 of GitHub itself is thrown as an error.
  */
 async function whereOffered<T>(read: () => Promise<T>, isGitHub: boolean): Promise<T | undefined> {
   try {
@@ -90,8 +94,8 @@ async function whereOffered<T>(read: () => Promise<T>, isGitHub: boolean): Promi
 }
 
 /**
- * Reads all pages of a list. GitHub names the next page in `Link`. Another server may not do so;
- * then pages are read until one is not full and the stated total is reached.
+ * Reads all pages of a list. GitHub names the next page in the header `Link`. Another server may
+ * not do so; then pages are read until one is not full and the stated total is reached.
  */
 async function pagesOf<Item>(
   ask: AskAsUser,

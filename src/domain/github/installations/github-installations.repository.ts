@@ -2,11 +2,11 @@ import type { GitHubInstallation } from '../app/answers.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** An installation that an organization linked. */
+/** An installation of the GitHub App that an organization linked. */
 export interface LinkedInstallation {
   readonly id: number;
   readonly orgId: string;
-  /** The login of the account at GitHub. */
+  /** The login (name) of the account at GitHub. */
   readonly owner: string;
   readonly repositorySelection: 'all' | 'selected';
   readonly suspended: boolean;
@@ -22,7 +22,7 @@ interface Row {
   linked_at: Date;
 }
 
-/** Lists the installations of an organization by their owners. */
+/** Lists the linked installations of an organization, sorted by their owners. */
 export async function listInstallations(
   tx: EntityManager,
   orgId: string,
@@ -34,8 +34,8 @@ export async function listInstallations(
 }
 
 /**
- * Links an installation to an organization, unless it belongs to another one. Of two organizations
- * that link it at once, the first one gets it. A repeated link brings the row up to date.
+ * Links an installation to an organization, unless it is linked to another one. If two
+ * organizations link it at once, the first one gets it. A repeated link updates the row.
  *
  * @returns false for an installation of another organization
  */
@@ -56,19 +56,22 @@ export async function linkInstallation(
   return linked.length === 1;
 }
 
-/** The changes of an installation that a webhook brings. */
+/** A change of an installation that a webhook of GitHub reports. */
 export interface InstallationChange {
   readonly owner: string;
   readonly repositorySelection: 'all' | 'selected';
-  /** The new state; undefined if the event does not state it. */
+  /**
+   * True if the installation is now suspended, false if it is resumed; undefined if the webhook
+   * does not state it.
+   */
   readonly suspended: boolean | undefined;
-  /** GitHub's time of the change; undefined if the event has none. */
+  /** The time of the change at GitHub; undefined if the webhook has none. */
   readonly changedAt: Date | undefined;
 }
 
 /**
- * Changes a linked installation, unless a later change was applied already, because deliveries may
- * come in any order.
+ * Changes a linked installation. Webhooks may arrive in any order, so a change that is older than
+ * the last applied one is ignored.
  *
  * @returns the organization; undefined if nothing changes
  */
@@ -88,7 +91,10 @@ export async function changeInstallation(
   return row && linkedInstallation(row);
 }
 
-/** Stores the new login of a renamed account in every installation of the account. */
+/**
+ * Stores the new login of an account that was renamed at GitHub, in every installation of the
+ * account.
+ */
 export async function renameOwner(
   tx: EntityManager,
   accountId: number,
@@ -98,8 +104,8 @@ export async function renameOwner(
 }
 
 /**
- * Removes an installation, of one organization or of any. The removal waits for an issuance that
- * has locked the row. A later issuance finds no installation.
+ * Removes the link of an installation, of one organization or of any. The removal waits for an
+ * issuance of a token that has locked the row. A later issuance finds no installation.
  *
  * @returns the removed installation; undefined if there is none
  */

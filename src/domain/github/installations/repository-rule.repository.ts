@@ -2,8 +2,8 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * Returns true if an admin lets the tokens of an organization open every repository of an
- * installation.
+ * Returns true if the admins of an organization allow GitHub tokens that open every repository of
+ * an installation.
  */
 export async function allowsAllRepositories(tx: EntityManager, orgId: string): Promise<boolean> {
   const [row] = await sql<{ is_allowed: boolean }>(tx)`
@@ -12,8 +12,9 @@ export async function allowsAllRepositories(tx: EntityManager, orgId: string): P
 }
 
 /**
- * Changes whether tokens may open every repository. Returns false if nothing changes. A transaction
- * that also locks users does so before this call.
+ * Sets if GitHub tokens may open every repository of an installation. Returns false if nothing
+ * changes. A transaction that also locks users does so before this call, because rows are always
+ * locked in that order.
  */
 export async function setAllRepositories(
   tx: EntityManager,

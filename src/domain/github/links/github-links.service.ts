@@ -32,23 +32,28 @@ import { chooseLink, type NamedInstallation } from './link-choice.js';
 import type { WebhookEvent } from './webhook-event.js';
 
 const PURPOSE = 'github-link';
-/** The lifetime of the state in seconds: the time that an admin has on the pages of GitHub. */
+/**
+ * The lifetime of the state in seconds, which is the time that an admin has on the pages of GitHub.
+ */
 const STATE_SECONDS = 600;
 
-/** The payload of the state, which is sealed while the admin is at GitHub. */
+/** The payload of the sealed state that accompanies an admin to GitHub and back. */
 interface LinkState extends NamedInstallation {
   readonly codeVerifier: string;
 }
 
-/** The parameters with which GitHub sends the browser of an admin back. */
+/** The query parameters with which GitHub sends the browser of an admin back. */
 export interface LinkAnswer {
   readonly state: string;
   readonly code: string | undefined;
-  /** The installation that the admin has just made at GitHub. */
+  /** The id of the installation that the admin has just made at GitHub. */
   readonly installationId: number | undefined;
 }
 
-/** Links installations of the GitHub App to organizations, and follows their changes at GitHub. */
+/**
+ * Links installations of the GitHub App to organizations, and applies the changes that GitHub
+ * reports by webhooks.
+ */
 @Injectable()
 export class GitHubLinks {
   constructor(
@@ -61,8 +66,8 @@ export class GitHubLinks {
   ) {}
 
   /**
-   * Begins a link: returns the page of GitHub on which the admin authorizes the App. The state is
-   * bound to the session of the admin.
+   * Begins to link an installation: returns the address at GitHub where the admin authorizes the
+   * App. The state in this address is bound to the session of the admin.
    *
    * @throws DomainError github_not_configured
    */
@@ -86,8 +91,7 @@ export class GitHubLinks {
   }
 
   /**
-   * Completes a link, after the admin has proved at GitHub that the admin administers the
-   * installation.
+   * Links an installation, after GitHub has confirmed that the admin administers it.
    *
    * @throws DomainError invalid_state, sign_in_failed, sign_in_refused, not_found, invalid_request,
    *   github_unavailable, installation_linked for an installation of another organization,
@@ -120,7 +124,7 @@ export class GitHubLinks {
   }
 
   /**
-   * Removes a link. The tokens of the installation are revoked at GitHub.
+   * Removes the link of an installation. The tokens of the installation are revoked at GitHub.
    *
    * @returns the number of these tokens
    * @throws DomainError not_found, admin_required
@@ -140,8 +144,8 @@ export class GitHubLinks {
   }
 
   /**
-   * Sets if tokens may open every repository of an installation. If they no longer may, the tokens
-   * that do so are revoked at GitHub.
+   * Sets if tokens may open every repository of an installation. If this is no longer allowed, the
+   * tokens that open every repository are revoked at GitHub.
    *
    * @returns the number of these tokens
    * @throws DomainError admin_required
@@ -173,7 +177,8 @@ export class GitHubLinks {
   }
 
   /**
-   * Applies a webhook, once: the id of the delivery is recorded in the transaction of the change.
+   * Applies a webhook once. The id of the delivery is recorded in the transaction of the change, so
+   * that a repeated delivery changes nothing.
    *
    * @returns false for a delivery that was applied before
    */

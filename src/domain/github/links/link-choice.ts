@@ -3,14 +3,15 @@ import type { AdministeredInstallations } from '../app/user-installations.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { asciiLowerCase } from '#platform/text/single-line.js';
 
-/** The installation that an admin means, by its id or the login of its account. */
+/** The installation that an admin wants to link, by its id or by the login of its account. */
 export interface NamedInstallation {
   readonly installationId?: number | undefined;
   readonly owner?: string | undefined;
 }
 
 /**
- * Chooses the installation to link: the named one, or the only one that the admin administers.
+ * Chooses the installation to link: the one that the admin named, or the only one that the admin
+ * administers.
  *
  * @throws DomainError not_found, sign_in_refused for an installation that the admin only sees,
  *   invalid_request if none is named and the choice is not clear

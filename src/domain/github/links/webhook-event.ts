@@ -3,7 +3,7 @@ import { INSTALLATION, installationOf } from '../app/answers.js';
 import type { InstallationChange } from '../installations/github-installations.repository.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The meaning of a webhook for the service. */
+/** The change that a webhook of GitHub reports, as far as the service uses it. */
 export type WebhookEvent =
   | { readonly kind: 'ignored' }
   | { readonly kind: 'deleted'; readonly id: number }
@@ -29,7 +29,7 @@ const OF_TARGET = z.object({
 const IGNORED = { kind: 'ignored' } as const;
 
 /**
- * Reads a webhook whose signature was checked.
+ * Reads the change from the body of a webhook whose signature was checked.
  *
  * @param name the `X-GitHub-Event`
  * @throws DomainError malformed_body
@@ -55,8 +55,8 @@ export function webhookEvent(name: string, body: Buffer): WebhookEvent {
 }
 
 /**
- * Returns true if an action suspends an installation, false if it resumes one, and undefined for
- * any other action.
+ * Returns true if the action in a webhook suspends an installation, false if it resumes one, and
+ * undefined for any other action.
  */
 function suspensionOf(action: string): boolean | undefined {
   if (action === 'suspend') return true;

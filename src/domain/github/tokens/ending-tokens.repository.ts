@@ -3,13 +3,16 @@ import { lockUsers } from '#domain/access/issuance/lock-order.repository.js';
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The condition that a token may still be valid. Only such tokens are queued and counted. */
+/**
+ * The condition that a GitHub token may still be valid. Only such tokens must be revoked, so only
+ * they are queued and counted.
+ */
 const MAY_BE_VALID = fragment`expires_at > now()`;
 
 /**
  * Queues the tokens of a user or an installation that may still be valid, so that `TokenRevoker`
- * revokes them at GitHub. Returns their number, with those that were in the queue before. If the
- * worker has tried to revoke a token before, the token keeps the time of its next try.
+ * revokes them at GitHub. Returns their number, including those that were already in the queue. If
+ * `TokenRevoker` has tried to revoke a token before, the time of its next try stays.
  *
  * @param of a condition on the tokens
  */
@@ -28,7 +31,8 @@ export async function queueTokens(
 }
 
 /**
- * Queues the tokens of users whose access ends, as {@link queueTokens} does. Returns their number.
+ * Queues the tokens of users whose access ends for revocation at GitHub, as {@link queueTokens}
+ * does. Returns their number.
  */
 export function queueUsers(
   tx: EntityManager,
@@ -39,8 +43,8 @@ export function queueUsers(
 }
 
 /**
- * Queues tokens of any user that are not in the queue, or are due there only at the end of their
- * session.
+ * Queues tokens of any user that are not in the queue yet, or that are due there only when their
+ * session ends.
  *
  * @param most the most tokens that the statement queues
  * @returns their number
@@ -63,7 +67,8 @@ export async function queueUnqueued(
 }
 
 /**
- * Counts the tokens of a user, or of a session of the user, that {@link queueUsers} would queue.
+ * Counts the tokens of a user, or of one session of the user, that {@link queueUsers} would queue,
+ * so that a page can warn before.
  */
 export async function countTokens(
   tx: EntityManager,
@@ -77,7 +82,10 @@ export async function countTokens(
   return row?.tokens ?? 0;
 }
 
-/** Queues every token of an installation that an organization gave up. Returns their number. */
+/**
+ * Queues every token of an installation that an organization has unlinked, for revocation at
+ * GitHub. Returns their number.
+ */
 export function queueInstallation(
   tx: EntityManager,
   installationId: number,
@@ -88,22 +96,25 @@ export function queueInstallation(
 }
 
 /**
- * Queues the tokens of an organization that open every repository of their installation. Returns
- * their number.
+ * Queues the tokens of an organization that open every repository of their installation, for
+ * revocation at GitHub. Returns their number.
  */
 export function queueUnnamed(tx: EntityManager, orgId: string, revokedBy: string): Promise<number> {
   const cause = { reason: 'repositories must be named', revokedBy };
   return queueTokens(tx, fragment`org_id = ${orgId} AND repositories IS NULL`, cause);
 }
 
-/** Deletes the tokens of an installation that GitHub deleted: GitHub has ended them itself. */
+/**
+ * Deletes the rows of the tokens of an installation that was deleted at GitHub, because GitHub has
+ * ended these tokens.
+ */
 export async function forgetInstallation(tx: EntityManager, installationId: number): Promise<void> {
   await sql(tx)`DELETE FROM github_tokens WHERE installation_id = ${installationId}`;
 }
 
 /**
  * Counts the tokens that {@link queueInstallation} would queue now, for each installation of an
- * organization.
+ * organization, so that a page can warn before.
  */
 export async function countLiveTokens(
   tx: EntityManager,

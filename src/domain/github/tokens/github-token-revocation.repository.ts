@@ -17,8 +17,8 @@ import { countTokens, queueUnqueued, queueUsers } from './ending-tokens.reposito
 import type { TokenRevoker } from './token-revoker.service.js';
 
 /**
- * Queues the GitHub tokens of users whose access ends, in the transaction that ends it.
- * {@link TokenRevoker} then revokes them at GitHub.
+ * Queues the GitHub tokens of users whose access ends, in the transaction that ends it. {@link
+ * TokenRevoker} then revokes the tokens at GitHub, which may take several tries.
  */
 export class GitHubTokenRevocation implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.gitHubTokens;
@@ -28,7 +28,7 @@ export class GitHubTokenRevocation implements Revocable {
 
   /**
    * Queues all tokens of some users that may still be valid, so that {@link TokenRevoker} revokes
-   * them at GitHub. The database queued most of them when their sessions ended, with the reason
+   * them at GitHub. The end of their sessions has already queued most of them, with the reason
    * `session ended`. This method replaces that reason by the cause of the event.
    *
    * @returns the number of these tokens, with those that were in the queue before
@@ -44,7 +44,10 @@ export class GitHubTokenRevocation implements Revocable {
     return { github_tokens: queued };
   }
 
-  /** Queues the tokens of all users that were not queued when their sessions ended. */
+  /**
+   * Queues the tokens of all users, because the database has lost commits. Tokens that the end of
+   * their sessions has queued stay as they are.
+   */
   async revokeOnRecord(tx: EntityManager, cause: RevocationCause): Promise<EndedBatch> {
     const queued = await queueUnqueued(tx, ON_RECORD_BATCH, cause);
     this.revoker.wakeAfter(tx);
@@ -54,14 +57,14 @@ export class GitHubTokenRevocation implements Revocable {
     };
   }
 
-  /** Counts the tokens of a user. */
+  /** Counts the tokens of a user that the end of access would queue for revocation. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     return { github_tokens: await countTokens(tx, id) };
   }
 
   /**
-   * Wakes the worker of the queue after the removal of a key has committed. The end of the key's
-   * sessions has queued their tokens.
+   * Wakes the worker of the queue after the removal of a key has committed. The tokens are already
+   * in the queue, because the sessions that the key opened have ended.
    */
   revokeOfKey(tx: EntityManager): Promise<RevokedCounts> {
     this.revoker.wakeAfter(tx);
@@ -69,7 +72,7 @@ export class GitHubTokenRevocation implements Revocable {
   }
 
   /**
-   * Counts the tokens of a user that are not being revoked yet, by the key that opened their
+   * Counts the tokens of a user that are not being revoked yet, by the security key of their
    * session.
    */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {

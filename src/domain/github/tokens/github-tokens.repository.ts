@@ -10,7 +10,7 @@ import { IssuanceKind, type OutcomeRow } from '#domain/access/issuance/issuance.
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** A token that GitHub minted for a user, sealed, before the user gets it. */
+/** A token that GitHub minted for a user, encrypted, as it is before the user gets it. */
 export interface SealedToken {
   readonly id: string;
   readonly userId: string;
@@ -24,23 +24,24 @@ export interface SealedToken {
   readonly permissions: GitHubPermissions;
 }
 
-/** A sealed token with the origin of its request. */
+/** An encrypted token with the origin of the request for it. */
 export interface GitHubTokenRequest extends SealedToken, RequestOfUser {}
 
-/** A token that is on record, so that the user may get it. */
+/** A token that the database has recorded, so that the user may get it. */
 export interface RecordedToken {
   readonly expiresAt: Date;
 }
 
 interface TokenRow extends OutcomeRow {
-  /** Milliseconds of the epoch. */
+  /** The end of the token, in milliseconds since 1970. */
   readonly ends: number;
 }
 
 /**
- * A GitHub token. It needs a hardware-verified session of a user, and an installation that the
- * user's organization has linked. Both are locked. If the session ends before the token, the token
- * is queued at once for a revocation at the end of the session.
+ * Records a GitHub token that is issued to a user. A token needs a hardware-verified session of the
+ * user, and an installation that the user's organization has linked. The statement locks both. If
+ * the session will end before the token, the token is queued at once, to be revoked when the
+ * session ends.
  */
 export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, TokenRow>(
   {
@@ -87,8 +88,8 @@ export const GITHUB_TOKEN = new IssuanceKind<GitHubTokenRequest, RecordedToken, 
 );
 
 /**
- * Returns true if the organization of a user owns the domain of the user's address. It is called
- * before a token is minted.
+ * Returns true if the organization of a user owns the domain of the user's e-mail address. The
+ * caller checks this before GitHub mints a token, so that no token is minted in vain.
  */
 export async function ownsOwnDomain(tx: EntityManager, userId: string): Promise<boolean> {
   const [row] = await sql<{ is_own: boolean }>(tx)`
@@ -97,7 +98,8 @@ export async function ownsOwnDomain(tx: EntityManager, userId: string): Promise<
 }
 
 /**
- * Queues a token that no user got: its user, session or installation ended while GitHub minted it.
+ * Queues a minted token that no user got, so that it is revoked: its user, session or installation
+ * ended while GitHub minted it.
  */
 export async function queueUndelivered(tx: EntityManager, token: SealedToken): Promise<void> {
   await sql(tx)`

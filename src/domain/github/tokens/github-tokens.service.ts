@@ -35,7 +35,7 @@ import { reachOfInstallations } from './reached-installations.repository.js';
 import { SEALED_TOKEN } from './token-queue.repository.js';
 import { TokenRevoker } from './token-revoker.service.js';
 
-/** The user and hardware-verified session that a token is issued to. */
+/** The user and the hardware-verified session that a token is issued to. */
 export interface TokenHolder {
   readonly userId: string;
   readonly orgId: string;
@@ -43,7 +43,7 @@ export interface TokenHolder {
   readonly denied: DeniedSession;
 }
 
-/** A token that is on record, for its user. */
+/** A token that the database has recorded, as its user gets it. */
 export interface IssuedGitHubToken {
   readonly token: string;
   readonly expiresAt: Date;
@@ -51,7 +51,7 @@ export interface IssuedGitHubToken {
   readonly repositories: readonly string[] | null;
 }
 
-/** The error if the organization does not have the installation any more. */
+/** The error if the organization no longer has the installation when the token is recorded. */
 const WITHHELD = [
   'not_found',
   'Your organization has no longer linked this GitHub installation.',
@@ -59,8 +59,8 @@ const WITHHELD = [
 
 /**
  * Issues GitHub tokens. First GitHub mints the token. Then one statement checks user, session and
- * installation under their locks, and records the sealed token. Only then does the user get it. If
- * the record is denied, the token is queued for revocation and no client gets it.
+ * installation under their locks, and records the encrypted token. Only then does the user get the
+ * token. If the statement denies it, the token is queued for revocation and no client gets it.
  */
 @Injectable()
 export class GitHubTokens {
@@ -74,7 +74,7 @@ export class GitHubTokens {
     private readonly revoker: TokenRevoker,
   ) {}
 
-  /** Lists the installations of an organization. */
+  /** Lists the linked installations of an organization. */
   list(orgId: string): Promise<LinkedInstallation[]> {
     return listInstallations(this.dataSource.manager, orgId);
   }
@@ -87,18 +87,23 @@ export class GitHubTokens {
     return linked.filter(({ id }) => reaches.get(id)?.isReached === true);
   }
 
-  /** Returns true if tokens of an organization may open every repository of an installation. */
+  /**
+   * Returns true if the admins of an organization allow tokens that open every repository of an
+   * installation.
+   */
   allowsAll(orgId: string): Promise<boolean> {
     return allowsAllRepositories(this.dataSource.manager, orgId);
   }
 
-  /** Counts the valid tokens of each installation of an organization, by its id. */
+  /**
+   * Counts the valid tokens of each installation of an organization, by the id of the installation.
+   */
   countLive(orgId: string): Promise<ReadonlyMap<number, number>> {
     return countLiveTokens(this.dataSource.manager, orgId);
   }
 
   /**
-   * Issues a token.
+   * Issues a GitHub token to a user.
    *
    * @throws DomainError github_not_configured, invalid_request, permission_not_allowed, not_found,
    *   github_suspended, github_unavailable, unauthenticated, account_inactive or issuance_refused
@@ -140,7 +145,8 @@ export class GitHubTokens {
   }
 
   /**
-   * Checks that a request names its repositories, if no admin allows tokens of every repository.
+   * Checks that a request names its repositories, unless the admins allow tokens that open every
+   * repository.
    *
    * @throws DomainError invalid_request
    */
@@ -153,8 +159,8 @@ export class GitHubTokens {
   }
 
   /**
-   * Returns the installation that a request is about. It checks the known conditions before the
-   * request to GitHub, so that a refused user does not make GitHub mint tokens.
+   * Returns the installation that a request is about. Conditions that are known already are checked
+   * before the request to GitHub, so that a refused user cannot make GitHub mint tokens.
    */
   async #installationFor(
     holder: TokenHolder,
@@ -170,7 +176,8 @@ export class GitHubTokens {
     const reaches = await reachOfInstallations(manager, holder);
     const reached = linked.filter(({ id }) => reaches.get(id)?.isReached === true);
     const isRestricted = [...reaches.values()].some((reach) => reach.isRestricted);
-    // Where a rule exists, an owner that is not linked is answered like one that is not assigned.
+    // An owner that is not linked gets the same error as one that the user is not assigned to. So
+    // the error does not tell which owners are linked. This holds only if access rules exist.
     if (isRestricted && !isNamedAmong(reached, owner)) {
       return this.#refuse(holder, { denial: 'not_assigned' }, owner ?? null, origin);
     }
@@ -184,7 +191,10 @@ export class GitHubTokens {
     return installation;
   }
 
-  /** Records that a user does not reach an owner, and throws the error of the denial. */
+  /**
+   * Records in the audit log that a user does not reach a GitHub owner, and throws the error of the
+   * denial.
+   */
   async #refuse(
     holder: TokenHolder,
     outcome: Denied,
@@ -214,8 +224,8 @@ export class GitHubTokens {
   }
 
   /**
-   * Ends a token that no user gets. If the database cannot be reached, GitHub is asked directly to
-   * revoke the token.
+   * Ends a token that no user gets. If the database cannot be reached to queue the token, GitHub is
+   * asked directly to revoke it.
    */
   async #discard(token: SealedToken, secret: string): Promise<void> {
     try {

@@ -17,19 +17,22 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { queueTokens } from './ending-tokens.repository.js';
 import type { TokenRevoker } from './token-revoker.service.js';
 
-/** An id before every other id. */
+/** The lowest possible id, to start a list before every other id. */
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 
-/** The touches of the session of a token `c`. */
+/** The touches of security keys in the session of a token `c`, as SQL. */
 const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = c.session_id)`;
 
 /**
- * The condition that a token `c` is not being revoked already, so that no two events record its
- * end. A token that is due only at the end of its session counts as valid.
+ * The condition that a token `c` is not being revoked already, so that its end is not recorded
+ * twice. A token that is queued only for the end of its session counts as valid.
  */
 const IS_HELD = fragment`c.expires_at > now() AND c.attempts = 0 AND c.next_attempt_at IS DISTINCT FROM '-infinity'`;
 
-/** Queues the GitHub tokens of people who do not reach the installation any more. */
+/**
+ * Queues the GitHub tokens of people who do not reach the installation any more, so that they are
+ * revoked at GitHub.
+ */
 export class GitHubReachEnding implements ReachEnding {
   readonly kinds = ['github_installation'] as const;
 

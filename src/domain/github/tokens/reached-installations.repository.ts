@@ -8,12 +8,15 @@ import {
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The reach of an installation by one user in one session. */
+/** The facts about the reach of an installation by one user in one session. */
 export interface InstallationReach {
   readonly isReached: boolean;
-  /** True if the installation does not admit everyone, or has conditions. */
+  /** True if the access rule of the installation does not admit everyone, or has conditions. */
   readonly isRestricted: boolean;
-  /** The conditions that the session does not meet. */
+  /**
+   * The conditions of the installation that the touches in the session do not meet; undefined if
+   * all are met.
+   */
   readonly unmet: Conditions | undefined;
 }
 
@@ -28,8 +31,9 @@ interface Row {
 }
 
 /**
- * Reads the reach of each installation of an organization, by its id, before a token is minted. The
- * statement that records the token decides again, under its locks.
+ * Reads for each installation of an organization, by its id, if the user reaches it. The caller
+ * uses this before a token is minted. The statement that records the token decides again, under its
+ * locks.
  */
 export async function reachOfInstallations(
   tx: EntityManager,

@@ -1,12 +1,15 @@
-/** The pauses between two tries, in milliseconds: the first one, and the longest one. */
+/** The first and the longest pause between two tries to revoke a token, in milliseconds. */
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 60_000;
 
-/** The share of a pause that is random, so that replicas do not try again at the same moment. */
+/**
+ * The part of each pause that is random, so that replicas do not all try again at the same moment.
+ */
 const JITTER = 0.5;
 
 /**
- * Returns the time of the next try. The pauses double, and half of each is random.
+ * Returns the time of the next try to revoke a token. The pauses double, and half of each is
+ * random.
  *
  * @param attempts the number of tries so far, one or more
  * @param chance a random number from 0 to 1

@@ -2,15 +2,18 @@ import { recordAudit } from '#domain/audit/audit.repository.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The purpose of the key that seals tokens. */
+/**
+ * The purpose from which the key is derived that encrypts tokens, so that the key serves nothing
+ * else.
+ */
 export const SEALED_TOKEN = 'github installation token';
 
-/** A token that this replica may revoke now, and no other replica until its lease ends. */
+/** A queued token that only this replica may revoke until its lease ends. */
 export interface QueuedToken {
   readonly id: string;
   readonly sealed: string;
   readonly expiresAt: Date;
-  /** The number of tries, this one included. It also identifies the lease. */
+  /** The number of tries to revoke the token, including this one. It also identifies the lease. */
   readonly attempts: number;
 }
 
@@ -22,9 +25,9 @@ interface Row {
 }
 
 /**
- * Takes some tokens that are due, and hides them from other replicas until the lease ends. The
- * statement commits by itself, so that no lock is held during the request to GitHub. If the process
- * is killed, another replica takes the tokens after the lease.
+ * Takes some queued tokens that are due, and hides them from other replicas until the lease ends.
+ * The statement commits by itself, so that no lock is held during the request to GitHub. If the
+ * process is killed, another replica takes the tokens after the lease.
  */
 export async function takeQueued(
   tx: EntityManager,
@@ -45,13 +48,13 @@ export async function takeQueued(
 
 /**
  * The reason why a token leaves the queue. `gone`: GitHub did not know the token any more.
- * `unreadable`: no root secret of the service opens the sealed token.
+ * `unreadable`: no root secret of the service decrypts the token.
  */
 export type TokenEnd = 'revoked' | 'gone' | 'expired' | 'unreadable';
 
 /**
- * Removes a token from the queue, with its audit event. Of two replicas whose leases overlap, one
- * records the event.
+ * Removes a token from the queue and records its audit event. If the leases of two replicas
+ * overlap, only one of them records the event.
  */
 export async function settle(tx: EntityManager, token: QueuedToken, end: TokenEnd): Promise<void> {
   const type =
@@ -73,7 +76,10 @@ export async function settle(tx: EntityManager, token: QueuedToken, end: TokenEn
     )}`;
 }
 
-/** Sets the time of the next try, unless another replica has taken the token meanwhile. */
+/**
+ * Sets the time of the next try to revoke a token, unless another replica has taken the token
+ * meanwhile.
+ */
 export async function postpone(
   tx: EntityManager,
   { id, attempts }: QueuedToken,
@@ -83,7 +89,7 @@ export async function postpone(
     UPDATE github_tokens SET next_attempt_at = ${until} WHERE id = ${id} AND attempts = ${attempts}`;
 }
 
-/** Reads the sealed tokens after a token, by their ids. */
+/** Reads the next encrypted tokens after the given id, in the order of their ids. */
 export async function sealedAfter(
   tx: EntityManager,
   id: string,
@@ -94,7 +100,10 @@ export async function sealedAfter(
   )`SELECT id, sealed FROM github_tokens WHERE id > ${id} ORDER BY id LIMIT ${most}`;
 }
 
-/** Replaces the sealed text of a token, unless another replica has replaced it already. */
+/**
+ * Replaces the ciphertext of a token by one under the present root secret, unless another replica
+ * has already done so.
+ */
 export async function reseal(
   tx: EntityManager,
   id: string,

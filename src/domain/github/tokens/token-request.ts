@@ -4,7 +4,7 @@ import { asciiLowerCase } from '#platform/text/single-line.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /**
- * The GitHub token that a user asks for. A request without `permissions` gets {@link
+ * A request of a user for a GitHub token. Without `permissions` the token gets {@link
  * MOST_PERMISSIONS}.
  */
 export interface AskedToken {
@@ -14,14 +14,18 @@ export interface AskedToken {
   readonly permissions?: Readonly<Record<string, string>> | undefined;
 }
 
-/** The most permissions that a token may have. */
+/** The most permissions that a token of this service may have. */
 export const MOST_PERMISSIONS: GitHubPermissions = { contents: 'write', metadata: 'read' };
 
-/** The rank of a level of access: a lower one is a part of a higher one. */
+/**
+ * The rank of a level of access, by which two levels are compared: a higher level includes the
+ * lower ones.
+ */
 const RANK: Readonly<Record<string, number>> = { read: 1, write: 2, admin: 3 };
 
 /**
- * Returns the permissions to ask GitHub for. `metadata: read` is part of every token.
+ * Returns the permissions that the service requests from GitHub. `metadata: read` is part of every
+ * token.
  *
  * @throws DomainError invalid_request, permission_not_allowed for more than
  *   {@link MOST_PERMISSIONS}
@@ -41,7 +45,7 @@ export function permissionsOf(asked: AskedToken['permissions']): GitHubPermissio
   return { ...(asked as GitHubPermissions), metadata: 'read' };
 }
 
-/** Returns true when no permission is more than the most that is allowed. */
+/** Returns true if no permission is above the most that is allowed. */
 export function isWithin(
   permissions: Readonly<Record<string, string>>,
   most: Readonly<Record<string, string>>,
@@ -54,8 +58,8 @@ export function isWithin(
 }
 
 /**
- * Returns true if one of the installations belongs to the owner that a user named. If the user
- * named none, any installation is enough.
+ * Returns true if the named owner has one of the installations. If no owner is named, any
+ * installation is enough.
  */
 export function isNamedAmong(
   installations: readonly LinkedInstallation[],
@@ -69,7 +73,8 @@ function isOwner(one: LinkedInstallation, owner: string): boolean {
 }
 
 /**
- * Chooses the installation of the owner that a user named, or the only one of the organization.
+ * Chooses the installation of the owner that a request names, or the only one that the organization
+ * has linked.
  *
  * @throws DomainError not_found, invalid_request if several are linked and none is named
  */
@@ -96,8 +101,8 @@ export function chooseInstallation(
 }
 
 /**
- * Returns the names of the repositories without their owner, each once; undefined for every
- * repository of the installation.
+ * Returns the names of the requested repositories without their owner and without duplicates;
+ * undefined for every repository of the installation.
  *
  * @throws DomainError invalid_request for an empty list or a repository of another owner
  */

@@ -26,28 +26,29 @@ import {
 } from './token-queue.repository.js';
 
 /**
- * Milliseconds between two reads of the queue. A commit of this process wakes the worker at once.
+ * Milliseconds between two reads of the queue of tokens. After a commit of this process the worker
+ * reads the queue at once.
  */
 const POLL = 2_000;
 /**
- * Milliseconds for which only one replica works on a token. They are longer than a request to
- * GitHub lasts.
+ * Milliseconds for which only one replica works on a token. This is longer than a request to GitHub
+ * lasts, so that no token is worked on twice.
  */
 const LEASE = 30_000;
 /**
- * Milliseconds between two searches for tokens under the previous root secret. A replica of the
- * previous configuration may seal tokens until it stops.
+ * Milliseconds between two searches for tokens that are encrypted under the previous root secret. A
+ * replica with the old configuration may still encrypt tokens until it stops.
  */
 const RESEAL_INTERVAL = 300_000;
-/** The number of tokens that a replica revokes at the same time. */
+/** The number of tokens that a replica takes from the queue and revokes at the same time. */
 const AT_ONCE = 8;
 
 const LOWEST_ID = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Revokes the queued tokens at GitHub. The queue is a table, so that nothing is lost when the
- * process is killed or GitHub cannot be reached. A token stays in the queue until GitHub has
- * revoked it, or until it has expired.
+ * Revokes the queued tokens at GitHub. The queue is a table, so that nothing is lost if the process
+ * is killed or GitHub cannot be reached. A token stays in the queue until GitHub has revoked it, or
+ * until it has expired.
  */
 @Injectable()
 export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -68,24 +69,24 @@ export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationSh
     if (this.app.configured) this.#running = this.#work();
   }
 
-  /** Waits for the requests that are under way. */
+  /** Waits for the requests to GitHub that are running. */
   async beforeApplicationShutdown(): Promise<void> {
     this.#stopping.abort();
     this.wake();
     await this.#running;
   }
 
-  /** Looks at the queue at once. */
+  /** Makes the worker read the queue at once. */
   wake(): void {
     this.#wake.resolve();
   }
 
-  /** Reads the queue as soon as a transaction has committed. */
+  /** Makes the worker read the queue as soon as a transaction has committed. */
   wakeAfter(tx: EntityManager): void {
     afterCommit(tx, () => this.wake());
   }
 
-  /** Revokes all tokens that are due. Returns the number of tries. */
+  /** Revokes all queued tokens that are due. Returns the number of tries. */
   async drain(): Promise<number> {
     let tried = 0;
     while (!this.#stopping.signal.aborted) {
@@ -100,7 +101,10 @@ export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationSh
     return tried;
   }
 
-  /** Seals each token again that only the previous root secret opens. */
+  /**
+   * Encrypts each token again that only the previous root secret decrypts, so that the operator can
+   * remove that secret.
+   */
   async resealAll(): Promise<void> {
     const { manager } = this.dataSource;
     for (let after = LOWEST_ID; ;) {
@@ -132,7 +136,8 @@ export class TokenRevoker implements OnApplicationBootstrap, BeforeApplicationSh
   }
 
   /**
-   * Logs the errors of a step, so that the worker continues even if the database cannot be reached.
+   * Runs a step and logs its errors, so that the worker continues even if the database cannot be
+   * reached.
    */
   async #logged(work: () => Promise<unknown>): Promise<void> {
     try {

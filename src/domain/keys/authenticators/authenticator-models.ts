@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 
 /**
- * The models of security keys in `config/authenticator-models.json`, by their AAGUIDs, with the
- * values of SVC_ALLOWED_AAGUIDS that accept each of them.
+ * The models of security keys in `config/authenticator-models.json`, by their AAGUIDs. An AAGUID is
+ * the id of a model in FIDO. Each model has the values of SVC_ALLOWED_AAGUIDS that accept it.
  */
 export const MODELS = new Map(
   z
@@ -19,24 +19,27 @@ export const MODELS = new Map(
 );
 
 /**
- * Returns the address of the table of models. The relative path is the same from the sources and
- * from the build.
+ * Returns the address of the JSON file with the models. Its relative path is the same from the
+ * sources and from the build.
  */
 function modelTable(): URL {
   return new URL('../../../../config/authenticator-models.json', import.meta.url);
 }
 
-/** Sorts the names of models and leaves out duplicates, because AAGUIDs share a name. */
+/** Sorts the names of models and removes duplicates, because several AAGUIDs can have one name. */
 export function sortedNames(names: readonly string[]): string[] {
   return [...new Set(names)].toSorted();
 }
 
-/** Returns the vendor's name of a model; null for a model that is not in the table, or unknown. */
+/**
+ * Returns the vendor's name of the model with an AAGUID; null without an AAGUID or if the table
+ * does not have it.
+ */
 export function modelName(aaguid: string | null): string | null {
   return (aaguid !== null && MODELS.get(aaguid)?.model) || null;
 }
 
-/** Returns the AAGUIDs of the models whose names contain a text, in either case. */
+/** Returns the AAGUIDs of the models whose names contain a text, in upper or lower case. */
 export function aaguidsOfModels(text: string): string[] {
   const part = text.trim().toLowerCase();
   const rows = [...MODELS.values()].filter(({ model }) => model.toLowerCase().includes(part));
@@ -48,12 +51,15 @@ export const MODEL_NAMES: readonly string[] = sortedNames(
   [...MODELS.values()].map(({ model }) => model),
 );
 
-/** Returns the AAGUIDs of a model: a vendor gives each version of a model its own. */
+/**
+ * Returns the AAGUIDs of a model. There can be several, because a vendor gives each version of a
+ * model its own.
+ */
 export function aaguidsOfModel(name: string): string[] {
   return [...MODELS.values()].filter(({ model }) => model === name).map(({ aaguid }) => aaguid);
 }
 
-/** The AAGUIDs of all models, and of those that are certified by FIPS 140. */
+/** The AAGUIDs of all models in the table, and of those models that are FIPS 140 certified. */
 export const KNOWN_AAGUIDS: readonly string[] = [...MODELS.keys()];
 export const FIPS_AAGUIDS: readonly string[] = [...MODELS.values()]
   .filter(({ policies }) => policies.includes('fips-only'))
@@ -61,7 +67,8 @@ export const FIPS_AAGUIDS: readonly string[] = [...MODELS.values()]
 
 /**
  * Returns true for a key that a `packed` attestation proves to be of a FIPS-certified model. A key
- * enrolled as `fido-u2f` verifies no user, and so is none.
+ * that was enrolled by the older format `fido-u2f` does not count, because it cannot verify its
+ * user.
  */
 export function isFipsKey(key: {
   readonly attestation: string;
@@ -70,7 +77,7 @@ export function isFipsKey(key: {
   return key.attestation === 'packed' && isFipsModel(key.aaguid);
 }
 
-/** Returns true for the AAGUID of a model that is certified by FIPS 140. */
+/** Returns true for the AAGUID of a model that is FIPS 140 certified. */
 export function isFipsModel(aaguid: string | null): boolean {
   return aaguid !== null && FIPS_AAGUIDS.includes(aaguid);
 }

@@ -24,26 +24,26 @@ export interface Authenticator {
   readonly userVerification: boolean;
 }
 
-/** The facts by which a browser finds a key. */
+/** The credential id of a key and its transports, by which a browser finds the key. */
 export interface Credential {
   readonly id: Buffer;
   readonly transports: string[];
   readonly userVerification: boolean;
 }
 
-/** The facts of a key that the verification of its assertion reads. */
+/** The stored facts of a key that the verification of an assertion needs. */
 export interface AssertingKey {
   readonly id: string;
   readonly userId: string;
   /**
-   * The user id that is stored in the key. It differs from the user's id if an admin parted the
-   * user from a record.
+   * The user id that is stored in the key. It differs from the present id of the user if an admin
+   * separated the user from a SCIM record.
    */
   readonly handleId: string;
   readonly orgId: string | null;
   readonly publicKey: string;
   readonly userVerification: boolean;
-  /** The name and the model, as the audit log keeps them. */
+  /** The name that the user gave the key, and the AAGUID of its model, for the audit log. */
   readonly name: string;
   readonly aaguid: string | null;
   /** The format of the attestation at enrollment: `packed` or `fido-u2f`. */
@@ -59,30 +59,30 @@ interface Row {
   user_verification: boolean;
 }
 
-/** The enrolled security keys. */
+/** Stores the enrolled security keys of users. */
 @Injectable()
 export class AuthenticatorsRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.securityKeys;
   /**
-   * The event `account-deleted` is not in the list, because a foreign key deletes the keys with the
-   * user.
+   * The event `account-deleted` is not in the list, because a foreign key deletes the keys together
+   * with the user.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /**
-   * The loss of commits ends no keys, because the next login needs a key beside the identity
-   * provider.
+   * After the database has lost commits the keys stay, because the next login needs the identity
+   * provider beside the key.
    */
   readonly revokeOnRecord = null;
 
   /**
-   * Adds a key of a user, unless the user has too many keys. The caller holds the lock on the row
-   * of the user, so that of two requests the second counts the key of the first.
+   * Adds a key of a user, unless the user has too many keys. The caller has locked the row of the
+   * user, so that of two requests the second counts the key of the first.
    *
    * @param fewerThan the key is added only if the user has fewer keys than this: 1 for a first key
    * @param isUsed true if the ceremony counts as the first use of the key
    * @returns the key; undefined if the user has too many keys
-   * @throws QueryFailedError 23505 when a user has registered the credential already
+   * @throws QueryFailedError 23505 if a user has registered the credential already
    */
   async add(
     tx: EntityManager,
@@ -117,7 +117,9 @@ export class AuthenticatorsRepository implements Revocable {
     return keys.find((key) => key.id === id);
   }
 
-  /** Lists the credentials of a user for the options of a ceremony. */
+  /**
+   * Lists the WebAuthn credentials of a user, which the options of a ceremony name to the browser.
+   */
   listCredentials(tx: EntityManager, userId: string): Promise<Credential[]> {
     return sql<Credential>(tx)`
       SELECT credential_id AS id, transports, user_verification AS "userVerification"
@@ -125,7 +127,7 @@ export class AuthenticatorsRepository implements Revocable {
       ORDER BY created_at, id`;
   }
 
-  /** Finds the key of a credential id. */
+  /** Finds the key that made a WebAuthn credential, by the credential id. */
   async findByCredentialId(
     tx: EntityManager,
     credentialId: Buffer,
@@ -140,12 +142,11 @@ export class AuthenticatorsRepository implements Revocable {
   }
 
   /**
-   * Advances the signature counter (WebAuthn §7.2 step 22). The counter must grow, or stay at zero
-   * for a key without a counter. One conditional statement decides, so that of two clones with the
-   * same count one is refused.
+   * Stores the signature counter of an assertion (WebAuthn §7.2 step 22). The counter must be
+   * higher than before, or stay at zero for a key without a counter. One conditional statement
+   * decides, so that of two copies of a key with the same count one is refused.
    *
-   * @returns `stuck` for a counter that did not grow, `gone` for a key that was removed in the
-   *   meantime
+   * @returns `stuck` for a counter that is not higher, `gone` for a key that was removed meanwhile
    */
   async advanceCounter(
     tx: EntityManager,
@@ -161,14 +162,14 @@ export class AuthenticatorsRepository implements Revocable {
     return left.length === 1 ? 'stuck' : 'gone';
   }
 
-  /** Removes every key of some users. */
+  /** Removes every security key of some users. */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const removed = await sql<{ id: string }>(tx)`
       DELETE FROM authenticators WHERE user_id = ANY (${idsOf(users)}::uuid[]) RETURNING id`;
     return { keys: removed.length };
   }
 
-  /** Counts the keys of a user. */
+  /** Counts the security keys of a user. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ keys: number }>(tx)`
       SELECT count(*)::int AS keys FROM authenticators WHERE user_id = ${id}`;
@@ -176,8 +177,8 @@ export class AuthenticatorsRepository implements Revocable {
   }
 
   /**
-   * Removes one key of a user, and never the last one. @throws DomainError last_key, which undoes
-   * the transaction
+   * Removes one key of a user, but never the last one. @throws DomainError last_key, so that the
+   * transaction is rolled back
    */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     const removed = await sql<{ id: string }>(tx)`

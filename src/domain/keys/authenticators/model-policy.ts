@@ -1,15 +1,15 @@
 import type { AaguidPolicy } from '#platform/config/table/shapes.js';
 import { modelName, MODELS, sortedNames } from './authenticator-models.js';
 
-/** The decision about a model, with the reason of a refusal for the client. */
+/** The decision if a model of security key may enroll. A refusal has a reason for the client. */
 export type ModelDecision =
   { readonly allowed: true } | { readonly allowed: false; readonly reason: string };
 
 /**
- * Applies SVC_ALLOWED_AAGUIDS to a model. It concerns enrollment only: a key that is enrolled
- * stays.
+ * Decides by SVC_ALLOWED_AAGUIDS if a model may enroll. A key that is enrolled already stays, even
+ * if its model is no longer allowed.
  *
- * @param aaguid as the attestation certificate states it; null when it states none, which no list
+ * @param aaguid as the attestation certificate states it; null if it states none, which no list
  *   can allow
  */
 export function decideModel(policy: AaguidPolicy, aaguid: string | null): ModelDecision {
@@ -35,16 +35,16 @@ export function decideModel(policy: AaguidPolicy, aaguid: string | null): ModelD
 
 /** The models that a deployment accepts, as the enrollment page shows them. */
 export interface AllowedModels {
-  /** A phrase that follows "takes" on the page. */
+  /** A phrase for the enrollment page, which follows the word "takes". */
   readonly summary: string;
   /**
-   * The vendor's names, sorted; an AAGUID for a model that is in no table. Empty if any model will
-   * do.
+   * The vendor's names of the models, sorted; an AAGUID for a model that the table does not have.
+   * Empty if every model is allowed.
    */
   readonly names: readonly string[];
 }
 
-/** Returns the models that SVC_ALLOWED_AAGUIDS allows to enroll. */
+/** Returns the models that SVC_ALLOWED_AAGUIDS allows, for the enrollment page. */
 export function allowedModels(policy: AaguidPolicy): AllowedModels {
   if (policy.kind === 'any') {
     return { summary: 'every YubiKey and Security Key made by Yubico', names: [] };

@@ -30,25 +30,25 @@ import {
   type UserVerification,
 } from './ceremony/webauthn-json.js';
 
-/** A new credential of a genuine key. */
+/** The new credential of a security key whose attestation was verified. */
 export interface VerifiedRegistration {
   readonly credentialId: Buffer;
-  /** The public key, as SPKI in PEM. */
+  /** The public key in PEM (SPKI). */
   readonly publicKey: string;
   readonly signCount: number;
   readonly attestation: AttestationFormat;
-  /** The model, as the attestation certificate states it. */
+  /** The AAGUID of the model, as the attestation certificate states it. */
   readonly aaguid: string | null;
   /** True when the key verified its user (PIN, fingerprint) in this ceremony. */
   readonly userVerified: boolean;
-  /** False for a U2F key, which can assert user presence only. */
+  /** False for a U2F key, which can prove a touch but never verifies its user. */
   readonly canVerifyUser: boolean;
   readonly transports: string[];
 }
 
 /**
- * The result of a verified assertion. The caller compares the counter in SQL, where two logins may
- * race.
+ * The result of a verified assertion. The caller compares the counter in SQL, because two logins
+ * may happen at once.
  */
 export interface VerifiedAssertion {
   readonly signCount: number;
@@ -60,24 +60,27 @@ export interface AssertionCeremony {
   /** An `AuthenticationResponseJSON` that is not parsed yet. */
   readonly credential: unknown;
   readonly challenge: Buffer;
-  /** The public key, as SPKI in PEM. */
+  /** The public key in PEM (SPKI). */
   readonly publicKey: string;
   readonly credentialId: Buffer;
   /**
    * The bytes of the user id. A response with another user handle is refused. A response without a
-   * user handle is accepted only when the user was identified before, without `requireUserHandle`
+   * user handle is accepted only if the user was already identified, without `requireUserHandle`
    * (WebAuthn §7.2 step 6).
    */
   readonly userHandle: Buffer | null;
   readonly requireUserHandle?: boolean;
   readonly requireUserVerification: boolean;
-  /** The origin in the client data of a native client; undefined for a page of the service. */
+  /**
+   * The origin in the client data of a native client such as a command line; undefined for a page
+   * of the service.
+   */
   readonly nativeOrigin?: string;
 }
 
 /**
- * Verifies registrations and assertions (WebAuthn §7.1, §7.2). Strict parsers first refuse bytes
- * that two parsers could read differently; then `fido2-lib` runs the ceremony, with the attestation
+ * Verifies registrations and assertions (WebAuthn §7.1, §7.2). First, strict parsers refuse bytes
+ * that two parsers could read differently. Then `fido2-lib` runs the ceremony, with the attestation
  * policy of this service as its attestation format.
  */
 @Injectable()
@@ -92,12 +95,15 @@ export class WebAuthnCeremonies {
   }
 
   /**
-   * Returns the options of a registration, for `PublicKeyCredential.parseCreationOptionsFromJSON`.
+   * Returns the options of a registration, which the page gives to
+   * `PublicKeyCredential.parseCreationOptionsFromJSON`.
    */
   creationOptions(ceremony: {
     readonly challenge: Buffer;
     readonly user: { readonly id: Buffer; readonly name: string; readonly displayName: string };
-    /** The keys of the user, which the browser must not enroll again. */
+    /**
+     * The credential ids of the user's keys, so that the browser does not enroll one of them again.
+     */
     readonly excludeCredentialIds: readonly Buffer[];
   }): CreationOptionsJSON {
     const { id, name } = this.config.relyingParty;
@@ -111,7 +117,8 @@ export class WebAuthnCeremonies {
         type: 'public-key',
         id: credentialId.toString('base64url'),
       })),
-      // Preferred, not required: a U2F key supports neither, and may still enroll.
+      // Verification of the user and a discoverable credential are preferred and not required,
+      // because a U2F key supports neither and may still enroll.
       authenticatorSelection: {
         authenticatorAttachment: 'cross-platform',
         residentKey: 'preferred',
@@ -124,8 +131,9 @@ export class WebAuthnCeremonies {
   }
 
   /**
-   * Returns the options of an assertion, for `PublicKeyCredential.parseRequestOptionsFromJSON`.
-   * Without `allowCredentials`, the key uses a discoverable credential.
+   * Returns the options of an assertion, which the page gives to
+   * `PublicKeyCredential.parseRequestOptionsFromJSON`. Without `allowCredentials`, the key itself
+   * chooses the credential (a discoverable one).
    */
   requestOptions(ceremony: {
     readonly challenge: Buffer;
@@ -147,7 +155,7 @@ export class WebAuthnCeremonies {
   }
 
   /**
-   * Verifies a registration, its attestation and the model (WebAuthn §7.1).
+   * Verifies a registration, the attestation in it and the model of the key (WebAuthn §7.1).
    *
    * @param ceremony `credential` is an unparsed `RegistrationResponseJSON`; `challenge` is the
    *   challenge of the ceremony; `now` is the time at which certificates must be valid
@@ -195,7 +203,8 @@ export class WebAuthnCeremonies {
         attestation,
         aaguid,
         signCount,
-        // U2F signs no flags at registration (WebAuthn §8.6): the client could set any flag.
+        // For a U2F key the flag counts for nothing: the key signs no flags at registration
+        // (WebAuthn §8.6), so the client could set any flag.
         userVerified: canVerifyUser && userVerified,
         canVerifyUser,
         transports: response.transports,
@@ -204,8 +213,9 @@ export class WebAuthnCeremonies {
   }
 
   /**
-   * Verifies an assertion with a stored key (WebAuthn §7.2), except for the signature counter: with
-   * `fido2-lib` for a page, with {@link verifyNativeAssertion} for a native client.
+   * Verifies an assertion with the stored public key (WebAuthn §7.2). The caller checks the
+   * signature counter. `fido2-lib` verifies for a page, and {@link verifyNativeAssertion} for a
+   * native client.
    *
    * @throws DomainError `assertion_rejected`, with the reason
    */
@@ -245,7 +255,8 @@ export class WebAuthnCeremonies {
         publicKey: ceremony.publicKey,
         userHandle: ceremony.userHandle?.toString('base64url') ?? null,
         allowCredentials: [{ type: 'public-key', id: arrayBuffer(ceremony.credentialId) }],
-        // never fails: the caller compares the counter in SQL, where two logins may race
+        // zero never fails: the caller compares the counter in SQL, because two logins may happen
+        // at once
         prevCounter: 0,
       },
     );
@@ -262,10 +273,11 @@ export class WebAuthnCeremonies {
 }
 
 /**
- * Reads the credential id of an assertion, so that the caller can find its key.
+ * Reads the credential id of an assertion that is not verified yet, so that the caller can find its
+ * key.
  *
  * @param credential an unparsed `AuthenticationResponseJSON`
- * @throws DomainError `assertion_rejected` when it is malformed
+ * @throws DomainError `assertion_rejected` if it is malformed
  */
 export function credentialIdOf(credential: unknown): Buffer {
   try {
@@ -283,7 +295,7 @@ function read<Schema extends z.ZodType>(schema: Schema, credential: unknown): z.
   throw new Refusal(`${where} is malformed: ${issue?.message ?? 'not a credential'}.`);
 }
 
-/** Reads the signature counter and the user verification from authenticator data. */
+/** Reads from authenticator data the signature counter, and if the key verified its user. */
 function signals(authnrData: FieldMap<SignalFields>): VerifiedAssertion {
   return {
     signCount: authnrData.get('counter'),
@@ -291,7 +303,7 @@ function signals(authnrData: FieldMap<SignalFields>): VerifiedAssertion {
   };
 }
 
-/** Copies bytes into an ArrayBuffer: the library accepts nothing else. */
+/** Copies bytes into an ArrayBuffer, because the library accepts nothing else. */
 function arrayBuffer(bytes: Uint8Array): ArrayBuffer {
   return Uint8Array.from(bytes).buffer;
 }

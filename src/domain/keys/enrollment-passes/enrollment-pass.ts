@@ -5,14 +5,15 @@ import {
 } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The prefix of a pass, by which a secret scanner recognizes it. */
+/** The prefix of every re-enrollment pass, by which a secret scanner recognizes a leaked one. */
 export const PASS_PREFIX = 'svc_pass_';
 
-/** The hours for which a pass is valid. */
+/** The hours for which a re-enrollment pass is valid. */
 export const PASS_HOURS = 24;
 
 /**
- * A pass that was just made. Only this process and the person who gets the pass know the secret.
+ * A re-enrollment pass that was just made. Only this process and the person who gets the pass know
+ * its secret.
  */
 export interface GivenPass {
   readonly secret: string;
@@ -20,44 +21,49 @@ export interface GivenPass {
 }
 
 /**
- * The re-enrollment pass that the next enrollment of a user needs, without its secret. The row in
- * the database stays after the secret has ended.
+ * The re-enrollment pass that the next enrollment of a user needs, without its secret. Its row in
+ * the database stays after the secret has ended, so that the user still needs a pass.
  */
 export interface DemandedPass {
   /** The id of the admin who gave the pass; null for the operator of the service. */
   readonly createdBy: string | null;
   readonly createdAt: Date;
   readonly expiresAt: Date;
-  /** True for a pass without a secret, because it was withdrawn. The user needs another pass. */
+  /**
+   * True for a pass whose secret has ended, because it was withdrawn. The user needs another pass.
+   */
   readonly isWithdrawn: boolean;
   /** True for a pass that has expired. The user needs another pass. */
   readonly isExpired: boolean;
 }
 
-/** Mints a pass of 256 random bits. The hash covers the whole pass with its prefix. */
+/**
+ * Makes a re-enrollment pass of 256 random bits. The stored hash covers the whole pass with its
+ * prefix.
+ */
 export function mintPass(): OpaqueToken {
   const token = PASS_PREFIX + mintOpaqueToken().token;
   return { token, hash: hashOpaqueToken(token) };
 }
 
-/** Returns the hash of a pass as it is stored. Blanks around a pasted pass do not count. */
+/** Returns the hash by which a pass is stored. Blanks around a pasted pass are removed before. */
 export function hashOfPass(presented: string): Buffer {
   return hashOpaqueToken(presented.trim());
 }
 
-/** The facts by which {@link decidePass} admits or refuses an enrollment. */
+/** The facts by which {@link decidePass} allows or refuses an enrollment. */
 export interface PassFacts {
-  /** True if the enrollment of the user needs a pass. */
+  /** True if the user can enroll a key only with a re-enrollment pass. */
   readonly isDemanded: boolean;
-  /** True when the user presented a pass. */
+  /** True if the user presented a re-enrollment pass. */
   readonly isPresented: boolean;
   /** True if the presented pass is the pass of this user and has not expired. */
   readonly fits: boolean;
 }
 
 /**
- * Refuses an enrollment without the right pass. The error for a wrong pass is the same for every
- * cause: unknown, used, expired, withdrawn, replaced, or of another user.
+ * Refuses an enrollment without the right pass. The error is the same for a pass that is unknown,
+ * used, expired, withdrawn, replaced, or of another user, because the cause would help an attacker.
  *
  * @throws DomainError enrollment_pass_required, enrollment_pass_invalid
  */
@@ -71,7 +77,7 @@ export function decidePass({ isDemanded, isPresented, fits }: PassFacts): void {
   }
 }
 
-/** Returns the error for a pass that is not the valid pass of the user. */
+/** Returns the error for a re-enrollment pass that is not the valid pass of the user. */
 export function passInvalid(): DomainError {
   return new DomainError(
     'enrollment_pass_invalid',

@@ -17,7 +17,7 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { PASS_HOURS, type DemandedPass, type PassFacts } from './enrollment-pass.js';
 
-/** The re-enrollment pass that a user presents in an enrollment, or none. */
+/** The re-enrollment pass that a user presents in an enrollment, if any. */
 export interface PresentedPass {
   readonly userId: string;
   readonly orgId: string | null;
@@ -33,20 +33,20 @@ interface Row {
   expired: boolean;
 }
 
-/** The condition that a pass still has a secret, which has not expired. */
+/** The condition that the secret of a pass exists and has not expired. */
 const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
 
 /**
  * The re-enrollment passes of users, at most one row for each user. While a user has a row, the
  * next enrollment of the user needs a pass, even if the secret in the row has ended. The secret
  * ends with the credentials of the user, and with the account. The row is deleted when the pass is
- * used, or when an admin lifts the demand.
+ * used, or when an admin decides that the user needs none.
  */
 export class EnrollmentPassesRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.enrollmentPasses;
   /**
-   * The event `account-deleted` is not in the list, because a foreign key deletes the pass with the
-   * user.
+   * The event `account-deleted` is not in the list, because a foreign key deletes the pass together
+   * with the user.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deactivated',
@@ -55,8 +55,8 @@ export class EnrollmentPassesRepository implements Revocable {
   readonly endedByForeignKey = BY_DELETED_ROW;
 
   /**
-   * Makes the pass of a user, and replaces an earlier one. The caller holds the lock on the row of
-   * the user.
+   * Makes the pass of a user, and replaces an earlier one. The caller has locked the row of the
+   * user.
    */
   async replace(
     tx: EntityManager,
@@ -75,8 +75,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Finds the pass that the next enrollment of a user needs; undefined if it needs none. It also
-   * finds an expired or withdrawn pass, because the user then needs another one.
+   * Finds the pass that the next enrollment of a user needs; undefined if no pass is needed. An
+   * expired or withdrawn pass is returned, because the user then needs another one.
    */
   async find(tx: EntityManager, userId: string): Promise<DemandedPass | undefined> {
     const [row] = await sql<Row>(tx)`
@@ -107,7 +107,10 @@ export class EnrollmentPassesRepository implements Revocable {
     return found.length === 0 ? undefined : { pass: await this.find(tx, memberId) };
   }
 
-  /** Compares a presented pass with the row of the user. It locks and changes nothing. */
+  /**
+   * Compares a presented pass with the row of the user, before the ceremony. Nothing is locked or
+   * changed.
+   */
   async compare(tx: EntityManager, { userId, hash }: PresentedPass): Promise<PassFacts> {
     const [row] = await sql<{ fits: boolean }>(tx)`
       SELECT coalesce(hash = ${hash ?? null}::bytea AND expires_at > now(), false) AS fits
@@ -119,7 +122,10 @@ export class EnrollmentPassesRepository implements Revocable {
     };
   }
 
-  /** Ends the secret of the valid passes of some users. Returns their number if there were some. */
+  /**
+   * Ends the secrets of the valid passes of some users. The counts have their number if there were
+   * any.
+   */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ended = await sql<{ user_id: string }>(tx)`
       UPDATE enrollment_passes SET hash = NULL
@@ -129,8 +135,8 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Ends the secrets of one batch of passes, also of expired ones, because the clock of a restored
-   * server may be behind. The rows stay, so that the users still need a pass.
+   * Ends the secrets of one batch of passes, including expired ones, because the clock of a
+   * restored server may be behind. The rows stay, so that the users still need a pass.
    */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     const found = await sql<{ user_id: string }>(tx)`
@@ -150,15 +156,15 @@ export class EnrollmentPassesRepository implements Revocable {
   }
 
   /**
-   * Makes the next enrollment of a user need a re-enrollment pass, which only an admin can give. It
-   * adds a row without a secret. If the user has a row already, that row stays as it is.
+   * Makes the next enrollment of a user need a re-enrollment pass, which only an admin can give, by
+   * a row without a secret. If the user has a row already, that row stays as it is.
    */
   async demand(tx: EntityManager, userId: string): Promise<void> {
     await sql(tx)`
       INSERT INTO enrollment_passes (user_id, expires_at) VALUES (${userId}, now()) ON CONFLICT (user_id) DO NOTHING`;
   }
 
-  /** Counts the valid passes of a user. */
+  /** Counts the valid re-enrollment passes of a user. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ passes: number }>(tx)`
       SELECT count(*)::int AS passes FROM enrollment_passes WHERE user_id = ${id} AND ${IS_VALID}`;
@@ -175,7 +181,7 @@ export class EnrollmentPassesRepository implements Revocable {
     return lifted.length === 1;
   }
 
-  /** Ends the secret of the valid pass of one user. Returns false if there is none. */
+  /** Ends the secret of the valid pass of one user. Returns false if there is no valid pass. */
   async withdraw(tx: EntityManager, userId: string): Promise<boolean> {
     const ended = await sql<{ user_id: string }>(tx)`
       UPDATE enrollment_passes SET hash = NULL
@@ -187,8 +193,8 @@ export class EnrollmentPassesRepository implements Revocable {
 
 /**
  * Compares and consumes the pass of a user by one statement, which also records the use. So of
- * several requests with one pass, one succeeds. The caller holds the lock on the row of the user,
- * and rolls back if the facts refuse the enrollment.
+ * several requests with one pass, one succeeds. The caller has locked the row of the user, and
+ * rolls back if the facts refuse the enrollment.
  */
 export async function consumePass(
   tx: EntityManager,

@@ -12,8 +12,8 @@ import { EnrollmentPassesRepository } from './enrollment-passes.repository.js';
 import { givePass, type Renewal } from './give-pass.js';
 
 /**
- * The acts of admins on the re-enrollment passes of members, and the check of a pass before a
- * ceremony.
+ * Lets admins give, withdraw and lift the re-enrollment passes of members, and checks a pass before
+ * the ceremony of an enrollment.
  */
 @Injectable()
 export class EnrollmentPasses {
@@ -28,7 +28,8 @@ export class EnrollmentPasses {
   ) {}
 
   /**
-   * Gives a member a pass, and ends the credentials of the member.
+   * Gives a member a re-enrollment pass, and ends the credentials of the member, because the lost
+   * key may be in other hands.
    *
    * @throws DomainError admin_required, not_found, own_account, account_inactive
    */
@@ -51,8 +52,8 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Withdraws the pass of a member. The member still needs a pass, so that the next enrollment is
-   * refused until an admin gives another one.
+   * Withdraws the re-enrollment pass of a member. The member cannot enroll a key until an admin
+   * gives another pass.
    *
    * @throws DomainError admin_required, not_found (also without a valid pass), own_account
    */
@@ -75,7 +76,8 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Lets a member enroll a key after a sign-in without a pass, and ends a pass that is still valid.
+   * Lets a member enroll a key after a sign-in without a re-enrollment pass, and ends a pass that
+   * is still valid.
    *
    * @throws DomainError admin_required, not_found (also if the member needs no pass), own_account
    */
@@ -98,8 +100,8 @@ export class EnrollmentPasses {
   }
 
   /**
-   * Finds the pass that the next enrollment of a member needs; undefined if it needs none. @throws
-   * DomainError not_found
+   * Finds the pass that the next enrollment of a member needs; undefined if no pass is needed.
+   * @throws DomainError not_found
    */
   async ofMember({ orgId }: Admin, memberId: string): Promise<DemandedPass | undefined> {
     const found = isUuid(memberId)
@@ -109,14 +111,14 @@ export class EnrollmentPasses {
     return found.pass;
   }
 
-  /** Returns true if a user can enroll a key only with a pass. */
+  /** Returns true if the next enrollment of a user needs a re-enrollment pass. */
   async isDemanded(userId: string): Promise<boolean> {
     return (await this.passes.find(this.manager, userId)) !== undefined;
   }
 
   /**
-   * Checks a pass before the ceremony, without consuming it. A user who has no account yet has no
-   * pass, so that every presented pass is refused.
+   * Checks a re-enrollment pass before the ceremony, without consuming it. A user who has no
+   * account yet can have no pass, so every presented pass is refused.
    *
    * @returns the hash, for the check that consumes the pass; undefined without a pass
    * @throws DomainError enrollment_pass_required, enrollment_pass_invalid

@@ -6,15 +6,15 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { mintPass, type GivenPass } from './enrollment-pass.js';
 import type { EnrollmentPassesRepository } from './enrollment-passes.repository.js';
 
-/** A new pass, and what ended in the transaction that made it. */
+/** A new re-enrollment pass, and the counts of what ended in the same transaction. */
 export interface Renewal {
   readonly pass: GivenPass;
   readonly ended: RevokedCounts;
 }
 
 /**
- * Ends the keys, sessions and certificates of a user, and makes the one pass by which the user
- * enrolls a key again. It replaces an earlier pass. The caller holds the lock on the row of the
+ * Ends the keys, sessions and certificates of a user, and makes the one re-enrollment pass by which
+ * the user enrolls a key again. An earlier pass is replaced. The caller has locked the row of the
  * user.
  *
  * @param createdBy the id of the admin; null for the operator of the service

@@ -4,8 +4,8 @@ import type { BootstrapSession, LiveSession, PendingSession } from '#domain/sess
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /**
- * Checks that the user of a session may enroll a first key. It runs before the ceremony, and again
- * before the key is accepted.
+ * Checks that the user of a session may enroll a first key. The check runs before the ceremony, and
+ * again before the key is accepted, because the facts can change meanwhile.
  *
  * @param allowedDomains SVC_ALLOWED_DOMAINS; undefined allows every domain
  * @throws DomainError already_enrolled; enrollment_refused without an e-mail address, or outside
@@ -29,8 +29,8 @@ export function assertMayEnroll(
 }
 
 /**
- * Demands a PIN or a fingerprint from a key that can check one, because without it the key could
- * never log in. A U2F key can check neither, and enrolls with user presence alone.
+ * Demands that a key verified a PIN or a fingerprint if it is able to, because otherwise the key
+ * could never log in. A U2F key is not able to, and enrolls with user presence alone.
  *
  * @throws DomainError user_verification_missing
  */
@@ -44,7 +44,7 @@ export function assertUserVerified(
   );
 }
 
-/** The most keys of a user. */
+/** The most security keys that a user can have. */
 export const MOST_KEYS = 20;
 
 /** Returns the error for a user who has {@link MOST_KEYS} keys. */
@@ -56,7 +56,8 @@ export function tooManyKeys(): DomainError {
 }
 
 /**
- * Returns the error for a user who has a key: a bootstrap session is not enough to add another key.
+ * Returns the error for a user who already has a key. Such a user adds a key after a login with the
+ * existing key; a bootstrap session is not enough.
  */
 export function alreadyEnrolled(): DomainError {
   return new DomainError(

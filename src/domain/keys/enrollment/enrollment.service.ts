@@ -39,13 +39,13 @@ export interface NewKey extends VerifiedRegistration {
   readonly name: string;
 }
 
-/** A first key to enroll, in a session. */
+/** A request to enroll the first key of a user in a bootstrap session. */
 export interface FirstKey {
   readonly session: BootstrapSession | PendingSession;
   readonly newKey: NewKey;
   /**
-   * The user handle that is stored in the key. If enrollment creates the user, it is the id of that
-   * user.
+   * The user handle that is stored in the key. If the enrollment creates the user, the user gets
+   * this id.
    */
   readonly newUserId: string;
   /** The SHA-256 of the re-enrollment pass that the user presented; undefined without one. */
@@ -53,8 +53,8 @@ export interface FirstKey {
 }
 
 /**
- * An enrolled first key and the session that follows: verified when the key verified its user, else
- * bootstrap.
+ * A first key that was enrolled, and the session that follows. The session is verified if the key
+ * verified its user; otherwise it is a bootstrap session.
  */
 export interface Enrolled {
   readonly key: Authenticator;
@@ -63,7 +63,7 @@ export interface Enrolled {
 }
 
 /**
- * The reason of a refused enrollment: an error of the service, or an error that the browser
+ * The reason why an enrollment was refused: an error of the service, or an error that the browser
  * reported.
  */
 export interface RefusedEnrollment {
@@ -71,7 +71,7 @@ export interface RefusedEnrollment {
   readonly reason: string;
 }
 
-/** The user who enrolls a key, the row locked. */
+/** The user who enrolls a key. The row of the user is locked. */
 interface EnrollingUser {
   readonly id: string;
   readonly orgId: string | null;
@@ -79,14 +79,14 @@ interface EnrollingUser {
 }
 
 /**
- * Errors that are not recorded as refusals of a key: the request came too late, twice, or without a
- * session.
+ * The errors that the audit log does not record as refusals of a key, because the request came too
+ * late, twice, or without a session.
  */
 const NOT_ABOUT_KEY: ReadonlySet<ErrorCode> = new Set(['invalid_state', 'unauthenticated']);
 
 /**
  * Enrolls the first key of a user. One transaction ends the bootstrap session, creates the user of
- * a new identity, adds the key and opens the next session: all of it, or nothing.
+ * a new identity, adds the key and opens the next session. So all of it happens, or nothing.
  */
 @Injectable()
 export class Enrollment {
@@ -100,7 +100,7 @@ export class Enrollment {
   ) {}
 
   /**
-   * Enrolls the key of a verified registration.
+   * Enrolls the first key of a user from a verified registration.
    *
    * @throws DomainError already_enrolled, enrollment_refused, enrollment_pass_required,
    *   enrollment_pass_invalid, credential_exists, account_inactive, unauthenticated
@@ -164,8 +164,8 @@ export class Enrollment {
   }
 
   /**
-   * Runs a step of an enrollment, and records its refusal after the transaction of the step has
-   * ended.
+   * Runs a step of an enrollment. If the step is refused, the refusal is recorded after the
+   * transaction of the step, because its rollback would remove the record.
    */
   async recordingRefusal<Result>(
     session: LiveSession,
@@ -184,7 +184,8 @@ export class Enrollment {
   }
 
   /**
-   * Records a refused enrollment. The user and the admins of the organization can read the event.
+   * Records a refused enrollment in the audit log, in which the user and the admins of the
+   * organization can read it.
    */
   async recordRefusal(
     { user, pendingIdentity }: LiveSession,
@@ -205,7 +206,9 @@ export class Enrollment {
     });
   }
 
-  /** Finds the organization that the user of an identity would join. */
+  /**
+   * Finds the organization that a new user with this identity would join; null if there is none.
+   */
   async #organizationOf(tx: EntityManager, identity: UpstreamIdentity): Promise<string | null> {
     const domain = domainOfEmail(identity.email);
     const found = await this.organizations.findByDomain(tx, domain, identity);
@@ -213,11 +216,11 @@ export class Enrollment {
   }
 
   /**
-   * Ends the bootstrap session and returns its user, locked: an existing user, or a new user of the
-   * pending identity. Of two enrollments in one session, the second finds the session ended. An
-   * existing user is locked before the session ends, in the order of access revocation. The
-   * directory of the organization is locked first: the membership, the tombstones and the addresses
-   * are read after that.
+   * Ends the bootstrap session and returns its user with the row locked: an existing user, or a new
+   * user of the pending identity. Of two enrollments in one session, the second finds the session
+   * ended. An existing user is locked before the session ends, in the order of access revocation.
+   * The directory of the organization is locked first, because the membership, the tombstones and
+   * the addresses are read after that.
    */
   async #lockOrCreate(
     tx: EntityManager,
@@ -248,7 +251,7 @@ export class Enrollment {
   }
 
   /**
-   * Checks that the organization of a user owns the domain of the e-mail address.
+   * Checks that the organization of a user owns the domain of the user's e-mail address.
    *
    * @throws DomainError enrollment_refused
    */
@@ -266,10 +269,11 @@ export class Enrollment {
   }
 
   /**
-   * Locks the user and the organization, and checks that the user may enroll.
+   * Locks the user and the organization, and checks that the user may enroll a key.
    *
-   * @param bringsPass true for a user with a pass, which the caller verifies: then the user may
-   * enroll even if only SCIM creates members
+   * @param bringsPass true for a user with a re-enrollment pass, which the caller verifies: then
+   * the
+   *   user may enroll even if only SCIM creates members
    */
   async #lock(tx: EntityManager, userId: string, bringsPass: boolean): Promise<EnrollingUser> {
     const { id, orgId, email, scimManaged } = await this.directory.lockActive(tx, userId);
@@ -299,8 +303,8 @@ export class Enrollment {
 
   /**
    * Refuses a user without an organization whose address is in the domain of an organization. A
-   * consumer account with a corporate address is not a member, and two users must not have one
-   * principal.
+   * consumer account with a corporate address is not a member, and two users must not have the same
+   * SSH principal.
    */
   async #assertOutsider(tx: EntityManager, identity: UpstreamIdentity): Promise<undefined> {
     const domain = domainOfEmail(identity.email);
@@ -336,7 +340,7 @@ export class Enrollment {
   }
 
   /**
-   * Locks the settings of an organization. @throws DomainError enrollment_refused when only SCIM
+   * Locks the settings of an organization. @throws DomainError enrollment_refused if only SCIM
    * creates members
    */
   async #assertOpen(tx: EntityManager, orgId: string): Promise<void> {
@@ -345,8 +349,9 @@ export class Enrollment {
   }
 
   /**
-   * Opens the session that follows. If the key verified its user, the enrollment counts as the
-   * first login, and the session is verified. Otherwise the user logs in with the key next.
+   * Opens the session that follows an enrollment. If the key verified its user, the enrollment
+   * counts as the first login, and the session is verified. Otherwise the user must log in with the
+   * key next.
    */
   async #openNext(
     tx: EntityManager,
@@ -371,7 +376,8 @@ export class Enrollment {
 }
 
 /**
- * Turns the violation of the unique credential id into its error; returns any other error as it is.
+ * Turns the violation of the unique index on credential ids into the error `credential_exists`;
+ * returns any other error unchanged.
  */
 function asCredentialExists(error: unknown): unknown {
   if (violatedConstraint(error) !== 'authenticators_credential_id_key') return error;

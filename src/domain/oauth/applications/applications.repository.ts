@@ -1,5 +1,6 @@
 /**
- * The applications that users registered. A user finds only the applications that the user manages.
+ * The applications that users registered. A user finds only the applications that the user may
+ * manage: the own ones, and as an admin those of the organization.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -8,59 +9,68 @@ import { redirectUrisOf } from '../clients/clients.repository.js';
 import { hostAndParents, resourceKey } from '../clients/resource-key.js';
 
 /**
- * A client that a user registered, or a cluster that an admin registered, as its managers see it.
+ * An application that a user registered, or a Kubernetes cluster that an admin registered, as the
+ * users who may manage it see it.
  */
 export interface ClientApplication {
   readonly id: string;
   /** The client metadata of RFC 7591 §2, without a secret. */
   readonly metadata: Readonly<Record<string, unknown>>;
-  /** Null for a cluster, which belongs to the organization. */
+  /**
+   * The id of the user who registered the application; null for a cluster, which belongs to the
+   * organization.
+   */
   readonly ownerId: string | null;
   readonly orgId: string | null;
-  /** The audience of the tokens for a cluster (RFC 8707 §2); null for a client. */
+  /** The audience of the tokens for a cluster (RFC 8707 §2); null for any other application. */
   readonly resource: string | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
-  /** The time of the last use, accurate to the day. */
+  /**
+   * The day on which the application last used a token. It is accurate to the day, so that not each
+   * use writes a row.
+   */
   readonly lastUsedAt: Date;
   /**
-   * When an admin approved the application; null without an approval, and for a cluster, which only
-   * an admin registers.
+   * The time at which an admin approved the application for all members. Null without an approval,
+   * and for a cluster, which only an admin registers.
    */
   readonly approvedAt: Date | null;
-  /** The redirect URIs that the approval covers. */
+  /** The redirect URIs for which the admin approved the application. */
   readonly approvedUris: readonly string[] | null;
 }
 
-/** Facts about an application that a list shows beside it. */
+/** Facts about an application that a list shows in addition. */
 export interface ApplicationFacts {
-  /** The address of the owner; null for a cluster, and for an owner without one. */
+  /** The e-mail address of the owner; null for a cluster, and for an owner without an address. */
   readonly ownerEmail: string | null;
   /**
-   * The end of the secret that is valid the longest; null if there is no secret, or one never ends.
+   * The expiry of the secret that is valid the longest; null if there is no secret, or one never
+   * expires.
    */
   readonly secretsEnd: Date | null;
 }
 
-/** Returns a text that changes with every change of an application. */
+/**
+ * Returns a text that changes with every change of an application, so that a client can notice a
+ * change by another user.
+ */
 export function applicationVersion({ id, updatedAt, approvedAt }: ClientApplication): string {
   const approval = approvedAt === null ? '' : ` ${approvedAt.toISOString()}`;
   return `${id} ${updatedAt.toISOString()}${approval}`;
 }
 
-/**
- * The user who manages applications: the owner of an application, or an admin of its organization.
- */
+/** The user who manages an application: its owner, or an admin of the organization. */
 export interface ApplicationManager {
   readonly userId: string;
   readonly orgId: string | null;
   readonly isAdmin: boolean;
   /**
-   * True for an admin of the organization, also if the access token of the request has no right of
-   * an admin.
+   * True for an admin of the organization, even if the access token of the request does not carry
+   * the rights of an admin.
    */
   readonly isOrgAdmin: boolean;
-  /** The session of the request. */
+  /** The id of the session of the request. */
   readonly sessionId: string;
 }
 
@@ -77,7 +87,7 @@ interface Row {
   approved_uris: string[] | null;
 }
 
-/** A cluster to register: an application of kind `kubernetes`. */
+/** A Kubernetes cluster to register: an application of kind `kubernetes`. */
 export interface NewCluster {
   readonly id: string;
   readonly orgId: string;
@@ -85,14 +95,14 @@ export interface NewCluster {
   readonly metadata: object;
 }
 
-/** Lists the applications that a user manages, in the order of their ids, from a given id on. */
+/** Lists the applications that a user may manage, in the order of their ids, from a given id on. */
 export async function listApplications(
   tx: EntityManager,
   { userId, orgId, isAdmin }: ApplicationManager,
   { after, limit }: { readonly after: string; readonly limit: number },
 ): Promise<ClientApplication[]> {
-  // Each list has an index in the order of ids, so that no plan sorts. An admin sees all
-  // applications of the organization, a user at most 50.
+  // Each of the two lists has an index in the order of ids, so that PostgreSQL never sorts. An
+  // admin sees all applications of the organization, a user at most 50.
   const rows =
     isAdmin && orgId !== null
       ? await sql<Row>(tx)`
@@ -115,7 +125,7 @@ export async function listApplications(
   return rows.map(application);
 }
 
-/** Reads the facts about some applications, by their ids. */
+/** Reads the additional facts about some applications, by their ids. */
 export async function listApplicationFacts(
   tx: EntityManager,
   ids: readonly string[],
@@ -132,7 +142,7 @@ export async function listApplicationFacts(
   return new Map(rows.map(({ id, ...facts }) => [id, facts]));
 }
 
-/** Finds an application that a user manages. */
+/** Finds an application that a user may manage. */
 export async function findApplication(
   tx: EntityManager,
   { userId, orgId, isAdmin }: ApplicationManager,
@@ -147,7 +157,10 @@ export async function findApplication(
   return row && application(row);
 }
 
-/** Finds an application and locks it against other changes. Tokens can still be issued to it. */
+/**
+ * Finds an application and locks its row against other changes. Tokens can still be issued to the
+ * application meanwhile.
+ */
 export async function lockApplication(
   tx: EntityManager,
   manager: ApplicationManager,
@@ -159,7 +172,7 @@ export async function lockApplication(
   return findApplication(tx, manager, id);
 }
 
-/** Approves an application for the redirect URIs that it has now. The caller has locked its row. */
+/** Approves an application for its present redirect URIs. The caller has locked its row. */
 export async function approveApplication(
   tx: EntityManager,
   id: string,
@@ -171,9 +184,7 @@ export async function approveApplication(
     WHERE id = ${id}`;
 }
 
-/**
- * Replaces the redirect URIs that the approval of an application covers; null ends the approval.
- */
+/** Replaces the redirect URIs for which an application is approved; null ends the approval. */
 export async function limitApproval(
   tx: EntityManager,
   id: string,
@@ -187,7 +198,10 @@ export async function limitApproval(
     WHERE id = ${id}`;
 }
 
-/** Registers a cluster. False when the organization has registered the resource already. */
+/**
+ * Registers a Kubernetes cluster. False if the organization has registered the same resource
+ * already.
+ */
 export async function insertCluster(
   tx: EntityManager,
   { id, orgId, resource, metadata }: NewCluster,
@@ -200,7 +214,7 @@ export async function insertCluster(
   return inserted.length === 1;
 }
 
-/** Counts the clusters of an organization. */
+/** Counts the Kubernetes clusters that an organization has registered. */
 export async function countClusters(tx: EntityManager, orgId: string): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`
     SELECT count(*)::int AS n FROM oauth_clients WHERE org_id = ${orgId} AND kind = 'kubernetes'`;
@@ -208,9 +222,9 @@ export async function countClusters(tx: EntityManager, orgId: string): Promise<n
 }
 
 /**
- * Returns true if any organization has registered a resource: then only the token exchange of
- * svc-cli may issue tokens for it. The text itself is compared, too, because an earlier version
- * registered spellings that WHATWG URL does not write.
+ * Returns true if any organization has registered a resource. Then only the token exchange of
+ * svc-cli may issue tokens for it. The resource is compared in the form of WHATWG URL and also as
+ * it was written, because an earlier version stored other spellings.
  */
 export async function isRegisteredResource(tx: EntityManager, resource: string): Promise<boolean> {
   const found = await sql<{ id: string }>(tx)`
@@ -221,9 +235,9 @@ export async function isRegisteredResource(tx: EntityManager, resource: string):
 }
 
 /**
- * Returns true if this organization, and no other, has proven the proven domain that is closest to
- * a host: the host itself or its longest parent. Locks the row of that domain, so that its owner
- * cannot lose the domain while the caller registers a cluster at the host.
+ * Returns true if the domain that covers a host is proven by this organization and no other. Of
+ * several proven domains above the host, the nearest one counts. The row of that domain is locked,
+ * so that the organization cannot lose the domain while the caller registers a cluster at the host.
  */
 export async function lockProvenHost(
   tx: EntityManager,
@@ -239,9 +253,9 @@ export async function lockProvenHost(
 }
 
 /**
- * Returns true if the organization of a cluster could register the resource of the cluster today: a
- * URN with the id of the organization, or an https URL at a host whose closest proven domain is
- * proven by this organization.
+ * Returns true if the organization of a cluster could register the resource of the cluster today.
+ * The resource must be a URN with the id of the organization, or an https URL under a domain that
+ * the organization has proven. Of several proven domains, the nearest one counts.
  */
 export async function isProvenResource(tx: EntityManager, id: string): Promise<boolean> {
   const [found] = await sql<{ id: string }>(tx)`
@@ -252,8 +266,8 @@ export async function isProvenResource(tx: EntityManager, id: string): Promise<b
 }
 
 /**
- * Ends the clusters at a domain, or at a host below it, whose organization has not proven the
- * proven domain that is closest to the host.
+ * Ends the clusters at a domain, or at a host below it, if their organization has not proven the
+ * domain that covers the host. Of several proven domains, the nearest one counts.
  *
  * @param whose `own` for the clusters of the organization, which lost the domain; `others` for
  *   those of all other organizations, because the organization has proven the domain
@@ -274,7 +288,7 @@ export async function endUnprovenClusters(
   return ended.map(application);
 }
 
-/** Finds the id of the cluster that an organization registered for a resource. */
+/** Finds the id of the Kubernetes cluster that an organization registered for a resource. */
 export async function findCluster(
   tx: EntityManager,
   orgId: string,
@@ -287,8 +301,8 @@ export async function findCluster(
 }
 
 /**
- * Returns, as SQL, the organization that has proven the proven domain closest to the host of a
- * cluster: the host itself or its longest parent. NULL if no organization has proven one.
+ * Returns the SQL of the organization that has proven the domain which covers the host of a
+ * cluster. Of several proven domains, the nearest one counts. NULL if none is proven.
  */
 function nearestOwner(cluster: SqlFragment): SqlFragment {
   const host = fragment`resource_host(${cluster}.resource)`;

@@ -1,7 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Registration } from './registration.js';
 
-/** The settings by which an application authenticates and gets tokens. */
+/**
+ * The settings by which an application proves who it is and gets tokens. If the owner changes one
+ * of them, the approval of an admin ends.
+ */
 const PROOFS = [
   'auth_method',
   'grant_types',
@@ -18,15 +21,15 @@ const PROOFS = [
 export interface RegistrationChange {
   readonly before: Registration;
   readonly after: Registration;
-  /** The redirect URIs that the approval covered. */
+  /** The redirect URIs that the approval covered before the change. */
   readonly approved: readonly string[];
   readonly isByAdmin: boolean;
 }
 
 /**
- * Returns the redirect URIs that an approval covers after a change. An admin approves the addresses
- * that the admin adds. The addresses that the owner adds need another approval, and a change of the
- * owner to how the application proves itself ends the whole approval.
+ * Returns the redirect URIs that an approval covers after a change of the registration. URIs that
+ * an admin adds are approved. URIs that the owner adds need another approval. If the owner changes
+ * how the application authenticates, the whole approval ends.
  *
  * @returns null if the approval ends
  */

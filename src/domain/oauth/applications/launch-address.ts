@@ -1,4 +1,4 @@
-/** An application with the addresses that an admin approved. */
+/** An application with the redirect URIs for which an admin approved it. */
 export interface LaunchedApplication {
   readonly metadata: Readonly<Record<string, unknown>>;
   /** The redirect URIs that an admin approved; null without an approval. */
@@ -6,8 +6,9 @@ export interface LaunchedApplication {
 }
 
 /**
- * Returns the address at which a sign-in to an application starts (OpenID Connect Core §4), or
- * null. Members may register applications, so only an origin that an admin approved is a link.
+ * Returns the address at which a browser starts a sign-in to an application (OpenID Connect Core
+ * §4), or null. Any member may register an application, so the address is a link only if its origin
+ * is one that an admin approved.
  */
 export function launchAddress({ metadata, approvedUris }: LaunchedApplication): string | null {
   const address = metadata['initiate_login_uri'];
@@ -15,19 +16,19 @@ export function launchAddress({ metadata, approvedUris }: LaunchedApplication): 
   return isInOriginOf(address, approvedUris ?? []) ? address : null;
 }
 
-/** Checks that a start address is an https address of a host, without user information. */
+/** Returns true for a start address that has https, a host, and no user name or password in it. */
 export function isStartAddress(address: string): boolean {
   const url = /^[!-~]+$/.test(address) ? URL.parse(address) : null;
   return url?.protocol === 'https:' && url.username === '' && url.password === '';
 }
 
-/** Checks that an address has the origin of one of the redirect URIs. */
+/** Returns true if an address has the same origin as one of the redirect URIs. */
 export function isInOriginOf(address: string, redirectUris: readonly string[]): boolean {
   const origin = originOf(address);
   return origin !== undefined && redirectUris.some((uri) => originOf(uri) === origin);
 }
 
-/** Returns the origin of an address; undefined for a scheme that has none. */
+/** Returns the origin of an address; undefined if its scheme has no origin. */
 function originOf(address: string): string | undefined {
   const origin = URL.parse(address)?.origin;
   return origin === 'null' ? undefined : origin;

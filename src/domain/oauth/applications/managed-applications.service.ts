@@ -30,34 +30,40 @@ import { DomainError } from '#platform/errors/domain-error.js';
 /** The number of applications on a page. */
 const PAGE_SIZE = 100;
 
-/** An application in a list, with facts about it. */
+/** An application as a list shows it, with additional facts. */
 export interface ListedApplication extends ApplicationFacts {
   readonly application: ClientApplication;
 }
 
-/** An application with its secrets, and what its deletion ends. */
+/** An application with its secrets, and the counts of what its deletion would end. */
 export interface ApplicationDetails extends ListedApplication {
   readonly secrets: readonly ClientSecret[];
   readonly access: ClientAccess;
   /**
-   * False for a cluster whose resource the organization has not proven. The organization could not
-   * register such a cluster today.
+   * False for a cluster whose resource is in no domain that the organization has proven. The
+   * organization could not register such a cluster today.
    */
   readonly isProven: boolean;
 }
 
-/** A change of an application, for the audit log. */
+/** A change of an application, as the audit log records it. */
 export interface ApplicationChange {
   readonly type: AuditType;
   readonly manager: ApplicationManager;
   readonly application: ClientApplication;
   readonly origin: AuditOrigin;
   readonly details: Readonly<Record<string, unknown>>;
-  /** The acts that are repeated if the database loses the change. */
+  /**
+   * The acts in the change, such as a removed secret, that are repeated if the database loses the
+   * commit.
+   */
   readonly acts?: readonly NotedAct[];
 }
 
-/** Finds the applications that a user manages, locks them for a change, and records the change. */
+/**
+ * Finds the applications that a user may manage, locks them for a change, and records the change in
+ * the audit log.
+ */
 @Injectable()
 export class ManagedApplications {
   constructor(
@@ -68,7 +74,7 @@ export class ManagedApplications {
     private readonly auditLog: AuditLog,
   ) {}
 
-  /** Lists a page of applications; `next` is where the next page begins. */
+  /** Lists a page of the applications of a manager; `next` is where the next page begins. */
   async list(
     manager: ApplicationManager,
     after: string,
@@ -84,7 +90,7 @@ export class ManagedApplications {
     return { applications, next: hasMore ? (applications.at(-1)?.id ?? null) : null };
   }
 
-  /** Lists a page of applications with facts about them. */
+  /** Lists a page of the applications of a manager, with the additional facts for a list. */
   async listWithFacts(
     manager: ApplicationManager,
     after: string,
@@ -99,8 +105,8 @@ export class ManagedApplications {
   }
 
   /**
-   * Returns an application with its secrets and what its deletion ends. @throws DomainError
-   * not_found
+   * Returns an application with its secrets, and the counts of what its deletion would end. @throws
+   * DomainError not_found
    */
   async details(manager: ApplicationManager, id: string): Promise<ApplicationDetails> {
     const application = await this.find(manager, id);
@@ -114,7 +120,7 @@ export class ManagedApplications {
     return { ...withFacts(application, facts), secrets, access, isProven };
   }
 
-  /** Finds an application. @throws DomainError not_found for one that the user does not manage */
+  /** Finds an application. @throws DomainError not_found if the user may not manage it */
   async find(
     manager: ApplicationManager,
     id: string,
@@ -124,19 +130,19 @@ export class ManagedApplications {
     return orNotFound(isKnown && (await findApplication(tx, manager, id)));
   }
 
-  /** Runs a read that needs no transaction. */
+  /** Runs a read of the database that needs no transaction. */
   read<Result>(query: (manager: EntityManager) => Promise<Result>): Promise<Result> {
     return query(this.dataSource.manager);
   }
 
-  /** Runs a registration in a transaction. */
+  /** Runs the registration of an application in a transaction. */
   register<Result>(act: (tx: EntityManager) => Promise<Result>): Promise<Result> {
     return this.dataSource.transaction(act);
   }
 
   /**
-   * Runs a registration for an organization, under a lock on its admin. @throws DomainError
-   * admin_required
+   * Runs a registration for the organization of an admin, in a transaction that first locks the
+   * admin. @throws DomainError admin_required
    */
   registerAsAdmin<Result>(
     manager: ApplicationManager,
@@ -156,8 +162,8 @@ export class ManagedApplications {
   }
 
   /**
-   * Changes an application under a lock on its row. The act also gets its manager, with the rights
-   * that the manager keeps until the transaction ends.
+   * Changes an application under a lock on its row. The act gets the manager with the rights that
+   * hold until the transaction ends, because the role of admin may have been taken away meanwhile.
    *
    * @throws DomainError not_found
    */
@@ -180,8 +186,8 @@ export class ManagedApplications {
   }
 
   /**
-   * Approves an application for its present redirect URIs. Members then sign in to it without a
-   * page that asks for consent.
+   * Approves an application for its present redirect URIs. Members of the organization then sign in
+   * to it without a page that asks for consent.
    *
    * @param check refuses an application that has changed since the admin saw it
    * @throws DomainError not_found, admin_required, invalid_request for a cluster
@@ -209,7 +215,9 @@ export class ManagedApplications {
     });
   }
 
-  /** Limits the approval of an application after a change of its registration. */
+  /**
+   * Limits the approval of an application to the redirect URIs that it still covers after a change.
+   */
   async limitApproval(
     tx: EntityManager,
     id: string,
@@ -218,7 +226,7 @@ export class ManagedApplications {
     await limitApproval(tx, id, uris);
   }
 
-  /** Records a change of an application, in the transaction of the change. */
+  /** Records a change of an application in the audit log, in the transaction of the change. */
   async record(tx: EntityManager, change: ApplicationChange): Promise<void> {
     const { type, manager, application, origin, details, acts } = change;
     await this.auditLog.record(tx, {
@@ -233,8 +241,8 @@ export class ManagedApplications {
   }
 
   /**
-   * Checks that an admin is still one, and stays one until the transaction ends. Owners need no
-   * such check.
+   * Checks that the manager is still an admin, and keeps that true until the transaction ends. An
+   * owner needs no such check.
    */
   async #holdAdmin(tx: EntityManager, manager: ApplicationManager): Promise<boolean> {
     const { isOrgAdmin, orgId, userId: id, sessionId } = manager;

@@ -12,24 +12,27 @@ import { endUnprovenClusters, type ClientApplication } from './applications.repo
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { registrationOf } from './registration-metadata.js';
 
-/** The origin of the audit events, because the end of a proof has no request. */
+/**
+ * The origin for audit events about a lost or gained domain, because these changes must not show a
+ * request.
+ */
 const NO_REQUEST = { requestId: 'domain-change', ip: undefined, userAgent: undefined };
 
 /**
- * Ends the registrations of clusters, and their tokens, when the proof of their domain changes. An
- * organization that loses a domain loses its registrations under the domain. If one organization
- * proves a domain, other organizations lose their registrations under it.
+ * Ends the registrations of clusters, and their tokens, if the proof of their domain changes. An
+ * organization that loses a domain loses its clusters under the domain. If one organization proves
+ * a domain, other organizations lose their clusters under it.
  */
 export class RegisteredResources implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.clusters;
   /**
-   * No event of a user ends a cluster, because a cluster belongs to its organization and to no
-   * user.
+   * Empty, because a cluster belongs to its organization, so that no event of a user ends a
+   * cluster.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set();
   /**
-   * A loss of commits ends no cluster, because a cluster is a registration. The tokens for it end
-   * with the sessions.
+   * After the database has lost commits the clusters stay, because a registration gives no access.
+   * The tokens for a cluster end with the sessions.
    */
   readonly revokeOnRecord = null;
 
@@ -59,7 +62,8 @@ export class RegisteredResources implements Revocable {
   ): Promise<RevokedCounts> {
     const ended = await endUnprovenClusters(tx, domain, 'others');
     await this.#recorded(tx, ended, cause);
-    // the event is for the organization with the proof, which must not learn what others had
+    // No counts are returned, because the caller records them for the organization that proved the
+    // domain, which must not learn what others had.
     return {};
   }
 

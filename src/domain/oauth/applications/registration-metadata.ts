@@ -5,12 +5,13 @@ import {
   type Registration,
 } from './registration.js';
 
-/** The modes in which an authorization response is a signed JWT (JARM §2.3). */
+/** The response modes in which an authorization response is a signed JWT (JARM §2.3). */
 const SIGNED_MODES = ['jwt', 'query.jwt'];
 
 /**
- * Converts a registration to the client metadata that is stored: the names of RFC 7591 §2 and
- * further names of this service, without values that are the defaults of the OAuth library.
+ * Converts a registration, as the API names its fields, to the client metadata that is stored: the
+ * names of RFC 7591 §2 and further names of this service. Values that are defaults of the OAuth
+ * library are left out.
  */
 export function metadataOf(registration: Registration): Record<string, unknown> {
   const { sender_constraint: binding, profile, scopes, request_uris: requests } = registration;
@@ -47,7 +48,10 @@ export function metadataOf(registration: Registration): Record<string, unknown> 
   };
 }
 
-/** Returns the metadata about logout tokens (OpenID Connect Back-Channel Logout §2.2). */
+/**
+ * Returns the part of the metadata that is about logout tokens (OpenID Connect Back-Channel Logout
+ * §2.2).
+ */
 function logoutMetadataOf(registration: Registration): Record<string, unknown> {
   const { backchannel_logout_uri: uri } = registration;
   return {
@@ -88,7 +92,9 @@ interface Metadata {
   readonly response_modes?: readonly string[];
 }
 
-/** Converts stored metadata to the registration that {@link metadataOf} was called with. */
+/**
+ * Converts stored client metadata back to the registration from which {@link metadataOf} made it.
+ */
 export function registrationOf(kept: Readonly<Record<string, unknown>>): Registration {
   const metadata: Metadata = kept;
   return {
@@ -118,7 +124,8 @@ export function registrationOf(kept: Readonly<Record<string, unknown>>): Registr
 }
 
 /**
- * Derives the type of an application: no two types share these metadata, so the type is not stored.
+ * Returns the type of an application from its metadata. The type is not stored, because no two
+ * types have the same metadata.
  */
 function typeOf(metadata: Metadata): ApplicationType {
   if (metadata.application_type === 'native') return 'native';

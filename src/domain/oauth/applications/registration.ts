@@ -1,9 +1,9 @@
 import { DEVICE_GRANT, FIDO2_GRANT, TOKEN_EXCHANGE_GRANT } from './grant-types.js';
 
-/** The lifetime of an ID token in seconds, unless its application registered another one. */
+/** The lifetime of an ID token, in seconds, if its application did not register another one. */
 export const ID_TOKEN_LIFETIME = 300;
 
-/** The authentication methods of confidential applications. */
+/** The methods by which a confidential application can authenticate. */
 export const AUTH_METHODS = [
   'client_secret_basic',
   'client_secret_post',
@@ -12,7 +12,10 @@ export const AUTH_METHODS = [
   'self_signed_tls_client_auth',
 ] as const;
 
-/** The types of application in terms of the protocol. The first grant type is the default. */
+/**
+ * The types of application, each with its protocol settings. The first grant type of a type is its
+ * default.
+ */
 export const TYPES = {
   web: {
     isNative: false,
@@ -31,7 +34,9 @@ export const TYPES = {
 /** A type of application. */
 export type ApplicationType = keyof typeof TYPES;
 
-/** A registered application with all defaults. The names are those of the API. */
+/**
+ * The registration of an application with all defaults filled in. The names are those of the API.
+ */
 export interface Registration {
   readonly name: string;
   readonly type: ApplicationType;
@@ -40,21 +45,23 @@ export interface Registration {
   readonly auth_method: (typeof AUTH_METHODS)[number] | 'none';
   readonly redirect_uris: readonly string[];
   readonly post_logout_redirect_uris: readonly string[];
-  /** The address at which a sign-in to the application starts (OpenID Connect Core §4). */
+  /**
+   * The address at which a browser starts a sign-in to the application (OpenID Connect Core §4).
+   */
   readonly initiate_login_uri: string | null;
   readonly request_uris: readonly string[];
-  /** The address of logout tokens (OpenID Connect Back-Channel Logout §2.2). */
+  /** The address to which logout tokens are sent (OpenID Connect Back-Channel Logout §2.2). */
   readonly backchannel_logout_uri: string | null;
-  /** True if every logout token must name a session. */
+  /** True if every logout token must name the session that ended. */
   readonly backchannel_logout_session_required: boolean;
-  /** True if the application also gets logout tokens about sessions that have expired. */
+  /** True if the application also gets a logout token when a session expires by itself. */
   readonly backchannel_logout_at_session_end: boolean;
-  /** The scopes of the application's own resource servers. */
+  /** The scopes that the application defines for its own resource servers. */
   readonly scopes: readonly string[];
   readonly jwks: { readonly keys: readonly object[] } | null;
   readonly jwks_uri: string | null;
   readonly tls_client_auth_subject_dn: string | null;
-  /** The way in which access tokens are bound to the application. */
+  /** The way in which access tokens are bound to a key of the application; null for none. */
   readonly sender_constraint: 'dpop' | 'mtls' | null;
   readonly require_signed_request_object: boolean;
   /** True if PKCE is required; public applications and the FAPI profile always require it. */
@@ -69,15 +76,15 @@ export interface Registration {
   readonly response_mode: 'jwt' | null;
 }
 
-/** A registration as a user writes it; a missing or null member gets its default. */
+/** A registration as a user writes it. A field that is missing or null gets its default. */
 export type WantedRegistration = Pick<Registration, 'name' | 'type'> & {
   readonly [Name in keyof Registration]?: Registration[Name] | null | undefined;
 };
 
 /**
- * Completes a registration with defaults. The FAPI profile requires a key instead of a secret, and
- * tokens bound to the client's certificate, or by DPoP without one (FAPI 2.0 Security Profile
- * §5.3.2.1).
+ * Fills in the defaults of a registration. The FAPI profile requires a key instead of a secret. It
+ * also requires tokens that are bound to the client's certificate or, without one, by DPoP (FAPI
+ * 2.0 Security Profile §5.3.2.1).
  */
 export function completed(wanted: WantedRegistration): Registration {
   const { isPublic, grantTypes } = TYPES[wanted.type];

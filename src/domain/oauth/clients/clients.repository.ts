@@ -14,12 +14,12 @@ import { newUuid } from '#platform/clock/random.js';
 import { fragment, inOrder, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /**
- * The origin of a client: part of the product, registered by a user, or registered by itself (RFC
- * 7591). A cluster is no client.
+ * The origin of a client: part of this product, registered by a user, or registered by the client
+ * itself (RFC 7591). A Kubernetes cluster is no client.
  */
 export type ClientKind = 'first-party' | 'application' | 'dynamic';
 
-/** A row of `oauth_clients`. */
+/** A client as the table `oauth_clients` stores it. */
 export interface ClientRow {
   readonly id: string;
   readonly kind: ClientKind;
@@ -34,11 +34,14 @@ export interface LiveClient extends ClientRow {
   readonly secretHashes: readonly Buffer[];
   readonly isUsedToday: boolean;
   /**
-   * The redirect URIs at which an admin approved the application for its organization; null without
-   * an approval.
+   * The redirect URIs for which an admin approved the application for all members; null without an
+   * approval.
    */
   readonly approvedUris: readonly string[] | null;
-  /** True if an admin allowed the application to receive signals. */
+  /**
+   * True if an admin allowed the application to receive security events about users (Shared
+   * Signals).
+   */
   readonly receivesSignals: boolean;
 }
 
@@ -46,23 +49,23 @@ export interface LiveClient extends ClientRow {
 export interface ClientSecret {
   readonly id: string;
   readonly createdAt: Date;
-  /** The end of the secret; null if it never ends. */
+  /** The expiry of the secret; null if it never expires. */
   readonly expiresAt: Date | null;
 }
 
-/** A secret of a client that a later one replaces. */
+/** A secret of a client that expires soon, because a later one replaces it. */
 export interface EndingSecret {
   readonly id: string;
   readonly endsAt: Date;
 }
 
-/** The number of valid tokens of a client, and of users who signed in to it. */
+/** The number of valid tokens of a client, and the number of users who signed in to it. */
 export interface ClientAccess {
   readonly tokens: number;
   readonly users: number;
 }
 
-/** The days without use after which a client that registered itself expires. */
+/** The days after which a client that registered itself expires if it is not used. */
 export const DYNAMIC_CLIENT_DAYS = 30;
 
 interface Row {
@@ -78,18 +81,18 @@ interface Row {
   receives_signals: boolean;
 }
 
-/** The condition that a token `a` was issued to a client `c` itself, without a user. */
+/** The SQL condition that a token `a` was issued to a client `c` itself, without a user. */
 const OF_ITSELF = fragment`a.client_id = c.id AND a.model = 'ClientCredentials'`;
 
 const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
 
-/** OAuth clients and their secrets. */
+/** Stores OAuth clients and their secrets. */
 @Injectable()
 export class ClientsRepository implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.applications;
   /**
    * The event `account-deleted` is not in the list, because a foreign key deletes the applications
-   * with the user.
+   * together with the user.
    */
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set([
     'account-deactivated',
@@ -99,14 +102,14 @@ export class ClientsRepository implements Revocable {
   ]);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /**
-   * A loss of commits ends the tokens of clients together with the sessions, as records of the
-   * OAuth library.
+   * After the database has lost commits the clients stay. Their tokens end together with the
+   * sessions, as artifacts of the OAuth library.
    */
   readonly revokeOnRecord = null;
 
   /**
-   * Finds clients by their ids. It leaves out a client whose owner is deactivated, and a client
-   * that has expired unused.
+   * Finds clients by their ids, without those whose owner is deactivated and those that have
+   * expired unused.
    */
   async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
     const rows = await sql<Row>(tx)`
@@ -123,14 +126,13 @@ export class ClientsRepository implements Revocable {
     return inOrder(ids.length, rows, liveClient);
   }
 
-  /** Records that a client was used today. */
+  /** Records that a client was used today, so that it does not expire as unused. */
   async touch(tx: EntityManager, id: string): Promise<void> {
     await sql(tx)`UPDATE oauth_clients SET last_used_at = now() WHERE id = ${id}`;
   }
 
   /**
-   * Adds a client. If an admin of the organization registers an application, the registration is
-   * also its approval.
+   * Adds a client. An application that an admin of the organization registers is approved at once.
    */
   async insert(tx: EntityManager, client: ClientRow): Promise<void> {
     const metadata = JSON.stringify(client.metadata);
@@ -162,9 +164,9 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Adds a secret by its hash, and returns the id of the secret.
+   * Stores the hash of a new secret of a client, and returns the id of the secret.
    *
-   * @param days the days until it ends; without a number it has no end
+   * @param days the days until the secret expires; if undefined, it never expires
    */
   async addSecret(
     tx: EntityManager,
@@ -193,8 +195,8 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Limits the life of all secrets of a client to some seconds, and returns them. A secret that
-   * ends earlier keeps its end.
+   * Makes all secrets of a client expire after some seconds, because a new secret replaces them,
+   * and returns these secrets. A secret that expires earlier keeps its expiry.
    */
   async retireSecrets(
     tx: EntityManager,
@@ -209,8 +211,8 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Sets the end of a secret again after the database lost the commit that had set it. Returns
-   * false if there is no such secret, or if it ends earlier already.
+   * Sets the expiry of a secret again, after the database lost the commit that had set it. Returns
+   * false if there is no such secret, or if it expires earlier already.
    */
   async endSecretAt(tx: EntityManager, clientId: string, id: string, at: Date): Promise<boolean> {
     const ended = await sql<{ id: string }>(tx)`
@@ -228,7 +230,10 @@ export class ClientsRepository implements Revocable {
     return revoked.length === 1;
   }
 
-  /** Deletes every secret of a client that no longer needs one. Returns their ids. */
+  /**
+   * Deletes every secret of a client, because the client now authenticates in another way. Returns
+   * their ids.
+   */
   async removeSecrets(tx: EntityManager, clientId: string): Promise<string[]> {
     const removed = await sql<{ id: string }>(tx)`
       DELETE FROM oauth_client_secrets WHERE client_id = ${clientId} RETURNING id`;
@@ -236,8 +241,9 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Locks the row of a user who registers an application. Registrations of one user come one after
-   * another, and none comes after the de-provisioning of the user.
+   * Locks the row of a user who registers an application, so that two registrations of one user
+   * happen one after another and the limit holds. If the user was de-provisioned before, there is
+   * no registration.
    *
    * @returns the organization of the user and the number of applications; undefined for an inactive
    *   account
@@ -273,7 +279,7 @@ export class ClientsRepository implements Revocable {
     return good?.n ?? 0;
   }
 
-  /** Counts what ends with a client: the valid tokens, and the users who signed in to it. */
+  /** Counts what would end with a client: its valid tokens, and the users who signed in to it. */
   async countAccess(tx: EntityManager, clientId: string): Promise<ClientAccess> {
     const [row] = await sql<ClientAccess>(tx)`
       SELECT (SELECT count(*)::int FROM oauth_artifacts
@@ -303,7 +309,7 @@ export class ClientsRepository implements Revocable {
     return { tokens: row?.tokens ?? 0 };
   }
 
-  /** Counts the applications of a user, which the end of the account deletes. */
+  /** Counts the applications of a user, which are deleted together with the account. */
   async countByRow(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ applications: number }>(tx)`
       SELECT count(*)::int AS applications FROM oauth_clients WHERE owner_id = ${id}`;
@@ -311,7 +317,7 @@ export class ClientsRepository implements Revocable {
   }
 }
 
-/** Returns the redirect URIs of a client's metadata as an array of PostgreSQL. */
+/** Returns the SQL of the redirect URIs in a client's metadata, as a PostgreSQL array. */
 export function redirectUrisOf(metadata: SqlFragment): SqlFragment {
   return fragment`ARRAY(SELECT jsonb_array_elements_text(coalesce(${metadata} -> 'redirect_uris', '[]')))`;
 }

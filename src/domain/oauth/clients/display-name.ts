@@ -1,11 +1,11 @@
 import { toSingleLine } from '#platform/text/single-line.js';
 
-/** The longest name in characters; registration has the same limit. */
+/** The most characters of a client's name on a page. Registration has the same limit. */
 const LONGEST_NAME = 64;
 
 /**
- * Returns a client's name for a page: one line, without characters that change the direction of
- * text.
+ * Returns the name of a client in a form that is safe on a page: one line, without characters that
+ * change the direction of text.
  */
 export function displayName(client: {
   readonly clientId: string;
@@ -15,9 +15,9 @@ export function displayName(client: {
 }
 
 /**
- * Returns the host of an address for a page, or the scheme if it is not http or https. The host of
- * another scheme proves nothing: `com.example.app://bank.example` does not lead to the bank (RFC
- * 8252 §7.1).
+ * Returns the host of a redirect address for a page, or only the scheme if it is not http or https.
+ * The host of another scheme proves nothing: `com.example.app://bank.example` does not lead to the
+ * bank (RFC 8252 §7.1).
  */
 export function displayHost(uri: string): string {
   const url = URL.parse(uri);

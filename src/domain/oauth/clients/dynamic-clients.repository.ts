@@ -1,6 +1,6 @@
 /**
- * Clients that registered themselves (RFC 7591): the limits on the number of those that no user has
- * consented to, and the consents.
+ * Clients that registered themselves (RFC 7591): the limits on how many may exist without the
+ * consent of a user, and the consents of users to clients.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -14,34 +14,37 @@ export interface ConsentedAccess {
   readonly claims: readonly string[];
 }
 
-/** A consent, with the facts that the page that asked for it showed. */
+/** A consent of a user to a client, with what the page that asked for the consent had shown. */
 export interface Consent extends ConsentedAccess {
   readonly redirectUri: string;
-  /** The time of the request that the page was for, in seconds since 1970. */
+  /** The time at which the page was requested, in seconds since 1970. */
   readonly shownAt: number;
 }
 
 /**
- * The consent to a client that registered itself. It records no scopes, because such a client asks
+ * The consent to a client that registered itself. It contains no scopes, because such a client asks
  * for its scopes again in each session.
  */
 const NOTHING_MORE: Consent = { scopes: [], claims: [], redirectUri: '', shownAt: 0 };
 
 /**
- * The consent of a user to an application, with the redirect URIs that the application had then.
+ * The consent of a user to an application, with the redirect URIs of the application at that time.
  */
 export interface RecordedConsent extends ConsentedAccess {
   readonly redirectUris: readonly string[];
 }
 
-/** Waits until no other registration is under way; the lock ends with the transaction. */
+/**
+ * Waits until no other client is registering, so that the limits hold. The lock ends with the
+ * transaction.
+ */
 export async function lockRegistrations(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.selfRegistration})`;
 }
 
 /**
- * Counts the clients that a network has and no user has consented to. A network is an address of
- * IPv4 or a /64 of IPv6.
+ * Counts the clients that registered from a network and to which no user has consented. A network
+ * is one IPv4 address or a /64 of IPv6.
  */
 export async function countClientsOfNetwork(tx: EntityManager, address: string): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`
@@ -51,7 +54,9 @@ export async function countClientsOfNetwork(tx: EntityManager, address: string):
   return row?.n ?? 0;
 }
 
-/** Records the network that a client registered from. */
+/**
+ * Records the network from which a client registered itself, for the limit of clients per network.
+ */
 export async function setClientOrigin(
   tx: EntityManager,
   clientId: string,
@@ -62,8 +67,8 @@ export async function setClientOrigin(
 }
 
 /**
- * Removes the oldest clients that no user has consented to, until their number is within a limit. A
- * client whose row is locked now is left out, because a user may be consenting to it.
+ * Removes the oldest clients to which no user has consented, until their number is within a limit.
+ * A client whose row is locked now is left out, because a user may be consenting to it.
  *
  * @returns the ids of the removed clients
  */
@@ -82,8 +87,8 @@ export async function trimDynamicClients(tx: EntityManager, limit: number): Prom
 
 /**
  * Records that a user consents to a client that registered itself, or to an application of the own
- * organization; for another client it records nothing. The row of the user is locked before that of
- * the client, as everywhere.
+ * organization. For any other client nothing is recorded. The row of the user is locked before that
+ * of the client, as everywhere, so that no two transactions deadlock.
  *
  * @param consent what the user consented to, and on which page
  */
@@ -93,8 +98,8 @@ export async function recordConsent(
   clientId: string,
   { scopes, claims, redirectUri, shownAt }: Consent = NOTHING_MORE,
 ): Promise<void> {
-  // If the addresses are the same as before, the consent adds to the earlier one. If the page is
-  // older than the registration, the consent does not cover the addresses of the registration.
+  // If the redirect URIs are the same as before, the consent adds to the earlier one. If the page
+  // was shown before the last change of the registration, the consent does not cover the new URIs.
   await sql(tx)`
     INSERT INTO oauth_consents AS o (user_id, client_id, scopes, claims, redirect_uris)
     SELECT u.id, c.id, ${scopes}::text[], ${claims}::text[],
@@ -113,8 +118,8 @@ export async function recordConsent(
 }
 
 /**
- * Finds what a user consented to at an application. A redirect URI that the application got later
- * is not in it.
+ * Finds the scopes and claims to which a user consented at an application, and the redirect URIs
+ * that the application had then.
  */
 export async function findConsent(
   tx: EntityManager,
@@ -128,8 +133,8 @@ export async function findConsent(
 }
 
 /**
- * Returns true if a user consented to the present registration of a client. A change of the
- * registration ends earlier consents.
+ * Returns true if a user consented to a client after the last change of its registration. A change
+ * ends earlier consents.
  */
 export async function hasConsent(
   tx: EntityManager,

@@ -1,7 +1,7 @@
 /**
  * Returns the form in which resource indicators (RFC 8707 §2) are compared: the spelling of WHATWG
- * URL, without a dot at the end of the host. The function `resource_key` of the database does the
- * same for registered resources.
+ * URL, without a dot at the end of the host. The function `resource_key` of the database has the
+ * same rule for registered resources.
  */
 export function resourceKey(resource: string): string {
   const url = URL.parse(resource);
@@ -12,8 +12,8 @@ export function resourceKey(resource: string): string {
 }
 
 /**
- * Returns a host and its parent domains, the longest first: `a.b.c`, `b.c` and `c` for `a.b.c`. The
- * proof of any of them may cover the host.
+ * Returns a host and its parent domains, the longest first: `a.b.c`, `b.c` and `c` for `a.b.c`. A
+ * proof of any of these domains may cover the host.
  */
 export function hostAndParents(host: string): string[] {
   const labels = host.split('.');

@@ -2,15 +2,15 @@ import { hash } from 'node:crypto';
 import type { LiveGrant } from './live-grant.js';
 
 /**
- * An object of the OAuth library, such as a code or a token, with the fields that the database
- * indexes.
+ * An artifact of the OAuth library (a code, token or similar object), with the fields that the
+ * database indexes.
  */
 export interface Artifact {
-  /** The library's name of the model: `AccessToken`, `AuthorizationCode`, … */
+  /** The name of the artifact's kind in the OAuth library: `AccessToken`, `AuthorizationCode`, … */
   readonly model: string;
   /**
-   * The hash ({@link artifactId}) of the library's id, because that id of a code or a token is the
-   * secret itself.
+   * The hash ({@link artifactId}) of the library's id. The id itself is not stored, because the id
+   * of a code or a token is the secret.
    */
   readonly id: Buffer;
   readonly payload: object;
@@ -18,29 +18,31 @@ export interface Artifact {
   readonly clientId: string | null;
   readonly userId: string | null;
   readonly userCode: string | null;
-  /** The resource that a token is for (RFC 8707 §2). */
+  /** The resource for which the token is issued (RFC 8707 §2). */
   readonly audience?: string;
   /** The lifetime in seconds from now. */
   readonly expiresIn: number;
 }
 
-/** An artifact as it is read. */
+/** An artifact of the OAuth library as it is read from the database. */
 export interface StoredArtifact {
   readonly payload: Record<string, unknown>;
   /**
-   * The time of its consumption in seconds of the epoch; undefined for an artifact that was not
-   * consumed.
+   * The time at which the artifact was consumed (used once), in seconds since 1970; undefined if it
+   * was not.
    */
   readonly consumed: number | undefined;
-  /** The seconds since its consumption, by the clock of the database. */
+  /** The seconds since the artifact was consumed, by the clock of the database. */
   readonly consumedAgo: number | undefined;
-  /** The grant of the artifact, if its resource owner may still be issued tokens. */
+  /**
+   * The grant of the artifact; undefined if its resource owner may not be issued tokens any more.
+   */
   readonly grant: LiveGrant | undefined;
 }
 
 /**
- * Hashes an id of the library to the key of its row, so that a reader of the table learns no code
- * and no token.
+ * Returns the hash of a library's id, which is the key of its row. A reader of the table so learns
+ * no code and no token.
  */
 export function artifactId(libraryId: string): Buffer {
   return hash('sha256', libraryId, 'buffer');

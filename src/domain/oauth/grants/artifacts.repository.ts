@@ -1,6 +1,6 @@
 /**
- * The objects of the OAuth library: codes, tokens, interactions and others. The end of a grant
- * deletes those that depend on it.
+ * The artifacts of the OAuth library: codes, tokens, interactions and others. The end of a grant
+ * deletes the artifacts that depend on it.
  */
 
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
@@ -20,7 +20,7 @@ import type { Artifact, StoredArtifact } from './artifact.js';
 import type { TokenAudit } from './tokens.repository.js';
 import { liveGrant, type OwnedGrantRow } from './live-grant.js';
 
-/** The key of a row: the library's model, and the hash of the library's id. */
+/** The key of an artifact's row: its kind in the OAuth library, and the hash of its id. */
 export interface ArtifactKey {
   readonly model: string;
   readonly id: Buffer;
@@ -51,9 +51,9 @@ export async function findArtifacts(
 }
 
 /**
- * Writes new and existing rows. A batch (`skip`) waits for no lock: it does not write a row that
- * another transaction has locked, or that depends on a locked row. If a row is in the batch twice,
- * the first one is written.
+ * Writes new and existing artifacts. With `skip`, for a batch, the statement waits for no lock: it
+ * does not write a row that another transaction has locked, or that depends on a locked row. If an
+ * artifact is in the batch twice, the first one is written.
  *
  * @returns for each row, true if it was written; after `skip`, a call with `wait` may still write
  * the others
@@ -79,7 +79,10 @@ export async function upsertArtifacts(
   return doneOf(artifacts, written);
 }
 
-/** Deletes the rows that expired first, of any model, and waits for no other statement. */
+/**
+ * Deletes the artifacts that expired first, of any kind. Locked rows are skipped, so that no other
+ * statement is delayed.
+ */
 export async function removeExpiredArtifacts(tx: EntityManager, most: number): Promise<void> {
   await sql(tx)`
     DELETE FROM oauth_artifacts WHERE (model, id) IN (
@@ -88,9 +91,9 @@ export async function removeExpiredArtifacts(tx: EntityManager, most: number): P
 }
 
 /**
- * Consumes rows: true for exactly one caller of each row. A consumed row stays, so that a second
- * use is noticed. A batch (`skip`) waits for no lock, and does not consume a row that another
- * transaction has locked.
+ * Consumes artifacts, so that each is used once: true for exactly one caller of each. A consumed
+ * row stays, so that a second use is noticed. With `skip`, for a batch, the statement waits for no
+ * lock, and does not consume a row that another transaction has locked.
  */
 export async function consumeArtifacts(
   tx: EntityManager,
@@ -104,8 +107,8 @@ export async function consumeArtifacts(
 }
 
 /**
- * Makes a consumed row usable again, if the response to the caller that consumed it contains no
- * token. It does nothing if the row was deleted with its grant.
+ * Makes a consumed artifact usable again, because the response to its use contained no token.
+ * Nothing happens if the artifact was deleted with its grant.
  */
 export async function releaseArtifact(
   tx: EntityManager,
@@ -123,7 +126,8 @@ export async function destroyArtifact(
 }
 
 /**
- * Deletes a token that its client revokes (RFC 7009), and records the event in the same statement.
+ * Deletes a token because its client revokes it (RFC 7009), and records the audit event in the same
+ * statement.
  */
 export async function revokeArtifact(
   tx: EntityManager,
@@ -148,7 +152,7 @@ export async function revokeArtifact(
     )}`;
 }
 
-/** Deletes every artifact of a model that depends on a grant. */
+/** Deletes every artifact of one kind (model) that depends on a grant. */
 export async function destroyArtifactsOfGrant(
   tx: EntityManager,
   model: string,
@@ -158,8 +162,8 @@ export async function destroyArtifactsOfGrant(
 }
 
 /**
- * The rows of a batch that may be written: no other transaction has locked them or a row that they
- * depend on, and no such row is missing.
+ * The SQL of those rows of a batch that may be written: no other transaction has locked them or a
+ * row that they depend on, and no such row is missing.
  */
 const UNLOCKED = fragment`
   account AS MATERIALIZED (

@@ -23,8 +23,9 @@ import { CLIENT_TOKEN, CLUSTER_TOKEN, USER_TOKEN, type TokenAudit } from './toke
 import { spendIds, type Spend } from './spent-ids.repository.js';
 
 /**
- * The queries of nearly every OAuth request. Requests that come at the same time share a statement;
- * each statement begins after the last request that it serves, and no result is cached.
+ * Runs the queries that nearly every OAuth request needs. Requests at the same time share a
+ * statement, which costs the database less. Each statement begins after the last request that it
+ * serves, and no result is cached, so that a revocation has effect at once.
  */
 @Injectable()
 export class BatchedQueries {
@@ -57,7 +58,7 @@ export class BatchedQueries {
     return this.#artifacts.load(key);
   }
 
-  /** Finds a client that may act, by {@link ClientsRepository.findLive}. */
+  /** Finds a client that may use its access now, by {@link ClientsRepository.findLive}. */
   findClient(id: string): Promise<LiveClient | undefined> {
     return this.#clients.load(id);
   }
@@ -75,25 +76,28 @@ export class BatchedQueries {
     return this.#resourceOwners.load(tokenHash);
   }
 
-  /** Finds the names of a user, by {@link profilesOf}. */
+  /** Finds the profile of a user, such as the names, by {@link profilesOf}. */
   findProfile(userId: string): Promise<UserProfile | undefined> {
     return this.#profiles.load(userId);
   }
 
-  // If a batch did not do a write, the write is repeated alone. That statement waits for the locks,
-  // and its result is final.
+  // A batch waits for no lock, so a write of it may not be done. Then the write is repeated alone,
+  // waits for the locks, and its result is final.
 
-  /** Issues a token to a client, or returns the reason why it gets none. */
+  /** Issues a token to a client itself, or returns the reason why it gets none. */
   issueToClient(token: Artifact, audit: TokenAudit): Promise<Outcome<true>> {
     return this.issuance.issue(CLIENT_TOKEN, { token, audit });
   }
 
-  /** Issues a token to a user, or returns the reason why the user gets none. */
+  /** Issues a token of a user to a client, or returns the reason why none is issued. */
   issueToUser(token: Artifact, audit: TokenAudit): Promise<Outcome<true>> {
     return this.issuance.issue(USER_TOKEN, { token, audit });
   }
 
-  /** Issues a token for a cluster, or returns the reason why the user gets none. */
+  /**
+   * Issues a token of a user for a Kubernetes cluster, or returns the reason why the user gets
+   * none.
+   */
   issueForCluster(
     token: Artifact,
     audit: TokenAudit,
@@ -102,7 +106,7 @@ export class BatchedQueries {
     return this.issuance.issue(CLUSTER_TOKEN, { token, audit, applicationId });
   }
 
-  /** Writes a grant, or returns the reason why it does not. */
+  /** Writes a grant, or returns the reason why it is not written. */
   writeGrant(grant: GrantRequest): Promise<Outcome<true>> {
     return this.issuance.issue(GRANT, grant);
   }
@@ -114,7 +118,8 @@ export class BatchedQueries {
   }
 
   /**
-   * Consumes an artifact, by {@link consumeArtifacts}: the result is true for exactly one caller.
+   * Consumes an artifact, so that it is used once, by {@link consumeArtifacts}: the result is true
+   * for exactly one caller.
    */
   async consume(key: ArtifactKey): Promise<boolean> {
     if (await this.#uses.load(key)) return true;
@@ -123,8 +128,8 @@ export class BatchedQueries {
   }
 
   /**
-   * Spends the id of an assertion or a proof, by {@link spendIds}: the result is true for exactly
-   * one caller.
+   * Spends the id of a client assertion or a DPoP proof, so that it is used once, by {@link
+   * spendIds}: the result is true for exactly one caller.
    */
   spend(issuer: string, jti: string, expiresAt: Date): Promise<boolean> {
     return this.#spends.load({ issuer, jti, expiresAt });

@@ -2,48 +2,56 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
 /**
- * The seconds that are added to the interval after each request that came too soon (RFC 8628 §3.5).
+ * The seconds by which the interval between two polls of a device grows after each poll that came
+ * too soon (RFC 8628 §3.5).
  */
 const SLOW_DOWN = 5;
 
-/** The wrong user codes in a row, less than {@link LOCK_MINUTES} apart, that lock a user out. */
+/**
+ * The number of wrong user codes in a row, less than {@link LOCK_MINUTES} apart, after which a user
+ * is locked out.
+ */
 export const MOST_WRONG_TRIES = 5;
 
-/** The minutes of a lockout after the last wrong user code. Older tries do not count. */
+/**
+ * The minutes for which a user is locked out after the last wrong user code. Wrong codes from
+ * longer ago do not count.
+ */
 export const LOCK_MINUTES = 10;
 
-/** The request of a device. */
+/** The request of a device that waits for a user to approve it. */
 export interface DeviceRequestRow {
   readonly id: Buffer;
   readonly clientId: string;
   readonly payload: Readonly<Record<string, unknown>>;
-  /** True when the request is approved or denied already. */
+  /** True if the request is already approved or denied. */
   readonly isDecided: boolean;
 }
 
 /**
- * The result of a typed user code. A user who is locked out tries again after `retryAfter` seconds.
+ * The result of a user code that a user typed. A user who is locked out may try again after
+ * `retryAfter` seconds.
  */
 export type UserCodeTry =
   | { readonly kind: 'found'; readonly request: DeviceRequestRow }
   | { readonly kind: 'wrong' }
   | { readonly kind: 'locked'; readonly retryAfter: number };
 
-/** The approval of a device code. */
+/** The approval of a device code by a user. */
 export interface DeviceApprovalRow {
   readonly grantId: Buffer;
   readonly userId: string;
-  /** The fields that the OAuth library expects in an approved device code. */
+  /** The fields that the OAuth library expects in the payload of an approved device code. */
   readonly payload: object;
 }
 
-/** The refusal for a user whose organization has switched the device grant off. */
+/** The error text for a user whose organization does not allow device codes. */
 export const DEVICE_GRANT_IS_OFF =
   'Your organization has switched off the login by device codes. Log in in a browser instead.';
 
 /**
- * Counts a poll of a device, and returns true if it came too soon. It forgives one second, since
- * clients count whole seconds and networks vary.
+ * Records a poll of a device, and returns true if it came too soon. One second less is tolerated,
+ * because clients count whole seconds and networks vary.
  *
  * @param interval the seconds between two polls that the client was told
  */
@@ -70,9 +78,8 @@ export async function pollDeviceCode(
 
 /**
  * Finds a live device code by its user code, and counts the try (RFC 8628 §5.1), by one statement.
- * The tries of one user wait for one another, so that parallel tries are limited like sequential
- * ones. A right code does not reset the count, because an attacker may have a device with a right
- * code.
+ * Tries of one user at the same time run one after another, so that they cannot exceed the limit. A
+ * right code does not reset the count, because an attacker may have a device with a right code.
  *
  * @param most the number of wrong tries that locks the user out
  */
@@ -110,8 +117,8 @@ export async function tryUserCode(
 }
 
 /**
- * Approves a code: true for exactly one caller, and for none after the code was denied, redeemed or
- * has expired.
+ * Approves a device code: true for exactly one caller, and for none after the code was denied,
+ * redeemed or has expired.
  */
 export async function approveDevice(
   tx: EntityManager,
@@ -129,7 +136,7 @@ export async function approveDevice(
 }
 
 /**
- * Returns true if the people of an organization may approve devices, and keeps it true until the
+ * Returns true if the people of an organization may approve devices, and keeps that true until the
  * transaction ends. The caller locks the row of the user first, as the change of the setting does.
  */
 export async function holdDeviceGrant(tx: EntityManager, orgId: string): Promise<boolean> {
@@ -138,7 +145,10 @@ export async function holdDeviceGrant(tx: EntityManager, orgId: string): Promise
   return held.length === 1;
 }
 
-/** Denies the request of a user code: true for exactly one caller, as {@link approveDevice}. */
+/**
+ * Denies the request of a device by its user code: true for exactly one caller, as {@link
+ * approveDevice}.
+ */
 export async function refuseDevice(tx: EntityManager, userCode: string): Promise<boolean> {
   const refusal = { error: 'access_denied', errorDescription: 'the person refused' };
   const won = await sql<{ model: string }>(tx)`
@@ -157,9 +167,9 @@ async function secondsLocked(tx: EntityManager, userId: string): Promise<number>
 }
 
 /**
- * Ends the device codes of an organization: approved codes that were not redeemed are refused, and
- * sessions that device codes opened end with everything that depends on them. Sessions are locked
- * first, then grants, then codes.
+ * Ends the device codes of an organization, because its admins no longer allow them. Approved codes
+ * that were not redeemed are refused. Sessions that device codes opened end with everything that
+ * depends on them. Sessions are locked first, then grants, then codes.
  */
 export async function endDevicesOfOrganization(tx: EntityManager, orgId: string): Promise<void> {
   const sessions = await sql<{ id: string }>(tx)`

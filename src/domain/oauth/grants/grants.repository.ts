@@ -1,6 +1,6 @@
 /**
- * Grants: what a user allows a client, for as long as the session lasts in which the user allowed
- * it.
+ * Stores grants: the permission that a user gives a client for as long as the session lasts in
+ * which the user gave it.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -19,34 +19,38 @@ import {
   type LiveGrant,
 } from './live-grant.js';
 
-/** A grant of a user to a client, on a session of the user. */
+/** A grant of a user to a client, which belongs to a session of the user. */
 export interface GrantRow {
   readonly id: Buffer;
   readonly clientId: string;
   readonly userId: string;
   readonly sessionId: string;
   readonly payload: object;
-  /** The lifetime in seconds from now. The end of the session ends the grant in any case. */
+  /**
+   * The lifetime of the grant, in seconds from now. If the session ends earlier, the grant ends
+   * with it.
+   */
   readonly expiresIn: number;
 }
 
 /**
- * A grant to write. The grant of a token exchange has the grant of the subject token as its parent,
- * and ends no later than the parent.
+ * A grant to write. A token exchange (RFC 8693) makes a grant whose parent is the grant of the
+ * exchanged token. Such a grant ends no later than its parent.
  */
 export interface GrantRequest extends GrantRow {
   readonly parentId?: Buffer;
 }
 
 /**
- * The seconds after which {@link endGrantSoon} ends a grant. The issuance of a token takes less
- * time, so that the first request still gets its response.
+ * The seconds after which {@link endGrantSoon} ends a grant. A request that is already running
+ * takes less time, so that it still gets its tokens.
  */
 const ENDS_SOON = 5;
 
 /**
- * A grant of a user to a client. It depends on a session of the user, hardware-verified or
- * synthetic, and on its parent grant if it has one: it ends with either.
+ * Writes the grant of a user to a client. The grant depends on a session of the user,
+ * hardware-verified or of certification test mode, and on its parent grant if it has one. It ends
+ * with either of them.
  */
 export const GRANT = new IssuanceKind<GrantRequest, true>(
   {
@@ -59,7 +63,8 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
     },
     columns: fragment`id bytea, payload jsonb, expires_in int`,
     computed: fragment`least(g.expires_at, now() + make_interval(secs => k.expires_in)) AS ends, s.sid`,
-    // A batch writes only new grants, because a change of a grant may have to wait for its lock.
+    // A batch writes only new grants, because a change of an existing grant may have to wait for
+    // its lock.
     issuedIf: (locks) =>
       locks === 'wait'
         ? undefined
@@ -87,7 +92,7 @@ export const GRANT = new IssuanceKind<GrantRequest, true>(
   () => true,
 );
 
-/** Writes a grant within a transaction, or returns the reason why it does not. */
+/** Writes a grant within a transaction, or returns the reason why it is not written. */
 export function writeGrant(tx: EntityManager, grant: GrantRequest): Promise<Outcome<true>> {
   return GRANT.issue(tx, grant);
 }
@@ -109,8 +114,8 @@ export async function findGrants(
 }
 
 /**
- * Lists the payloads of the grants that a client has in a session since the registration of the
- * client last changed.
+ * Lists the payloads of the grants that a client has in a session. Grants from before the last
+ * change of the client's registration are left out.
  */
 export async function listGrantsOfSession(
   tx: EntityManager,
@@ -124,14 +129,14 @@ export async function listGrantsOfSession(
   return rows.map(({ payload }) => payload);
 }
 
-/** Ends a grant with every code and token that depends on it or on its children. */
+/** Ends a grant with every code and token that depends on it or on its child grants. */
 export async function destroyGrant(tx: EntityManager, id: Buffer): Promise<void> {
   await sql(tx)`DELETE FROM oauth_grants WHERE id = ${id}`;
 }
 
 /**
- * Ends the session that a client opened for a grant, with all that depends on it. If the grant is
- * on the session of a browser, nothing ends.
+ * Ends the session that a client opened for itself with a grant, and all that depends on it. If the
+ * grant belongs to the session of a browser, nothing ends.
  */
 export async function endOwnSession(tx: EntityManager, id: Buffer): Promise<void> {
   await sql(tx)`
@@ -140,7 +145,7 @@ export async function endOwnSession(tx: EntityManager, id: Buffer): Promise<void
 }
 
 /**
- * Ends the children of a grant, which token exchanges made, and leaves the grant. It must run in a
+ * Ends the child grants of a grant, which token exchanges made, but not the grant. It must run in a
  * transaction: it locks the session and then the grant, so that a child that is being written is
  * either ended here or refused.
  */
@@ -152,13 +157,14 @@ export async function destroyChildGrants(tx: EntityManager, id: Buffer): Promise
 }
 
 /**
- * Ends a grant and its children within {@link ENDS_SOON} seconds, and the session that the client
- * opened for the grant, because a secret of the grant came twice at once. The first request gets
- * its response, and its tokens end with the grant. It must run in a transaction: it locks each
- * generation of children before it reads the next one, so that no child is missed.
+ * Ends a grant and its child grants within {@link ENDS_SOON} seconds, because a code or token of
+ * the grant was used twice at once. The session that the client opened for the grant ends as well.
+ * The first request gets its response, and its tokens end with the grant. It must run in a
+ * transaction: it locks each generation of children before it reads the next one, so that no child
+ * is missed.
  */
 export async function endGrantSoon(tx: EntityManager, id: Buffer): Promise<void> {
-  // The session then ends by its time: the clients hear now that it was ended.
+  // The session will end by its expiry, which notifies no client. So the clients are notified now.
   await sql(tx)`
     WITH ended AS (
       UPDATE sessions s SET expires_at = least(s.expires_at, now() + make_interval(secs => ${ENDS_SOON}))
@@ -189,7 +195,7 @@ async function endGrantsSoon(tx: EntityManager, ids: readonly Buffer[]): Promise
   return ending.map((grant) => grant.id);
 }
 
-/** Finds the resource owner of a session, if the user may be issued tokens. */
+/** Finds the resource owner of a session; undefined if the user may not be issued tokens. */
 export async function resourceOwnerOfSession(
   tx: EntityManager,
   sessionId: string,
@@ -203,7 +209,7 @@ export async function resourceOwnerOfSession(
 
 /**
  * Finds the resource owners of browser sessions, in the order of the hashes of the session tokens.
- * It finds neither a session of svc-cli nor a session that an upstream login alone opened.
+ * Sessions of svc-cli, and sessions that an upstream login alone opened, are not found.
  */
 export async function resourceOwnersOfBrowsers(
   tx: EntityManager,
@@ -219,7 +225,7 @@ export async function resourceOwnersOfBrowsers(
 }
 
 /**
- * Reads the profiles of users, in the order of their ids. It is a statement of its own because the
+ * Reads the profiles of users, in the order of their ids. This is a separate statement because the
  * attributes of a user may be long, and most requests need no profile.
  */
 export async function profilesOf(
@@ -236,8 +242,8 @@ export async function profilesOf(
 
 /**
  * Locks the row of the user FOR SHARE, and then finds the resource owner of a browser session. A
- * de-provisioning also locks that row first. So it either ends what this transaction issues, or
- * this transaction finds no resource owner.
+ * de-provisioning locks the same row first. So it either ends what this transaction issues, or this
+ * transaction finds no resource owner.
  */
 export async function lockResourceOwnerOfBrowser(
   tx: EntityManager,

@@ -4,11 +4,11 @@ import type { ResourceOwner, UserProfile } from './resource-owner.js';
 export interface LiveGrant {
   readonly payload: Record<string, unknown>;
   readonly resourceOwner: ResourceOwner;
-  /** True when the grant has ended, although its session lasts. */
+  /** True if the grant has expired, although its session still lasts. */
   readonly isOver: boolean;
 }
 
-/** A row of `oauth_holders`. */
+/** A row of the view `oauth_holders`: the resource owner of a session. */
 export interface ResourceOwnerRow {
   user_id: string;
   org_id: string | null;
@@ -26,18 +26,18 @@ export interface ResourceOwnerRow {
   sid: string | null;
 }
 
-/** A row of `oauth_grants` joined with its resource owner. */
+/** A row of `oauth_grants` with the columns of its resource owner. */
 export interface OwnedGrantRow extends ResourceOwnerRow {
   payload: Record<string, unknown>;
   is_over: boolean;
 }
 
-/** Maps a row with these columns to a grant. */
+/** Makes a {@link LiveGrant} from a row. */
 export function liveGrant(row: OwnedGrantRow): LiveGrant {
   return { payload: row.payload, resourceOwner: resourceOwner(row), isOver: row.is_over };
 }
 
-/** Maps a row of `oauth_holders` to a resource owner. */
+/** Makes a {@link ResourceOwner} from a row of `oauth_holders`. */
 export function resourceOwner(row: ResourceOwnerRow): ResourceOwner {
   return {
     userId: row.user_id,
@@ -57,7 +57,7 @@ export function resourceOwner(row: ResourceOwnerRow): ResourceOwner {
   };
 }
 
-/** A row of the profile of a user. */
+/** A row with the columns of a user's profile. */
 export interface ProfileRow {
   given_name: string | null;
   family_name: string | null;
@@ -65,7 +65,7 @@ export interface ProfileRow {
   updated_at: Date;
 }
 
-/** Maps a row with these columns to a profile. */
+/** Makes a {@link UserProfile} from a row. */
 export function userProfile(row: ProfileRow): UserProfile {
   return {
     givenName: row.given_name,

@@ -1,47 +1,47 @@
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 
 /**
- * A request that waits for a login: an authorization request, by its interaction, or a device, by
- * its user code.
+ * A request that waits for a user to log in: an authorization request, by the id of its
+ * interaction, or the request of a device, by its user code.
  */
 export type PendingLogin = { readonly interaction: string } | { readonly userCode: string };
 
-/** The session that completes a pending login. */
+/** The session of the user whose login completes a waiting request. */
 export interface LoggedIn {
   readonly token: string;
   readonly userId: string;
   readonly authTime: Date;
 }
 
-/** The application of an authorization request, as a page names it. */
+/** The application of an authorization request, as a page shows it to the user. */
 export interface WaitingApplication {
   readonly name: string;
-  /** The host that the user is sent on to. */
+  /** The host to which the browser is redirected after the login. */
   readonly host: string;
-  /** True when the application registered itself, so that its name was not checked. */
+  /** True if the application registered itself, so that its name was not checked by any person. */
   readonly isDynamic: boolean;
   /**
-   * True when a user registered the application, and no admin of the organization of the user has
-   * approved it for the host.
+   * True if a user registered the application, and no admin of the organization has approved it for
+   * the host, so that the page warns.
    */
   readonly isUnapproved: boolean;
-  /** The addresses of its privacy policy and of its terms of service (RFC 7591 §2). */
+  /** The addresses of the application's privacy policy and terms of service (RFC 7591 §2). */
   readonly policyUri: string | undefined;
   readonly termsUri: string | undefined;
 }
 
 /**
- * Completes or denies pending logins without a page, for certification test mode. The OAuth feature
- * implements it. Each method returns the absolute address to which the browser is redirected. It
- * throws DomainError `not_found` or `invalid_state` if no login waits.
+ * Completes or denies requests that wait for a login, without a page, for certification test mode.
+ * The OAuth feature implements this class. Each method returns the absolute address to which the
+ * browser is redirected. It throws DomainError `not_found` or `invalid_state` if no request waits.
  */
 export abstract class PendingLogins {
-  /** Finds the application of an interaction. It leaves the pending login as it is. */
+  /** Finds the application of an interaction, and changes nothing. */
   abstract applicationOf(interaction: string): Promise<WaitingApplication | undefined>;
 
-  /** Completes the login as the user of a session, without consent. */
+  /** Completes a waiting request as the user of a session, without a consent page. */
   abstract complete(pending: PendingLogin, session: LoggedIn, origin: AuditOrigin): Promise<string>;
 
-  /** Denies the login: the client receives `access_denied`. */
+  /** Denies a waiting request: the client receives `access_denied`. */
   abstract deny(pending: PendingLogin): Promise<string>;
 }

@@ -23,20 +23,20 @@ interface Row {
 }
 
 /**
- * The beginning of the place of a token. It is behind the place of every grant, which is
- * hexadecimal, so that the grants end first.
+ * The beginning of the position of a token in the order of items. It sorts after the position of
+ * every grant, which is hexadecimal, so that the grants end first.
  */
 const TOKENS = 'tokens:';
 
-/** The touches of the session of a grant `g`. */
+/** The SQL of the touches of security keys in the session of a grant `g`. */
 const TOUCHES = fragment`(SELECT s.touches FROM sessions s WHERE s.id = g.session_id)`;
 
-/** The touches of the session of a token `a` for a cluster. */
+/** The SQL of the touches of security keys in the session of a token `a` for a cluster. */
 const TOUCHES_OF_TOKEN = fragment`(SELECT s.touches FROM oauth_grants g JOIN sessions s ON s.id = g.session_id WHERE g.id = a.grant_id)`;
 
 /**
- * Ends what people hold by an application that they do not reach any more: their grants, with the
- * codes and tokens on them, and their tokens for a cluster.
+ * Ends what people hold by an application that they do not reach any more: their grants to it, with
+ * the codes and tokens on them, or their tokens for a cluster.
  */
 export const GRANT_ENDING: ReachEnding = {
   kinds: ['application'],
@@ -61,7 +61,8 @@ export const GRANT_ENDING: ReachEnding = {
 };
 
 async function endGrants(tx: EntityManager, ending: Ending, most: number): Promise<EndedReaches> {
-  // An application that comes to another organization has another target, which decides then.
+  // If the application now belongs to another organization, its target is another one, whose rule
+  // decides.
   const present = fragment`t.client_id = ${ending.clientId}`;
   const refused = isRefusedNow(ending, fragment`g.user_id`, TOUCHES, present);
   const rows = await sql<Row>(tx)`
@@ -102,7 +103,10 @@ async function endTokens(tx: EntityManager, ending: Ending, most: number): Promi
   };
 }
 
-/** Locks the users of the refused rows. Returns the ids of these rows. */
+/**
+ * Locks the users of the rows that are to end, before anything else of these users. Returns the ids
+ * of the rows.
+ */
 async function lockRefused(tx: EntityManager, rows: readonly Row[]): Promise<string[]> {
   const refused = rows.filter((row) => row.is_refused);
   await lockUsers(

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** An id that is spent, by its issuer. */
+/** The id of an assertion or proof to spend, with the issuer for which it is unique. */
 export interface Spend {
   readonly issuer: string;
   readonly jti: string;
@@ -15,10 +15,10 @@ export interface Spend {
 
 /**
  * Spends ids of assertions and proofs, which may be used once (RFC 7523 §3, RFC 9449 §11.1). The
- * result is true for exactly one caller of each id until the id expires. It is one statement, so
- * that of two replicas one succeeds. If one id is in the statement twice, the first one succeeds,
- * which is decided before the statement is sent. The ids are sorted by their hashes, so that no two
- * statements wait for one another in a circle.
+ * result is true for exactly one caller of each id until the id expires. One statement decides, so
+ * that of two replicas one succeeds. If an id is in the statement twice, only the first one
+ * succeeds, which is decided before the statement is sent. The ids are sorted by their hashes, so
+ * that no two statements wait for each other in a circle.
  */
 export async function spendIds(tx: EntityManager, spends: readonly Spend[]): Promise<boolean[]> {
   const keys = spends.map(({ issuer, jti }) =>

@@ -6,24 +6,28 @@ import { byteaText, fragment } from '#platform/database/statements/sql.js';
 import { resourceKey } from '../clients/resource-key.js';
 import type { Artifact } from './artifact.js';
 
-/** The audit row of a token. */
+/** The facts for the audit event about an issued token. */
 export interface TokenAudit {
   readonly auditId: string;
   readonly origin: AuditOrigin;
   readonly details: object;
   /**
-   * The second audit row of a token exchange (RFC 8693), which names the token that was exchanged.
+   * The second audit event of a token exchange (RFC 8693), which names the token that was
+   * exchanged.
    */
   readonly exchange?: { readonly auditId: string; readonly details: object };
 }
 
-/** A token to issue, and its audit row. */
+/** A token to issue, with the facts for its audit event. */
 export interface TokenRequest {
   readonly token: Artifact;
   readonly audit: TokenAudit;
 }
 
-/** A token for a cluster: it also ends with the application of kind `kubernetes`. */
+/**
+ * A token for a Kubernetes cluster to issue. The token also ends if the registration of the cluster
+ * is removed.
+ */
 export interface ClusterTokenRequest extends TokenRequest {
   readonly applicationId: string;
 }
@@ -53,15 +57,16 @@ function columnsOf({ token, audit }: TokenRequest): object {
 }
 
 /**
- * The condition that no organization has registered the audience. A registered resource is only for
- * the exchange of svc-cli by members of that organization. The audience itself is compared, too,
- * because an earlier version registered spellings that `resource_key` does not change.
+ * The SQL condition that no organization has registered the audience. Only svc-cli may exchange
+ * tokens for a registered resource, and only for members of that organization. The audience is also
+ * compared as it was written, because an earlier version stored spellings that `resource_key` does
+ * not change.
  */
 const IS_FREE_AUDIENCE = fragment`NOT EXISTS (
   SELECT FROM oauth_clients r
   WHERE r.kind = 'kubernetes' AND resource_key(r.resource) IN (i.audience_key, resource_key(i.payload ->> 'aud')))`;
 
-/** The rows that each token of a user depends on. */
+/** The rows on which each token of a user depends. */
 const OF_USER = { user: 'of the request', client: true, grant: 'required' } as const;
 const ORIGIN = fragment`i.request_id, i.ip, i.user_agent`;
 const CLIENT_NAME = fragment`CASE WHEN i.details ->> 'client_id' = i.client_id THEN i.client_name END`;
@@ -86,7 +91,10 @@ const AUDITED_OF_USER = recordAudit(
     WHERE i.is_issued AND e.id IS NOT NULL`,
 );
 
-/** An access token of a user. It depends on a grant, and the grant on a session of the user. */
+/**
+ * Issues an access token of a user to a client. The token depends on a grant, and the grant on a
+ * session of the user.
+ */
 export const USER_TOKEN = new IssuanceKind<TokenRequest, true>(
   {
     requires: {
@@ -107,8 +115,8 @@ export const USER_TOKEN = new IssuanceKind<TokenRequest, true>(
 );
 
 /**
- * A token of svc-cli for a cluster. Its session is hardware-verified, and it ends with the
- * application, which must still be registered in the organization of the user.
+ * Issues a token of svc-cli for a Kubernetes cluster. Its session is hardware-verified. The cluster
+ * must be registered in the organization of the user, and the token ends with the registration.
  */
 export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
   {
@@ -131,8 +139,8 @@ export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
 );
 
 /**
- * A token that is issued to a client itself. If the client has an owner, the owner must have a key,
- * and must be a user to whom credentials can be issued.
+ * Issues a token to a client itself, without a user. If the client has an owner, the owner must
+ * have a security key and must still be allowed to get credentials.
  */
 export const CLIENT_TOKEN = new IssuanceKind<TokenRequest, true>(
   {

@@ -10,30 +10,33 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { SIGN_IN_DAYS } from './sign-ins.repository.js';
 
-/** The most sessions of a person at a client for which notices are queued: the newest. */
+/** The most sessions of a person at a client for which notices are queued, the newest first. */
 const MOST_SIDS = 20;
 
-/** The number of people of one statement, because each may have signed in to many applications. */
+/**
+ * The most people for whom one statement queues notices. It is low because each may have signed in
+ * to many applications.
+ */
 const BATCH = 50;
 
 const NOTHING: RevokedCounts = {};
 
 /**
- * Queues the notices of an end of an account or of a key. This runs before the sessions end, so
- * that the end of the sessions does not queue a notice a second time.
+ * Queues notices (logout tokens) to applications when an account or a security key ends. It runs
+ * before the sessions end, so that the end of the sessions does not queue the same notices again.
  */
 export class EndedAccounts implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.logoutNotices;
   readonly revocationScopes = EVERY_SCOPE;
   /**
-   * This class does nothing after a loss of commits, because a trigger queues the notices of each
-   * session that ends.
+   * After the database has lost commits there is nothing to do here, because a database trigger
+   * queues the notices of each session that ends.
    */
   readonly revokeOnRecord = null;
 
   /**
-   * Queues one notice for each session in which a client got a grant of one of the users, and one
-   * that names the person alone, unless the client requires a session.
+   * Queues one notice for each session in which a client got a grant of one of the users. A further
+   * notice names only the person, unless the client accepts notices with a session alone.
    */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
     const ids = idsOf(users);
@@ -47,14 +50,14 @@ export class EndedAccounts implements Revocable {
     return NOTHING;
   }
 
-  /** Counts nothing: a notice is no access. */
+  /** Counts nothing, because a notice gives no access. */
   async count(): Promise<RevokedCounts> {
     return NOTHING;
   }
 
   /**
-   * Queues one notice for each session that a key of a user opened. This includes expired sessions,
-   * because an application keeps a session of its own for longer.
+   * Queues one notice for each session that a security key of a user opened. Expired sessions are
+   * included, because an application may keep its own session for longer.
    */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     await queueNotices(tx, fragment`r.user_id = ${id} AND r.session_key = ${keyId}`, fragment``);
@@ -63,8 +66,9 @@ export class EndedAccounts implements Revocable {
 }
 
 /**
- * Queues notices to the clients that registered an address for them. Their time is that of the
- * statement, after the lock of the user: every sign-in that the end did not see comes later.
+ * Queues notices to the clients that registered an address for them. The time of the notices is
+ * that of the statement, after the lock of the user, so that every later sign-in is newer than the
+ * notice.
  *
  * @param of a condition on the sign-in `r`
  * @param alone the row of a notice without a session, or nothing

@@ -1,20 +1,26 @@
-/** The algorithms of ID tokens, and so of logout tokens. */
+/**
+ * The algorithms that can sign ID tokens. A logout token has the same algorithm as the ID tokens of
+ * its client.
+ */
 export type TokenAlgorithm = 'ES256' | 'RS256';
 
-/** The address to which a client gets logout tokens, and the algorithm that signs them. */
+/** The address to which logout tokens of a client are sent, and the algorithm that signs them. */
 export interface Receiver {
   readonly uri: string;
   readonly algorithm: TokenAlgorithm;
 }
 
-/** Returns the receiver of a client; undefined for a client that registered no address. */
+/**
+ * Returns the address and algorithm for the logout tokens of a client; undefined if the client
+ * registered no address.
+ */
 export function receiverOf(metadata: Readonly<Record<string, unknown>>): Receiver | undefined {
   const uri = metadata['backchannel_logout_uri'];
   if (typeof uri !== 'string' || uri === '') return undefined;
   return { uri, algorithm: algorithmOf(metadata) };
 }
 
-/** Returns the algorithm of the ID tokens of a client (OpenID Connect Registration §2). */
+/** Returns the algorithm that signs the ID tokens of a client (OpenID Connect Registration §2). */
 function algorithmOf(metadata: Readonly<Record<string, unknown>>): TokenAlgorithm {
   const registered = metadata['id_token_signed_response_alg'];
   if (registered === 'ES256' || registered === 'RS256') return registered;

@@ -1,10 +1,10 @@
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 
-/** The days for which the numbers of sent and failed notices are kept, and so shown. */
+/** The days for which the numbers of sent and failed notices are kept and shown. */
 export const COUNTED_DAYS = 30;
 
 /**
- * A statement that counts settled notices of one client, for a CTE.
+ * Returns the SQL that counts the finished notices of each client, for use as a CTE.
  *
  * @param settled the name of a CTE with `client_id` and `self_registered`: one row for each notice
  */
@@ -20,7 +20,10 @@ export function countedNotice(
     ON CONFLICT (client_id, kind, day) DO UPDATE SET sent = c.sent + excluded.sent, failed = c.failed + excluded.failed`;
 }
 
-/** A condition: the client took a notice of a kind in the last {@link COUNTED_DAYS} days. */
+/**
+ * Returns the SQL condition that a client accepted a notice of a kind in the last {@link
+ * COUNTED_DAYS} days.
+ */
 export function tookNotice(kind: string, clientId: SqlFragment): SqlFragment {
   return fragment`EXISTS (
     SELECT FROM notice_counts c WHERE c.client_id = ${clientId} AND c.kind = ${kind} AND c.sent > 0)`;

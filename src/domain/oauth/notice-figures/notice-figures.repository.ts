@@ -2,36 +2,41 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { COUNTED_DAYS } from './notice-counts.repository.js';
 
-/** A queue of notices to applications. */
+/** A queue of notices that the service sends to applications. */
 export interface NoticeQueue {
-  /** The name of its notices, such as `back-channel-logout`. */
+  /** The kind of the notices in the queue, such as `back-channel-logout`. */
   readonly kind: string;
   /**
-   * A SELECT of the notices that wait: `client_id`, `self_registered`, `tenant_id` and
+   * A SELECT of the notices that are not sent yet: `client_id`, `self_registered`, `tenant_id` and
    * `created_at`.
    */
   readonly waiting: SqlFragment;
 }
 
-/** The figures of the notices of one kind. */
+/** The numbers of waiting, sent and failed notices of one kind. */
 export interface NoticeFigures {
   readonly kind: string;
-  /** True for the notices to clients that registered themselves. */
+  /**
+   * True if the numbers are about clients that registered themselves, which are counted separately.
+   */
   readonly isSelfRegistered: boolean;
   readonly waiting: number;
-  /** The time at which the oldest waiting notice was queued; null if none waits. */
+  /** The time at which the oldest notice that is not sent yet was queued; null if there is none. */
   readonly oldest: Date | null;
-  /** The milliseconds since `oldest`, by the clock of the database; 0 if no notice waits. */
+  /**
+   * The age of the oldest notice that is not sent yet, in milliseconds by the clock of the
+   * database; 0 if there is none.
+   */
   readonly age: number;
   /**
-   * The number of notices that clients took in the last {@link COUNTED_DAYS} days; `failed` is that
-   * of the dead letters.
+   * The number of notices that clients accepted in the last {@link COUNTED_DAYS} days; `failed` is
+   * the number of those that were given up (dead letters).
    */
   readonly sent: number;
   readonly failed: number;
 }
 
-/** The clients whose notices are counted: all, those of an organization, or one. */
+/** The clients whose notices are counted: all clients, those of one organization, or one client. */
 export type CountedClients = 'all' | { readonly orgId: string } | { readonly clientId: string };
 
 interface Row {
@@ -44,8 +49,8 @@ interface Row {
 }
 
 /**
- * Reads the figures of queues. Each queue gets two entries: one for the clients of organizations
- * and users, one for the clients that registered themselves.
+ * Reads the numbers of notices in queues. Each queue gets two entries: one for the clients of
+ * organizations and users, one for the clients that registered themselves.
  */
 export async function noticeFigures(
   tx: EntityManager,

@@ -2,8 +2,8 @@ import { LOGOUT_QUEUE } from '../logout-notices/notice-queue.repository.js';
 import { SIGNAL_QUEUE } from '../shared-signals/event-queue.repository.js';
 import type { NoticeQueue } from '../notice-figures/notice-figures.repository.js';
 
-/** The queues of notices to applications, each of one kind. */
+/** The queues of notices that the service sends to applications, each of one kind. */
 export const NOTICE_QUEUES: readonly NoticeQueue[] = [LOGOUT_QUEUE, SIGNAL_QUEUE];
 
-/** Milliseconds after which a notice that waits is a matter for an operator. */
+/** Milliseconds after which a waiting notice is reported to the operator. */
 export const WAITS_LONG = 15 * 60_000;

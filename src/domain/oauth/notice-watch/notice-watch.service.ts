@@ -11,7 +11,7 @@ import { observeGauges } from '#platform/telemetry/gauges/gauges.js';
 import { noticeFigures, type NoticeFigures } from '../notice-figures/notice-figures.repository.js';
 import { NOTICE_QUEUES, WAITS_LONG } from './notice-queues.js';
 
-/** Milliseconds between two looks at the figures. */
+/** Milliseconds between two reads of the numbers of notices. */
 const INTERVAL = 60_000;
 
 /** Milliseconds until the same warning is logged again. */
@@ -19,7 +19,7 @@ const REMIND = 3_600_000;
 
 const UNIT = '{notice}';
 
-/** The gauges in OTLP. */
+/** The gauges of the numbers of notices, which are exported by OTLP. */
 const GAUGES = {
   'svc.notices.waiting': { description: 'Notices to applications that wait', unit: UNIT },
   'svc.notices.oldest': { description: 'The time for which the oldest notice waits', unit: 's' },
@@ -28,8 +28,8 @@ const GAUGES = {
 } as const;
 
 /**
- * Reads the figures of the notices to applications once a minute. OTLP exports the figures, and the
- * log `security` gets a warning if notices wait long.
+ * Reads the numbers of the notices to applications once a minute. They are exported by OTLP, and
+ * the log `security` gets a warning if notices wait for long.
  */
 @Injectable()
 export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -57,7 +57,7 @@ export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShu
     await this.#worker.stop();
   }
 
-  /** Reads the figures, and warns of notices that wait long. */
+  /** Reads the numbers once, and logs a warning if notices wait for long. */
   async look(): Promise<void> {
     this.#figures = await noticeFigures(this.dataSource.manager, NOTICE_QUEUES, 'all');
     for (const figures of this.#figures) this.#warn(figures);
@@ -77,9 +77,9 @@ export class NoticeWatch implements OnApplicationBootstrap, BeforeApplicationShu
   }
 
   /**
-   * Warns of notices that wait long, at most once in {@link REMIND}. It ignores the notices to
-   * clients that registered themselves, because one user could register many such clients, and the
-   * warnings would hide others.
+   * Logs a warning of notices that wait for long, at most once in {@link REMIND}. Notices to
+   * clients that registered themselves are ignored, because one user could register many such
+   * clients, and the warnings would hide others.
    */
   #warn(figures: NoticeFigures): void {
     const { kind, isSelfRegistered, waiting, age, sent, failed } = figures;

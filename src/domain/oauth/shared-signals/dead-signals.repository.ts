@@ -2,29 +2,35 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { SignalType } from './security-event.js';
 
-/** The most dead letters that a list shows: the newest. */
+/** The most dead letters (events that were given up) that a list shows, the newest first. */
 const MOST_SHOWN = 100;
 
-/** An event that a receiver did not take. */
+/**
+ * A dead letter: a security event that could not be delivered to its receiver, so that it is no
+ * longer sent.
+ */
 export interface DeadSignal {
   readonly id: string;
   readonly type: SignalType;
-  /** The user; null for an event about the stream. */
+  /** The id of the user; null for an event about the stream itself. */
   readonly subject: string | null;
   readonly createdAt: Date;
   readonly deadAt: Date;
   readonly result: string | null;
 }
 
-/** The events of the stream of an application. */
+/** The dead letters of an application, and its events that are not sent yet. */
 export interface SignalsOfClient {
   readonly waiting: number;
-  /** The time of the event that has waited longest; null if none waits. */
+  /** The time of the oldest event that is not sent yet; null if there is none. */
   readonly oldest: Date | null;
   readonly deadLetters: readonly DeadSignal[];
 }
 
-/** Lists the dead letters of an application, the newest first, and counts the events that wait. */
+/**
+ * Lists the dead letters of an application, the newest first, and counts the events that are not
+ * sent yet.
+ */
 export async function signalsOfClient(
   tx: EntityManager,
   clientId: string,
@@ -41,7 +47,10 @@ export async function signalsOfClient(
   return { waiting: waiting?.n ?? 0, oldest: waiting?.oldest ?? null, deadLetters };
 }
 
-/** Sends a dead letter again, for another day. Returns false if there is no such dead letter. */
+/**
+ * Queues a dead letter again, so that its delivery is tried for another day. Returns false if there
+ * is no such dead letter.
+ */
 export async function repeatDeadSignal(
   tx: EntityManager,
   clientId: string,
@@ -58,7 +67,7 @@ export async function repeatDeadSignal(
   return repeated.length === 1;
 }
 
-/** Drops a dead letter. Returns false if there is no such dead letter. */
+/** Deletes a dead letter. Returns false if there is no such dead letter. */
 export async function dropDeadSignal(
   tx: EntityManager,
   clientId: string,

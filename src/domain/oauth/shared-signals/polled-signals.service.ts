@@ -6,46 +6,47 @@ import { acknowledge, buryTaken, findWaiting, readWaiting } from './event-queue.
 import { SignalTokens } from './signal-tokens.service.js';
 import type { SignalStream, StreamOwner } from './streams.repository.js';
 
-/** The longest time in milliseconds for which a poll waits for events. */
+/** The longest time, in milliseconds, for which the response to a poll waits for events. */
 const LONGEST_WAIT = 20_000;
 
-/** The most events of an answer. */
+/** The most events in the response to a poll. */
 const MOST_EVENTS = 50;
 
-/** The most characters of a receiver's words about an event that are kept. */
+/** The most characters that are kept of a receiver's error text about an event. */
 const MOST_OF_FAULT = 200;
 
-/** A poll (RFC 8936 §2.2). */
+/** A poll: the request by which a receiver fetches security events (RFC 8936 §2.2). */
 export interface Poll {
-  /** The most events of the answer; 0 only acknowledges. */
+  /** The most events that the receiver wants; 0 if it only acknowledges earlier ones. */
   readonly most: number;
   readonly returnsImmediately: boolean;
   readonly acknowledged: readonly string[];
-  /** The events that the receiver could not process, with its words about each. */
+  /** The events that the receiver could not process, each with its error text. */
   readonly faults: Readonly<Record<string, string>>;
-  /** Aborted if the receiver has left. */
+  /** Aborted if the receiver has closed the connection. */
   readonly signal: AbortSignal;
 }
 
-/** The answer to a poll (RFC 8936 §2.3). */
+/** The response to a poll (RFC 8936 §2.3). */
 export interface PolledEvents {
-  /** The tokens by their `jti`. */
+  /** The security event tokens by their `jti`. */
   readonly sets: Readonly<Record<string, string>>;
   readonly hasMore: boolean;
 }
 
 const NO_EVENTS: PolledEvents = { sets: {}, hasMore: false };
 
-/** Something that ends the wait of a poll. */
+/** The reason why a poll stops to wait: there may be new events, or another poll replaces it. */
 type News = 'news' | 'replaced';
 
 /**
- * Answers polls with the oldest events that wait. An event stays until it is acknowledged, so that
- * a lost answer loses no event, and the order holds.
+ * Answers the polls of receivers with the oldest events of their streams. An event stays in the
+ * queue until the receiver acknowledges it, so that a lost response loses no event, and the order
+ * of events holds.
  */
 @Injectable()
 export class PolledSignals implements BeforeApplicationShutdown {
-  /** The poll that waits at each stream: a second poll of a stream ends the first one. */
+  /** The waiting poll of each stream. A second poll of the same stream ends the first one. */
   readonly #waiting = new Map<string, (news: News) => void>();
   #isStopping = false;
 
@@ -55,18 +56,21 @@ export class PolledSignals implements BeforeApplicationShutdown {
     private readonly clock: Clock,
   ) {}
 
-  /** Answers the polls that wait, so that no replica waits for them when it stops. */
+  /** Answers all waiting polls, because the replica stops and must not wait for them. */
   beforeApplicationShutdown(): void {
     this.#isStopping = true;
     for (const end of this.#waiting.values()) end('replaced');
   }
 
-  /** Lets the polls that wait look at the queue. */
+  /** Makes the waiting polls read the queue, because there may be new events. */
   wake(): void {
     for (const look of this.#waiting.values()) look('news');
   }
 
-  /** Settles what the receiver says about earlier events, and returns the next ones. */
+  /**
+   * Removes the events that the receiver acknowledges or reports as faulty, and returns the next
+   * ones.
+   */
   async poll({ id }: SignalStream, owner: StreamOwner, poll: Poll): Promise<PolledEvents> {
     await this.#settle(id, owner, poll);
     if (poll.most === 0) return NO_EVENTS;
@@ -74,7 +78,7 @@ export class PolledSignals implements BeforeApplicationShutdown {
     if (poll.returnsImmediately) return this.#read(id, most);
     const endsAt = this.clock.monotonic() + LONGEST_WAIT;
     for (;;) {
-      // The poll waits from before it reads, so that it misses no event.
+      // The poll begins to listen before it reads the queue, so that it misses no event in between.
       const { news, stop } = this.#listen(id);
       try {
         const found = await this.#read(id, most);
@@ -120,7 +124,7 @@ export class PolledSignals implements BeforeApplicationShutdown {
   }
 }
 
-/** Waits for a promise, or for a signal; undefined if the signal came first. */
+/** Waits for a promise until a signal is aborted. Returns undefined if the signal came first. */
 function settledOrAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T | undefined> {
   const { promise: aborted, resolve } = Promise.withResolvers<undefined>();
   const abort = () => resolve(undefined);

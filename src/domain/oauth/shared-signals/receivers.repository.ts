@@ -2,33 +2,49 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The scope that reads streams, and the scope that does everything else with them. */
+/**
+ * The OAuth scope for reading streams of security events, and the scope for all other requests
+ * about them.
+ */
 export const READ_SCOPE = 'ssf.read';
 export const MANAGE_SCOPE = 'ssf.manage';
 
-/** The scopes of the endpoints of signals. */
+/** The OAuth scopes for the endpoints of Shared Signals. */
 export const SIGNAL_SCOPES = [READ_SCOPE, MANAGE_SCOPE] as const;
 
-/** Checks whether a scope is reserved for signals, known or not. */
+/**
+ * Returns true if the name of a scope is reserved for Shared Signals, even if no such scope exists.
+ */
 export function isSignalScope(scope: string): boolean {
   return scope === 'ssf' || scope.startsWith('ssf.');
 }
 
-/** Returns the resource of the tokens that open the endpoints of signals (RFC 8707 §2). */
+/**
+ * Returns the resource (RFC 8707 §2) of the tokens with which an application uses the endpoints of
+ * Shared Signals.
+ */
 export function signalsResource(baseUrl: string): string {
   return `${baseUrl}/ssf`;
 }
 
-/** The form in which an application hears of people. */
+/**
+ * The way in which events name a person to an application: by issuer and subject, or by e-mail
+ * address.
+ */
 export type SubjectFormat = 'iss_sub' | 'email';
 
-/** The permission of an application to receive signals. */
+/**
+ * The permission of an application to receive security events about the people of its organization.
+ */
 export interface SignalReceiver {
   readonly subjectFormat: SubjectFormat;
   readonly allowedAt: Date;
 }
 
-/** Allows an application to have a stream, or changes the form in which it hears of people. */
+/**
+ * Allows an application to have a stream of security events, or changes the way in which its events
+ * name people.
+ */
 export async function allowReceiver(
   tx: EntityManager,
   clientId: string,
@@ -42,8 +58,8 @@ export async function allowReceiver(
 }
 
 /**
- * Ends the permission of an application, with its stream and its tokens for signals. False without
- * a permission.
+ * Ends the permission of an application to receive security events, and deletes its stream and its
+ * tokens for that. False if it had no permission.
  */
 export async function withdrawReceiver(
   tx: EntityManager,
@@ -58,7 +74,7 @@ export async function withdrawReceiver(
   return withdrawn.length === 1;
 }
 
-/** Finds the permission of an application. */
+/** Finds the permission of an application to receive security events. */
 export async function findReceiver(
   tx: EntityManager,
   clientId: string,
@@ -69,7 +85,7 @@ export async function findReceiver(
   return row;
 }
 
-/** A token of an application itself, for signals. */
+/** A token that an application got for itself, to use the endpoints of Shared Signals. */
 export interface ReceiverToken {
   readonly clientId: string;
   readonly orgId: string;
@@ -79,8 +95,8 @@ export interface ReceiverToken {
 const IS_LIVE = fragment`a.expires_at > now() AND a.consumed_at IS NULL`;
 
 /**
- * Finds the token of an application that may receive signals now. The application belongs to an
- * organization, and its owner is active.
+ * Finds the token of an application that may receive security events now. The application must
+ * belong to an organization, and its owner must be active.
  */
 export async function findReceiverToken(
   tx: EntityManager,

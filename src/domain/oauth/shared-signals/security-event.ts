@@ -1,11 +1,11 @@
-/** The type of a security event token in its header (RFC 8417 §2.3, SSF §11.1.4). */
+/** The type of a security event token, which its header states (RFC 8417 §2.3, SSF §11.1.4). */
 export const SECURITY_EVENT_TYPE = 'secevent+jwt';
 
 const CAEP = 'https://schemas.openid.net/secevent/caep/event-type/';
 const RISC = 'https://schemas.openid.net/secevent/risc/event-type/';
 const SSF = 'https://schemas.openid.net/secevent/ssf/event-type/';
 
-/** The events about people that a stream may deliver, with their URIs. */
+/** The types of events about people that a stream may contain, with their URIs. */
 export const EVENTS_OF_PEOPLE = {
   'session-revoked': `${CAEP}session-revoked`,
   'credential-change': `${CAEP}credential-change`,
@@ -15,26 +15,30 @@ export const EVENTS_OF_PEOPLE = {
   'account-purged': `${RISC}account-purged`,
 } as const;
 
-/** The events about a stream itself, which each stream delivers. */
+/** The types of events about a stream itself, which every stream contains. */
 const EVENTS_OF_STREAMS = {
   verification: `${SSF}verification`,
   'stream-updated': `${SSF}stream-updated`,
 } as const;
 
-/** A type of events about people. */
+/** A type of event about people. */
 export type PeopleEvent = keyof typeof EVENTS_OF_PEOPLE;
 
-/** A type of events, as the queue names it. */
+/** A type of event by the name that the queue uses. */
 export type SignalType = PeopleEvent | keyof typeof EVENTS_OF_STREAMS;
 
 const URIS: Readonly<Record<SignalType, string>> = { ...EVENTS_OF_PEOPLE, ...EVENTS_OF_STREAMS };
 
-/** The events that a stream delivers only if its receiver asks for them by name. */
+/**
+ * The types of events that a stream contains only if its receiver asks for them by name, because
+ * every sign-in makes such an event.
+ */
 const ON_REQUEST: ReadonlySet<PeopleEvent> = new Set(['session-established']);
 
 /**
- * Returns the events that a stream delivers: those that were asked for and are supported. Without a
- * wish it delivers all but those that need one.
+ * Returns the types of events that a stream contains: those that the receiver asked for and the
+ * service supports. If the receiver did not choose, the stream contains all types but those in
+ * {@link ON_REQUEST}.
  *
  * @param requested the URIs that the receiver asked for
  */
@@ -45,13 +49,18 @@ export function deliveredEvents(requested: readonly string[] | null): PeopleEven
   return all.filter(isWanted).map(([type]) => type);
 }
 
-/** An event of the queue. Its claims follow from it alone, so that each try sends the same. */
+/**
+ * An event in the queue. Its claims are made from these values alone, so that each try sends the
+ * same claims.
+ */
 export interface QueuedSignal {
   readonly streamId: string;
   readonly clientId: string;
-  /** The user, or the stream for an event about the stream. */
+  /** The id of the user, or of the stream for an event about the stream. */
   readonly subjectId: string;
-  /** The address of the user at the time of the event; null: the receiver hears of ids. */
+  /**
+   * The e-mail address of the user at the time of the event; null if the receiver gets ids instead.
+   */
   readonly subjectEmail: string | null;
   readonly type: SignalType;
   readonly body: Readonly<Record<string, unknown>>;
@@ -61,8 +70,8 @@ export interface QueuedSignal {
 }
 
 /**
- * Returns the claims of a security event token (RFC 8417 §2.2): one event, without `sub` and `exp`,
- * so that no verifier takes it for an ID token (SSF §11.1.6).
+ * Returns the claims of a security event token (RFC 8417 §2.2) about one event. It has no `sub` and
+ * no `exp`, so that no verifier takes it for an ID token (SSF §11.1.6).
  */
 export function securityEventClaims(
   issuer: string,
@@ -82,7 +91,10 @@ export function securityEventClaims(
   };
 }
 
-/** Names the subject of an event (RFC 9493). A person without an address is named by the id. */
+/**
+ * Returns the subject of an event in the form of RFC 9493. A person without an e-mail address is
+ * named by the id.
+ */
 function subjectOf(
   issuer: string,
   { streamId, subjectId, subjectEmail, type }: QueuedSignal,

@@ -21,37 +21,45 @@ import {
   type StreamStatus,
 } from './streams.repository.js';
 
-/** The fewest seconds between two requests for a verification event. */
+/** The fewest seconds between two verification events that a receiver may ask for. */
 export const VERIFICATION_INTERVAL = 60;
 
-/** The settings of a stream as its receiver writes them. */
+/** The settings of a stream as its receiver sends them. */
 export interface WantedSettings {
   readonly delivery:
     | { readonly method: 'poll' }
     | {
         readonly method: 'push';
         readonly endpointUrl: string;
-        /** The value of the Authorization header of each push. */
+        /**
+         * The value of the Authorization header that the service sends to the receiver with each
+         * event.
+         */
         readonly authorization: string | undefined;
       };
   readonly eventsRequested: readonly string[] | null;
   readonly description: string | null;
 }
 
-/** The settings that a stream gets by a change. */
+/** The settings of a stream after a change by its receiver. */
 export interface ChangedSettings extends WantedSettings {
-  /** True if the delivery stays as it is. */
+  /** True if the address and its Authorization header stay unchanged. */
   readonly keepsDelivery: boolean;
 }
 
-/** A request about a stream, with its application and its origin. */
+/**
+ * A request of a receiver about its stream, with the application and the origin for the audit log.
+ */
 export interface StreamRequest {
   readonly owner: StreamOwner;
   readonly streamId: string;
   readonly origin: AuditOrigin;
 }
 
-/** Creates, changes and deletes the stream of an application, on behalf of its program. */
+/**
+ * Creates, changes and deletes the stream of security events of an application. The program of the
+ * application, the receiver, sends these requests itself.
+ */
 @Injectable()
 export class SignalStreams {
   readonly #issuer: string;
@@ -66,7 +74,10 @@ export class SignalStreams {
     this.#issuer = http.baseUrl;
   }
 
-  /** Creates the stream of an application. @throws DomainError uniqueness, invalid_request */
+  /**
+   * Creates the stream of security events of an application. @throws DomainError uniqueness,
+   * invalid_request
+   */
   async create(
     owner: StreamOwner,
     wanted: WantedSettings,
@@ -84,19 +95,22 @@ export class SignalStreams {
     });
   }
 
-  /** Finds the stream of an application; undefined without one. */
+  /** Finds the stream of an application; undefined if it has none. */
   find(owner: StreamOwner): Promise<SignalStream | undefined> {
     return findStream(this.dataSource.manager, owner);
   }
 
-  /** Finds a stream by its id. @throws DomainError not_found for any other application's */
+  /**
+   * Finds a stream by its id. @throws DomainError not_found if it is not a stream of this
+   * application
+   */
   async get(owner: StreamOwner, streamId: string): Promise<SignalStream> {
     return known(await this.find(owner), streamId);
   }
 
   /**
-   * Changes a stream. A change that leaves the delivery alone keeps the address and its
-   * Authorization header, also if another request has just changed them.
+   * Changes the settings of a stream. If the change keeps the delivery, the address and its
+   * Authorization header stay as they are, even if another request has just changed them.
    *
    * @param change returns the settings that a stream gets
    * @throws DomainError not_found, invalid_request
@@ -119,7 +133,9 @@ export class SignalStreams {
     });
   }
 
-  /** Changes the state of a stream. @throws DomainError not_found */
+  /**
+   * Changes the state of a stream, such as from enabled to paused. @throws DomainError not_found
+   */
   setStatus(
     { owner, streamId, origin }: StreamRequest,
     status: StreamStatus,
@@ -132,7 +148,7 @@ export class SignalStreams {
     });
   }
 
-  /** Deletes a stream, with the events that wait. @throws DomainError not_found */
+  /** Deletes a stream, with the events that are not sent yet. @throws DomainError not_found */
   remove({ owner, streamId, origin }: StreamRequest): Promise<void> {
     return this.dataSource.transaction(async (tx) => {
       known(await lockStream(tx, owner), streamId);
@@ -141,7 +157,10 @@ export class SignalStreams {
     });
   }
 
-  /** Queues a verification event. @throws DomainError not_found, rate_limited */
+  /**
+   * Queues a verification event, by which a receiver tests its stream. @throws DomainError
+   * not_found, rate_limited
+   */
   async verify(owner: StreamOwner, streamId: string, state: string | undefined): Promise<void> {
     await this.get(owner, streamId);
     const { manager } = this.dataSource;
@@ -152,8 +171,8 @@ export class SignalStreams {
   }
 
   /**
-   * Adds a person to a stream or removes one. It succeeds for a person who does not exist, so that
-   * a receiver learns nothing. @throws DomainError not_found
+   * Adds a person to a stream or removes one. It also succeeds for a person who does not exist, so
+   * that a receiver cannot find out who exists. @throws DomainError not_found
    */
   setSubject(
     { owner, streamId, origin }: StreamRequest,
@@ -170,7 +189,7 @@ export class SignalStreams {
     });
   }
 
-  /** The issuer of the events. */
+  /** The issuer that the events name. */
   get issuer(): string {
     return this.#issuer;
   }
@@ -211,7 +230,7 @@ export class SignalStreams {
   }
 }
 
-/** @throws DomainError not_found unless the stream is the one of the id */
+/** @throws DomainError not_found unless the stream has the id */
 function known(stream: SignalStream | undefined, streamId: string): SignalStream {
   if (stream?.id !== streamId.toLowerCase()) {
     throw new DomainError('not_found', 'There is no such stream.');
@@ -219,7 +238,9 @@ function known(stream: SignalStream | undefined, streamId: string): SignalStream
   return stream;
 }
 
-/** Describes the address of a stream for the audit log. A query may carry a secret. */
+/**
+ * Returns the address of a stream for the audit log, without its query, which may contain a secret.
+ */
 function addressOf({ method, endpointUrl }: SignalStream): object {
   const url = endpointUrl === null ? null : new URL(endpointUrl);
   return { method, ...(url && { endpoint: url.origin + url.pathname }) };

@@ -6,10 +6,12 @@ import { TokenSigningKeys } from '../token-signing/token-signing-keys.service.js
 import { SECURITY_EVENT_TYPE, securityEventClaims, type QueuedSignal } from './security-event.js';
 import { listSealedHeaders, replaceSealedHeader } from './streams.repository.js';
 
-/** The purpose of the key that seals the Authorization headers of receivers. */
+/**
+ * The purpose from which the key is derived that encrypts the Authorization headers of receivers.
+ */
 const PURPOSE = 'Authorization header of a signal stream';
 
-/** Signs security event tokens, and keeps the Authorization headers of receivers sealed. */
+/** Signs security event tokens, and encrypts the Authorization headers of receivers for storage. */
 @Injectable()
 export class SignalTokens implements OnApplicationBootstrap {
   constructor(
@@ -18,7 +20,9 @@ export class SignalTokens implements OnApplicationBootstrap {
     private readonly tokenSigningKeys: TokenSigningKeys,
   ) {}
 
-  /** Seals every header again while the previous root secret can still open it. */
+  /**
+   * Encrypts every header again at start-up, while the previous root secret can still decrypt it.
+   */
   async onApplicationBootstrap(): Promise<void> {
     if (this.config.secrets.previousRoot === undefined) return;
     const { manager } = this.dataSource;
@@ -32,18 +36,21 @@ export class SignalTokens implements OnApplicationBootstrap {
     }
   }
 
-  /** Signs an event by RS256, the only algorithm of the CAEP interoperability profile (§2.6). */
+  /**
+   * Signs a security event token by RS256, the only algorithm of the CAEP interoperability profile
+   * (§2.6).
+   */
   mint(signal: QueuedSignal): Promise<string> {
     const claims = securityEventClaims(this.config.http.baseUrl, signal);
     return this.tokenSigningKeys.sign('RS256', claims, SECURITY_EVENT_TYPE);
   }
 
-  /** Seals the Authorization header of a receiver. */
+  /** Encrypts the Authorization header of a receiver. */
   sealHeader(header: string): Promise<string> {
     return sealSecret(this.config.secrets, PURPOSE, header);
   }
 
-  /** Opens a sealed header; undefined if there is none. */
+  /** Decrypts the Authorization header of a receiver; undefined if there is none. */
   async openHeader(sealed: string | null): Promise<string | undefined> {
     if (sealed === null) return undefined;
     const opened = await openSecret(this.config.secrets, PURPOSE, sealed);

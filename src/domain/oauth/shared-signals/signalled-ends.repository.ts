@@ -13,19 +13,23 @@ import { isUuid } from '#platform/text/single-line.js';
 
 const NOTHING: RevokedCounts = {};
 
-/** The reason of `stream-updated` after the database has lost commits. */
+/** The reason in the event `stream-updated` after the database has lost commits. */
 const LOST =
   'The database of the transmitter was restored or lost its last changes. Events may be lost or told twice.';
 
 /**
- * Queues the signals of an end of an account or of a key. It comes before every other kind, so that
- * the transaction has noted who ended the access, and why, when their triggers queue signals.
+ * Queues security events when an account or a security key ends. It runs before every other kind of
+ * access ends. So the transaction already contains the cause and the author when database triggers
+ * queue the events of the other kinds.
  */
 export class SignalledEnds implements Revocable {
   readonly revocationOrder = 3;
   readonly revocationScopes = EVERY_SCOPE;
 
-  /** Tells each application that ever got a grant of the users that their sessions ended. */
+  /**
+   * Queues an event for each application that ever got a grant of the users: their sessions have
+   * ended.
+   */
   async revoke(
     tx: EntityManager,
     users: readonly LockedUser[],
@@ -37,12 +41,15 @@ export class SignalledEnds implements Revocable {
     return NOTHING;
   }
 
-  /** Counts nothing: a signal is no access. */
+  /** Counts nothing, because an event gives no access. */
   async count(): Promise<RevokedCounts> {
     return NOTHING;
   }
 
-  /** Tells each application that got a grant in a session that a key of a user opened. */
+  /**
+   * Queues an event for each application that got a grant in a session that a security key of a
+   * user opened.
+   */
   async revokeOfKey(
     tx: EntityManager,
     user: LockedUser,
@@ -54,19 +61,25 @@ export class SignalledEnds implements Revocable {
     return NOTHING;
   }
 
-  /** Tells each stream that events may be lost, because the database has lost commits. */
+  /**
+   * Queues an event for each stream that says that events may be lost, because the database has
+   * lost commits.
+   */
   async revokeOnRecord(tx: EntityManager): Promise<EndedBatch> {
     await sql(tx)`SELECT announce_lost_signals(${LOST}::text)::text`;
     return { counts: NOTHING, next: undefined };
   }
 }
 
-/** Notes for the rest of a transaction why sessions end that no call of a kind of access names. */
+/**
+ * Stores the cause of an end for the rest of a transaction, so that the triggers that queue events
+ * for ended sessions can read it.
+ */
 export async function noteCause(tx: EntityManager, cause: RevocationCause): Promise<void> {
   await sql(tx)`SELECT end_signals(${causeOf([], cause)}::jsonb, '{}')::text`;
 }
 
-/** Returns the cause of an end as the members of a CAEP event (CAEP §2). */
+/** Returns the cause of the end of access as the JSON members of a CAEP event (CAEP §2). */
 function causeOf(users: readonly LockedUser[], { reason, revokedBy }: RevocationCause): string {
   return JSON.stringify({
     initiating_entity: initiatorOf(users, revokedBy),
@@ -74,7 +87,10 @@ function causeOf(users: readonly LockedUser[], { reason, revokedBy }: Revocation
   });
 }
 
-/** Returns the entity that ended an access: `admin`, `user`, `policy` or `system` (CAEP §2). */
+/**
+ * Returns which entity ended the access, in the words of CAEP §2: `admin`, `user`, `policy` or
+ * `system`.
+ */
 function initiatorOf(users: readonly LockedUser[], revokedBy: string): string {
   if (users.length === 1 && users[0]?.id === revokedBy) return 'user';
   if (isUuid(revokedBy) || ADMINS.has(revokedBy)) return 'admin';

@@ -3,31 +3,31 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { PeopleEvent } from './security-event.js';
 
-/** The states of a stream (SSF §8.1.2). */
+/** The states of a stream of security events (SSF §8.1.2). */
 export const STREAM_STATUSES = ['enabled', 'paused', 'disabled'] as const;
 
-/** The state of a stream. */
+/** The name of a state of a stream. */
 export type StreamStatus = (typeof STREAM_STATUSES)[number];
 
-/** The settings of a stream that its receiver supplies. */
+/** The settings of a stream that its receiver chooses. */
 export interface StreamSettings {
   readonly method: 'push' | 'poll';
-  /** The address of push; null for poll. */
+  /** The address to which events are sent; null if the receiver polls. */
   readonly endpointUrl: string | null;
-  /** The sealed Authorization header of push, if any. */
+  /** The encrypted Authorization header that is sent to the address; null if there is none. */
   readonly authorizationSealed: string | null;
-  /** The events as the receiver asked for them; null without a wish. */
+  /** The URIs of the events that the receiver asked for; null if it did not choose. */
   readonly eventsRequested: readonly string[] | null;
   readonly description: string | null;
 }
 
-/** The application whose program sends a request about its stream. */
+/** The application whose program, the receiver, sends a request about its stream. */
 export interface StreamOwner {
   readonly clientId: string;
   readonly orgId: string;
 }
 
-/** A stream. */
+/** A stream of security events for one application. */
 export interface SignalStream extends StreamSettings {
   readonly id: string;
   readonly clientId: string;
@@ -50,8 +50,8 @@ interface Row {
 }
 
 /**
- * Creates the stream of an application. The unique index decides between requests at the same time:
- * undefined if the application has a stream, or may not have one any more.
+ * Creates the stream of an application. The unique index decides between requests at the same time.
+ * Undefined if the application has a stream already, or is no longer allowed to have one.
  */
 export async function insertStream(
   tx: EntityManager,
@@ -70,7 +70,7 @@ export async function insertStream(
   return row && stream(row);
 }
 
-/** Finds the stream of an application, if it has one. */
+/** Finds the stream of security events of an application, if it has one. */
 export async function findStream(
   tx: EntityManager,
   { clientId, orgId }: StreamOwner,
@@ -80,7 +80,7 @@ export async function findStream(
   return row && stream(row);
 }
 
-/** Locks the stream of an application against other changes. */
+/** Locks the row of an application's stream against other changes. */
 export async function lockStream(
   tx: EntityManager,
   { clientId, orgId }: StreamOwner,
@@ -90,7 +90,7 @@ export async function lockStream(
   return row && stream(row);
 }
 
-/** Replaces the settings of a stream. The caller has locked its row. */
+/** Replaces the settings of a stream. The caller has locked the row of the stream. */
 export async function updateStream(
   tx: EntityManager,
   id: string,
@@ -106,7 +106,7 @@ export async function updateStream(
   return row && stream(row);
 }
 
-/** Changes the state of a stream. A stream that is disabled keeps no event. */
+/** Changes the state of a stream. If the stream is disabled, its waiting events are deleted. */
 export async function setStreamStatus(
   tx: EntityManager,
   id: string,
@@ -116,18 +116,19 @@ export async function setStreamStatus(
   await sql(tx)`
     UPDATE signal_streams SET status = ${status}, status_reason = ${reason}, updated_at = now() WHERE id = ${id}`;
   if (status === 'disabled') await sql(tx)`DELETE FROM signal_events WHERE stream_id = ${id}`;
-  // The senders look at a stream that goes on, although no event is new.
+  // The senders are notified although there is no new event, because the stream may have waiting
+  // events.
   if (status === 'enabled') await sql(tx)`SELECT pg_notify('signal_events', '')::text`;
 }
 
-/** Deletes a stream. Its events are never sent, and the clean-up deletes them. */
+/** Deletes a stream. Its waiting events are never sent; the clean-up deletes them. */
 export async function deleteStream(tx: EntityManager, id: string): Promise<void> {
   await sql(tx)`DELETE FROM signal_streams WHERE id = ${id}`;
 }
 
 /**
- * Queues a verification event (SSF §8.1.4), at most one in a number of seconds. One statement
- * decides between requests at the same time: false if one came too early.
+ * Queues a verification event (SSF §8.1.4), unless one was queued within a number of seconds. One
+ * statement decides between requests at the same time: false if the request came too early.
  */
 export async function queueVerification(
   tx: EntityManager,
@@ -149,7 +150,9 @@ export async function queueVerification(
   return asked.length === 1;
 }
 
-/** Lists the streams with a sealed header, for a change of the root secret. */
+/**
+ * Lists the streams that have an encrypted header, to encrypt it again under another root secret.
+ */
 export async function listSealedHeaders(
   tx: EntityManager,
 ): Promise<{ readonly id: string; readonly sealed: string }[]> {
@@ -157,7 +160,7 @@ export async function listSealedHeaders(
     SELECT id, authorization_sealed AS sealed FROM signal_streams WHERE authorization_sealed IS NOT NULL`;
 }
 
-/** Replaces a sealed header, unless it has changed. */
+/** Replaces an encrypted header, unless it has changed meanwhile. */
 export async function replaceSealedHeader(
   tx: EntityManager,
   id: string,

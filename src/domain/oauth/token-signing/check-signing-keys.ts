@@ -5,10 +5,10 @@ import { purposeOf } from './token-signing-keys.service.js';
 import { peekKey } from './token-signing-keys.repository.js';
 
 /**
- * Returns where the token-signing keys are, after a check that the next start can use them. It
+ * Checks that the next start can use the token-signing keys, and returns where they are stored. It
  * changes nothing.
  *
- * @throws Error for a stored key that the root secret does not open
+ * @throws Error for a stored key that the root secret does not decrypt
  */
 export async function checkSigningKeys(
   config: Pick<Config, 'oidc' | 'secrets'>,

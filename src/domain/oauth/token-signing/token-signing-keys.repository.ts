@@ -1,17 +1,17 @@
 /**
- * The generated token-signing keys, which are stored sealed. Keys from the configuration are not
- * stored.
+ * The token-signing keys that the service generated, which are stored encrypted. Keys from the
+ * configuration are not stored.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** The kind of a key: `ec` for ES256, `rsa` for RS256. */
+/** The kind of a token-signing key: `ec` for ES256, `rsa` for RS256. */
 export type KeyKind = 'ec' | 'rsa';
 
 /**
- * Returns the sealed key of a kind, and records that it signs from now on: it is no longer replaced
- * by a configured key. Undefined if none is stored.
+ * Returns the encrypted key of a kind, because no configured key replaces it any more, and records
+ * that it signs from now on. Undefined if none is stored.
  */
 export async function currentKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string }>(tx)`
@@ -20,8 +20,8 @@ export async function currentKey(tx: EntityManager, kind: KeyKind): Promise<stri
 }
 
 /**
- * Returns the sealed key of a kind, for a check that must change nothing; undefined if none is
- * stored.
+ * Returns the encrypted key of a kind without a change of its row, for a check; undefined if none
+ * is stored.
  */
 export async function peekKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string }>(tx)`
@@ -30,8 +30,9 @@ export async function peekKey(tx: EntityManager, kind: KeyKind): Promise<string 
 }
 
 /**
- * Records that a configured key has replaced the sealed key of a kind. For a day after the first
- * such call it returns the sealed key, so that tokens signed by it verify until they end.
+ * Records that a configured key has replaced the stored key of a kind. For a day after the first
+ * such call it returns the encrypted stored key, so that tokens that it signed can be verified
+ * until they expire.
  */
 export async function supersedeKey(tx: EntityManager, kind: KeyKind): Promise<string | undefined> {
   const [row] = await sql<{ sealed: string; is_published: boolean }>(tx)`
@@ -41,8 +42,8 @@ export async function supersedeKey(tx: EntityManager, kind: KeyKind): Promise<st
 }
 
 /**
- * Stores a key unless one is stored, and returns the stored key. Of two replicas that start at
- * once, the first one stores.
+ * Stores an encrypted key, unless one is stored already, and returns the stored key. So two
+ * replicas that start at once use the same key.
  */
 export async function recordKey(tx: EntityManager, kind: KeyKind, sealed: string): Promise<string> {
   const [row] = await sql<{ sealed: string }>(tx)`
@@ -53,7 +54,7 @@ export async function recordKey(tx: EntityManager, kind: KeyKind, sealed: string
   return row.sealed;
 }
 
-/** Replaces the sealed text of a key, unless another replica has replaced it already. */
+/** Replaces the ciphertext of a key, unless another replica has replaced it already. */
 export async function resealKey(
   tx: EntityManager,
   kind: KeyKind,

@@ -36,13 +36,13 @@ const KINDS = {
 const generate = promisify(generateKeyPair);
 const logger = new Logger('token-signing');
 
-/** A signer, with the id of its key. */
+/** A signer with the id (`kid`) of its key. */
 interface KeyedSigner {
   readonly signer: Signer;
   readonly kid: string;
 }
 
-/** The parts of the service that hold keys. */
+/** The parts of the service from which the keys come. */
 interface KeySources {
   readonly config: Pick<Config, 'oidc' | 'secrets'>;
   readonly dataSource: DataSource;
@@ -51,9 +51,10 @@ interface KeySources {
 
 /**
  * The keys that sign tokens, loaded once at start-up. Of each kind, the keys in KMS come first,
- * then the configured PEM keys, then the key kept in the database. The first key signs; the others
- * are published, so that a rotation overlaps. Without a configured key, the first start generates a
- * key and stores it sealed, so that replicas and restarts use the same key.
+ * then the configured PEM keys, then the key in the database. The first key signs; the others are
+ * published, so that a key can be replaced while its tokens are still valid. Without a configured
+ * key, the first start generates a key and stores it encrypted, so that replicas and restarts use
+ * the same key.
  */
 export class TokenSigningKeys {
   readonly #signers: Readonly<Record<'ES256' | 'RS256', KeyedSigner>>;
@@ -64,10 +65,10 @@ export class TokenSigningKeys {
   }
 
   /**
-   * Loads the keys. Generates a key of each kind that is neither configured nor stored, and logs a
-   * warning.
+   * Loads the keys at start-up. If a kind has neither a configured nor a stored key, one is
+   * generated, and a warning is logged.
    *
-   * @throws ConfigProblems when neither root secret opens a stored key that has to sign
+   * @throws ConfigProblems if neither root secret decrypts a stored key that has to sign
    */
   static async open(
     config: KeySources['config'],
@@ -78,14 +79,15 @@ export class TokenSigningKeys {
     const keys = new Map<string, TokenKey>();
     for (const kind of ['ec', 'rsa'] as const) {
       for (const key of await keysOf(kind, sources)) {
-        // a file often holds the public part beside the private one
+        // a file often contains the public part of a key beside the private one, so a key may come
+        // twice
         if (!keys.has(key.jwk.kid)) keys.set(key.jwk.kid, key);
       }
     }
     return new TokenSigningKeys([...keys.values()]);
   }
 
-  /** Returns the keys of this process with their private parts. A key in KMS has none here. */
+  /** Returns the private parts of the keys of this process. A key in KMS has none here. */
   privateJwks(): SigningJwks {
     return {
       keys: this.keys.map(({ privateJwk }) => privateJwk).filter((jwk) => jwk !== undefined),
@@ -93,8 +95,8 @@ export class TokenSigningKeys {
   }
 
   /**
-   * Signs the claims of a JWT by RS256 (RFC 7515 §5.1), for verifiers that know no other algorithm
-   * well.
+   * Signs the claims of a JWT by RS256 (RFC 7515 §5.1), because some verifiers support no other
+   * algorithm.
    *
    * @throws DomainError `kms_unavailable`
    */
@@ -103,7 +105,7 @@ export class TokenSigningKeys {
   }
 
   /**
-   * Signs the claims of a JWT by the key that signs ID tokens of the algorithm.
+   * Signs the claims of a JWT with the key that signs ID tokens by the same algorithm.
    *
    * @param typ the type of the token in its header
    * @throws DomainError `kms_unavailable`
@@ -113,13 +115,13 @@ export class TokenSigningKeys {
     return compactJws(signer, kid, claims, typ);
   }
 
-  /** Returns the public part of every key. */
+  /** Returns the public parts of all keys, which verifiers need. */
   publicJwks(): SigningJwks {
     return { keys: this.keys.map(({ jwk }) => jwk) };
   }
 }
 
-/** Returns the keys of a kind, the signing one first. */
+/** Returns the keys of a kind. The first key is the one that signs. */
 async function keysOf(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
   const { config, kmsKeys } = sources;
   const { alg, variable } = KINDS[kind];
@@ -135,8 +137,8 @@ async function keysOf(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
 }
 
 /**
- * Returns the stored key as PEM. Generates a missing key; seals a key again that only the previous
- * root secret opens.
+ * Returns the stored key as PEM. A missing key is generated. If only the previous root secret
+ * decrypts the key, it is encrypted again under the present one.
  */
 async function storedKey(kind: KeyKind, sources: KeySources): Promise<string> {
   const { config } = sources;
@@ -159,8 +161,8 @@ async function storedKey(kind: KeyKind, sources: KeySources): Promise<string> {
 
 /**
  * Returns the public part of the stored key that a configured key has replaced, for a day after the
- * replacement. If the root secret does not open the stored key, it is left out: it signs nothing,
- * so the start need not fail.
+ * replacement. If the root secret does not decrypt the stored key, it is left out. The start need
+ * not fail then, because the key signs nothing.
  */
 async function supersededKey(kind: KeyKind, sources: KeySources): Promise<TokenKey[]> {
   const { manager } = sources.dataSource;
@@ -172,7 +174,10 @@ async function supersededKey(kind: KeyKind, sources: KeySources): Promise<TokenK
   return [];
 }
 
-/** Opens a sealed key, and seals it again if only the previous root secret opens it. */
+/**
+ * Decrypts a key. If only the previous root secret decrypts it, the key is encrypted again under
+ * the present one.
+ */
 async function opened(
   kind: KeyKind,
   sealed: string,
@@ -186,7 +191,7 @@ async function opened(
   return secret?.text;
 }
 
-/** Returns the purpose under which the stored key of a kind is sealed. */
+/** Returns the purpose from which the key is derived that encrypts the stored key of a kind. */
 export function purposeOf(kind: KeyKind): string {
   return `token signing key ${kind}`;
 }
@@ -199,7 +204,7 @@ async function newKey(kind: KeyKind): Promise<string> {
   return privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
 }
 
-/** Finds the key of an algorithm that signs. */
+/** Returns the key that signs by an algorithm. */
 function signerOf(keys: readonly TokenKey[], algorithm: string): KeyedSigner {
   const key = keys.find(({ jwk, signer }) => jwk.alg === algorithm && signer !== undefined);
   if (key?.signer === undefined) throw new Error(`there is no key that signs ${algorithm}`);

@@ -5,17 +5,17 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { RECORD_LABEL } from './domain-record.js';
 
 /**
- * The characters of a name before its conversion (RFC 3490 §3.1 for the dots). They exclude `/`,
- * because `domainToASCII` ends the name at a path.
+ * The characters of a domain name before its conversion to ASCII (RFC 3490 §3.1 for the dots). `/`
+ * is not among them, because `domainToASCII` would take the rest for a path and drop it.
  */
 const CHARACTERS = /^[\p{L}\p{M}\p{N}\-.\u3002\uff0e\uff61]+$/u;
 
-/** A label of letters, digits and hyphens (RFC 1123 §2.1). */
+/** One label of a host name: letters, digits and hyphens (RFC 1123 §2.1). */
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
- * The most characters of a domain. The name of its DNS record is longer than the domain, and a name
- * has at most 253 characters (RFC 1035 §2.3.4).
+ * The most characters of a domain. A DNS name has at most 253 characters (RFC 1035 §2.3.4), and the
+ * name of the TXT record that proves the domain has a label more.
  */
 const MOST_CHARACTERS = 253 - `${RECORD_LABEL}.`.length;
 
@@ -29,13 +29,14 @@ export function asciiDomain(text: string): string | undefined {
   const ascii = domainToASCII(name).replace(/\.$/, '');
   const labels = ascii.split('.');
   const isName = ascii.length <= 253 && labels.every((label) => LABEL.test(label));
-  // A last label of digits alone, or `0x…`, makes an IPv4 address (WHATWG URL §3.5).
+  // A name whose last label is a number, in decimal or as `0x…`, is an IPv4 address (WHATWG URL
+  // §3.5) and no domain.
   const isNumber = /^(?:\d+|0x[0-9a-f]*)$/.test(labels.at(-1) ?? '');
   return isName && !isNumber && isIP(ascii) === 0 ? ascii : undefined;
 }
 
 /**
- * Reads a domain that an organization wants to prove.
+ * Reads a domain that an organization wants to prove, from the text of an admin.
  *
  * @throws DomainError invalid_request for a text that is no domain, and for a domain that strangers
  *   share

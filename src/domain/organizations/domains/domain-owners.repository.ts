@@ -5,7 +5,7 @@ import { newUuid } from '#platform/clock/random.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The organization that owns a domain. */
+/** The organization that owns a domain, and if it has proven the domain. */
 export interface DomainOwner {
   readonly orgId: string;
   readonly isPrimary: boolean;
@@ -13,8 +13,8 @@ export interface DomainOwner {
 }
 
 /**
- * Finds the owner of a domain. The caller has locked the domain, so that the owner cannot change;
- * only its proof can.
+ * Finds the owner of a domain. The caller has locked the domain, so that the owner cannot change
+ * meanwhile; only the proof can.
  */
 export async function findOwner(
   tx: EntityManager,
@@ -28,8 +28,8 @@ export async function findOwner(
 }
 
 /**
- * Lists the other organizations that own a domain, or owned it once. Such an organization may have
- * members with an address in the domain.
+ * Lists the organizations, except the given one, that own a domain or owned it in the past. Such an
+ * organization may have members with an address in the domain.
  */
 export async function listOtherOwners(
   tx: EntityManager,
@@ -42,10 +42,10 @@ export async function listOtherOwners(
 }
 
 /**
- * Takes a domain from its owner, whose row keeps it as unverified. This is allowed if no proof
- * confirmed the domain, or if the operator releases it.
+ * Takes a domain from its owner; the row stays as an unverified domain. This is allowed if the
+ * domain was never proven, or if the operator releases it.
  *
- * @returns false when the organization does not own the domain, or has proven it
+ * @returns false if the organization does not own the domain, or has proven it
  */
 export async function takeDomain(
   tx: EntityManager,
@@ -64,8 +64,8 @@ export async function takeDomain(
 }
 
 /**
- * Deletes the row of a domain that the operator has released, unless it is the primary one of the
- * organization.
+ * Deletes the row of a domain that the operator has released. The primary domain of an organization
+ * keeps its row.
  */
 export async function dropReleased(
   tx: EntityManager,
@@ -77,11 +77,11 @@ export async function dropReleased(
 }
 
 /**
- * Records that the operator assigned a domain to an organization. The domain is then proven, and is
- * not checked. One statement with the unique index of verified domains decides, so that a domain
- * has one owner.
+ * Records that the operator assigned a domain to an organization. The domain counts as proven, and
+ * no daily check looks for its DNS record. One statement with the unique index of verified domains
+ * decides, so that a domain has one owner.
  *
- * @returns false when another organization owns the domain
+ * @returns false if another organization owns the domain
  */
 export async function markAssigned(
   tx: EntityManager,
@@ -100,20 +100,23 @@ export async function markAssigned(
   return assigned.length === 1;
 }
 
-/** A user whose row a change of a domain has locked. */
+/** A user whose row is locked because a domain changes. */
 export interface UserOfDomain {
   readonly id: string;
   readonly orgId: string | null;
-  /** False for the one additional user, whose e-mail is in another domain. */
+  /**
+   * False for the one additional user of {@link lockUsersOfDomain}, whose e-mail address is in
+   * another domain.
+   */
   readonly inDomain: boolean;
 }
 
 /**
- * Locks the users whose e-mail is in a domain until the transaction ends, in the order of their
- * ids: the users of some organizations and, if asked, users without one. One additional user can be
- * locked in the same order.
+ * Locks the users whose e-mail address is in a domain until the transaction ends: the users of some
+ * organizations and, if asked, users without one. The rows are locked in the order of their ids, so
+ * that two calls cannot deadlock. One additional user can be locked in the same order.
  *
- * @param of the organizations, and whether users without one are locked, too
+ * @param of the organizations, and if users without one are locked too
  */
 export async function lockUsersOfDomain(
   tx: EntityManager,
@@ -131,8 +134,8 @@ export async function lockUsersOfDomain(
 }
 
 /**
- * Unbinds locked users from the identities by which they signed in, with an audit event for each.
- * At their next sign-in they join the organization that owns the domain now.
+ * Unbinds locked users from the identities by which they signed in, and records an audit event for
+ * each. So at their next sign-in they join the organization that owns the domain now.
  */
 export async function unbindUsersOfDomain(
   tx: EntityManager,
@@ -163,18 +166,20 @@ export async function unbindUsersOfDomain(
   )}`;
 }
 
-/** A configured provider, and the domains for which it may vouch. */
+/** A configured identity provider, and the domains of e-mail addresses that its users may have. */
 export interface NamingProvider {
-  /** The issuer. It contains `{tenantid}` if each tenant has an issuer of its own. */
+  /**
+   * The issuer of the provider. It contains `{tenantid}` if each tenant has an issuer of its own.
+   */
   readonly issuer: string;
-  /** The domains; undefined for a provider that names no domain, because it may vouch for each. */
+  /** The domains; undefined for a provider that the configuration does not limit to domains. */
   readonly domains: readonly string[] | undefined;
 }
 
 /**
- * Lists the primary domains whose vouching has changed: the provider that founded the organization
- * names the domain now and did not before, or the reverse. If several configured providers have the
- * issuer, each must name the domain.
+ * Lists the primary domains for which the configuration has changed: the provider that founded the
+ * organization names the domain now and did not before, or the reverse. If several configured
+ * providers have the issuer, each must name the domain.
  */
 export async function listChangedVouching(
   tx: EntityManager,
@@ -198,8 +203,8 @@ export async function listChangedVouching(
 }
 
 /**
- * Records whether the founding provider names a primary domain. Returns false if nothing changed:
- * the same is on record already, or the organization has lost the domain.
+ * Records if the provider that founded an organization names its primary domain. Returns false if
+ * nothing changed: the same is recorded already, or the organization has lost the domain.
  */
 export async function setVouched(
   tx: EntityManager,

@@ -38,26 +38,26 @@ import {
   type OrganizationDomain,
 } from './organization-domains.repository.js';
 
-/** The most domains of an organization beside its primary one. */
+/** The most domains that an organization can have beside its primary domain. */
 export const MOST_DOMAINS = 10;
 
-/** A change of an admin to a domain. */
+/** An act of an admin on a domain of the organization. */
 export interface DomainChange {
   readonly admin: { readonly id: string; readonly orgId: string };
-  /** The domain, in the form that `asciiDomain` returns. */
+  /** The domain in lower-case ASCII, as `asciiDomain` returns it. */
   readonly domain: string;
   readonly origin: AuditOrigin;
 }
 
-/** The operator of the service, in the form that the audit event of an act on a domain records. */
+/** The operator of the service, as an audit event names the operator. */
 export interface DomainOperator {
   readonly origin: AuditOrigin;
   readonly details: Readonly<Record<string, unknown>>;
 }
 
 /**
- * The origin of events that have no request to show. The daily worker has none, and the request of
- * another organization stays hidden.
+ * The origin of audit events that must not show a request. The daily check of domains has no
+ * request, and an organization must not see the request of another organization.
  */
 const NO_REQUEST: AuditOrigin = {
   requestId: 'daily-domain-check',
@@ -66,8 +66,8 @@ const NO_REQUEST: AuditOrigin = {
 };
 
 /**
- * Changes the domains that organizations own, each in the caller's transaction, with its audit
- * event. The transaction that takes a domain also ends what was issued under it.
+ * Changes the domains that organizations own, each change in the caller's transaction and with its
+ * audit event. A transaction that takes a domain also ends what was issued because of the domain.
  */
 @Injectable()
 export class DomainOwnership {
@@ -82,13 +82,15 @@ export class DomainOwnership {
   ) {}
 
   /**
-   * Adds a pending domain. It may be pending for any number of organizations.
+   * Adds a pending domain, which is not proven yet. A domain can be pending for any number of
+   * organizations.
    *
    * @throws DomainError domain_exists, limit_reached
    */
   async add(tx: EntityManager, act: DomainChange): Promise<OrganizationDomain> {
     const { admin, domain } = act;
-    // Concurrent additions wait for the row of the organization, so that the limit holds.
+    // Other requests that add a domain wait for this lock, so that together they cannot exceed the
+    // limit.
     await this.organizations.lockSettings(tx, admin.orgId);
     const others = await listDomains(tx, admin.orgId);
     if (others.some((one) => one.domain === domain)) {
@@ -116,7 +118,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Returns the token of a domain, and makes one if there is none; undefined without the domain.
+   * Returns the token that proves a domain by its DNS record, and makes one if there is none.
+   * Undefined if the organization does not have the domain.
    */
   ensureToken(tx: EntityManager, own: DomainOfOrganization): Promise<string | undefined> {
     return ensureToken(tx, own, this.random.token());
@@ -124,8 +127,9 @@ export class DomainOwnership {
 
   /**
    * Gives a domain to the organization that has proven it, and ends what users without an
-   * organization hold under it. If a sign-in only asserted the domain for another organization,
-   * that organization loses it. The caller has locked the domain.
+   * organization hold under the domain. If another organization owns the domain only because one of
+   * its users signed in with such an address, it loses the domain. The caller has locked the
+   * domain.
    *
    * @param token the token that the DNS showed
    * @throws DomainError domain_taken, not_found
@@ -139,7 +143,8 @@ export class DomainOwnership {
     const [now, spread] = [this.clock.now(), this.random.bytes(1).readUInt8() / 255];
     if (!(await markProven(tx, { ...own, token }, now, nextDay(now, spread)))) throw domainTaken();
     if (claimed) {
-      const { ended } = await claimed(); // the counts of the losing organization are not returned
+      // the counts of the organization that loses the domain are not shown to the new owner
+      const { ended } = await claimed();
       await this.#record(tx, 'org_domain_verified', act, { from: stateOf(before), ...ended });
     } else if (before.failures > 0) {
       await this.#record(tx, 'org_domain_verified', act, { from: stateOf(before) });
@@ -148,12 +153,12 @@ export class DomainOwnership {
   }
 
   /**
-   * Gives a domain to an organization by the decision of the operator, as {@link prove} does, but
-   * without checks. The caller has locked the domain.
+   * Gives a domain to an organization because the operator decided so, as {@link prove} does, but
+   * without a DNS record and daily checks. The caller has locked the domain.
    *
-   * @returns the counts of what ended; undefined when the domain is already assigned to the
+   * @returns the counts of what ended; undefined if the domain is already assigned to the
    *   organization
-   * @throws DomainError domain_taken when another organization has proven the domain
+   * @throws DomainError domain_taken if another organization has proven the domain
    */
   async assign(
     tx: EntityManager,
@@ -171,10 +176,10 @@ export class DomainOwnership {
   }
 
   /**
-   * Takes a domain from its owner by the decision of the operator, and ends the items that needed
+   * Takes a domain from its owner because the operator decided so, and ends the items that needed
    * the domain. The caller has locked the domain.
    *
-   * @throws DomainError not_found when no organization owns the domain
+   * @throws DomainError not_found if no organization owns the domain
    */
   async release(
     tx: EntityManager,
@@ -203,8 +208,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Removes a domain and ends the access of its users, whose accounts stay. The caller has locked
-   * the domain.
+   * Removes a domain from its organization and ends the access of the users with such an address.
+   * Their accounts stay. The caller has locked the domain.
    *
    * @throws DomainError primary_domain, own_account, not_found
    */
@@ -240,11 +245,11 @@ export class DomainOwnership {
   }
 
   /**
-   * Takes the proof of a domain from its organization after its last failed check, and ends the
-   * access of its users. A primary domain loses only the proof: it stays with its organization, as
-   * asserted by a sign-in. The caller has locked the domain.
+   * Ends the proof of a domain after its last failed check, and ends the access of its users. A
+   * primary domain stays with its organization, but without a proof: another organization can now
+   * prove it. The caller has locked the domain.
    *
-   * @returns false when the domain was checked or removed meanwhile
+   * @returns false if the domain was checked or removed meanwhile
    */
   async lose(tx: EntityManager, due: DueDomain, failures: number): Promise<boolean> {
     const { orgId, domain } = due;
@@ -262,13 +267,13 @@ export class DomainOwnership {
   }
 
   /**
-   * Prepares the transaction for a new proof of a domain. It locks the users whose access ends. If
-   * a sign-in only asserted the domain for another organization, it takes the domain from that
-   * organization.
+   * Prepares the transaction for a new proof of a domain. It locks the users whose access ends. It
+   * takes the domain from an organization that owns it without a proof.
    *
-   * @returns a function that the caller runs after the proof is noted: it ends what is not allowed
-   * any more, and counts what ended for the losing organization and for all others
-   * @throws DomainError domain_taken when another organization has proven the domain
+   * @returns a function that the caller runs after the proof is recorded: it ends what is not
+   * allowed
+   *   any more, and counts what ended for the losing organization and for all others
+   * @throws DomainError domain_taken if another organization has proven the domain
    */
   async #claim(
     tx: EntityManager,
@@ -296,8 +301,9 @@ export class DomainOwnership {
   }
 
   /**
-   * Ends the items that needed a domain in the organization that lost it, because another one has
-   * proven it. The audit event does not name the other organization.
+   * Ends the items that needed a domain in the organization that lost it, because another
+   * organization has proven it. The audit event does not name the other organization, which must
+   * stay unknown.
    */
   async #endOfLoser(
     tx: EntityManager,
@@ -316,8 +322,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Unbinds the users of a domain from the organizations that do not own it, so that they can join
-   * the owner.
+   * Unbinds the users with an address in a domain from their identities, if their organization does
+   * not own the domain. At the next sign-in they can join the organization that owns it.
    */
   #unbind(tx: EntityManager, domain: string, users: readonly UserOfDomain[]): Promise<void> {
     const members = users.filter(({ orgId, inDomain }) => inDomain && orgId !== null);
@@ -325,8 +331,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Ends the access of the users of a domain, whose rows are locked, and every other item that
-   * needed the domain.
+   * Ends the access of the users with an address in a domain, whose rows are locked, and every
+   * other item that needed the domain.
    */
   async #endStanding(
     tx: EntityManager,
@@ -371,7 +377,8 @@ export class DomainOwnership {
   }
 
   /**
-   * Records the loss of a proof in the organization that had the domain. The event has no actor.
+   * Records in the audit log that an organization lost the proof of a domain. The event names no
+   * actor, because the daily check found the loss.
    */
   #recordLoss(
     tx: EntityManager,

@@ -22,15 +22,16 @@ import {
   type DueDomain,
 } from './organization-domains.repository.js';
 
-/** The milliseconds between two searches for domains whose check is due. */
+/** Milliseconds between two searches for domains whose daily check is due. */
 const INTERVAL = 600_000;
 
-/** The number of domains that are looked up at the same time. */
+/** The number of domains whose DNS records are looked up at the same time. */
 const AT_ONCE = 32;
 
 /**
- * Checks each verified domain every day, in one replica at a time and on one connection. The table
- * stores when each check is due, so that a restart neither repeats nor misses one.
+ * Checks the DNS record of each verified domain every day, in one replica at a time and on one
+ * connection. The table stores when each check is due, so that a restart neither repeats nor misses
+ * a check.
  */
 @Injectable()
 export class DomainRechecks implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -52,16 +53,19 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
     this.#running = this.#work();
   }
 
-  /** Ends the look-ups that are under way, without a result, and waits for the changes. */
+  /**
+   * Ends the DNS look-ups that are running, without a result, and waits for the changes that are
+   * being written.
+   */
   async beforeApplicationShutdown(): Promise<void> {
     this.#stopping.abort();
     await this.#running;
   }
 
   /**
-   * Checks every domain that is due, once.
+   * Checks every domain whose check is due, once.
    *
-   * @returns the number of checked domains; undefined when another process is checking
+   * @returns the number of checked domains; undefined if another process is checking
    */
   async run(): Promise<number | undefined> {
     const runner = this.dataSource.createQueryRunner();
@@ -116,8 +120,8 @@ export class DomainRechecks implements OnApplicationBootstrap, BeforeApplication
   }
 
   /**
-   * Records a result. If recording fails, the check stays due. After a stop of the service there is
-   * no result to record.
+   * Records the result of a check. If that fails, the check stays due and is repeated. A check that
+   * the stop of the service interrupted has no result.
    */
   async #settle(tx: EntityManager, due: DueDomain, result: CheckResult): Promise<void> {
     if (this.#stopping.signal.aborted) return;

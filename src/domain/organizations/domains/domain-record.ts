@@ -1,6 +1,6 @@
 import { toSingleLine } from '#platform/text/single-line.js';
 
-/** The label of the record below the domain. */
+/** The label of the TXT record that proves a domain. The record is directly below the domain. */
 export const RECORD_LABEL = '_svc-verification';
 
 /** The TXT record that proves a domain. */
@@ -10,20 +10,23 @@ export interface ProofRecord {
   readonly value: string;
 }
 
-/** Returns the record that an organization publishes to prove a domain. */
+/** Returns the TXT record that an organization must publish to prove a domain. */
 export function proofRecord(domain: string, token: string): ProofRecord {
   return { name: `${RECORD_LABEL}.${domain}`, type: 'TXT', value: `svc-verification=${token}` };
 }
 
-/** Returns true when one of the texts of a name is exactly the value of the record. */
+/** Returns true if one of the TXT records found is exactly the one that proves the domain. */
 export function isProof({ value }: ProofRecord, texts: readonly string[]): boolean {
   return texts.includes(value);
 }
 
-/** The texts of a name that an error shows, and the characters of each. */
+/** The most TXT records that an error text shows, and the most characters of each. */
 const SHOWN = { texts: 3, characters: 80 } as const;
 
-/** Describes what the DNS has in place of the record, for the admin who publishes it. */
+/**
+ * Describes the TXT records that the DNS has instead of the right one, so that the admin finds the
+ * mistake.
+ */
 export function describeMismatch({ name }: ProofRecord, texts: readonly string[]): string {
   const then = 'Publish the record, wait until the DNS shows it, and verify again.';
   if (texts.length === 0) return `${name} has no TXT record. ${then}`;

@@ -1,38 +1,43 @@
-/** The failed checks after which a domain is unverified. */
+/** The number of failed checks in a row after which a domain is unverified. */
 export const MOST_FAILURES = 3;
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 
 /**
- * The milliseconds since the record was last seen in which a fault of the DNS does not count as a
- * failure.
+ * Milliseconds since the record was last seen. During this time a fault of the DNS does not count
+ * as a failed check.
  */
 const FAULTS_FORGIVEN = 7 * DAY;
 
 /**
  * The states of a domain. `pending`: not proven yet. `failing`: verified, but the last checks did
- * not find the record. `unverified`: proven once, and the record is gone.
+ * not find the record. `unverified`: it was proven once, and then lost its record.
  */
 export type DomainState = 'verified' | 'pending' | 'failing' | 'unverified';
 
-/** The facts of a domain that decide its state. */
+/** The stored facts of a domain from which its state is derived. */
 export interface DomainFacts {
   readonly verifiedAt: Date | null;
   readonly unverifiedAt: Date | null;
   readonly failures: number;
 }
 
-/** Returns the state of a domain. Its organization owns it while it is verified or failing. */
+/**
+ * Returns the state of a domain. The organization owns the domain while the state is `verified` or
+ * `failing`.
+ */
 export function stateOf({ verifiedAt, unverifiedAt, failures }: DomainFacts): DomainState {
   if (verifiedAt !== null) return failures === 0 ? 'verified' : 'failing';
   return unverifiedAt === null ? 'pending' : 'unverified';
 }
 
-/** The result of a check: the record is there, it is not, or the DNS gave no usable response. */
+/**
+ * The result of a check: the record is in the DNS, it is not, or the DNS gave no usable response.
+ */
 export type CheckResult = 'found' | 'missing' | 'fault';
 
-/** The facts of a verified domain after a check. */
+/** The facts of a verified domain to store after a check. */
 export interface Checked {
   readonly failures: number;
   readonly lastProvenAt: Date;
@@ -40,9 +45,10 @@ export interface Checked {
 }
 
 /**
- * Returns the facts after a daily check. A missing record is a failure. A fault of the DNS is
- * checked again after an hour. It counts as a failure only if the record was not seen for seven
- * days. So a short outage takes no domain, and a zone that never responds again keeps none.
+ * Returns the facts of a domain after a daily check. A missing record is a failure. After a fault
+ * of the DNS the check is repeated in an hour. The fault counts as a failure only if the record was
+ * not seen for seven days. So a short outage takes no domain, and a DNS zone that never responds
+ * again keeps none.
  *
  * @param spread a number from 0 to 1 that distributes the checks of many domains over an hour
  */
@@ -63,7 +69,10 @@ export function afterCheck(
   return { failures: failures + 1, lastProvenAt, nextCheckAt: nextDay(now, spread) };
 }
 
-/** Returns a time 23 to 24 hours from now, so that two checks are never more than a day apart. */
+/**
+ * Returns a time 23 to 24 hours from now. So the checks of one domain are at most a day apart, and
+ * those of many domains do not coincide.
+ */
 export function nextDay(now: Date, spread: number): Date {
   return new Date(now.getTime() + DAY - spread * HOUR);
 }

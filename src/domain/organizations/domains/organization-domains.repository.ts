@@ -5,22 +5,23 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { Checked } from './domain-state.js';
 
 /**
- * The ways in which a domain is proven: by its DNS record, by the operator's assignment, or by the
- * setting of the founding provider.
+ * The ways in which a domain is proven: by its DNS record, by the decision of the operator, or by
+ * the configuration of the provider that founded the organization.
  */
 export type DomainProof = 'dns' | 'operator' | 'provider';
 
-/** A domain of an organization. */
+/** A domain of an organization, with its state and proof. */
 export interface OrganizationDomain {
   readonly domain: string;
   readonly isPrimary: boolean;
   /**
-   * Null for a domain that the operator assigned, and for a primary domain of an earlier version.
+   * The token in the DNS record. Null for a domain that the operator assigned, and for a primary
+   * domain of an earlier version.
    */
   readonly token: string | null;
   /**
-   * The proof. It is null for a pending or unverified domain, and for a domain that a sign-in alone
-   * asserted.
+   * The way in which the domain is proven. Null for a pending or unverified domain, and for a
+   * domain that the organization owns only because a user signed in with such an address.
    */
   readonly proof: DomainProof | null;
   readonly addedBy: string | null;
@@ -31,7 +32,7 @@ export interface OrganizationDomain {
   readonly failures: number;
 }
 
-/** A verified domain whose check is due. */
+/** A verified domain whose daily check is due. */
 export interface DueDomain {
   readonly orgId: string;
   readonly domain: string;
@@ -39,8 +40,8 @@ export interface DueDomain {
   readonly failures: number;
   readonly lastProvenAt: Date;
   /**
-   * The time of the last check. The result of a check counts only if this time has not changed
-   * since.
+   * The time of the last check. If this time has changed before the result is recorded, another
+   * process has checked the domain, and the result is dropped.
    */
   readonly lastCheckedAt: Date;
 }
@@ -58,7 +59,10 @@ interface Row {
   failures: number;
 }
 
-/** The columns of {@link Row}. A domain that has a next check is proven by its DNS record. */
+/**
+ * The columns of {@link Row}. A domain with a time for its next check is one that a DNS record
+ * proves.
+ */
 const COLUMNS = fragment`domain, is_primary, token, added_by, created_at, verified_at, unverified_at, last_checked_at, failures,
     CASE WHEN verified_at IS NULL THEN NULL WHEN assigned_at IS NOT NULL THEN 'operator' WHEN next_check_at IS NOT NULL THEN 'dns'
          WHEN is_vouched THEN 'provider' END AS proof`;
@@ -84,7 +88,7 @@ export async function findDomain(
   return row && organizationDomain(row);
 }
 
-/** Adds a pending domain. Returns undefined when the organization has the domain already. */
+/** Adds a pending domain. Returns undefined if the organization has the domain already. */
 export async function insertDomain(
   tx: EntityManager,
   added: {
@@ -104,11 +108,11 @@ export async function insertDomain(
 }
 
 /**
- * Deletes a domain of an organization that its admin gives up. The primary domain stays. A domain
- * that the operator assigned is remembered like one that DNS has proven: no sign-in founds an
- * organization for it later.
+ * Deletes a domain that an admin removes from the organization. The primary domain stays. The
+ * service remembers a domain that the operator assigned like one that was proven by DNS, so that no
+ * sign-in founds an organization for it later.
  *
- * @returns false without such a domain
+ * @returns false if the organization has no such domain
  */
 export async function deleteDomain(
   tx: EntityManager,
@@ -127,7 +131,7 @@ export async function deleteDomain(
 }
 
 /**
- * Makes sure that a domain of an organization has a token. Returns the token of the domain;
+ * Makes sure that a domain of an organization has a token for its DNS record. Returns the token;
  * undefined if the organization does not have the domain.
  */
 export async function ensureToken(
@@ -142,11 +146,11 @@ export async function ensureToken(
 }
 
 /**
- * Records the proof of a domain, which its organization then owns. One statement with the unique
- * index of verified domains decides, so that of two organizations with a proof exactly one gets the
- * domain.
+ * Records the proof of a domain, which its organization owns from then on. One statement with the
+ * unique index of verified domains decides, so that of two organizations with a proof exactly one
+ * gets the domain.
  *
- * @returns false when another organization owns the domain, or the domain was removed since the
+ * @returns false if another organization owns the domain, or the domain was removed since the
  *   look-up
  */
 export async function markProven(
@@ -172,8 +176,8 @@ export async function markProven(
 }
 
 /**
- * Lists verified domains whose check is due, in the order of their keys, from a given key on. So
- * each run sees a domain once, even if its result could not be recorded.
+ * Lists verified domains whose check is due, in the order of their keys, after the given key. So
+ * one run checks a domain once, even if its result could not be recorded.
  */
 export async function listDue(
   tx: EntityManager,
@@ -205,9 +209,9 @@ export async function listDue(
 }
 
 /**
- * Records a check after which the domain stays verified.
+ * Records a check after which the domain is still verified.
  *
- * @returns false when the domain was checked, removed or added again since it was read
+ * @returns false if the domain was checked, removed or added again since it was read
  */
 export async function recordCheck(
   tx: EntityManager,
@@ -224,9 +228,9 @@ export async function recordCheck(
 }
 
 /**
- * Records the check that ends the proof of a domain, under the same conditions as
- * {@link recordCheck}. A primary domain stays with its organization, as one that is only asserted;
- * every other one becomes unverified.
+ * Records the check that ends the proof of a domain, if the domain is unchanged as for {@link
+ * recordCheck}. A primary domain stays with its organization without a proof; every other domain
+ * becomes unverified.
  */
 export async function markUnverified(
   tx: EntityManager,
@@ -244,13 +248,13 @@ export async function markUnverified(
   return lost.length === 1;
 }
 
-/** Returns the condition under which a domain is still as the check read it. */
+/** Returns the SQL condition that a domain has not changed since the check read it. */
 function unchanged({ orgId, domain, token, lastCheckedAt }: DueDomain): SqlFragment {
   return fragment`org_id = ${orgId} AND domain = ${domain} AND token = ${token} AND last_checked_at = ${lastCheckedAt}
       AND verified_at IS NOT NULL`;
 }
 
-/** Lists the users of an organization whose e-mail is in a domain. */
+/** Lists the users of an organization whose e-mail address is in a domain. */
 export async function listUsersOfDomain(
   tx: EntityManager,
   orgId: string,
@@ -262,10 +266,10 @@ export async function listUsersOfDomain(
 }
 
 /**
- * Takes the lock of the daily checks. Returns false if another process holds it. The lock belongs
- * to the connection.
+ * Takes the lock that lets one process at a time run the daily checks. Returns false if another
+ * process holds it. The lock belongs to the database connection.
  *
- * @param tx the manager of one connection, which releases the lock, too
+ * @param tx the manager of one connection, which must also release the lock
  */
 export async function lockRechecks(tx: EntityManager): Promise<boolean> {
   const [row] = await sql<{ taken: boolean }>(tx)`
@@ -273,7 +277,7 @@ export async function lockRechecks(tx: EntityManager): Promise<boolean> {
   return row?.taken ?? false;
 }
 
-/** Releases the lock of the daily checks. */
+/** Releases the lock of {@link lockRechecks}. */
 export async function unlockRechecks(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT pg_advisory_unlock(${ADVISORY_LOCKS.domainChecks})`;
 }

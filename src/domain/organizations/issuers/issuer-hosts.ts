@@ -4,18 +4,19 @@ import { QueryBatcher } from '#platform/database/statements/query-batcher.js';
 import { isIssuerLabel, issuerOfLabel } from './issuer-label.js';
 import { publishedIssuers } from './published-issuers.repository.js';
 
-/** An issuer as its host publishes it. */
+/** The token issuer of an organization, as its host publishes it to verifiers of tokens. */
 export interface PublishedIssuer {
-  /** The issuer, which is the origin of the host. */
+  /** The issuer identifier, which is the origin of the host. */
   readonly origin: string;
-  /** The public keys, the newest last. */
+  /** The public keys of the issuer, the newest last. */
   readonly keys: readonly JWK[];
 }
 
 /**
- * Finds the issuers of hosts. Nothing is cached: each request reads by a statement that began after
- * the request, and simultaneous requests share that statement. So the release of a label and the
- * withdrawal of a key take effect with their commit, on every replica.
+ * Finds the token issuer of an organization by the label (first part) of its host name. Nothing is
+ * cached: each request reads by a statement that began after the request, and simultaneous requests
+ * share that statement. So the release of a label and the withdrawal of a key take effect with
+ * their commit, on every replica.
  */
 export class IssuerHosts {
   readonly #baseUrl: string;
@@ -27,14 +28,14 @@ export class IssuerHosts {
   }
 
   /**
-   * Returns true for a text that has the form of a label. Other names need no look-up in the
-   * database.
+   * Returns true for a text that has the form of a label, because other texts need no look-up in
+   * the database.
    */
   isLabel(text: string): boolean {
     return isIssuerLabel(text);
   }
 
-  /** Finds the issuer that has a label now. */
+  /** Finds the issuer that has a label now; undefined if none has it. */
   async find(label: string): Promise<PublishedIssuer | undefined> {
     const keys = await this.#batcher.load(label);
     return keys && { origin: issuerOfLabel(this.#baseUrl, label), keys };

@@ -1,28 +1,32 @@
-/** The part of a key that its state depends on. */
+/** The times of a signing key that decide its state. */
 export interface IssuerKeyTimes {
   readonly signsFrom: Date;
-  /** The end of the publication of the key; null while no later key replaces it. */
+  /** The time at which the publication of the key ends; null while no later key replaces it. */
   readonly publishedUntil: Date | null;
 }
 
-/** The states of a published key: it will sign, it signs, or it only verifies what it signed. */
+/**
+ * The states of a published key. `next`: it will sign. `signing`: it signs. `retired`: it only
+ * verifies tokens that it signed.
+ */
 export type IssuerKeyState = 'next' | 'signing' | 'retired';
 
 /**
- * The hours for which a planned key is published before it signs: verifiers cache a JWK Set for at
- * most a day.
+ * The hours for which a new key is published before it signs, because verifiers may cache the JWK
+ * Set for a day.
  */
 export const PUBLISHED_BEFORE_HOURS = 24;
 
 /**
- * The minutes for which a key stays published after it signed: a token is valid for 5 minutes, and
- * clocks and caches differ.
+ * The minutes for which a key stays published after it has signed the last time. A token is valid
+ * for 5 minutes; the rest is for wrong clocks and caches.
  */
 export const PUBLISHED_AFTER_MINUTES = 60;
 
 /**
- * Returns the keys that are published at a time, with their states. One key signs: the latest whose
- * time has come. The statement that issues a token has the same rule (`signingKeyOf`).
+ * Returns the keys that are published at a time, with their states. One key signs: the one with the
+ * latest start that is not in the future. The statement that issues a token has the same rule
+ * (`signingKeyOf`).
  */
 export function publishedKeys<Key extends IssuerKeyTimes>(
   keys: readonly Key[],

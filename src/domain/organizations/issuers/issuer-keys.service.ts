@@ -15,18 +15,18 @@ import type { TokenIssuer } from './signing-key.repository.js';
 const generate = promisify(generateKeyPair);
 
 /**
- * The most keys that a process generates at once. Each generation takes a thread of libuv for a
- * second, and signatures need the other threads.
+ * The most keys that a process generates at once. Each generation occupies one of the few libuv
+ * threads for a second, and signatures need the other threads.
  */
 const GENERATIONS = 2;
 const PATIENCE_MS = 20_000;
 
-/** The most opened keys that a process keeps. */
+/** The most decrypted private keys that a process keeps in memory. */
 const MOST_OPENED = 500;
 
 /**
- * The private keys of issuers. A process keeps opened keys by their ids. It never keeps which key
- * signs, because the statement that records a token decides that.
+ * The private keys of token issuers. A process keeps decrypted keys by their ids. It never keeps
+ * which key signs, because the statement that records a token decides that.
  */
 export class IssuerKeys {
   readonly #opened = new Map<string, Promise<Signer>>();
@@ -34,7 +34,10 @@ export class IssuerKeys {
 
   private constructor(private readonly documentKeys: DocumentKeys) {}
 
-  /** Unwraps the document keys. @throws ConfigProblems see {@link DocumentKeys.open} */
+  /**
+   * Unwraps the document keys, which encrypt the private keys. @throws ConfigProblems see {@link
+   * DocumentKeys.open}
+   */
   static async open(
     config: DocumentKeyConfig,
     dataSource: DataSource,
@@ -44,15 +47,15 @@ export class IssuerKeys {
   }
 
   /**
-   * Refuses every change of an issuer while no document key is configured. @throws DomainError
-   * issuers_not_configured
+   * Refuses a change of an issuer while no document key is configured, because its private key
+   * could not be stored. @throws DomainError issuers_not_configured
    */
   assertConfigured(): void {
     this.documentKeys.current();
   }
 
   /**
-   * Generates a key of RSA-3072, and seals its private part. @throws DomainError
+   * Generates an RSA-3072 key pair for an issuer, and encrypts its private key. @throws DomainError
    * issuers_not_configured, unavailable
    */
   async newKey(orgId: string, label: string): Promise<NewIssuerKey> {
@@ -71,7 +74,8 @@ export class IssuerKeys {
   }
 
   /**
-   * Signs the claims of a token by the key that the statement of the token named (RS256).
+   * Signs the claims of a token (RS256) with the key that the statement which recorded the token
+   * has chosen.
    *
    * @throws DomainError issuers_not_configured, kms_unavailable
    */
@@ -97,7 +101,7 @@ export class IssuerKeys {
     const known = this.#opened.get(name);
     const opening = known ?? this.#open(orgId, issuer).then(localSigner);
     this.#opened.delete(name);
-    // moves to the end of the map, so that the least recently used key is dropped first
+    // moves the key to the end of the map, so that the least recently used key is dropped first
     this.#opened.set(name, opening);
     const [oldest] = this.#opened.keys();
     if (this.#opened.size > MOST_OPENED && oldest !== undefined) this.#opened.delete(oldest);

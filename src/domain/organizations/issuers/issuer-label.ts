@@ -1,31 +1,31 @@
 import { RESERVED_LABELS } from './reserved-labels.js';
 
 /**
- * Matches a label of a host name (RFC 1035 §2.3.1) of 3 to 63 characters. `--` as the third and
- * fourth character is reserved for A-labels (RFC 5890 §2.3.1).
+ * Matches the label of an issuer: the first part of its host name (RFC 1035 §2.3.1), with 3 to 63
+ * characters. `--` as the third and fourth character is reserved for A-labels (RFC 5890 §2.3.1).
  */
 const LABEL = /^(?!..--)[a-z0-9][a-z0-9-]{1,61}[a-z0-9]$/;
 
-/** The rule of a label in words, for an error. */
+/** The rule for a label in words, for an error text. */
 export const LABEL_RULE =
   'must be 3 to 63 characters of a-z, 0-9 and hyphens, without a hyphen at either end, and without -- as the third and fourth character';
 
-/** Returns true for a text that has the form of a label. */
+/** Returns true for a text that has the form of an issuer label. */
 export function isIssuerLabel(text: string): boolean {
   return LABEL.test(text);
 }
 
 /**
- * Returns true for a label that no organization can claim, since its host could be taken for one of
- * the service.
+ * Returns true for a label that no organization can claim, because its host could be mistaken for
+ * one of the service.
  */
 export function isReservedLabel(label: string): boolean {
   return RESERVED_LABELS.has(label);
 }
 
 /**
- * Returns the issuer of a label: its host below that of the base URL, with the same scheme and
- * port.
+ * Returns the issuer of a label: the label before the host of the base URL, with the same scheme
+ * and port.
  */
 export function issuerOfLabel(baseUrl: string, label: string): string {
   const { protocol, host } = new URL(baseUrl);

@@ -1,6 +1,6 @@
 /**
  * Stores the token issuers of organizations: the label in the host name of each, and its signing
- * keys. The caller locks the row of the organization before it changes them.
+ * keys. The caller locks the row of the organization before a change.
  */
 
 import type { JWK } from 'jose';
@@ -8,7 +8,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { PUBLISHED_AFTER_MINUTES, PUBLISHED_BEFORE_HOURS } from './issuer-key-state.js';
 
-/** A key of an issuer, without its private part. */
+/** A signing key of an issuer, without its private part. */
 export interface IssuerKey {
   readonly kid: string;
   readonly createdAt: Date;
@@ -16,18 +16,21 @@ export interface IssuerKey {
   readonly publishedUntil: Date | null;
 }
 
-/** The issuer that an organization has now. */
+/** The token issuer that an organization has now. */
 export interface OrganizationIssuer {
   readonly label: string;
   readonly claimedAt: Date;
-  /** True if the AWS tokens of the organization come from this issuer. */
+  /**
+   * True if this issuer issues the AWS tokens of the organization; false if the service's own
+   * issuer does.
+   */
   readonly active: boolean;
-  /** The time of the database, which decides the states of the keys. */
+  /** The time of the database, by which the states of the keys are decided. */
   readonly now: Date;
   readonly keys: readonly IssuerKey[];
 }
 
-/** A new key of an issuer, its private part sealed. */
+/** A new signing key of an issuer, with its private part encrypted. */
 export interface NewIssuerKey {
   readonly orgId: string;
   readonly label: string;
@@ -37,7 +40,7 @@ export interface NewIssuerKey {
   readonly documentKeyId: string;
 }
 
-/** Finds the issuer of an organization, its keys from the newest to the oldest. */
+/** Finds the issuer of an organization, with its keys from the newest to the oldest. */
 export async function findIssuer(
   tx: EntityManager,
   orgId: string,
@@ -53,7 +56,7 @@ export async function findIssuer(
   return { ...row, keys };
 }
 
-/** Returns true if another organization has the label, or once had it. */
+/** Returns true if another organization has the label now or had it in the past. */
 export async function isForeignLabel(
   tx: EntityManager,
   orgId: string,
@@ -65,7 +68,7 @@ export async function isForeignLabel(
   return row !== undefined;
 }
 
-/** Counts the labels other than the given one that an organization has or once had. */
+/** Counts the labels that an organization has or had in the past, without the given one. */
 export async function countOtherLabels(
   tx: EntityManager,
   orgId: string,
@@ -77,9 +80,9 @@ export async function countOtherLabels(
 }
 
 /**
- * Claims a label that no organization ever had, or that this organization released. If several
- * organizations claim one label at once, the first one to commit has it for ever. Returns false if
- * the label cannot be claimed.
+ * Claims a label for an organization. The label must be new, or one that this organization
+ * released. If several organizations claim a label at once, the first one to commit keeps it for
+ * ever. Returns false if the label cannot be claimed.
  */
 export async function claimLabel(
   tx: EntityManager,
@@ -99,8 +102,8 @@ export async function claimLabel(
 }
 
 /**
- * Releases a label: its host and its keys end with the commit. The row stays, and reserves the
- * label.
+ * Releases a label: its host and its keys end with the commit. The row stays, so that no other
+ * organization can ever claim the label.
  */
 export async function releaseLabel(tx: EntityManager, orgId: string, label: string): Promise<void> {
   await sql(tx)`
@@ -126,7 +129,7 @@ export async function setIssuerActive(
   return changed.length === 1;
 }
 
-/** Adds a key that signs at once. */
+/** Adds a signing key that signs at once. */
 export async function insertIssuerKey(tx: EntityManager, key: NewIssuerKey): Promise<void> {
   await sql(tx)`
     INSERT INTO organization_issuer_keys
@@ -136,8 +139,8 @@ export async function insertIssuerKey(tx: EntityManager, key: NewIssuerKey): Pro
 }
 
 /**
- * Adds the next key, which is published now and signs later; the key that signs until then gets the
- * end of its publication. Returns false if a next key is there already.
+ * Adds the next signing key, which is published now and signs later. The present key gets the time
+ * at which its publication ends. Returns false if a next key is there already.
  */
 export async function insertNextIssuerKey(tx: EntityManager, key: NewIssuerKey): Promise<boolean> {
   const added = await sql<{ kid: string }>(tx)`
@@ -163,8 +166,8 @@ export async function insertNextIssuerKey(tx: EntityManager, key: NewIssuerKey):
 }
 
 /**
- * Withdraws every key of a label at once: a withdrawn key is not published, signs nothing, and has
- * no private part any more. Returns the ids of the withdrawn keys.
+ * Withdraws every signing key of a label at once. A withdrawn key is not published, signs nothing,
+ * and its private part is deleted. Returns the ids of the withdrawn keys.
  */
 export async function withdrawIssuerKeys(
   tx: EntityManager,

@@ -4,8 +4,7 @@ import { inOrder, sql } from '#platform/database/statements/sql.js';
 
 /**
  * Reads the published keys of issuers by their labels, in the order of the labels; undefined for a
- * label that no organization has now. A key is published from its creation to the end of its
- * publication.
+ * label that no organization has now.
  */
 export async function publishedIssuers(
   tx: EntityManager,

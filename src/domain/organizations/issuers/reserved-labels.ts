@@ -1,5 +1,5 @@
 /**
- * Names of hosts that a user could take for the service itself, or that programs look for by
+ * Host names that a user could mistake for the service itself, or that programs look for by
  * convention.
  */
 const NAMES = `
@@ -17,7 +17,7 @@ const NAMES = `
 `;
 
 /**
- * The labels that no organization can claim. A label that joins the list stays with the
- * organization that has it.
+ * The labels that no organization can claim as an issuer. If a label is added to this list, an
+ * organization that has it already keeps it.
  */
 export const RESERVED_LABELS: ReadonlySet<string> = new Set(NAMES.trim().split(/\s+/));

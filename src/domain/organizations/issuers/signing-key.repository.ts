@@ -1,25 +1,25 @@
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /**
- * The issuer of a token and the key that signs it, as the statement that records the token decides
- * them.
+ * The issuer of a token and the key that signs it, as chosen by the statement that records the
+ * token.
  */
 export interface TokenIssuer {
   readonly label: string;
   readonly kid: string;
-  /** The sealed private key in base64, and the document key that opens it. */
+  /** The encrypted private key in base64, and the id of the document key that decrypts it. */
   readonly sealed: string;
   readonly documentKeyId: string;
 }
 
 /**
- * Writes the issuer of an organization and the key that signs now, as a jsonb object. It is NULL if
+ * Returns the SQL of the issuer of an organization and its signing key, as a jsonb object. NULL if
  * the tokens of the organization come from the service's own issuer. Only the rows at the time of
- * the statement decide, so that no replica signs by a withdrawn key. An issuer without a key gives
- * an object without `kid`, and then nothing may be issued.
+ * the statement decide, so that no replica signs with a withdrawn key. An issuer without a key
+ * gives an object without `kid`, and then nothing may be issued.
  *
- * Of the keys whose time has come, the latest signs. If there is none, the next key signs: its time
- * may be a microsecond ahead of the statement if it was made in this moment.
+ * Of the keys whose start is not in the future, the latest signs. If there is none, the next key
+ * signs, because the start of a key that was just made may be a microsecond ahead of the statement.
  *
  * @param orgId the organization, as an SQL expression
  */

@@ -5,7 +5,10 @@ import { newUuid } from '#platform/clock/random.js';
 import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { IssuerTenant } from '../tenancy.js';
 
-/** Counts the members of an organization by the issuer and tenant that they are bound through. */
+/**
+ * Counts the members of an organization by the issuer and tenant of the identities that they are
+ * bound to.
+ */
 export function countBoundUsers(
   tx: EntityManager,
   orgId: string,
@@ -17,7 +20,7 @@ export function countBoundUsers(
     GROUP BY i.issuer, i.tenant`;
 }
 
-/** Lists the members of an organization who are bound through an issuer and tenant. */
+/** Lists the members of an organization who are bound to an identity of an issuer and tenant. */
 export async function listBoundUsers(
   tx: EntityManager,
   orgId: string,
@@ -32,8 +35,8 @@ export async function listBoundUsers(
 }
 
 /**
- * Returns those of some locked users who are bound through no other provider that the organization
- * accepts.
+ * Returns those of some locked users who are bound to no identity of another provider that the
+ * organization accepts. Without the given provider these users could not sign in.
  */
 export function withoutOtherProvider(
   tx: EntityManager,
@@ -51,19 +54,19 @@ export function withoutOtherProvider(
     ORDER BY u.id`;
 }
 
-/** The end of the bindings of locked users, and its audit event. */
+/** The end of the bindings of locked users to one provider, with the facts for the audit events. */
 export interface EndOfBindings extends IssuerTenant {
   readonly orgId: string;
   readonly userIds: readonly string[];
-  /** The users among them whose access ended. */
+  /** The ids of those users whose access ended, because they have no other provider. */
   readonly ended: readonly string[];
   readonly admin: string;
   readonly origin: AuditOrigin;
 }
 
 /**
- * Removes the bindings of locked users through an issuer and tenant, with an audit event for each
- * user.
+ * Removes the bindings of locked users to identities of an issuer and tenant, with an audit event
+ * for each user.
  */
 export async function unbindUsers(tx: EntityManager, end: EndOfBindings): Promise<void> {
   const { issuer, tenant, userIds } = end;

@@ -3,12 +3,12 @@ import { newUuid } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { IssuerTenant } from '../tenancy.js';
 
-/** A provider and tenant that an organization accepts. */
+/** An identity provider, with its tenant, through which members of an organization may sign in. */
 export interface AcceptedProvider extends IssuerTenant {
   readonly id: string;
-  /** True for the provider of the user who founded the organization. */
+  /** True for the provider through which the founder of the organization signed in. */
   readonly founding: boolean;
-  /** The admin who allowed it; null for the founding provider. */
+  /** The id of the admin who allowed the provider; null for the founding provider. */
   readonly addedBy: string | null;
   readonly createdAt: Date;
 }
@@ -23,7 +23,7 @@ interface Row {
 }
 
 /**
- * Makes acts of admins on the providers of one organization wait for one another until the
+ * Makes acts of admins on the providers of one organization happen one after another until the
  * transaction ends. So the second of two withdrawals counts the providers that the first one left.
  * The lock comes before every row lock.
  */
@@ -32,14 +32,14 @@ export async function lockProviders(tx: EntityManager, orgId: string): Promise<v
 }
 
 /**
- * Plans each statement of the transaction for its own values. A plan that was made for few users
- * would compare every user with every identity.
+ * Makes PostgreSQL plan each statement of the transaction for its own values. A plan that was made
+ * for few users would be slow for many, because it compares every user with every identity.
  */
 export async function planForManyUsers(tx: EntityManager): Promise<void> {
   await sql(tx)`SET LOCAL plan_cache_mode = force_custom_plan`;
 }
 
-/** Lists the providers of an organization, the oldest first. */
+/** Lists the providers that an organization accepts, the oldest first. */
 export async function listProviders(tx: EntityManager, orgId: string): Promise<AcceptedProvider[]> {
   const rows = await sql<Row>(tx)`
     SELECT id, issuer, tenant, founding, added_by, created_at FROM organization_providers
@@ -48,8 +48,9 @@ export async function listProviders(tx: EntityManager, orgId: string): Promise<A
 }
 
 /**
- * Locks a provider of an organization until the transaction ends: a sign-in through it waits, and
- * those under way have ended. Undefined for an id of another organization.
+ * Locks a provider of an organization until the transaction ends, so that a sign-in through it
+ * waits. Sign-ins that had begun are finished when this call returns. Undefined for an id of
+ * another organization.
  */
 export async function lockProvider(
   tx: EntityManager,
@@ -62,7 +63,10 @@ export async function lockProvider(
   return row && acceptedProvider(row);
 }
 
-/** Adds a provider to an organization. Undefined when the organization accepts it already. */
+/**
+ * Adds a provider to those that an organization accepts. Undefined if the organization accepts it
+ * already.
+ */
 export async function insertProvider(
   tx: EntityManager,
   orgId: string,
@@ -77,7 +81,7 @@ export async function insertProvider(
   return row && acceptedProvider(row);
 }
 
-/** Deletes a provider of an organization. */
+/** Deletes a provider from those that an organization accepts. */
 export async function deleteProvider(tx: EntityManager, orgId: string, id: string): Promise<void> {
   await sql(tx)`DELETE FROM organization_providers WHERE org_id = ${orgId} AND id = ${id}`;
 }

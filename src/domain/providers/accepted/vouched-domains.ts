@@ -13,7 +13,7 @@ import {
 
 const security = new Logger('security');
 
-/** The parts of the service that {@link recordVouchedDomains} uses. */
+/** The parts of the service that {@link recordVouchedDomains} needs. */
 export interface VouchingParts {
   readonly dataSource: DataSource;
   readonly identityProviders: IdentityProviders;
@@ -22,9 +22,9 @@ export interface VouchingParts {
 }
 
 /**
- * Records which primary domains the settings prove. They prove a domain if they list it for the
- * provider through which the organization was founded. The database stores the result, so that the
- * operator's commands and every statement agree.
+ * Records which primary domains of organizations the configuration proves. A domain is proven if
+ * the configuration lists it for the provider through which the organization was founded. The
+ * database stores the result, so that the operator's commands and every statement use the same one.
  */
 export async function recordVouchedDomains(parts: VouchingParts): Promise<void> {
   const { dataSource, identityProviders, organizations, accessRevocation } = parts;
@@ -49,8 +49,8 @@ export async function recordVouchedDomains(parts: VouchingParts): Promise<void> 
 }
 
 /**
- * Ends the items that needed the proof of a primary domain, unless DNS or the operator proves it
- * too. Sessions stay.
+ * Ends the items that needed the proof of a primary domain, because the configuration proves it no
+ * longer. If DNS or the operator proves the domain too, nothing ends. Sessions stay.
  */
 async function endUnproven(
   tx: EntityManager,

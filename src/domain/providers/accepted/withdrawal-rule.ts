@@ -1,21 +1,28 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The facts that decide if an admin may withdraw a provider. */
+/**
+ * The facts that decide if an admin may withdraw a provider, so that members can no longer sign in
+ * through it.
+ */
 export interface WithdrawalFacts {
-  /** True when the configuration of the service has the provider. */
+  /** True if the provider is in the configuration of the service. */
   readonly isConfigured: boolean;
   /**
-   * For each other provider that the organization accepts: true when the configuration of the
-   * service has it.
+   * For each other provider that the organization accepts: true if it is in the configuration of
+   * the service.
    */
   readonly others: readonly boolean[];
-  /** True when the admin is bound through no other provider of the organization. */
+  /**
+   * True if the admin is bound to no identity of another provider of the organization, and so could
+   * not sign in any more.
+   */
   readonly isOwn: boolean;
 }
 
 /**
  * Checks that an organization keeps a provider, and that the admin can still sign in. A provider
- * that is no longer configured does not count as one that the organization keeps.
+ * that is no longer in the configuration does not count as one that the organization keeps, because
+ * no user can sign in through it.
  *
  * @throws DomainError last_provider, own_provider
  */

@@ -1,9 +1,9 @@
 import { unverified } from './sign-in-failure.js';
 
-/** The seconds by which the clock of a provider may be ahead. */
+/** The seconds by which the clock of a provider may be ahead of the clock of this service. */
 const SKEW = 300;
 
-/** The claims of an ID token that name its receivers and its time. */
+/** The claims of an ID token that name for which clients and at which time it was issued. */
 export interface TokenReceivers {
   readonly aud?: unknown;
   readonly azp?: unknown;
@@ -12,8 +12,8 @@ export interface TokenReceivers {
 
 /**
  * Checks that an ID token was issued to this service alone (OpenID Connect Core 1.0 §3.1.3.7, items
- * 3 to 5), and not in the future. Another audience is refused with any `azp`, because no
- * configuration names audiences that this service trusts.
+ * 3 to 5), and not in the future. A token with a further audience is refused, even if its `azp`
+ * names this service, because this service trusts no other audience.
  *
  * @param now in seconds since 1970
  * @throws DomainError sign_in_failed; the log names the claim

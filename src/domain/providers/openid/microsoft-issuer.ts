@@ -1,4 +1,4 @@
-/** The hosts of Microsoft Entra: the public cloud and the sovereign clouds. */
+/** The hosts of Microsoft Entra issuers: the public cloud and the sovereign clouds. */
 const MICROSOFT_HOSTS = new Set([
   'login.microsoftonline.com',
   'login.microsoft.com',
@@ -12,14 +12,17 @@ const MICROSOFT_HOSTS = new Set([
 
 const COMMON = /\/common\/v2\.0\/?$/i;
 const ORGANIZATIONS = /\/organizations(?=\/v2\.0$)/;
-/** The tenant of all personal accounts. No organization vouches for the users of this tenant. */
+/**
+ * The id of the tenant that has all personal accounts of Microsoft. No organization vouches for
+ * these users.
+ */
 const PERSONAL_ACCOUNTS = '9188040d-6c67-4c5b-b112-36a304b66dad';
-/** The names that stand for many tenants. */
+/** The names in a Microsoft issuer that stand for many tenants. */
 const NO_TENANT = /^(?:common|organizations|consumers)$/i;
 const PLACEHOLDER = /(?:\{|%7B)tenantid(?:\}|%7D)/i;
 
 /**
- * Returns true for an issuer of Microsoft, whose tokens have `xms_edov` in place of
+ * Returns true for an issuer of Microsoft. Its tokens have the claim `xms_edov` instead of
  * `email_verified`.
  */
 export function isMicrosoftIssuer(issuer: string): boolean {
@@ -32,24 +35,25 @@ export function isCommonIssuer(issuer: string): boolean {
 }
 
 /**
- * Returns the `issuer` in the discovery document of an `organizations` v2.0 issuer: the issuer of
- * each tenant, with the placeholder `{tenantid}`. Undefined for an issuer that serves one tenant.
+ * Returns the `issuer` that the discovery document of an `organizations` v2.0 issuer states: a
+ * template with the placeholder `{tenantid}`, which stands for the tenant. Undefined for an issuer
+ * that serves one tenant.
  */
 export function tenantTemplate(issuer: string): string | undefined {
   return ORGANIZATIONS.test(issuer) ? issuer.replace(ORGANIZATIONS, '/{tenantid}') : undefined;
 }
 
 /**
- * Returns the issuer of a document with the placeholder spelled `{tenantid}`; the document may have
- * it URL-encoded.
+ * Returns the issuer of a discovery document with the placeholder written as `{tenantid}`, because
+ * the document may have it URL-encoded.
  */
 export function normalizeTemplate(documentIssuer: string): string {
   return documentIssuer.replace(PLACEHOLDER, '{tenantid}');
 }
 
 /**
- * Returns true when `iss` of an ID token is the template with its own `tid`: a tenant must not
- * speak for another tenant.
+ * Returns true if `iss` of an ID token is the issuer template with the token's own `tid`. Otherwise
+ * a tenant could issue tokens for another tenant.
  */
 export function issuedByOwnTenant(template: string, iss: unknown, tid: unknown): boolean {
   const isTenant = typeof tid === 'string' && /^[\w.-]+$/.test(tid) && !isNoTenant(tid);

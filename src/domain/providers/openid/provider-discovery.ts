@@ -11,7 +11,10 @@ import {
 } from './microsoft-issuer.js';
 import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.js';
 
-/** The asymmetric algorithms: neither `none` nor an HMAC with the client secret. */
+/**
+ * The signature algorithms with a public key. `none` and an HMAC with the client secret are not
+ * among them, because they prove less.
+ */
 const ASYMMETRIC = /^(?:RS|PS|ES)(?:256|384|512)$|^EdDSA$|^Ed25519$/;
 
 const SECRET_METHOD = /^client_secret_(?:basic|post)$/;
@@ -28,12 +31,12 @@ const DOCUMENT = z.object({
   jwks_uri: endpoint,
   userinfo_endpoint: endpoint.exactOptional(),
   id_token_signing_alg_values_supported: z.array(z.string()).default(['RS256']),
-  // The default is the one of OpenID Connect Discovery 1.0 §3.
+  // The standard states this default (OpenID Connect Discovery 1.0 §3).
   token_endpoint_auth_methods_supported: z.array(z.string()).default(['client_secret_basic']),
   authorization_response_iss_parameter_supported: z.boolean().default(false),
 });
 
-/** The checked part of a discovery document that a sign-in uses. */
+/** The checked fields of a discovery document that a sign-in uses. */
 export type ProviderMetadata = z.output<typeof DOCUMENT>;
 
 /**
@@ -98,8 +101,8 @@ function issuerProblem(issuer: string): string | undefined {
 }
 
 /**
- * Returns the name of an endpoint without https. An issuer with http on this machine may have
- * endpoints with http.
+ * Returns the name of an endpoint that has no https; undefined if all have it. If the issuer itself
+ * has http on this machine, its endpoints may have http.
  */
 function insecureEndpoint(document: ProviderMetadata): string | undefined {
   const isLocal = document.issuer.startsWith('http:');
@@ -111,8 +114,8 @@ function insecureEndpoint(document: ProviderMetadata): string | undefined {
 }
 
 /**
- * Fetches the discovery document. The address of the document has the issuer without its last slash
- * (§4.1); the `issuer` in the document keeps the slash.
+ * Fetches the discovery document of an issuer. The address of the document has the issuer without
+ * its last slash (§4.1), but the `issuer` in the document keeps the slash.
  */
 async function fetchDocument(issuer: string, http: Pick<UpstreamHttp, 'fetch'>): Promise<unknown> {
   const url = `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;

@@ -4,9 +4,12 @@ import type { Clock } from '#platform/clock/clock.js';
 import { unavailable } from './sign-in-failure.js';
 import type { UpstreamHttp } from '#platform/outbound/upstream-http.js';
 
-/** The milliseconds until a key set is fetched again. */
+/** Milliseconds until a key set is fetched again. */
 const MOST_AGE = 300_000;
-/** The least milliseconds between two fetches because of an unknown key. */
+/**
+ * The shortest time, in milliseconds, between two fetches because of an unknown key, so that tokens
+ * with made-up keys cause few fetches.
+ */
 const RENEWAL_INTERVAL = 5_000;
 
 const KEY_SET = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
@@ -16,17 +19,17 @@ interface KeySet {
   readonly fetchedAt: number;
 }
 
-/** The address of a key set, and the algorithms of its keys. */
+/** The address of a provider's key set (JWK Set), and the algorithms of its keys. */
 export interface KeySetSource {
   readonly uri: string;
-  /** The algorithms that the provider may sign with. */
+  /** The algorithms with which the provider may sign. */
   readonly algorithms: readonly string[];
 }
 
 /**
- * Verifies ID tokens with the keys of a provider (OpenID Connect Core 1.0 §10.1). An unknown key
- * makes it fetch the key set again, since the provider may have rotated its keys (§10.1.1), but at
- * most once in five seconds.
+ * Verifies ID tokens with the public keys of a provider (OpenID Connect Core 1.0 §10.1). If a token
+ * is signed by an unknown key, the key set is fetched again, because the provider may have rotated
+ * its keys (§10.1.1). This happens at most once in five seconds.
  */
 export class ProviderKeys {
   #current: KeySet | undefined;
@@ -42,8 +45,8 @@ export class ProviderKeys {
   /**
    * Verifies the signature of an ID token.
    *
-   * @throws JOSEError when no key of the provider signed it
-   * @throws DomainError upstream_unavailable when the key set cannot be fetched
+   * @throws JOSEError if no key of the provider signed it
+   * @throws DomainError upstream_unavailable if the key set cannot be fetched
    */
   async verify(idToken: string): Promise<void> {
     const set = await this.#fresh();
@@ -66,7 +69,7 @@ export class ProviderKeys {
     return set && this.clock.monotonic() - set.fetchedAt < MOST_AGE ? set : this.#fetch();
   }
 
-  /** Returns a newer key set; undefined when it is too early for another fetch. */
+  /** Returns a newer key set than the known one; undefined if it is too early for another fetch. */
   async #renew(known: KeySet): Promise<KeySet | undefined> {
     if (this.#fetching) return this.#fetching;
     if (this.#current !== known) return this.#current;
@@ -75,7 +78,7 @@ export class ProviderKeys {
     return this.#fetch();
   }
 
-  /** Fetches the key set. Concurrent callers share one request. */
+  /** Fetches the key set. Callers at the same time share one request. */
   #fetch(): Promise<KeySet> {
     this.#fetching ??= this.#request().finally(() => {
       this.#fetching = undefined;
@@ -103,7 +106,10 @@ export class ProviderKeys {
   }
 }
 
-/** Recognizes a token under an unknown key. Without a `kid`, a wrong signature is the only sign. */
+/**
+ * Returns true if a token may be signed by an unknown key, so that the key set is fetched again.
+ * For a token without a `kid`, a wrong signature is the only sign of that.
+ */
 function isOfUnknownKey(error: unknown, idToken: string): boolean {
   if (error instanceof errors.JWKSNoMatchingKey) return true;
   return (

@@ -3,7 +3,10 @@ import * as client from 'openid-client';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 
-/** The codes of openid-client for a complete response that failed verification. */
+/**
+ * The error codes of openid-client for a response of the provider that arrived whole but failed
+ * verification.
+ */
 const UNVERIFIED = new Set([
   'OAUTH_INVALID_RESPONSE',
   'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
@@ -12,11 +15,11 @@ const UNVERIFIED = new Set([
   'OAUTH_KEY_SELECTION_FAILED',
   'OAUTH_UNSUPPORTED_OPERATION',
 ]);
-/** The errors of the provider itself in the redirect (RFC 6749 §4.1.2.1). */
+/** The error codes in a redirect that report a fault of the provider itself (RFC 6749 §4.1.2.1). */
 const PROVIDER_ERRORS = new Set(['server_error', 'temporarily_unavailable']);
 
 /**
- * Maps an error of a library to the error for the client. The text contains nothing from the
+ * Returns the error for the client from an error of a library. Its text contains nothing from the
  * provider or the browser. Faults of the provider (network, 5xx, refused client credentials) become
  * `upstream_unavailable`.
  *
@@ -62,19 +65,22 @@ export function unavailable(cause: unknown): DomainError {
   return new DomainError('upstream_unavailable', detail, { cause });
 }
 
-/** The most characters of a provider's text in the log. */
+/** The most characters of a text from the provider that the log shows. */
 const LONGEST_TEXT = 200;
 
-/** The facts of a failed sign-in for the log. Texts of the provider are one short line each. */
+/**
+ * The facts of a failed sign-in for the log. Each text from the provider is cut to one short line,
+ * so that it cannot forge log lines.
+ */
 export interface FailureReport {
   /** The provider's `error` and `error_description` (RFC 6749 §4.1.2.1, §5.2). */
   readonly error?: string;
   readonly errorDescription?: string;
-  /** The reason why the response failed verification, or did not come. */
+  /** The reason why the response failed verification or did not arrive. */
   readonly reason?: string;
 }
 
-/** Returns the cause of a failed sign-in for the log. A page never shows it. */
+/** Returns the facts of a failed sign-in for the log. A page never shows them. */
 export function reportOf(failure: unknown): FailureReport {
   const cause = failure instanceof DomainError ? (failure.cause ?? failure) : failure;
   if (

@@ -11,11 +11,11 @@ import {
   type XmlElement,
 } from './xml-document.js';
 
-/** The values that an assertion must match (SAML Profiles §4.1.4.3). */
+/** The values that a SAML assertion must match (SAML Profiles §4.1.4.3). */
 export interface AssertionExpectations {
-  /** The entity id of the provider. */
+  /** The entity id of the provider that must have issued the assertion. */
   readonly issuer: string;
-  /** The entity id of this service at the provider. */
+  /** The entity id of this service, for which the assertion must be issued. */
   readonly audience: string;
   readonly acsUrl: string;
   readonly requestId: string;
@@ -23,15 +23,15 @@ export interface AssertionExpectations {
   readonly now: number;
 }
 
-/** The facts of an accepted assertion. */
+/** The facts that an accepted assertion states about the user. */
 export interface AssertedSubject {
   readonly nameId: string;
   readonly format: 'persistent' | 'emailAddress';
-  /** The values of each attribute by its name; undefined for a value that is not plain text. */
+  /** The values of each attribute by its name. A value is undefined if it is not plain text. */
   readonly attributes: ReadonlyMap<string, readonly (string | undefined)[]>;
 }
 
-/** The milliseconds by which the clock of a provider may differ. */
+/** The milliseconds by which the clock of a provider may differ from the clock of this service. */
 const SKEW = 300_000;
 const LIMITS = { depth: 32, elements: 1000, comments: false };
 const BEARER = 'urn:oasis:names:tc:SAML:2.0:cm:bearer';
@@ -39,17 +39,17 @@ const FORMATS: Readonly<Record<string, AssertedSubject['format']>> = {
   'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent': 'persistent',
   'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress': 'emailAddress',
 };
-const LONGEST_NAME_ID = 256; // SAML Core §8.3.7
+const LONGEST_NAME_ID = 256; // in characters (SAML Core §8.3.7)
 /**
- * The conditions whose meaning is known. An unknown condition makes an assertion invalid (SAML Core
- * §2.5.1).
+ * The conditions of an assertion that this service understands. A further condition makes an
+ * assertion invalid (SAML Core §2.5.1).
  */
 const CONDITIONS = new Set(['AudienceRestriction', 'OneTimeUse', 'ProxyRestriction']);
 
 /**
- * Parses the canonical bytes that a signature covers.
+ * Parses the canonical bytes that a signature covers as an assertion.
  *
- * @throws DomainError sign_in_failed when they are no assertion
+ * @throws DomainError sign_in_failed if they are no assertion
  */
 export function parseAssertion(bytes: string): XmlElement {
   const assertion = parseXml(bytes, LIMITS);
@@ -84,8 +84,8 @@ export function readAssertion(
 }
 
 /**
- * Returns the only child of a name. @throws DomainError sign_in_failed when there is none, or more
- * than one
+ * Returns the only child element of a name. @throws DomainError sign_in_failed if there is none, or
+ * more than one
  */
 function one(parent: XmlElement, name: string): XmlElement {
   const [child, ...others] = childrenOf(parent, 'assertion', name);
@@ -108,7 +108,10 @@ function checkConditions(conditions: XmlElement, { audience, now }: AssertionExp
   }
 }
 
-/** Checks NotBefore and NotOnOrAfter if they are present. @throws DomainError sign_in_failed */
+/**
+ * Checks the times NotBefore and NotOnOrAfter of an element, if it has them. @throws DomainError
+ * sign_in_failed
+ */
 function checkTimes(element: XmlElement, now: number): void {
   const [notBefore, notOnOrAfter] = ['NotBefore', 'NotOnOrAfter'].map((name) => {
     const text = attributeOf(element, name);
@@ -172,8 +175,8 @@ function readNameId(
   if (value === '' || value.length > LONGEST_NAME_ID || !isSingleLine(value)) {
     throw failed('Its assertion has a malformed NameID.');
   }
-  // A qualified name is unique within its qualifiers. Only the names of this provider for this
-  // service are read.
+  // A NameID with qualifiers is unique only together with them. So only a NameID of this provider
+  // for this service is accepted.
   const [by = issuer, forService = audience] = ['NameQualifier', 'SPNameQualifier'].map((name) =>
     attributeOf(nameId, name),
   );
@@ -201,7 +204,7 @@ function attributesOf(assertion: XmlElement): AssertedSubject['attributes'] {
 
 /**
  * Returns the error for a signed assertion whose content this service does not accept. Another try
- * does not help, because what the provider sends must change first.
+ * does not help, because the provider must first be configured differently.
  *
  * @param detail says what is wrong
  */

@@ -1,46 +1,47 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The limits of a document, which are checked before the document is parsed. */
+/** The limits that an XML document must keep, which are checked before the document is parsed. */
 export interface MarkupLimits {
-  /** The deepest nesting of elements. */
+  /** The greatest depth of elements within elements. */
   readonly depth: number;
-  /** The most elements. */
+  /** The greatest number of elements. */
   readonly elements: number;
   /** True for a document that may have comments, such as published metadata. */
   readonly comments: boolean;
 }
 
 /**
- * One start or end tag; no attribute value and no text has a `<` (XML 1.0 §2.4), so that a match
- * never runs into the next one.
+ * Matches one start or end tag. No attribute value and no text contains a `<` (XML 1.0 §2.4), so a
+ * match never extends into the next tag.
  */
 const TAG =
   /<(?<close>\/?)(?<name>[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?)(?:\s+[A-Za-z_][\w:.-]*\s*=\s*(?:"[^"<]*"|'[^'<]*'))*\s*(?<empty>\/?)>/y;
 const COMMENT = /<!--(?:(?!--)[^])*-->/y;
 /**
  * Matches the XML declaration of a document in XML 1.0 and UTF-8. A document with any other
- * declaration is refused, because every document is decoded as UTF-8.
+ * declaration is refused, because this service decodes every document as UTF-8.
  */
 const DECLARATION =
   /^\s*<\?xml\s+version\s*=\s*(?:"1\.0"|'1\.0')(?:\s+encoding\s*=\s*(?:"utf-8"|'utf-8'))?(?:\s+standalone\s*=\s*(?:"(?:yes|no)"|'(?:yes|no)'))?\s*\?>/i;
 const ATTRIBUTE = /=\s*(?:"[^"]*"|'[^']*')/g;
 /**
- * The most attributes of an element: the time that canonicalization takes grows with their square.
+ * The most attributes of an element, because the time for the canonical form grows with the square
+ * of their number.
  */
 const MOST_ATTRIBUTES = 40;
 /**
- * A reference that is neither to a character nor to one of the five entities that XML itself
- * defines (§4.6).
+ * Matches an entity reference that is neither to a character nor to one of the five entities that
+ * XML itself defines (§4.6).
  */
 const UNKNOWN_ENTITY = /&(?!(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[\da-fA-F]{1,6});)/;
-/** A character that no XML document has (§2.2). */
+/** Matches a character that XML does not allow (§2.2). */
 // oxlint-disable-next-line no-control-regex -- these are the characters that are refused
 const NO_XML_CHARACTER = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Cs}/u;
 
 /**
- * Checks that a text is plain, well-formed and shallow XML: one root, matching tags, no document
- * type, no entity of its own, no CDATA section and no processing instruction. It runs before any
- * parser.
+ * Checks that a text is plain and well-formed XML within the limits: one root, matching tags, no
+ * document type, no own entity, no CDATA section and no processing instruction. The check runs
+ * before any parser, so that no parser sees dangerous markup.
  *
  * @throws DomainError sign_in_failed with a detail that quotes nothing of the text
  */
@@ -87,7 +88,10 @@ function checkTags(body: string, { depth, elements, comments }: MarkupLimits): v
   if (open.length > 0 || roots !== 1) throw notPlain('is not well-formed');
 }
 
-/** Returns the tag at a place, and moves `TAG` behind it. @throws DomainError sign_in_failed */
+/**
+ * Returns the tag at a position of the text, and sets `TAG` to search after it. @throws DomainError
+ * sign_in_failed
+ */
 function tagAt(body: string, at: number): [tag: string, groups: Record<string, string>] {
   TAG.lastIndex = at;
   const match = TAG.exec(body);

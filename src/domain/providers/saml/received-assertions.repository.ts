@@ -2,25 +2,29 @@ import { hash } from 'node:crypto';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** An assertion that came, and the facts that the browser of the sign-in collects. */
+/** A SAML assertion that arrived, and the facts that the browser of the sign-in collects later. */
 export interface ReceivedAssertion {
-  /** The entity id of the provider. */
+  /** The entity id of the provider that issued the assertion. */
   readonly issuer: string;
-  /** The ID of the assertion. */
+  /** The ID of the assertion, which makes a second use recognizable. */
   readonly assertionId: string;
-  /** The id of the answered request. */
+  /** The id of the authentication request that the assertion answers. */
   readonly requestId: string;
-  /** The identity to collect. It is null for a refused assertion, which is spent as well. */
+  /**
+   * The identity that a browser may collect. Null for a refused assertion, which is stored only so
+   * that it is spent.
+   */
   readonly collectable: {
-    /** The SHA-256 of the handle with which the browser collects the identity. */
+    /** The SHA-256 of the random handle with which the browser collects the identity. */
     readonly handle: Buffer;
     readonly identity: object;
   } | null;
 }
 
 /**
- * Spends an assertion: true for exactly one caller, on any replica. The primary key decides. An
- * assertion stays spent when its sign-in fails later: a new sign-in brings a new one.
+ * Spends an assertion, so that it is used once: true for exactly one caller, on any replica. The
+ * primary key decides. An assertion stays spent if its sign-in fails later, because a new sign-in
+ * brings a new assertion.
  *
  * @param expiresAt the time after which no replica accepts the answered request; the clean-up
  *   deletes the row afterwards
@@ -41,8 +45,8 @@ export async function spendAssertion(
 }
 
 /**
- * Collects the identity of an accepted assertion. An identity can be collected once, and only for
- * the request that the assertion answered.
+ * Returns the identity of an accepted assertion to the browser that began the sign-in. An identity
+ * can be collected once, and only for the request that the assertion answered.
  *
  * @param now the time; an assertion that was not collected in time is lost
  */
@@ -61,7 +65,10 @@ export async function collectIdentity(
   return row?.identity;
 }
 
-/** Deletes the identities that no browser has collected yet. The assertions stay spent. */
+/**
+ * Deletes the identities that no browser has collected yet. Their assertions stay spent, so that
+ * they cannot be used again.
+ */
 export async function forgetUncollected(tx: EntityManager): Promise<void> {
   await sql(tx)`
     UPDATE saml_assertions SET collected_at = now(), identity = NULL

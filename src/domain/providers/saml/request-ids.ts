@@ -4,9 +4,12 @@ import { systemRandom, type Random } from '#platform/clock/random.js';
 import type { Config } from '#platform/config/config.js';
 import { deriveKey } from '#platform/crypto/sealed-secret.js';
 
-/** The seconds in which a response to a request is accepted. */
+/** The seconds for which a response to an authentication request is accepted. */
 export const REQUEST_TTL = 600;
-/** The seconds by which the clocks of two replicas may differ. */
+/**
+ * The seconds by which the clocks of two replicas may differ, so that a request of one is accepted
+ * by the other.
+ */
 const REPLICA_SKEW = 60;
 
 const TIME_BYTES = 6;
@@ -15,8 +18,8 @@ const MAC_BYTES = 16;
 const SHAPE = /^_([\w-]{51})$/;
 
 /**
- * Makes and recognizes the ids of authentication requests. An id holds its time and a MAC, so that
- * any replica recognizes the requests of this deployment, and a request costs no row.
+ * Makes and recognizes the ids of SAML authentication requests. An id contains its time and a MAC,
+ * so that any replica recognizes the requests of this deployment, and no request needs a row.
  */
 export class RequestIds {
   readonly #keys: readonly Buffer[];
@@ -30,7 +33,10 @@ export class RequestIds {
     this.#keys = secrets.map((secret) => deriveKey(secret, 'saml request id', 32));
   }
 
-  /** Makes the id of a request to a provider: an NCName (XML Schema 2 §3.3.8). */
+  /**
+   * Makes the id of an authentication request to a provider. It has the form of an NCName (XML
+   * Schema 2 §3.3.8), as SAML demands.
+   */
   make(provider: string): string {
     const time = Buffer.alloc(TIME_BYTES);
     time.writeUIntBE(this.clock.seconds(), 0, TIME_BYTES);
@@ -63,8 +69,8 @@ function macOf(key: Buffer, provider: string, body: Buffer): Buffer {
 }
 
 /**
- * Returns the name under which the browser keeps the state of a sign-in: a random part of the id of
- * its request.
+ * Returns the name of the cookie in which the browser keeps the state of a sign-in: a random part
+ * of the id of its request.
  */
 export function keptName(requestId: string): string {
   return requestId.slice(9, 25);

@@ -10,19 +10,19 @@ import {
 } from './xml-document.js';
 
 /**
- * A response of the expected shape. Nothing in it is verified, so it may only select the keys or be
- * refused.
+ * A SAML response that has the expected structure. Nothing in it is verified, so it may only be
+ * used to select the keys, or be refused.
  */
 export interface SamlResponse {
-  /** The text of the message. */
+  /** The text of the response. */
   readonly document: string;
   readonly response: XmlElement;
   readonly assertion: XmlElement;
-  /** The id of the request that the message claims to answer. */
+  /** The id of the request that the response claims to answer. */
   readonly inResponseTo: string;
 }
 
-/** The values that the message around an assertion must match. */
+/** The values that the response around an assertion must match. */
 export interface ExpectedEnvelope {
   readonly acsUrl: string;
   readonly issuer: string;
@@ -40,7 +40,7 @@ const ENCRYPTED = new Set([
 ]);
 const CHILDREN = new Set(['Issuer', 'Signature', 'Extensions', 'Status', 'Assertion']);
 
-/** The texts for the second status codes that providers send (SAML Core §3.2.2.2). */
+/** The error texts for the second-level status codes that providers send (SAML Core §3.2.2.2). */
 const STATUS_TEXTS: Readonly<Record<string, string>> = {
   AuthnFailed: 'It could not authenticate you.',
   RequestDenied: 'Access was denied there.',
@@ -49,8 +49,8 @@ const STATUS_TEXTS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Parses the posted response (SAML Bindings §3.5.4) and checks its shape: one unencrypted
- * assertion, which is a child of the response, no signature at another place, and no id twice.
+ * Parses the posted response (SAML Bindings §3.5.4) and checks its structure: one unencrypted
+ * assertion, which is a child of the response, no signature at another position, and no id twice.
  *
  * @param encoded the field SAMLResponse of the form
  * @throws DomainError sign_in_failed
@@ -75,8 +75,8 @@ export function parseSamlResponse(encoded: string): SamlResponse {
 }
 
 /**
- * Compares the unsigned message around the assertion with the expectations. Its content can only
- * lead to a refusal.
+ * Compares the response around the assertion with the expected values. This part may be unsigned,
+ * so its content can only lead to a refusal.
  *
  * @throws DomainError sign_in_failed
  */
@@ -128,7 +128,8 @@ function onlyAssertion(response: XmlElement, elements: readonly XmlElement[]): X
 }
 
 /**
- * Refuses the elements and ids that signature wrapping needs. @throws DomainError sign_in_failed
+ * Refuses further elements and ids with which an attacker could show a signed element and have
+ * another one read (signature wrapping). @throws DomainError sign_in_failed
  */
 function assertOnePlace(
   response: XmlElement,
@@ -152,7 +153,10 @@ function assertOnePlace(
   if (new Set(ids).size !== ids.length) throw failed('Its response uses an ID twice.');
 }
 
-/** Reads the id of the request from the assertion: the attribute of the response is optional. */
+/**
+ * Reads the id of the answered request from the assertion, because the attribute of the response is
+ * optional.
+ */
 function requestIdOf(response: XmlElement, assertion: XmlElement): string {
   const ids = elementsIn(assertion)
     .filter((element) => isElement(element, 'assertion', 'SubjectConfirmationData'))
@@ -162,7 +166,7 @@ function requestIdOf(response: XmlElement, assertion: XmlElement): string {
   throw failed('It answers no request of this service. Start the sign-in on the login page.');
 }
 
-/** Returns the error of a response that is not accepted. */
+/** Returns the error for a SAML response that is not accepted. */
 export function failed(what: string): DomainError {
   return new DomainError('sign_in_failed', `The identity provider did not sign you in. ${what}`);
 }

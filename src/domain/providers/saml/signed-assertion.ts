@@ -4,17 +4,17 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { attributeOf, childrenOf, isElement, textOf, type XmlElement } from './xml-document.js';
 
 /**
- * This file alone imports xml-crypto, the signature layer of node-saml. The library canonicalizes,
- * computes the digest and returns the bytes that the signature covers. It gets one signature of a
- * checked shape, tables with the allowed algorithms alone, and the keys of the metadata; the key in
- * the message is never read.
+ * This file alone imports xml-crypto, the signature library of node-saml. The library computes the
+ * canonical form and the digest, and returns the bytes that the signature covers. It gets one
+ * signature of a checked structure, tables with the allowed algorithms alone, and the keys of the
+ * metadata; the key in the message is never read.
  */
 const ENVELOPED = 'http://www.w3.org/2000/09/xmldsig#enveloped-signature';
 const EXCLUSIVE_C14N = 'http://www.w3.org/2001/10/xml-exc-c14n#';
 
 /**
- * The signature algorithms (RFC 9231 §2.3): a digest and the type of the key. None with SHA-1, and
- * no HMAC.
+ * The allowed signature algorithms (RFC 9231 §2.3), each as a digest and the type of the key. SHA-1
+ * and HMAC are not among them, because they are not safe here.
  */
 const SIGNATURES: Readonly<Record<string, { readonly hash: string; readonly type: 'rsa' | 'ec' }>> =
   {
@@ -34,12 +34,12 @@ const DIGESTS: Readonly<Record<string, string>> = {
 
 /**
  * Verifies the one enveloped signature of an element, and returns the canonical bytes that it
- * covers. The caller reads those bytes and never the element.
+ * covers. The caller reads those bytes and never the element, so that only signed content is used.
  *
  * @param document the text that the element was parsed from
  * @param keys the signing keys of the metadata
  * @throws UnknownSigningKey if the element is as it was signed, but by no key of the metadata
- * @throws DomainError sign_in_failed if the signature is absent or of another shape, or if the
+ * @throws DomainError sign_in_failed if the signature is absent or of another structure, or if the
  * element was changed after it was signed
  */
 export function verifiedBytes(
@@ -54,13 +54,14 @@ export function verifiedBytes(
   return verifyByAny(keys, signature, document);
 }
 
-/** Returns true for an element with a signature of its own. */
+/** Returns true for an element with a signature as its child. */
 export function isSigned(element: XmlElement): boolean {
   return childrenOf(element, 'signature', 'Signature').length > 0;
 }
 
 /**
- * Checks the shape of a signature and every algorithm that it names, before any of them is used.
+ * Checks the structure of a signature and every algorithm that it names, before any of them is
+ * used.
  * @throws DomainError sign_in_failed
  */
 function checkShape(signature: XmlElement, id: string | undefined): void {
@@ -88,7 +89,8 @@ function checkShape(signature: XmlElement, id: string | undefined): void {
 }
 
 /**
- * Checks that a reference is to the signed element, and that it names the expected algorithms.
+ * Checks that the reference in a signature is to the signed element, and that it names the expected
+ * algorithms.
  *
  * @throws DomainError sign_in_failed
  */
@@ -123,19 +125,21 @@ function algorithmOf(element: XmlElement, name: string): string | undefined {
 }
 
 /**
- * Verifies by any of the keys. The message is canonicalized once, however many keys the metadata
- * has: that is the costly part. The library compares the digest first, and asks for the signature
- * only if the element is what was signed.
+ * Verifies a signature by any of the keys. The canonical form of the message, which is the costly
+ * part, is computed once for all keys. The library compares the digest first, and asks for the
+ * signature only if the element is what was signed.
  *
  * @throws UnknownSigningKey, or DomainError sign_in_failed for an element that is not what was
  *   signed
  */
 function verifyByAny(keys: readonly KeyObject[], signature: XmlElement, document: string): string {
-  const [publicCert] = keys; // required by the library; the table of algorithms tries all keys
+  // the library requires a key here, but the table of algorithms tries all keys
+  const [publicCert] = keys;
   if (publicCert === undefined) throw new Error('metadata without a key was accepted');
   let isIntact = false;
   const library = new SignedXml({ publicCert, getCertFromKeyInfo: () => null });
-  library.idAttributes = ['ID']; // each further name is one more search of the whole message
+  // only one name, because the library searches the whole message for each name
+  library.idAttributes = ['ID'];
   library.SignatureAlgorithms = signatureTable(keys, () => {
     isIntact = true;
   });
@@ -152,14 +156,15 @@ function verifyByAny(keys: readonly KeyObject[], signature: XmlElement, document
       isIntact = false;
     }
   } catch {
-    // A wrong signature: the library's error is dropped, because it quotes the message.
+    // The signature is wrong. The library's error is not kept as a cause, because it quotes the
+    // message.
   }
   throw isIntact ? new UnknownSigningKey() : unverified('was changed after it was signed');
 }
 
 /**
- * Makes the table of signature algorithms in the shape of xml-crypto, which knows one key: each
- * algorithm tries all of ours.
+ * Returns the table of signature algorithms in the form of xml-crypto. The library knows one key,
+ * so each algorithm in the table tries all keys of the metadata.
  *
  * @param reached is called before the keys are tried, which the library does for a right digest
  *   alone
@@ -177,7 +182,8 @@ function signatureTable(
       verifySignature = (signed: string, _: KeyObject | string, value: string): boolean => {
         reached();
         const [bytes, signature] = [Buffer.from(signed), Buffer.from(value, 'base64')];
-        // XML signatures by ECDSA are r and s without ASN.1 (XML Signature 1.1 §6.4.3).
+        // An ECDSA signature in XML is the two numbers r and s without ASN.1 (XML Signature 1.1
+        // §6.4.3).
         const isBy = (key: KeyObject) =>
           key.asymmetricKeyType === type &&
           verify(hash, bytes, { key, dsaEncoding: 'ieee-p1363' }, signature);
@@ -189,7 +195,7 @@ function signatureTable(
   return Object.fromEntries(entries);
 }
 
-/** Makes the table of digests in the shape of xml-crypto. */
+/** Returns the table of digests in the form of xml-crypto. */
 function digestTable(): Record<string, new () => HashAlgorithm> {
   const entries = Object.entries(DIGESTS).map(([name, hash]) => {
     class Digest implements HashAlgorithm {
@@ -202,8 +208,8 @@ function digestTable(): Record<string, new () => HashAlgorithm> {
 }
 
 /**
- * The error of a signature that no key of the metadata made: the provider may have replaced its
- * key.
+ * The error for a signature that no key of the metadata made. The caller then reads the metadata
+ * again, because the provider may have replaced its key.
  */
 export class UnknownSigningKey extends DomainError {
   constructor() {

@@ -2,7 +2,7 @@ import { DOMParser, type Element as XmlElement } from '@xmldom/xmldom';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { assertPlainMarkup, type MarkupLimits } from './markup.js';
 
-/** The namespaces of SAML 2.0 and of what it uses. */
+/** The XML namespaces of SAML 2.0 and of the standards that it uses. */
 export const NS = {
   assertion: 'urn:oasis:names:tc:SAML:2.0:assertion',
   protocol: 'urn:oasis:names:tc:SAML:2.0:protocol',
@@ -10,14 +10,14 @@ export const NS = {
   signature: 'http://www.w3.org/2000/09/xmldsig#',
 } as const;
 
-/** The prefix of {@link NS} that names a namespace. */
+/** The short name of a namespace in {@link NS}. */
 export type NamespaceName = keyof typeof NS;
 
-/** An element of a parsed document. */
+/** An element of a parsed XML document. */
 export type { XmlElement };
 
 /**
- * Parses a document strictly: every warning of the parser is an error.
+ * Parses an XML document strictly: every warning of the parser is an error.
  *
  * @throws DomainError sign_in_failed
  */
@@ -37,12 +37,15 @@ function fail(): never {
   throw new DomainError('sign_in_failed', 'The XML of the identity provider is malformed.');
 }
 
-/** Returns true for an element of this namespace and name. */
+/** Returns true for an element of a namespace and a name. */
 export function isElement(element: XmlElement, namespace: NamespaceName, name: string): boolean {
   return element.namespaceURI === NS[namespace] && element.localName === name;
 }
 
-/** Lists the child elements, those of one namespace and name if a name is given. */
+/**
+ * Lists the child elements of an element; if a name is given, only those of this name and
+ * namespace.
+ */
 export function childrenOf(
   parent: XmlElement,
   namespace?: NamespaceName,
@@ -76,7 +79,9 @@ export function textOf(element: XmlElement): string | undefined {
 
 const DURATION =
   /^(?<minus>-?)P(?=.)(?:(?<y>\d{1,9})Y)?(?:(?<mo>\d{1,9})M)?(?:(?<w>\d{1,9})W)?(?:(?<d>\d{1,9})D)?(?:T(?=.)(?:(?<h>\d{1,9})H)?(?:(?<m>\d{1,9})M)?(?:(?<s>\d{1,9}(?:\.\d{1,9})?)S)?)?$/;
-/** The milliseconds of each unit of a duration. A year has 365 days and a month 30. */
+/**
+ * The milliseconds of each unit of a duration. A year counts as 365 days and a month as 30 days.
+ */
 const UNITS = {
   y: 31_536_000_000,
   mo: 2_592_000_000,

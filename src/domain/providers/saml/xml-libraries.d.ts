@@ -1,12 +1,12 @@
 import type { KeyObject } from 'node:crypto';
 
 /**
- * Types of the XML libraries, as far as they are used. Their own declarations refer to the DOM
- * library of browsers, which would change the types of `fetch` and of Web Crypto in the whole
- * service. The `paths` of tsconfig.json lead here.
+ * Types of the XML libraries, as far as this service uses them. Their own declarations refer to the
+ * DOM library of browsers, which would change the types of `fetch` and of Web Crypto in the whole
+ * service. The `paths` of tsconfig.json lead to this file instead.
  */
 
-/** A node of a document. */
+/** A node of an XML document. */
 export interface Node {
   readonly nodeType: number;
   readonly ELEMENT_NODE: number;
@@ -71,7 +71,7 @@ export interface HashAlgorithm {
   getHash(xml: string): string;
 }
 
-/** A signature of XML (XML Signature 1.1). */
+/** Verifies and makes XML signatures (XML Signature 1.1). */
 export class SignedXml {
   constructor(options?: {
     readonly publicCert?: KeyObject | string;
@@ -82,7 +82,7 @@ export class SignedXml {
     readonly getCertFromKeyInfo?: () => null;
     readonly getKeyInfoContent?: (options?: unknown) => string | null;
   });
-  /** The names of attributes that are ids. */
+  /** The names of the attributes by which a reference finds its element. */
   idAttributes: string[];
   SignatureAlgorithms: Table<SignatureAlgorithm>;
   HashAlgorithms: Table<HashAlgorithm>;
@@ -90,7 +90,7 @@ export class SignedXml {
   loadSignature(signature: Element | string): void;
   /** @throws Error for a wrong signature value */
   checkSignature(document: string): boolean;
-  /** Returns the canonical text of what the signature covers. */
+  /** Returns the canonical text of the elements that the signature covers. */
   getSignedReferences(): string[];
   addReference(options: {
     readonly xpath: string;
@@ -109,13 +109,13 @@ export class SignedXml {
   getSignatureXml(): string;
 }
 
-/** The settings of node-saml that are used. */
+/** The settings of node-saml that this service uses. */
 export interface SamlSettings {
   readonly callbackUrl: string;
   readonly issuer: string;
   readonly entryPoint: string;
   readonly idpCert: string;
-  /** Null: the request names no format of the NameID. */
+  /** Null, so that the request names no format of the NameID. */
   readonly identifierFormat: null;
   readonly disableRequestedAuthnContext: true;
   readonly wantAssertionsSigned: true;
@@ -128,9 +128,9 @@ export interface SamlSettings {
   readonly signatureAlgorithm: 'sha256';
 }
 
-/** A service provider. */
+/** A SAML service provider in node-saml, which writes requests. */
 export class SAML {
   constructor(settings: SamlSettings);
-  /** Returns the address of the provider with the request (HTTP-Redirect binding). */
+  /** Returns the address at the provider with the request (HTTP-Redirect binding). */
   getAuthorizeUrlAsync(relayState: string, host: undefined, options: object): Promise<string>;
 }

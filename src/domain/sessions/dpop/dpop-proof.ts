@@ -1,37 +1,41 @@
 import { createHash } from 'node:crypto';
 import { calculateJwkThumbprint, EmbeddedJWK, jwtVerify } from 'jose';
 
-/** The algorithms that a proof may be signed with. */
+/** The signature algorithms that a DPoP proof may have. */
 export const DPOP_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519', 'PS256'] as const;
 
-/** Seconds by which the clock of a client may differ. */
+/** The seconds by which the clock of a client may differ from the clock of this service. */
 export const DPOP_WINDOW = 300;
 
-/** The request that a proof must match. */
+/** The request that a DPoP proof must be made for. */
 export interface ProvenRequest {
   readonly method: string;
   /**
    * The addresses under which the request may have reached the service, without query and fragment.
-   * A header of the client never adds one.
+   * They come from the configuration, and never from a header of the client.
    */
   readonly addresses: readonly string[];
-  /** The access token of the request. */
+  /** The access token in the request. */
   readonly token: string;
-  /** The thumbprint of the key that the token is bound to (RFC 7638). */
+  /** The thumbprint of the key to which the access token is bound (RFC 7638). */
   readonly jkt: string;
   /** The present time, in seconds since 1970. */
   readonly now: number;
 }
 
-/** A verified proof. The caller still checks that it was not used before. */
+/**
+ * The facts of a DPoP proof whose signature was verified. The caller must still check that the
+ * proof was not used before.
+ */
 export interface DpopProof {
   readonly jti: string;
-  /** The time of the proof, in seconds since 1970. */
+  /** The time at which the client made the proof, in seconds since 1970. */
   readonly iat: number;
 }
 
 /**
- * Verifies a DPoP proof for a request to a protected resource (RFC 9449 §4.3), except for replay.
+ * Verifies a DPoP proof for a request to a protected resource (RFC 9449 §4.3). The caller must
+ * check that the proof was not used before.
  *
  * @returns the proof, or the text of the error
  */
@@ -58,8 +62,8 @@ export async function checkDpopProof(
 }
 
 /**
- * Verifies the signature with the key in the proof. Returns the claims and the thumbprint of the
- * key; undefined when invalid.
+ * Verifies the signature of a proof with the key that the proof contains. Returns the claims and
+ * the thumbprint of the key; undefined if the proof is not valid.
  */
 async function verify(proof: string, now: number) {
   try {
@@ -71,7 +75,7 @@ async function verify(proof: string, now: number) {
     const { jwk } = protectedHeader;
     return jwk && { jkt: await calculateJwkThumbprint(jwk), claims: payload };
   } catch {
-    return undefined; // every error here is an invalid proof
+    return undefined; // every error here means that the proof is not valid
   }
 }
 

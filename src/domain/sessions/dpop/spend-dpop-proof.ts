@@ -5,7 +5,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import type { PresentedToken } from '#platform/http/access/access-policy.js';
 import { checkDpopProof, DPOP_ALGORITHMS, DPOP_WINDOW, type DpopProof } from './dpop-proof.js';
 
-/** The parts of the service that decide on a proof. */
+/** The parts of the service that are needed to decide about a DPoP proof. */
 export interface ProofParts {
   readonly config: Pick<Config, 'http'>;
   readonly clock: Clock;
@@ -13,8 +13,8 @@ export interface ProofParts {
 }
 
 /**
- * Verifies the proof of a request at the APIs of the service (RFC 9449 §7) and spends it: a proof
- * is accepted once.
+ * Verifies the DPoP proof of a request to the APIs of the service (RFC 9449 §7) and spends it, so
+ * that it is accepted once.
  *
  * @param jkt the thumbprint of the key that the token is bound to
  * @throws DomainError invalid_dpop_proof
@@ -25,10 +25,11 @@ export async function spendDpopProof(
   jkt: string,
 ): Promise<void> {
   const { iat, jti } = await checked(presented, jkt, originsOf(config), clock.seconds());
-  // The id is kept for two windows: a proof may carry a time ahead, and the clock of another
-  // replica may be behind.
+  // The id of the proof is kept for twice the window. The proof may carry a time in the future, and
+  // the clock of another replica may be slow.
   const forgotten = new Date((iat + 2 * DPOP_WINDOW) * 1000);
-  // Ids are kept per key, so that proofs of another key cannot use up an id.
+  // The ids are stored for each key separately, so that another key cannot use up the id of this
+  // proof.
   if (!(await batchedQueries.spend(`dpop ${jkt}`, jti, forgotten))) {
     throw refusal('The DPoP proof was used before.');
   }
@@ -51,8 +52,8 @@ async function checked(
 }
 
 /**
- * Returns the origins that a proof may name: that of the service, and that of its port for client
- * certificates.
+ * Returns the origins that a DPoP proof may name: the origin of the service, and the one with the
+ * port for client certificates.
  */
 function originsOf({ http: { baseUrl, tls, mtls } }: Pick<Config, 'http'>): string[] {
   return tls ? [baseUrl, portOf(baseUrl, mtls.port)] : [baseUrl];

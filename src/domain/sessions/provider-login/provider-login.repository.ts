@@ -6,17 +6,18 @@ const SIGN_IN_FIRST =
   'The database of this service has lost changes, so that your key alone is not enough once. Sign in at your identity provider first, then use your key.';
 
 /**
- * The last time that everything on record was ended, because the database had lost commits; no row
- * before the first time.
+ * The SQL of the time at which all access was last ended because the database had lost commits; no
+ * row if that never happened.
  */
 const RECONCILED = fragment`SELECT reconciled_at FROM database_identity WHERE reconciled_at IS NOT NULL`;
 
 /**
- * Demands the identity provider beside the key at the first login after everything on record was
- * ended. A lost commit may have brought back the account and key of a user who left, and a
- * directory does not repeat a removal. The provider refuses that user. A session that began since
- * then proves the provider, because no login opens one without it. The caller has locked the row of
- * the user.
+ * Demands a sign-in at the identity provider beside the key, at the first login after all access
+ * was ended because of lost commits.
+ *
+ * A lost commit may have brought back the account and key of a user who left, and a directory does
+ * not repeat a removal; but the provider refuses that user. A session that began since then proves
+ * the provider, because no login opens one without it. The caller has locked the row of the user.
  *
  * @param sessionId the session of the ceremony
  * @throws DomainError sign_in_required
@@ -36,8 +37,8 @@ export async function assertProviderSinceReconciliation(
 }
 
 /**
- * Records that a user enrolls a key in a session that the identity provider opened. This counts as
- * a login with both the provider and the key.
+ * Records that a user enrolls a key in a session that the identity provider opened. For {@link
+ * assertProviderSinceReconciliation} this counts as a login with both provider and key.
  */
 export async function noteProviderLogin(
   tx: EntityManager,
@@ -48,8 +49,8 @@ export async function noteProviderLogin(
 }
 
 /**
- * Records that a user has logged in with provider and key, if the session of the ceremony is live
- * and began after the last time that everything on record was ended.
+ * Returns the SQL that records a login with both provider and key. It does so only if the session
+ * of the ceremony is live and began after all access was last ended because of lost commits.
  */
 function noted(userId: string, sessionId: string | null) {
   return fragment`

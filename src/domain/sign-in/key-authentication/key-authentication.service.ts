@@ -22,8 +22,8 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { assertKeyMayLogIn, rejected, type PresentedAssertion } from './presented-assertion.js';
 
 /**
- * The user of certification test mode. The domain is reserved (RFC 2606 §2): no other user can have
- * the address.
+ * The user for the sessions of certification test mode. The domain `.invalid` is reserved (RFC 2606
+ * §2), so no real user can have the address.
  */
 const SYNTHETIC_USER = { email: 'certification@svc.invalid', name: 'Certification Test' } as const;
 
@@ -50,11 +50,11 @@ export class KeyAuthentication {
   ) {}
 
   /**
-   * Verifies an assertion, then raises the session to verified or opens a verified session. A
-   * change of level mints a new token and ends the old session. An assertion that changes no level
-   * renews `auth_time` only, and the token stays.
+   * Verifies an assertion of a security key, then makes the session verified or opens a verified
+   * session. A change of level gives the session a new token and ends the old session. An assertion
+   * that changes no level only renews `auth_time`, and the token stays.
    *
-   * @returns the new session, or undefined when the present session stays
+   * @returns the new session, or undefined if the present session stays
    * @throws DomainError assertion_rejected (audited), account_inactive, sign_in_refused,
    *   sign_in_required, unauthenticated
    */
@@ -87,7 +87,8 @@ export class KeyAuthentication {
       return session;
     });
     const outcome = await this.#recordingSignInFirst(loggedIn, key, origin);
-    // This error is thrown after the transaction, which commits the audit event.
+    // The error for a stuck counter is thrown after the transaction, because an error inside would
+    // roll back its audit event.
     if (outcome === 'stuck') {
       this.#security.warn({ keyId: key.id, userId: key.userId }, 'signature counter did not grow');
       throw rejected(
@@ -97,7 +98,10 @@ export class KeyAuthentication {
     return outcome;
   }
 
-  /** Opens a session of certification test mode. It is valid for OAuth only. */
+  /**
+   * Opens a session of certification test mode. The session works for OAuth only, and for no page
+   * or API.
+   */
   async logInSynthetic(origin: AuditOrigin): Promise<SyntheticSession> {
     return this.dataSource.transaction(async (tx) => {
       const userId = await this.directory.ensureOutsider(tx, { id: newUuid(), ...SYNTHETIC_USER });
@@ -116,7 +120,8 @@ export class KeyAuthentication {
   }
 
   /**
-   * Verifies an assertion (WebAuthn §7.2), except for the signature counter. Records a refusal.
+   * Verifies an assertion of a security key (WebAuthn §7.2) and records a refusal. The caller
+   * checks the signature counter.
    *
    * @throws DomainError assertion_rejected
    */
@@ -147,8 +152,9 @@ export class KeyAuthentication {
   }
 
   /**
-   * Records a login with a key alone that was refused because the user must sign in at the identity
-   * provider first. The event is written after the transaction of the login has rolled back.
+   * Runs a login. If it was refused because the user must first sign in at the identity provider,
+   * the refusal is recorded. The event is written after the login has rolled back, because the
+   * rollback would remove the event.
    */
   async #recordingSignInFirst<Result>(
     login: Promise<Result>,
@@ -206,7 +212,10 @@ export class KeyAuthentication {
   }
 }
 
-/** Describes a key for the audit log, which keeps the name of this moment. */
+/**
+ * Describes a security key for the audit log. The event keeps the present name, because the user
+ * can rename or remove the key.
+ */
 function detailsOf({ id, name, aaguid }: AssertingKey) {
   return { key_id: id, key_name: name, aaguid };
 }

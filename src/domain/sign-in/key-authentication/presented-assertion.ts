@@ -2,22 +2,32 @@ import type { AssertingKey } from '#domain/keys/authenticators/authenticators.re
 import type { LiveSession } from '#domain/sessions/session.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** An assertion of a security key as the client sends it, with the ceremony it belongs to. */
+/**
+ * An assertion of a security key as the client sends it, and the ceremony that the assertion
+ * answers.
+ */
 export interface PresentedAssertion {
   /** An `AuthenticationResponseJSON` that is not yet parsed. */
   readonly credential: unknown;
   readonly challenge: Buffer;
-  /** The session of the ceremony. Without a session, the key identifies the user. */
+  /**
+   * The session in which the ceremony began; undefined for a login without a session, in which the
+   * key identifies the user.
+   */
   readonly session: LiveSession | undefined;
-  /** The origin in the client data of a native client; undefined for a page of the service. */
+  /**
+   * The origin in the client data of a native client such as a command line; undefined for a page
+   * of the service.
+   */
   readonly nativeOrigin?: string;
-  /** The client that gets a session for itself, beside any session of a browser. */
+  /** The client that gets a session of its own, separate from the sessions of browsers. */
   readonly clientId?: string;
 }
 
 /**
- * Checks that a key may log in here: in a session only a key of its user; without a session only a
- * key that can verify its user.
+ * Checks that a key may log in. In a session, only a key of the user of the session may. Without a
+ * session, only a key that can verify its user may, because possession alone would be enough
+ * otherwise.
  *
  * @throws DomainError assertion_rejected
  */
@@ -32,7 +42,7 @@ export function assertKeyMayLogIn(key: AssertingKey, session: LiveSession | unde
   }
 }
 
-/** Returns the error for an assertion that is not accepted. */
+/** Returns the error for an assertion of a security key that is not accepted. */
 export function rejected(detail: string): DomainError {
   return new DomainError('assertion_rejected', detail);
 }

@@ -35,13 +35,17 @@ export class SecurityKeys {
     return this.keys.list(this.dataSource.manager, userId);
   }
 
-  /** Lists the credentials of a user, which a browser must not register again. */
+  /**
+   * Lists the WebAuthn credentials of a user. A browser gets this list so that the user does not
+   * enroll the same key twice.
+   */
   listCredentials(userId: string): Promise<Credential[]> {
     return this.keys.listCredentials(this.dataSource.manager, userId);
   }
 
   /**
-   * Counts what the removal of each key of a user would end. A key that opened nothing is missing.
+   * Counts what the removal of each key of a user would end. A key that opened nothing is not in
+   * the result.
    */
   countAccess(userId: string): Promise<ReadonlyMap<string, RevokedCounts>> {
     return this.accessRevocation.countByKey(this.dataSource.manager, userId);
@@ -62,8 +66,8 @@ export class SecurityKeys {
       const key = isUuid(id) ? await this.keys.find(tx, user.id, id.toLowerCase()) : undefined;
       if (!key) throw noSuchKey();
       const cause = { reason: 'key removed', revokedBy: user.id };
-      // Some kinds end with their session by a foreign key, and report no count. So they are
-      // counted before.
+      // A foreign key deletes some items with their session, and then no count comes back. So they
+      // are counted before they end.
       const opened = (await this.accessRevocation.countByKey(tx, user.id)).get(key.id);
       const ended = await this.accessRevocation.endOfKey(tx, user, key.id, cause);
       const counts = { ...opened, ...ended };

@@ -17,14 +17,15 @@ import { OrganizationsRepository } from '#domain/organizations/organizations.rep
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * An upstream identity that may not sign in; `orgId` is the organization that records the refusal.
+ * An identity of an identity provider that may not sign in; `orgId` is the organization whose audit
+ * log gets the refusal.
  */
 export interface RefusedIdentity {
   readonly kind: 'refused';
   readonly reason: string;
   readonly user?: User;
   readonly orgId: string | null;
-  /** The records that have the address, if several have it. */
+  /** The ids of the users that have the e-mail address, if there are several. */
   readonly records?: readonly string[];
 }
 
@@ -55,12 +56,12 @@ export class IdentityLinks {
   ) {}
 
   /**
-   * Finds the user of an upstream identity. A bound identity has its user already. The name of that
-   * user now follows the identity, and so does the e-mail address unless SCIM manages the user.
+   * Finds the user of an identity at an identity provider. If the identity is bound to a user, that
+   * user gets the name from the identity, and also its e-mail address unless SCIM manages the user.
    *
-   * An identity that is not bound belongs to the member that {@link findRecordOfSignIn} finds in
-   * the organization that owns the domain of its address. This call then binds it. A member who
-   * already has an identity of another provider gets a further one only with `proven`.
+   * {@link findRecordOfSignIn} finds the member to whom an unbound identity belongs, in the
+   * organization that owns the domain of its address. This call then binds the identity. A member
+   * who already has an identity of another provider gets a further one only with `proven`.
    *
    * @param proven the user who has just proven the own key in this browser
    * @returns `new` if there is no such user and the identity may enroll as one; `refused` for a
@@ -75,8 +76,8 @@ export class IdentityLinks {
     const bound = await this.#findBound(tx, identity);
     if (!bound) return this.#linkUnbound(tx, identity, origin, proven);
     const { orgId } = bound;
-    // The lock on the provider comes before the lock on the user, as in a withdrawal of the
-    // provider.
+    // The provider is locked before the user, because a withdrawal of the provider locks in this
+    // order; the opposite order could deadlock.
     if (orgId !== null && !(await this.organizations.holdProvider(tx, orgId, identity))) {
       return { kind: 'refused', reason: OTHER_PROVIDER, user: bound, orgId };
     }
@@ -87,7 +88,8 @@ export class IdentityLinks {
     const user = await this.users.lock(tx, bound.id);
     if (!user) return { kind: 'refused', reason: 'This account was removed.', orgId: bound.orgId };
     if (!user.active) return { kind: 'refused', reason: DEACTIVATED, user, orgId: user.orgId };
-    // An admin may have parted the user from the identity, which then belongs to another user.
+    // An admin may have separated the user and the identity since the first read, so that the
+    // identity now belongs to another user.
     if ((await this.#findBound(tx, identity))?.id !== user.id) {
       return { kind: 'refused', reason: SIGN_IN_AGAIN, user, orgId };
     }
@@ -115,7 +117,8 @@ export class IdentityLinks {
         : { kind: 'refused', reason: refusal, orgId: null };
     }
     const orgId = organization.id;
-    // Everything that decides is read after the lock.
+    // The facts that decide are read after the lock on the directory, so that no other sign-in
+    // changes them meanwhile.
     await this.organizations.lockDirectory(tx, orgId);
     const found = await findRecordOfSignIn(this.users, tx, orgId, identity);
     const refused = (reason: string): LinkedIdentity => ({
@@ -139,18 +142,18 @@ export class IdentityLinks {
       if (found.isByMail) this.#warnOfMail(member, orgId, identity);
       return { kind: 'known', user: member };
     }
-    // A concurrent sign-in of the same user may have bound the identity. Any other binding is
-    // final.
+    // A concurrent sign-in of the same user may have bound the identity, which is fine. If it is
+    // bound to another user, the sign-in is refused, because a binding never changes.
     const bound = await this.#findBound(tx, identity);
     if (bound?.id === member.id) return { kind: 'known', user: bound };
     return refused(BOUND_TO_ANOTHER);
   }
 
   /**
-   * Decides if a first user may found an organization. The caller has checked that no organization
-   * owns the domain of the address. Returns the reason of a refusal: the domain needs a new proof
-   * by DNS, or lies below one that another organization has proven. Returns undefined if it is
-   * allowed.
+   * Decides if a first user may found an organization for an e-mail domain. The caller has checked
+   * that no organization owns the domain. Returns the reason of a refusal: the domain needs a new
+   * proof by DNS, or lies below a domain that another organization has proven. Returns undefined if
+   * it is allowed.
    */
   async #refusalOfNewOrganization(
     tx: EntityManager,
@@ -168,8 +171,8 @@ export class IdentityLinks {
   }
 
   /**
-   * Warns the admins that an identity was bound to a record by an address that is not its userName.
-   * They may want to know that both addresses belong to one person.
+   * Logs a warning that an identity was bound to a SCIM record by an address that is not its
+   * userName. Admins can then check that both addresses belong to one person.
    */
   #warnOfMail({ id }: User, orgId: string, { provider, email }: UpstreamIdentity): void {
     this.#security.warn(

@@ -17,18 +17,18 @@ import {
 } from './identity-links.service.js';
 
 /**
- * The result of an upstream sign-in: the next step is a login with a key, or the enrollment of a
- * key.
+ * The result of a sign-in at an identity provider. `next` is the step that follows: a login with a
+ * key, or the enrollment of a key.
  */
 export interface SignedIn {
-  /** A bootstrap session; undefined when the verified session of the browser stays. */
+  /** A bootstrap session; undefined if the browser keeps its verified session. */
   readonly session: OpenedSession | undefined;
   readonly next: 'enroll' | 'login';
 }
 
 /**
- * Signs users in through an identity provider. A sign-in opens a bootstrap session, which may
- * enroll a first key.
+ * Signs users in through an identity provider. A sign-in opens a bootstrap session, which opens
+ * pages and the enrollment of a first key.
  */
 @Injectable()
 export class UpstreamLogin {
@@ -44,8 +44,8 @@ export class UpstreamLogin {
 
   /**
    * Opens a bootstrap session for the user who returns from a provider, and ends the previous
-   * session of the browser. A verified session of the same user stays. A sign-in that another site
-   * began cannot end the session of another user.
+   * session of the browser. A verified session of the same user stays. If another site began the
+   * sign-in, it cannot end the session of another user.
    *
    * @param previous the session that the browser had until now
    * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable, each with an audit
@@ -66,22 +66,23 @@ export class UpstreamLogin {
       await this.#record(tx, 'upstream_login_refused', linked, identity, origin);
       return linked;
     });
-    // The error is thrown outside the transaction, which commits the audit events of the refusal.
+    // The error is thrown after the transaction, because an error inside would roll back the audit
+    // events of the refusal.
     if (outcome.kind === 'refused') {
       const { reason, user, records } = outcome;
       const about = { userId: user?.id, provider: identity.provider, records };
       this.#security.warn(about, `refused: ${reason}`);
       throw new DomainError('sign_in_refused', reason);
     }
-    // The session ends outside the transaction. It may belong to another user, and a transaction
-    // that locks two users can deadlock.
+    // The previous session ends after the transaction, because it may belong to another user, and a
+    // transaction that locks two users can deadlock.
     if (outcome.session && previous) {
       await this.sessions.end(this.dataSource.manager, previous.id);
     }
     return outcome;
   }
 
-  /** Reads the identity from the provider and records a failure. */
+  /** Reads the identity that the provider returned, and records a failure in the audit log. */
   async #identify(returned: ReturnedSignIn, origin: AuditOrigin): Promise<UpstreamIdentity> {
     try {
       return await returned.identify();
@@ -91,7 +92,7 @@ export class UpstreamLogin {
     }
   }
 
-  /** Records that a provider did not sign a user in. */
+  /** Records in the audit log that a provider did not sign a user in. */
   recordFailure(provider: string, error: DomainError, origin: AuditOrigin): Promise<void> {
     const { error: reported, errorDescription, reason } = reportOf(error);
     return this.audit.record(this.dataSource.manager, {
@@ -111,8 +112,8 @@ export class UpstreamLogin {
   }
 
   /**
-   * Refuses, before anything changes, a sign-in that another site began for another user than the
-   * one who is logged in.
+   * Refuses a sign-in that another site began, if it is for another user than the one who is logged
+   * in. Nothing has changed at this point.
    */
   async #refusedSwitch(
     tx: EntityManager,
@@ -131,7 +132,7 @@ export class UpstreamLogin {
     };
   }
 
-  /** Returns the user of a session whose key asserted a short time ago. */
+  /** Returns the user of a session in which the key was touched a short time ago. */
   #provenUser(previous: LiveSession | undefined): string | undefined {
     if (previous?.level !== 'verified') return undefined;
     const isRecent = this.sessions.isTouchedWithin(RECENT_TOUCH.admin, previous);
@@ -168,7 +169,8 @@ export class UpstreamLogin {
       details: { provider, issuer, email },
     });
     if (user && previous?.level === 'verified' && previous.user.id === user.id) {
-      // A change of the e-mail address may have ended the session in this transaction.
+      // The session may have ended in this transaction, because the e-mail address of the user
+      // changed.
       if (await this.sessions.hold(tx, previous.id)) {
         return { kind: 'signed in', session: undefined, next: 'login' };
       }

@@ -13,9 +13,9 @@ export async function readKeyFile(path: string): Promise<string | undefined> {
 }
 
 /**
- * Writes a private key if there is none, readable by its owner alone. The file appears whole or not
- * at all, and is on disk before the function returns. `link` never replaces a file, so that of two
- * processes that start at once the first succeeds.
+ * Writes a private key to a file, readable by its owner alone, if there is no file yet. The file
+ * appears whole or not at all, and is on disk before the function returns. `link` never replaces a
+ * file, so that of two processes that start at once only the first writes its key.
  *
  * @returns the text that is in the file now: the text of this process, or of the other one
  */

@@ -15,13 +15,13 @@ import {
   type RecordedAuthority,
 } from './ssh-authority.repository.js';
 
-/** A certificate that is on record and not signed yet. */
+/** A certificate that the database has recorded and that is not signed yet. */
 export type UnsignedCertificate = Omit<UserCertificate, 'nonce'>;
 
 /**
- * The deployment's SSH certificate authority: one key that signs, and other published keys, which
- * have signed or will sign. {@link CertificateAuthority.open} opens it once, at start. A key that
- * this database does not know never signs.
+ * The deployment's SSH certificate authority: one key that signs, and further published keys that
+ * hosts also trust because they have signed or will sign. {@link CertificateAuthority.open} opens
+ * it once, at start. A key that this database does not know never signs.
  */
 export class CertificateAuthority {
   readonly #signing: SigningKey;
@@ -29,14 +29,17 @@ export class CertificateAuthority {
 
   private constructor(
     keys: ConfiguredKeys,
-    /** The comment of the public keys, which names the deployment. */
+    /**
+     * The comment at the end of the public key lines. It names the deployment, so that the operator
+     * of a host recognizes the key.
+     */
     readonly comment: string,
   ) {
     this.#signing = keys.signing;
     this.keys = [keys.signing, ...keys.published];
   }
 
-  /** Every published key, the one that signs first. */
+  /** Every published key. The first key is the one that signs. */
   readonly keys: readonly AuthorityKey[];
 
   /** The fingerprint of the key that signs: `SHA256:…`, as `ssh-keygen -l` prints it. */
@@ -45,9 +48,9 @@ export class CertificateAuthority {
   }
 
   /**
-   * Loads the keys, checks the signing key against the keys on record, and records the published
-   * keys. A database without a key records the first one. A key that was never published must not
-   * sign, because no host could trust it.
+   * Loads the keys, compares the signing key with the keys that the database has recorded, and
+   * records the published keys. A database without a key records the first one. A key that was
+   * never published must not sign, because no host could trust it.
    *
    * @param inKms the keys in KMS, which come before those of SVC_SSH_CA_KEY or of the file
    * @throws ConfigProblems, naming the variable and what is wrong with it, never the key
@@ -77,22 +80,25 @@ export class CertificateAuthority {
     return this.#line(this.#signing);
   }
 
-  /** Returns the lines for `TrustedUserCAKeys`: every published key, the one that signs first. */
+  /**
+   * Returns the lines for the file that sshd reads as `TrustedUserCAKeys`: every published key, the
+   * signing key first.
+   */
   publicKeyLines(): readonly string[] {
     return this.keys.map((key) => this.#line(key));
   }
 
   /**
-   * Calls a function with the serial of each certificate that is signed: the process remembers the
-   * highest.
+   * Calls a function with the serial of each certificate that is signed, so that the process can
+   * remember the highest serial.
    */
   onSerial(listener: (serial: bigint) => void): void {
     this.#listener = listener;
   }
 
   /**
-   * Signs a certificate that is on record already; see {@link signUserCertificate} for the line it
-   * returns.
+   * Signs a certificate that the database has already recorded. {@link signUserCertificate}
+   * describes the line that is returned.
    */
   sign(certificate: UnsignedCertificate): Promise<string> {
     this.#listener?.(certificate.serial);
@@ -104,8 +110,8 @@ export class CertificateAuthority {
   }
 
   /**
-   * Warns of valid certificates whose key is no longer published, because a host that reads the new
-   * lines refuses them.
+   * Logs a warning if the database has valid certificates of a key that is no longer published. A
+   * host that reads the present lines refuses these certificates.
    */
   async #warn(known: readonly RecordedAuthority[], tx: EntityManager): Promise<void> {
     const logger = new Logger('ssh-authority');
@@ -132,8 +138,8 @@ export class CertificateAuthority {
 }
 
 /**
- * Records the configured keys. The signing key must be on record, or be the first key of the
- * database.
+ * Records the configured keys in the database. The signing key must be recorded there already, or
+ * be the first key of the database; any other key might be a mistake.
  */
 async function record(
   tx: EntityManager,

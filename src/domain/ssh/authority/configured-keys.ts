@@ -12,18 +12,18 @@ import {
   type SigningKey,
 } from './signing-key.js';
 
-/** The keys of the configuration: the one that signs, and those that are only published. */
+/** The keys of the configuration: the key that signs, and the keys that are only published. */
 export interface ConfiguredKeys {
   readonly signing: SigningKey;
   readonly published: readonly AuthorityKey[];
 }
 
 /**
- * Reads the keys of the configuration. A key in KMS signs before those of SVC_SSH_CA_KEY or of the
- * file, which are published. A missing file is generated only if KMS has no key and the database
- * knows none.
+ * Reads the keys of the configuration. If there is a key in KMS, it signs, and the keys of
+ * SVC_SSH_CA_KEY or of the file are only published. A missing key file is generated only if KMS has
+ * no key and the database knows none.
  *
- * @param known the fingerprints on record
+ * @param known the fingerprints in the database
  * @throws ConfigProblems, naming the variable and what is wrong with it, never the key
  */
 export async function configuredKeys(
@@ -57,19 +57,28 @@ export async function configuredKeys(
   return { signing, published: [...byFingerprint.values()] };
 }
 
-/** The variable that holds the keys, or else the path of their file. */
+/**
+ * Returns the name of the variable that holds the keys, or the path of their file, for an error
+ * text.
+ */
 export function keyVariable(ssh: Config['ssh']): string {
   return ssh.caKey === undefined ? 'SVC_SSH_CA_KEY_PATH' : 'SVC_SSH_CA_KEY';
 }
 
-/** Builds the error of a wrong setting. The process prints it and does not start. */
+/**
+ * Returns the error for a wrong setting of the keys. The process prints the error and does not
+ * start.
+ */
 export function problem(line: string, cause?: unknown): ConfigProblems {
   const problems = new ConfigProblems([line]);
   problems.cause = cause;
   return problems;
 }
 
-/** Reads the text of the keys. With a comment, a missing file is generated. */
+/**
+ * Reads the text of the keys from the setting or the file. With a comment for a new key, a missing
+ * file is generated.
+ */
 async function keyText(
   ssh: Config['ssh'],
   comment: string | undefined,

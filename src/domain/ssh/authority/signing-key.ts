@@ -2,7 +2,7 @@ import { type KeyObject, sign } from 'node:crypto';
 import { publicKeyBlob, sshFingerprint, type SigningAuthority } from '@svc/openssh';
 import type { Signer } from '#platform/crypto/signer.js';
 
-/** A public key of the authority. */
+/** A public key of the SSH certificate authority. */
 export interface AuthorityKey {
   /** The public key in the SSH wire encoding. */
   readonly publicBlob: Buffer;
@@ -10,7 +10,7 @@ export interface AuthorityKey {
   readonly fingerprint: string;
 }
 
-/** A key of the authority that signs certificates. */
+/** A key of the SSH certificate authority that signs certificates. */
 export type SigningKey = AuthorityKey & SigningAuthority;
 
 /** Returns a public key together with its fingerprint. */
@@ -19,8 +19,8 @@ export function authorityKey(publicBlob: Buffer): AuthorityKey {
 }
 
 /**
- * Signs with a private key of this process. A signature of Ed25519 takes less time than a change of
- * threads, so it is made at once.
+ * Returns a signing key whose private half is in this process. An Ed25519 signature takes less time
+ * than a switch to a worker thread, so the calling thread makes it.
  */
 export function localSigningKey(privateKey: KeyObject): SigningKey {
   const signNow =

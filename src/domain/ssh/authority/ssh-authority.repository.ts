@@ -1,10 +1,13 @@
-/** The keys of the certificate authority that this database belongs to. */
+/**
+ * The keys of the SSH certificate authority that this database has recorded. A start with any other
+ * signing key fails.
+ */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** A key of the authority on record. */
+/** A key of the SSH certificate authority, as the database has recorded it. */
 export interface RecordedAuthority {
   readonly fingerprint: string;
   readonly publishedAt: Date;
@@ -15,27 +18,27 @@ export interface RecordedAuthority {
   readonly signsSince: Date | null;
 }
 
-/** The end of the last certificate of a key. */
+/** The expiry of the valid certificate of a key that ends last. */
 export interface LastCertificate {
   readonly fingerprint: string;
   readonly validBefore: Date;
 }
 
 /**
- * The number of newest certificates in which the last certificate of a retired key is searched. A
- * deployment issues fewer in one session.
+ * The number of newest certificates that are searched for those of a retired key. A deployment
+ * issues fewer within one session, so older ones have expired.
  */
 const NEWEST = 200_000;
 
 /**
- * Takes the lock of a start until the transaction ends, so that one process at a time checks and
- * records the keys.
+ * Takes a lock until the transaction ends, so that of several processes that start only one at a
+ * time checks and records the keys.
  */
 export async function lockAuthorities(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT pg_advisory_xact_lock(${ADVISORY_LOCKS.sshAuthority})`;
 }
 
-/** Reads every key on record, the oldest first. */
+/** Reads every key of the authority that the database has recorded, the oldest first. */
 export async function knownAuthorities(tx: EntityManager): Promise<RecordedAuthority[]> {
   const rows = await sql<{
     fingerprint: string;
@@ -51,7 +54,7 @@ export async function knownAuthorities(tx: EntityManager): Promise<RecordedAutho
 }
 
 /**
- * Records that a key is published, once and for all. A key on record keeps its times. If an earlier
+ * Records that a key is published. A key that is recorded already keeps its times. If an earlier
  * version recorded it without its public half, the public half is added.
  */
 export async function publishAuthority(
@@ -66,8 +69,8 @@ export async function publishAuthority(
 }
 
 /**
- * Records that a published key signs from now on, if it does not yet.
- * @returns false for a key that is not on record, and must not sign
+ * Records that a published key signs from now on, if that is not recorded yet.
+ * @returns false for a key that the database does not know, and that must not sign
  */
 export async function startSigning(tx: EntityManager, fingerprint: string): Promise<boolean> {
   const rows = await sql<{ fingerprint: string }>(tx)`
@@ -77,8 +80,8 @@ export async function startSigning(tx: EntityManager, fingerprint: string): Prom
 }
 
 /**
- * Finds, for each of these keys, the valid certificate that ends last. Keys without one are left
- * out.
+ * Finds, for each of the given keys, its valid certificate that ends last. Keys without a valid
+ * certificate are left out.
  */
 export async function lastCertificates(
   tx: EntityManager,

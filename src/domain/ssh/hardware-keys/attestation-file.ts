@@ -1,16 +1,19 @@
 import { readCanonicalCbor, Refusal } from '@svc/webauthn-policy';
 import { SshFormatError, SshReader } from '@svc/openssh';
 
-/** The contents of an attestation file. They are not verified yet. */
+/** The contents of an attestation file that a client sent. They are not verified yet. */
 export interface AttestationFile {
-  /** The attestation certificate, DER: the file has no place for more than one. */
+  /** The attestation certificate in DER. The file format has room for one certificate only. */
   readonly certificate: Buffer;
   readonly signature: Buffer;
   readonly authenticatorData: Buffer;
 }
 
 const FORMAT = 'ssh-sk-attest-v01';
-/** The format of OpenSSH 8.2 and 8.3. It lacks the authenticator data that the signature covers. */
+/**
+ * The name of the file format of OpenSSH 8.2 and 8.3, which is refused because it lacks the
+ * authenticator data that the signature covers.
+ */
 const OLD_FORMAT = 'ssh-sk-attest-v00';
 
 /**

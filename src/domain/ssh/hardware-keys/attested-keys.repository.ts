@@ -13,15 +13,18 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 /** The facts that are recorded about the attestation of an SSH key in a security key. */
 export interface KeyAttestation {
   readonly aaguid: string | null;
-  /** The vendor's name of the model, if the table of models has it. */
+  /**
+   * The vendor's name of the model of the security key; null if the table of models does not have
+   * it.
+   */
   readonly model: string | null;
   readonly verifyRequired: boolean;
 }
 
 /**
- * Records the attestation of a user's SSH key. The caller holds a lock on the row of the user, so
- * that the account cannot end while the key is recorded. A second record of the same key changes
- * nothing, because a security key attests a key only once, when it makes the key.
+ * Records the attestation of a user's SSH key. The caller has locked the row of the user, so that
+ * the account cannot end meanwhile. If the key is recorded already, nothing changes, because a
+ * security key attests an SSH key only once, when it makes the key.
  *
  * @param keyFingerprint `SHA256:…`, which the column `public_key` holds
  */
@@ -49,17 +52,17 @@ export async function isAttestedKey(
 }
 
 /**
- * Deletes the recorded attestations of a user's SSH keys when all credentials of the user are
- * revoked. When the account is deleted, a foreign key deletes them. When the account is
- * deactivated, they stay, as the enrolled security keys do.
+ * Deletes the recorded attestations of a user's SSH keys, if all credentials of the user are
+ * revoked. If the account is deleted, a foreign key deletes them. If the account is deactivated,
+ * they stay, as the enrolled security keys do.
  */
 export class AttestedKeyRevocation implements Revocable {
   readonly revocationOrder = REVOCATION_ORDER.attestedSshKeys;
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /**
-   * After a loss of commits the attestations stay, because an attestation opens nothing without a
-   * session.
+   * After the database has lost commits the attestations stay, because an attestation opens nothing
+   * without a session.
    */
   readonly revokeOnRecord = null;
 

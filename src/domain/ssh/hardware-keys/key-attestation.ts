@@ -15,40 +15,43 @@ import { type SshPublicKey, SshReader, sshStrings } from '@svc/openssh';
 import { readAttestationFile } from './attestation-file.js';
 
 /**
- * The application of an SSH key, which FIDO calls the relying party id. `ssh-keygen` sets this one
- * by default.
+ * The FIDO relying party id of an SSH key, which OpenSSH calls its application. `ssh-keygen` sets
+ * this value by default.
  */
 const APPLICATION = 'ssh:';
 
 /**
- * `userVerificationRequired` of the credProtect extension (CTAP 2.1 §12.1), which
- * `ssh-keygen -O verify-required` requests.
+ * The level `userVerificationRequired` of the credProtect extension (CTAP 2.1 §12.1): the key signs
+ * only after a PIN or fingerprint. `ssh-keygen -O verify-required` requests it.
  */
 const VERIFICATION_REQUIRED = 3;
 
-/** COSE_Key labels (RFC 9053 §7), and the values of the two kinds of key that OpenSSH makes. */
+/** The labels of a COSE_Key (RFC 9053 §7): the fields of a public key in the encoding of FIDO. */
 const COSE = { keyType: 1, algorithm: 3, curve: -1, x: -2, y: -3 } as const;
 const P256 = { keyType: 2, algorithm: ES256, curve: 1 } as const;
 const ED25519 = { keyType: 1, algorithm: -8, curve: 6 } as const;
 
-/** The types of keys inside security keys. */
+/** The types of SSH keys whose private half is in a security key. */
 const SECURITY_KEY_TYPES: ReadonlySet<string> = new Set([
   'sk-ssh-ed25519@openssh.com',
   'sk-ecdsa-sha2-nistp256@openssh.com',
 ]);
 
-/** Returns true if a key claims to live in a security key. Only an attestation proves the claim. */
+/**
+ * Returns true if a public key is of a type for security keys. The type is only a claim of the
+ * client, and only an attestation proves it.
+ */
 export function isSecurityKey({ type }: Pick<SshPublicKey, 'type'>): boolean {
   return SECURITY_KEY_TYPES.has(type);
 }
 
 /** The facts about an SSH key that its attestation proves. */
 export interface ProvenKey {
-  /** The model, as the attestation certificate states it. */
+  /** The AAGUID of the model, as the attestation certificate states it. */
   readonly aaguid: string | null;
   /**
-   * True when the security key verified its user at the creation, and will demand that for each
-   * signature.
+   * True if the security key verified its user when the SSH key was made, and will demand a PIN or
+   * fingerprint for each signature.
    */
   readonly verifyRequired: boolean;
 }
@@ -76,8 +79,8 @@ export function verifyKeyAttestation(
   const { aaguid, credentialId, publicKey } = credentialOf(data, key);
   checkFixedPart(data);
 
-  // The file does not name its format. A U2F key has no AAGUID. The signed data of the two formats
-  // never begin with the same byte, so that a wrong choice fails.
+  // The file does not name its format, so the AAGUID decides: a U2F key has none. A wrong choice
+  // fails, because the signed data of the two formats never begin with the same byte.
   const format = aaguid.every((byte) => byte === 0) ? 'fido-u2f' : 'packed';
   const chain = completeChain(parseCertificate(certificate), trust.anchors);
   const model = verifyAttestation(
@@ -92,13 +95,14 @@ export function verifyKeyAttestation(
     },
     trust,
   );
-  // A U2F key signs no flags at its registration (WebAuthn §8.6): the client could set any flag.
+  // For a U2F key the flag proves nothing: the key signs no flags at its registration (WebAuthn
+  // §8.6), so the client could set any flag.
   return { aaguid: model, verifyRequired: format === 'packed' && demandsVerification(data) };
 }
 
 /**
- * Refuses keys of other applications. Such a key is made for another server, which could have
- * chosen this challenge.
+ * Refuses an SSH key of another application (relying party id). Such a key is made for another
+ * server, and that server could have chosen this challenge.
  */
 function checkApplication(key: SshPublicKey): void {
   if (!isSecurityKey(key)) {
@@ -111,7 +115,10 @@ function checkApplication(key: SshPublicKey): void {
   }
 }
 
-/** Checks the relying party and the touch. */
+/**
+ * Checks that the authenticator data names the relying party of SSH, and that the user touched the
+ * key.
+ */
 function checkFixedPart({ rpIdHash, flags }: AuthenticatorData): void {
   if (!rpIdHash.equals(hash('sha256', APPLICATION, 'buffer'))) {
     throw new Refusal(`The attestation is of another application than "${APPLICATION}".`);
@@ -119,7 +126,10 @@ function checkFixedPart({ rpIdHash, flags }: AuthenticatorData): void {
   if ((flags & FLAG.userPresent) === 0) throw new Refusal('The key does not report a touch.');
 }
 
-/** Returns the attested credential, whose public key must be the SSH key. */
+/**
+ * Returns the credential that the security key attested, after a check that its public key is the
+ * SSH key.
+ */
 function credentialOf(
   { credential }: AuthenticatorData,
   key: SshPublicKey,
@@ -136,12 +146,15 @@ function credentialOf(
   return { aaguid: credential.aaguid, credentialId: credential.credentialId, publicKey };
 }
 
-/** Returns the COSE_Key that an SSH key must have in the attested credential. */
+/**
+ * Returns the public key that the attestation must contain for an SSH key, in the COSE encoding of
+ * FIDO.
+ */
 function coseOf({ type, blob }: SshPublicKey): Map<number, number | Buffer> {
   const fields = new SshReader(blob);
   fields.name();
   if (type === 'sk-ssh-ed25519@openssh.com') return coseKey(ED25519, fields.string());
-  fields.name(); // the curve
+  fields.name(); // skips the name of the curve
   const point = fields.string().subarray(1);
   return coseKey(P256, point.subarray(0, 32)).set(COSE.y, point.subarray(32));
 }
@@ -161,8 +174,8 @@ function isSameValue(value: unknown, expected: number | Buffer): boolean {
 }
 
 /**
- * Returns true if the security key signs only after its PIN or fingerprint. The signed data says so
- * twice: by the flag UV, and by the protection that the key set for this credential.
+ * Returns true if the security key signs only after a PIN or fingerprint. The signed data must say
+ * so twice: by the flag UV, and by the level of protection (credProtect) of this key.
  */
 function demandsVerification({ flags, extensions }: AuthenticatorData): boolean {
   const isVerified = (flags & FLAG.userVerified) !== 0;

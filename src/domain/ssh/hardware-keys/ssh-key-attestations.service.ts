@@ -14,7 +14,7 @@ import { verifyKeyAttestation } from './key-attestation.js';
 
 const PURPOSE = 'ssh-key-attestation';
 
-/** The sealed state of a challenge. */
+/** The payload of the sealed state that goes with a challenge. */
 interface ChallengeState {
   readonly challenge: string;
 }
@@ -24,8 +24,8 @@ export interface AttestationChallenge {
   /** The content of the file: 32 random bytes. */
   readonly challenge: Buffer;
   /**
-   * The sealed state, which the client sends back with the attestation. It is valid once, in the
-   * session that it was made for.
+   * The sealed state, which the client sends back with the attestation. The state is valid once,
+   * and only in the session for which it was made.
    */
   readonly state: string;
   readonly expiresInSeconds: number;
@@ -39,8 +39,8 @@ export interface PresentedAttestation {
 }
 
 /**
- * Verifies that SSH keys live in security keys, by the rules of enrollment: pinned roots, and the
- * models that are allowed.
+ * Verifies that SSH keys live in security keys, by the same rules as the enrollment of a security
+ * key: pinned vendor roots, and the models that the deployment allows.
  */
 @Injectable()
 export class SshKeyAttestations {
@@ -51,7 +51,7 @@ export class SshKeyAttestations {
     private readonly clock: Clock,
   ) {}
 
-  /** Makes a challenge for a session. */
+  /** Makes a challenge that is bound to a session, so that no other session can use it. */
   async challenge(sessionId: string): Promise<AttestationChallenge> {
     const challenge = newChallenge();
     const payload: ChallengeState = { challenge: challenge.toString('base64url') };
@@ -63,7 +63,7 @@ export class SshKeyAttestations {
   }
 
   /**
-   * Spends the challenge and verifies the attestation of a key.
+   * Spends the challenge, so that it works once, and verifies the attestation of an SSH key.
    *
    * @param publicKey a line as in a `.pub` file
    * @throws DomainError `invalid_public_key`, `invalid_state`, `attestation_rejected` or

@@ -1,4 +1,4 @@
-/** The revoked certificates, and the list that was last published. */
+/** The revoked certificates, and the revocation list that was last published for hosts. */
 
 import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -7,13 +7,16 @@ import { joinRuns, NO_RUNS, type SerialRuns } from '@svc/openssh';
 
 /** The number and the date of a published set of revoked serials. */
 export interface Publication {
-  /** The number of a later set is higher. */
+  /**
+   * The number of this publication. A later one has a higher number, so that hosts can tell which
+   * list is newer.
+   */
   readonly number: bigint;
-  /** The time, in whole seconds. */
+  /** The date of the publication, in whole seconds. */
   readonly generatedAt: Date;
 }
 
-/** A set of revoked serials. */
+/** The serials of all revoked certificates, from which the revocation list is made. */
 export interface RevokedSerials {
   /**
    * The keys of the authority in the SSH wire encoding, each with its revoked serials, ascending. A
@@ -21,24 +24,24 @@ export interface RevokedSerials {
    */
   readonly authorities: readonly { readonly authority: Buffer; readonly serials: Float64Array }[];
   /**
-   * The ranges of serials that are revoked under every key: their certificates may have been issued
-   * although the database lost their rows.
+   * The ranges of serials that are revoked under every key. Certificates may have been issued with
+   * these serials although the database lost their rows.
    */
   readonly ranges: SerialRuns;
   /**
-   * The SHA-256 that identifies the set. It covers the serials, each of which belongs to one key,
-   * then the ranges and the names of the keys. The table `ssh_revocation_list` has the digest of
-   * the set that was last published.
+   * The SHA-256 over the whole set: the serials, each of which belongs to one key, then the ranges
+   * and the names of the keys. If the table `ssh_revocation_list` has the same digest, this set is
+   * already published.
    */
   readonly digest: Buffer;
 }
 
-/** The revoked certificates at one time. */
+/** The revoked certificates at the time of one read. */
 export interface Revoked {
   readonly revoked: RevokedSerials;
   /**
-   * The number and date of the set; undefined if the list that was last published has other
-   * serials.
+   * The number and date under which the set is published; undefined if the list that was last
+   * published has other serials.
    */
   readonly publication: Publication | undefined;
 }
@@ -50,8 +53,8 @@ interface PublicationRow {
 
 /**
  * The bytes of serials in one row of the result. One large row would take longer to receive,
- * because the driver copies its growing buffer. Memory outside of the heap also makes the collector
- * run over the whole heap.
+ * because the driver copies its growing buffer. Memory outside of the heap also makes the garbage
+ * collector run over the whole heap.
  */
 const BYTES_A_ROW = 16_384;
 
@@ -72,11 +75,12 @@ interface RevokedPart {
 /**
  * Reads the revoked certificates, without those that expired more than an hour ago. PostgreSQL
  * reads every serial in the order of an index, and computes their digest. The serials are sent,
- * eight bytes each, only if the digest differs from that of the caller's set. Serials of later keys
- * are sent once more, by their key; the others belong to the oldest key. The revoked ranges are
- * sent with the serials, once for each key. The time is that of the statement and not of its
- * transaction. So a transaction that waited for {@link lockPublication} sees nothing older than the
- * transactions before.
+ * eight bytes each, only if the digest differs from that of the caller's set.
+ *
+ * Serials of later keys are sent once more, by their key; the others belong to the oldest key. The
+ * revoked ranges are sent with the serials, once for each key. The time is that of the statement
+ * and not of its transaction. So a transaction that waited for {@link lockPublication} sees nothing
+ * older than the transactions before.
  *
  * The arrays keep the planner's estimate low. The planner takes a table of one row that was never
  * analyzed for hundreds of rows, times a thousand for each set. PostgreSQL would then compile the
@@ -136,17 +140,17 @@ export async function listRevoked(tx: EntityManager, known?: RevokedSerials): Pr
 }
 
 /**
- * Locks the row of the published list until the transaction ends, after a wait for other
- * transactions that publish a list.
+ * Locks the row of the published list until the transaction ends, so that only one transaction at a
+ * time publishes a list.
  */
 export async function lockPublication(tx: EntityManager): Promise<void> {
   await sql(tx)`SELECT only_row FROM ssh_revocation_list FOR UPDATE`;
 }
 
 /**
- * Records the digest of a set as the published one, with a number above every earlier number. The
- * caller has read the set under {@link lockPublication}. The number is the clock's milliseconds, so
- * that it is also above numbers that a restored backup has forgotten.
+ * Records the digest of a set of serials as published, with a number above every earlier number.
+ * The caller has read the set under {@link lockPublication}. The number is the clock in
+ * milliseconds, so that it is also above numbers that a restored backup does not know.
  */
 export async function publishList(tx: EntityManager, digest: Buffer): Promise<Publication> {
   const [row] = await sql<PublicationRow>(tx)`
@@ -159,9 +163,9 @@ export async function publishList(tx: EntityManager, digest: Buffer): Promise<Pu
 }
 
 /**
- * Returns true for a serial whose certificate was revoked at any time, or that is in a revoked
- * range. A range holds serials whose certificates may have been issued although the database lost
- * their rows. Returns false for every other serial, also for one that was never issued.
+ * Returns true for a serial whose certificate was ever revoked, or that is in a revoked range. Such
+ * a range holds serials whose certificates may have been issued although the database lost their
+ * rows. Returns false for every other serial, even if it was never issued.
  */
 export async function isRevokedSerial(tx: EntityManager, serial: bigint): Promise<boolean> {
   const [row] = await sql<{ revoked: boolean }>(tx)`
@@ -178,7 +182,10 @@ function publication(row: PublicationRow): Publication {
   return { number: BigInt(row.number), generatedAt: row.generated_at };
 }
 
-/** Reads the serials of each key, and the ranges, which every key of the authority has. */
+/**
+ * Reads the revoked serials of each key from the rows of the statement, and the ranges, which are
+ * the same for every key.
+ */
 function readRevoked(rows: readonly RevokedRow[]): Omit<RevokedSerials, 'digest'> {
   const listed = readAuthorities(rows.filter((row) => row.is_range === false));
   const withRanges = joinParts(rows.filter((row) => row.is_range === true));
@@ -191,8 +198,8 @@ function readRevoked(rows: readonly RevokedRow[]): Omit<RevokedSerials, 'digest'
 }
 
 /**
- * Reads the serials of each key of the authority. The rows of the oldest key have all serials, so
- * that those of the later keys are removed from them.
+ * Reads the revoked serials of each key of the authority. The rows of the oldest key contain all
+ * serials, so the serials of later keys are removed from them.
  */
 function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authorities'] {
   const [oldest, ...later] = joinParts(rows).map(({ authority, bytes }) => ({
@@ -205,14 +212,11 @@ function readAuthorities(rows: readonly RevokedRow[]): RevokedSerials['authoriti
   return [{ ...oldest, serials: own }, ...later].filter(({ serials }) => serials.length > 0);
 }
 
-/**
- * Joins the bytes of each key of the authority from the rows that have a part of them, in the order
- * of the rows.
- */
+/** Joins the parts of each key's serials, which come in several rows, in the order of the rows. */
 function joinParts(rows: readonly RevokedRow[]): { authority: Buffer; bytes: Buffer }[] {
   const found = new Map<string, { authority: Buffer; parts: Buffer[] }>();
   for (const { authority, serials } of rows) {
-    if (serials === null) continue; // nothing is revoked
+    if (serials === null) continue; // no serial of this key is revoked
     if (authority === null) throw new Error('a revoked certificate of an authority without a key');
     const key = authority.toString('latin1');
     const { parts } = found.get(key) ?? { parts: [] };
@@ -224,7 +228,7 @@ function joinParts(rows: readonly RevokedRow[]): { authority: Buffer; bytes: Buf
   }));
 }
 
-/** Reads pairs of a first and a last serial, which may overlap. */
+/** Reads ranges of serials, each as its first and last serial. The ranges may overlap. */
 function readRanges(bytes: Buffer): SerialRuns {
   const ends = readSerials(bytes);
   const low = ends.filter((_, index) => index % 2 === 0);
@@ -233,8 +237,8 @@ function readRanges(bytes: Buffer): SerialRuns {
 }
 
 /**
- * Reads serials of eight bytes each. A number holds each of them exactly, because serials stay
- * below 2^53, the end of their sequence.
+ * Reads serials of eight bytes each. A JavaScript number holds each of them exactly, because the
+ * sequence of serials ends at 2^53.
  */
 function readSerials(bytes: Buffer): Float64Array {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);

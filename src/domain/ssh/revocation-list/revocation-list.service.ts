@@ -16,18 +16,20 @@ import {
 /** A set of revoked serials, with the number and the date of its publication. */
 export interface PublishedRevocations extends Publication, RevokedSerials {}
 
-/** The last value of the sequence of serials. */
+/** The last serial that the database sequence can give. */
 const LARGEST_SERIAL = BigInt(Number.MAX_SAFE_INTEGER);
 
 /**
- * The published list of revoked certificates. A request gets the result of a statement that began
- * after the request and read every serial. So a list that is requested after the commit of a
- * revocation contains it, on every replica. Only the last set is kept, so that PostgreSQL need not
- * send it again: PostgreSQL compares its digest on each read.
+ * The revocation list of certificates for hosts. A request gets the result of a statement that
+ * began after the request and read every serial. So a list that is requested after the commit of a
+ * revocation contains the revocation, on every replica. Only the last set is kept, so that
+ * PostgreSQL need not send it again: PostgreSQL compares its digest on each read.
  */
 @Injectable()
 export class RevocationList {
-  /** Requests that wait while a list is read share the next list. */
+  /**
+   * Requests that arrive while a list is read share the next read, so that many hosts cost little.
+   */
   readonly #lists = new QueryBatcher<undefined, PublishedRevocations>(async (asked) => {
     const list = await this.#read();
     return asked.map(() => list);
@@ -42,23 +44,24 @@ export class RevocationList {
 
   /**
    * Reads the revoked certificates, without those that expired more than an hour ago. While the set
-   * is the same, so are its number and its date. One request gives a new set its number; other
-   * requests wait and read again. So no earlier set is ever published under a later number.
+   * is the same, so are its number and its date. One request gives a new set its number; the others
+   * wait and read again. So an older set is never published under a later number.
    */
   list(): Promise<PublishedRevocations> {
     return this.#lists.load(undefined);
   }
 
   /**
-   * Writes a list for sshd's `RevokedKeys` (OpenSSH PROTOCOL.krl); the same list is the same bytes.
+   * Encodes the revocation list as a file for sshd's `RevokedKeys` (OpenSSH PROTOCOL.krl). The same
+   * list gives the same bytes, so that a host can see that nothing changed.
    */
   encode(list: PublishedRevocations): Buffer {
     return encodeKeyRevocationList({ ...list, comment: this.authority.comment });
   }
 
   /**
-   * Returns true for a revoked serial, even after it has left the list. The rule is that of {@link
-   * isRevokedSerial}.
+   * Returns true for a revoked serial, even if its certificate has expired and left the list.
+   * {@link isRevokedSerial} has the rule.
    */
   async isRevoked(serial: bigint): Promise<boolean> {
     if (serial > LARGEST_SERIAL) return false;
@@ -76,7 +79,10 @@ export class RevocationList {
     });
   }
 
-  /** Reads the set, and returns the kept object if the set has not changed. */
+  /**
+   * Reads the revoked serials. If they have not changed, the object that is kept in memory is
+   * returned.
+   */
   async #revoked(tx: EntityManager): Promise<Revoked> {
     const { revoked, publication } = await listRevoked(tx, this.#lastSet);
     if (!this.#lastSet?.digest.equals(revoked.digest)) this.#lastSet = revoked;

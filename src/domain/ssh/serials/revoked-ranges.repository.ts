@@ -1,9 +1,9 @@
 import { fragment, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /**
- * Writes the condition that a serial is in a revoked range. Hosts refuse its certificate, although
- * the row of the certificate has no revocation. PostgreSQL reads the ranges once for each
- * statement.
+ * Returns the SQL condition that a serial is in a revoked range. Hosts refuse the certificate with
+ * this serial, although its own row is not marked as revoked. PostgreSQL reads the ranges once for
+ * each statement.
  */
 export function isInRevokedRange(serial: SqlFragment): SqlFragment {
   return fragment`${serial} <@ (
@@ -12,8 +12,8 @@ export function isInRevokedRange(serial: SqlFragment): SqlFragment {
 }
 
 /**
- * Writes the time since when a certificate of the table `c` lies in a revoked range; null if it lay
- * in none before it expired.
+ * The SQL time since when a certificate `c` is in a revoked range; NULL if it was in none before it
+ * expired.
  */
 export const IN_RANGE_SINCE = fragment`(
   SELECT min(recorded_at) FROM ssh_revoked_ranges

@@ -2,7 +2,7 @@ import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** Counts the items that give access now, by the names of the API. */
+/** Counts the items that give access now, such as sessions, by their names in the API. */
 export async function countOnRecord(tx: EntityManager): Promise<RevokedCounts> {
   const [row] = await sql<Record<string, number>>(tx)`
     SELECT (SELECT count(*)::int FROM sessions WHERE expires_at > now()) AS sessions,

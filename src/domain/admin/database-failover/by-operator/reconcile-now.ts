@@ -13,17 +13,18 @@ import { ReplicaMemory } from '../replica-memory.js';
 import { recordReport, withdrawConfirmation } from '../replicas.repository.js';
 
 /**
- * The most that SVC_SESSION_HOURS can be. The command reads no other setting than those of the
- * database.
+ * The greatest value of SVC_SESSION_HOURS. The command uses it because it reads only the settings
+ * of the database, and so does not know the real value.
  */
 const LONGEST_SESSION_HOURS = 12;
 
 /**
- * Does what the service does after a proven loss of commits. It ends everything on record, revokes
- * every certificate so far, and demands provider and key at the next login. One transaction
- * withdraws the confirmation of the server and reports a loss, so that a running service issues
- * nothing meanwhile and one process ends everything. If the command is killed, the report stays,
- * and the service or the next command continues.
+ * Does at the operator's command what the service does after a proven loss of commits. It ends all
+ * access, revokes every certificate so far, and demands provider and key at the next login.
+ *
+ * One transaction withdraws the confirmation of the database server and reports a loss. So a
+ * running service issues nothing meanwhile, and one process ends everything. If the command is
+ * killed, the report stays, and the service or the next command continues.
  *
  * @throws Error in a database that no service of this version has started on
  */
@@ -44,7 +45,8 @@ export async function reconcileNow(
     endEverything: (dataSource: Parameters<typeof endEverything>[0]) =>
       endEverything(dataSource, log),
     listSecrets: listKeptSecrets,
-    redo: () => Promise.resolve(), // the running processes repeat the acts that they remember
+    // does nothing, because the running processes of the service repeat the acts that they remember
+    redo: () => Promise.resolve(),
   };
   await new Confirmation(parts, memory).run();
 }

@@ -3,9 +3,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { COMMIT_WITHIN } from '../replicas.repository.js';
 
 /**
- * Checks the heartbeats of the service after a commit of the operator. `isSeen`: a process wrote
- * one after the commit, so that it has read the audit rows. `isRunning`: a process wrote one at
- * most 30 seconds before the commit, or later.
+ * Checks the heartbeats that the processes of the service write into the database, after a commit
+ * of the operator. `isSeen`: a process wrote one after the commit, so that it has read the audit
+ * events. `isRunning`: a process wrote one at most 30 seconds before the commit, or later.
  *
  * @param committedAt the time that {@link commitTime} returned
  */
@@ -21,8 +21,8 @@ export async function findWitness(
 }
 
 /**
- * Returns a time after the commit of audit rows. Returns undefined if the commit took so long that
- * the heartbeats may not read the rows.
+ * Returns a time after the commit of audit events. Returns undefined if the commit took so long
+ * that the processes of the service may not read the events.
  */
 export async function commitTime(
   tx: EntityManager,

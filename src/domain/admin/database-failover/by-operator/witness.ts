@@ -2,15 +2,18 @@ import type { Clock } from '#platform/clock/clock.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { commitTime, findWitness } from './witness.repository.js';
 
-/** The longest wait for a heartbeat, and the interval of looking for one, in milliseconds. */
+/**
+ * The longest wait for a heartbeat of the service, and the pause between two looks for one, in
+ * milliseconds.
+ */
 const PATIENCE = 3_000;
 const POLL = 50;
 
 /**
- * Waits until a process of the service has read audit rows of the operator. From then on the
- * process notices if a failover loses them, and repeats the acts.
+ * Waits until a process of the service has read audit events of the operator. From then on the
+ * process notices if a failover of the database loses them, and repeats the acts.
  *
- * @returns false if no process runs, or none has read the rows within 3 s
+ * @returns false if no process runs, or none has read the events within 3 s
  */
 export async function waitForWitness(
   tx: EntityManager,

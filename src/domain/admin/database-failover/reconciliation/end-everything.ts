@@ -7,20 +7,22 @@ import type { DataSource, EntityManager } from '#platform/database/statements/ty
 import { ENDED_TABLES, waitForWriters } from './ended-tables.repository.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
-/** The reason of the end, as the revocation records keep it. */
+/** The reason and the author of the end of all access, which the revoked rows keep. */
 export const LOST_COMMITS = {
   reason: 'database lost commits',
   revokedBy: 'reconciliation',
 } as const;
 
-/** The interval of the warnings about a wait for writers, in milliseconds. */
+/** Milliseconds between two warnings about a wait for transactions that write. */
 const WARN_EVERY = 10_000;
 
 /**
- * Ends everything on record that gives access: sessions, grants, tokens, codes, interactions and
- * passes. It marks every valid certificate revoked, and queues GitHub tokens. Keys and accounts
- * stay. Each batch is a transaction of its own, in the order of locks of the service. If a run is
- * killed, the next run ends the rest.
+ * Ends everything that gives access: sessions, grants, tokens, codes, interactions and passes. It
+ * marks every valid certificate as revoked, and queues GitHub tokens for revocation. Keys and
+ * accounts stay.
+ *
+ * Each batch is a transaction of its own, in the order of locks of the service. If a run is killed,
+ * the next run ends the rest.
  *
  * @param dataSource of a server that may be unconfirmed, with a free connection in its pool
  * @returns the numbers of the items that were live
@@ -39,8 +41,8 @@ export async function endEverything(dataSource: DataSource, log: Logger): Promis
 }
 
 /**
- * Waits until the open transactions that write to a table have ended. It logs a warning again and
- * again, because nothing is issued during the wait.
+ * Waits until the open transactions that write to a table have ended. It logs a warning at
+ * intervals, because no credential is issued during the wait.
  */
 async function waitTelling(
   dataSource: DataSource,

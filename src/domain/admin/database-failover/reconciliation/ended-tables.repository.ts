@@ -1,7 +1,10 @@
 import { SqlFragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The tables whose rows give access. A test compares them with all tables of the database. */
+/**
+ * The tables whose rows give access, and so end after a loss of commits. A test compares this list
+ * with all tables of the database.
+ */
 export const ENDED_TABLES = [
   'sessions',
   'oauth_grants',
@@ -13,9 +16,9 @@ export const ENDED_TABLES = [
 ] as const;
 
 /**
- * Waits for the transactions that are writing to a table. A statement that found the server
- * confirmed may still run; later statements find it unconfirmed. Each transaction locks one table
- * only, so that no two of them wait for one another.
+ * Waits for the transactions that are writing to a table, because they may still issue credentials.
+ * They began when the server was confirmed; later statements find it unconfirmed and issue nothing.
+ * Each wait locks one table only, so that no two waits block each other.
  */
 export async function waitForWriters(
   tx: EntityManager,

@@ -2,22 +2,24 @@ import type { Admin } from '#domain/directory/users.repository.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The most secrets of a list. */
+/** The most secrets that a list shows. */
 const MOST_LISTED = 200;
 
-/** A secret that an admin confirms. */
+/**
+ * A secret, such as a SCIM token, that an admin must confirm after the database has lost commits.
+ */
 export interface ListedSecret {
   readonly id: string;
   readonly secret: 'scim_token' | 'client_secret';
   readonly secretId: string;
   readonly clientId: string | null;
-  /** The description of the token, or the name of the application. */
+  /** The description of the SCIM token, or the name of the application. */
   readonly name: string;
   readonly act: 'made' | 'ended';
-  /** True if the database had lost the act. */
+  /** True if the database had lost the act that made or ended the secret. */
   readonly isLost: boolean;
   readonly happenedAt: Date;
-  /** True if the secret is valid now. */
+  /** True if the secret can be used now. */
   readonly isValid: boolean;
 }
 
@@ -33,7 +35,7 @@ interface Row {
   is_valid: boolean;
 }
 
-/** Lists the secrets of an organization that no admin has confirmed, the newest first. */
+/** Lists the secrets of an organization that an admin must still confirm, the newest first. */
 export async function listUnconfirmed(tx: EntityManager, orgId: string): Promise<ListedSecret[]> {
   const rows = await sql<Row>(tx)`
     SELECT s.id, s.secret, s.secret_id, s.client_id, s.name, s.act, s.is_lost, s.happened_at,
@@ -49,8 +51,8 @@ export async function listUnconfirmed(tx: EntityManager, orgId: string): Promise
 }
 
 /**
- * Confirms a secret by one statement; undefined for a confirmed one, and for one of another
- * organization.
+ * Records that an admin confirmed a secret, by one statement. Undefined if it is confirmed already,
+ * or belongs to another organization.
  */
 export async function confirmSecret(
   tx: EntityManager,

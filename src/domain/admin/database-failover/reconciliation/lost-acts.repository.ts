@@ -3,7 +3,7 @@ import { newUuid } from '#platform/clock/random.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** Returns those of some audit ids whose rows the server does not have. */
+/** Returns those ids of audit events that the database server lacks. */
 export async function findLost(
   tx: EntityManager,
   auditIds: readonly string[],
@@ -15,8 +15,9 @@ export async function findLost(
 }
 
 /**
- * Claims the acts of a lost audit row: true for exactly one caller in all processes. The primary
- * key decides. If the claim is rolled back, the next caller can claim the acts.
+ * Claims the acts of a lost audit event, so that only one process repeats them: true for exactly
+ * one caller. The primary key decides. If the claim is rolled back, the next caller can claim the
+ * acts.
  */
 export async function claimLost(tx: EntityManager, auditId: string): Promise<boolean> {
   const claimed = await sql<{ audit_id: string }>(tx)`
@@ -28,8 +29,8 @@ export async function claimLost(tx: EntityManager, auditId: string): Promise<boo
 }
 
 /**
- * Lists a secret of an organization, so that its admins confirm it. If the secret is on the list as
- * not lost, and turns out to be lost, it must be confirmed again.
+ * Adds a secret to the list that the admins of an organization must confirm. If the secret is on
+ * the list as not lost, and turns out to be lost, it must be confirmed again.
  */
 export async function listSecret(
   tx: EntityManager,
@@ -46,8 +47,8 @@ export async function listSecret(
 }
 
 /**
- * Lists the secrets that were made or ended within the last hour according to the audit log of this
- * server. These acts were not lost.
+ * Adds the secrets that were made or ended within the last hour, according to the audit log of this
+ * server, to the list for admins. These acts were not lost.
  *
  * @returns the number of the secrets
  */
@@ -71,7 +72,8 @@ export async function listKeptSecrets(tx: EntityManager): Promise<number> {
 }
 
 /**
- * Returns true if a user still has a security key, after the removal of another one was repeated.
+ * Returns true if a user still has a security key, after the lost removal of another key was
+ * repeated.
  */
 export async function hasKeyLeft(tx: EntityManager, userId: string): Promise<boolean> {
   const found = await sql<{ id: string }>(tx)`

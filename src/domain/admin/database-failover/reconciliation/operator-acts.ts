@@ -2,8 +2,9 @@ import type { NotedAct } from '#domain/audit/noted-act.js';
 import { REASONS, REVOKED_BY } from '../../revocation-kinds/operator-ends.js';
 
 /**
- * Returns the acts of an audit row of `dist/admin.js` that are repeated if the database loses the
- * row. The processes of the service remember these acts, because the command has ended by then.
+ * Returns the acts in an audit event of the operator's command (`dist/admin.js`) that are repeated
+ * if the database loses the event. The processes of the service remember these acts, because the
+ * command itself has ended by then.
  */
 export function operatorActs({
   type,

@@ -3,16 +3,19 @@ import { AuditLog } from '#domain/audit/audit.repository.js';
 import type { CommittedActs } from '#domain/audit/noted-act.js';
 import { Clock } from '#platform/clock/clock.js';
 
-/** The time for which an act is remembered, in milliseconds. */
+/** The time for which a process remembers an act, in milliseconds. */
 const REMEMBERED = 3_600_000;
 
-/** The most acts that a process remembers. */
+/** The most acts that a process remembers, so that its memory stays bounded. */
 const MOST = 100_000;
 
-/** The interval of the warnings that acts were forgotten early, in milliseconds. */
+/** Milliseconds between two warnings that acts were forgotten too early. */
 const WARN_EVERY = 60_000;
 
-/** The acts of one audit row of this process, and the time at which its commit returned. */
+/**
+ * The acts of one audit event that this process committed, and the time at which the commit
+ * returned.
+ */
 export interface RecentEnd extends CommittedActs {
   readonly at: Date;
 }
@@ -23,13 +26,13 @@ interface Remembered extends RecentEnd {
 }
 
 /**
- * The acts of the last hour that this process committed and that reduce access. If a server lost
- * these commits, only this memory still has them.
+ * Remembers the acts of the last hour by which this process ended or reduced access. If a database
+ * server lost these commits, only this memory still has them, and the service repeats them from it.
  */
 @Injectable()
 export class RecentEnds implements OnModuleInit {
   readonly #security = new Logger('security');
-  /** The remembered acts, the oldest first. */
+  /** The remembered acts by a running number, the oldest first. */
   readonly #remembered = new Map<number, Remembered>();
   #next = 0;
   #warnedAt = Number.NEGATIVE_INFINITY;
@@ -55,7 +58,7 @@ export class RecentEnds implements OnModuleInit {
     if (this.#remembered.size > MOST) this.#forgetOldest(now);
   }
 
-  /** Returns the acts of the last hour, the oldest first. */
+  /** Returns the remembered acts of the last hour, the oldest first. */
   recent(): readonly RecentEnd[] {
     this.#forgetBefore(this.clock.monotonic() - REMEMBERED);
     return [...this.#remembered.values()];

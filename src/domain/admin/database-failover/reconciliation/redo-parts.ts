@@ -9,7 +9,7 @@ import { ClientsRepository } from '#domain/oauth/clients/clients.repository.js';
 import { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import { everyRevocation } from '../../revocation-kinds/every-revocation.js';
 
-/** The parts of the domain that repeat lost acts. */
+/** The parts of the domain that are needed to repeat lost acts. */
 export interface RedoParts {
   readonly accessRevocation: AccessRevocation;
   readonly audit: AuditLog;
@@ -22,7 +22,9 @@ export interface RedoParts {
   readonly users: UsersRepository;
 }
 
-/** Builds the parts without Nest. */
+/**
+ * Makes the parts of the domain that are needed to repeat lost acts, without the Nest container.
+ */
 export function redoParts(): RedoParts {
   const accessRevocation = everyRevocation();
   const audit = new AuditLog();

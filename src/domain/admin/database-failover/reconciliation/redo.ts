@@ -8,24 +8,25 @@ import type { RecentEnd } from './recent-ends.js';
 import { redoAct } from './redo-act.js';
 import { redoParts } from './redo-parts.js';
 
-/** The most audit rows that one statement looks for. */
+/** The most audit events that one statement looks for. */
 const BATCH = 5000;
 
-/** The effect of {@link redo}. */
+/** The result of {@link redo}. */
 export interface Redone {
-  /** The number of acts that the server had lost. */
+  /** The number of acts that the database server had lost. */
   readonly lost: number;
   /**
-   * The number of acts that changed something now. Another process may have repeated the others.
+   * The number of acts that changed something when they were repeated. Another process may have
+   * repeated the others.
    */
   readonly redone: number;
 }
 
 /**
- * Repeats the ends of the last hour that this process made and the server has lost, in their first
- * order. It also lists the secrets that an admin has to confirm. Each act is a transaction of its
- * own, and of several processes one repeats it. If an act fails, a `security` line names it, and
- * the others are still done.
+ * Repeats the acts of the last hour by which this process ended access and which the database
+ * server has lost, in their first order. It also lists the secrets that an admin has to confirm.
+ * Each act is a transaction of its own, and only one of several processes repeats it. If an act
+ * fails, a `security` line names it, and the others are still done.
  *
  * @param dataSource of a server that may be unconfirmed, with a free connection in its pool
  * @throws the driver's error if the server becomes unreachable

@@ -1,7 +1,7 @@
 /**
  * This file alone imports `fido2-lib`. The service uses its two ceremonies (WebAuthn §7.1, §7.2)
- * and its registry of attestation formats. The library accepts self-attestation, https origins
- * only, and bytes that two parsers can read differently. So attestation policy, native assertions
- * and the checks of the bytes are this service's own code.
+ * and its registry of attestation formats. The library accepts self-attestation and bytes that two
+ * parsers can read differently, and only https origins. So this service has its own attestation
+ * policy, its own verification of assertions of native clients, and its own checks of the bytes.
  */
 export { Fido2Lib } from 'fido2-lib';

@@ -1,19 +1,21 @@
 /**
- * A vendor root: its certificate and the SHA-256 of its DER, so that neither changes without the
- * other.
+ * The root certificate of a vendor of security keys, and the SHA-256 of its DER, so that neither
+ * can be changed without the other.
  */
 export interface PinnedRoot {
   readonly name: string;
   readonly sha256: string;
   /**
-   * True for a root that also signs CAs that have nothing to do with FIDO. A path to this root must
-   * then contain a CA of FIDO attestation.
+   * True for a root that also signs authorities that have nothing to do with FIDO. A certificate
+   * path to this root must then contain an authority for FIDO attestation.
    */
   readonly fidoCaRequired: boolean;
   readonly pem: string;
 }
 
-/** The roots under which Yubico's FIDO keys attest (https://developers.yubico.com/PKI/). */
+/**
+ * The root certificates under which Yubico's FIDO keys attest (https://developers.yubico.com/PKI/).
+ */
 export const YUBICO_ROOTS: readonly PinnedRoot[] = [
   {
     name: 'Yubico U2F Root CA Serial 457200631',

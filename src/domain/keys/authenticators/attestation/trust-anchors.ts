@@ -4,16 +4,19 @@ import { YUBICO_ROOTS } from './pinned-roots.js';
 import { VENDOR_INTERMEDIATES } from './vendor-intermediates.js';
 
 /**
- * The injection token of the list of `TrustAnchor`s. The composition root provides it:
- * production gives {@link PINNED_ROOTS} and nothing can add to them; the demo and the tests add a
- * root of their own run.
+ * The injection token of the list of `TrustAnchor`s. The composition root provides the list.
+ * Production gives {@link PINNED_ROOTS} and nothing can add to them; the demo and the tests add a
+ * root for the software keys of their own run.
  */
 export const TRUST_ANCHORS = Symbol('TrustAnchors');
 
-/** The hardware vendor's roots, each checked against its fingerprint when this module is loaded. */
+/**
+ * The vendor's root certificates. Each is checked against its fingerprint when this module is
+ * loaded, so that a damaged table stops the start.
+ */
 export const PINNED_ROOTS: readonly TrustAnchor[] = YUBICO_ROOTS.map((root) => {
-  // Only the root that signs other authorities has intermediates; the older roots sign leaves
-  // directly.
+  // Only the root that also signs other authorities has intermediate certificates; the older roots
+  // sign the certificates of security keys directly.
   const intermediates = root.fidoCaRequired ? VENDOR_INTERMEDIATES : [];
   const anchor = trustAnchorFromPem(root.pem, { ...root, intermediates });
   if (hash('sha256', anchor.certificate.x509.raw) !== root.sha256) {

@@ -17,9 +17,9 @@ const ROWS = z.array(
 );
 
 /**
- * The vendor's intermediate authorities, each checked against its fingerprint when this module is
- * loaded. They complete the chain of an attestation that carries one certificate. They are no trust
- * anchors: every path must still end in a pinned root.
+ * The intermediate certificates of the vendor, each checked against its fingerprint when this
+ * module is loaded. They complete the chain of an attestation that carries one certificate only.
+ * They are no trust anchors: every path must still end in a pinned root.
  */
 export const VENDOR_INTERMEDIATES: readonly ParsedCertificate[] = ROWS.parse(
   JSON.parse(readFileSync(table(), 'utf8')),
@@ -32,8 +32,8 @@ export const VENDOR_INTERMEDIATES: readonly ParsedCertificate[] = ROWS.parse(
 });
 
 /**
- * Returns the address of the table of intermediates. The relative path is the same from the sources
- * and from the build.
+ * Returns the address of the JSON file with the intermediate certificates. Its relative path is the
+ * same from the sources and from the build.
  */
 function table(): URL {
   return new URL('../../../../../config/attestation-intermediates.json', import.meta.url);

@@ -1,11 +1,11 @@
 import { systemRandom, type Random } from '#platform/clock/random.js';
 
-/** The lifetime of the state of a ceremony, in seconds. */
+/** The lifetime, in seconds, of the sealed state of a WebAuthn ceremony. */
 export const CEREMONY_SECONDS = 300;
 
 /**
- * The seconds that a client waits for a touch. They are fewer than the lifetime of the state, so
- * that a client that gives up can still report that with the state.
+ * The seconds for which a client waits for a touch. They are fewer than the lifetime of the state,
+ * so that the client can still report the end of its wait with the same state.
  */
 export const TOUCH_SECONDS = 270;
 
@@ -13,8 +13,8 @@ export const TOUCH_SECONDS = 270;
 const CHALLENGE_BYTES = 32;
 
 /**
- * Creates the challenge of a ceremony. The key signs it, so that its response is valid for this
- * ceremony only.
+ * Creates the random challenge of a ceremony. The key signs the challenge, so that the response is
+ * valid for this ceremony only.
  */
 export function newChallenge(random: Random = systemRandom): Buffer {
   return random.bytes(CHALLENGE_BYTES);

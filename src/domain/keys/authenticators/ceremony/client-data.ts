@@ -1,8 +1,8 @@
 import { Refusal } from '@svc/webauthn-policy';
 
 /**
- * The members of client data that both verifiers of an assertion read (WebAuthn §5.8.1). They are
- * not checked yet.
+ * The members of client data that the checks of this service read (WebAuthn §5.8.1), as the client
+ * sent them.
  */
 export interface ClientData {
   readonly type?: unknown;
@@ -12,8 +12,8 @@ export interface ClientData {
 }
 
 /**
- * Reads client data, and refuses a ceremony that ran inside another site's frame (WebAuthn Level 3
- * §7.1 and §7.2, `crossOrigin` and `topOrigin`). `fido2-lib` looks at neither member.
+ * Reads client data, and refuses a ceremony that ran in a frame of another site (WebAuthn Level 3
+ * §7.1 and §7.2, `crossOrigin` and `topOrigin`). `fido2-lib` does not check these two members.
  *
  * @param clientDataJSON the bytes as the client hashed them
  * @throws Refusal
@@ -23,7 +23,7 @@ export function readClientData(clientDataJSON: Buffer): ClientData {
   try {
     clientData = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(clientDataJSON));
   } catch {
-    // Without its cause, which would quote the client's text into the log.
+    // The refusal has no cause, because the cause would write the client's text into the log.
     throw new Refusal('The client data is not JSON.');
   }
   if (typeof clientData !== 'object' || clientData === null) {

@@ -2,7 +2,10 @@ import { ATTESTATION_FORMATS, FLAG, Refusal, type AttestationObject } from '@svc
 import { CodedRefusal } from './refusal-detail.js';
 import type { RegistrationResponse } from './webauthn-json.js';
 
-/** The formats of keys that are part of a computer or a telephone (WebAuthn §8.3 to §8.5, §8.8). */
+/**
+ * The attestation formats of keys that are built into a computer or a telephone (WebAuthn §8.3 to
+ * §8.5, §8.8).
+ */
 const FORMATS_OF_DEVICES: ReadonlySet<string> = new Set([
   'tpm',
   'android-key',
@@ -11,8 +14,8 @@ const FORMATS_OF_DEVICES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns true when a response claims that no separate security key made it. A client can write any
- * claim here, so that the claim explains a refusal and never causes one.
+ * Returns true if a response says that it does not come from a separate security key. A client can
+ * claim this falsely, so the claim only explains a refusal and never causes one.
  */
 function isOfDevice({ authenticatorAttachment, response }: RegistrationResponse): boolean {
   const { transports } = response;
@@ -24,8 +27,8 @@ function isOfDevice({ authenticatorAttachment, response }: RegistrationResponse)
 }
 
 /**
- * Accepts the formats `packed` and `fido-u2f`, case-sensitive, and explains the refusal of every
- * other format.
+ * Accepts the attestation formats `packed` and `fido-u2f`, case-sensitive, and refuses every other
+ * format with an explanation.
  *
  * @throws Refusal
  */
@@ -47,8 +50,8 @@ export function verifyFormat(
 }
 
 /**
- * Runs the checks of a registration. Replaces the reason of a refusal when the response claims that
- * no separate security key made it.
+ * Runs the checks of a registration. If they refuse a response that says that no separate security
+ * key made it, the client gets that as the reason.
  *
  * @throws Refusal
  */
@@ -64,7 +67,10 @@ export async function orDevicePasskey<Result>(
   }
 }
 
-/** The refusal of a passkey that a device or a password manager keeps. */
+/**
+ * Returns the refusal of a passkey that a device or a password manager keeps, because this service
+ * accepts hardware keys only.
+ */
 function devicePasskey(options?: ErrorOptions): Refusal {
   return new CodedRefusal(
     'device_passkey',

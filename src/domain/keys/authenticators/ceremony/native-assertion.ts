@@ -4,37 +4,37 @@ import type { AuthenticationResponse } from './webauthn-json.js';
 import type { ClientData } from './client-data.js';
 
 /**
- * The places of the flags and of the counter in authenticator data, behind the hash of the relying
- * party id (WebAuthn §6.1).
+ * The positions of the flags and of the counter in authenticator data, after the hash of the
+ * relying party id (WebAuthn §6.1).
  */
 const FLAGS_AT = 32;
 const COUNTER_AT = 33;
 
-/** The values that an assertion must match, and the stored facts about the key that made it. */
+/** The values that an assertion must match, and the stored facts of the key that made it. */
 export interface ExpectedAssertion {
   readonly origin: string;
   readonly rpId: string;
   readonly challenge: Buffer;
   readonly credentialId: Buffer;
-  /** The public key, as SPKI in PEM. */
+  /** The public key in PEM (SPKI). */
   readonly publicKey: string;
-  /** The bytes of the owner's user id. */
+  /** The bytes of the user id that is stored in the key. */
   readonly userHandle: Buffer | null;
   readonly requireUserVerification: boolean;
 }
 
 /**
- * The origin that a native client writes into client data. No browser can write it: `svc-native` is
- * no scheme of a page.
+ * Returns the origin that a native client such as a command line writes into client data. A browser
+ * cannot write this origin, because no page has the scheme `svc-native`.
  */
 export function nativeOrigin(clientId: string): string {
   return `svc-native:${clientId}`;
 }
 
 /**
- * Verifies an assertion that a native client brings (WebAuthn §7.2), since `fido2-lib` takes https
- * origins only. The caller has made the checks that both verifiers share: the client data is JSON
- * and not of a frame in another site, and the authenticator data is complete.
+ * Verifies an assertion of a native client such as a command line (WebAuthn §7.2), because
+ * `fido2-lib` accepts https origins only. The caller has already checked that the client data is
+ * JSON and not of a frame in another site, and that the authenticator data is complete.
  *
  * @returns the signature counter, which the caller compares, and whether the key verified its user
  * @throws Refusal with the first reason found; Error for a stored key that is not on P-256
@@ -44,7 +44,7 @@ export function verifyNativeAssertion(
   clientData: ClientData,
   expected: ExpectedAssertion,
 ): { readonly signCount: number; readonly userVerified: boolean } {
-  // Steps 5 to 7: the credential and its owner.
+  // Steps 5 to 7 of WebAuthn §7.2: the credential and its owner.
   if (!id.equals(expected.credentialId)) {
     throw new Refusal('The response is of another credential.');
   }
@@ -60,8 +60,8 @@ export function verifyNativeAssertion(
 }
 
 /**
- * Checks steps 10 to 13: the type, the challenge and the origin, and no token binding, which the
- * service does not support.
+ * Checks steps 10 to 13 of WebAuthn §7.2: the type, the challenge and the origin, and that no token
+ * binding is used, because the service does not support it.
  */
 function checkClientData(
   { type, challenge, origin, tokenBinding }: ClientData,
@@ -78,7 +78,8 @@ function checkClientData(
 }
 
 /**
- * Returns true for a `tokenBinding` (WebAuthn Level 1) that says that the client does not use it.
+ * Returns true for a member `tokenBinding` (WebAuthn Level 1) that says that no token binding is
+ * used.
  */
 function isUnusedTokenBinding(value: unknown): boolean {
   const isObject = typeof value === 'object' && value !== null && Object.keys(value).length === 1;
@@ -88,8 +89,8 @@ function isUnusedTokenBinding(value: unknown): boolean {
 }
 
 /**
- * Checks steps 15 to 17: the relying party, the touch, and the PIN or fingerprint if it is
- * required. Returns true if the key verified a PIN or fingerprint.
+ * Checks steps 15 to 17 of WebAuthn §7.2: the relying party, the touch, and the PIN or fingerprint
+ * if it is required. Returns true if the key verified a PIN or fingerprint.
  */
 function checkFixedPart(authenticatorData: Buffer, expected: ExpectedAssertion): boolean {
   const rpIdHash = authenticatorData.subarray(0, FLAGS_AT);
@@ -106,8 +107,8 @@ function checkFixedPart(authenticatorData: Buffer, expected: ExpectedAssertion):
 }
 
 /**
- * Checks steps 19 and 20: the ES256 signature over the authenticator data and the hash of the
- * client data.
+ * Checks steps 19 and 20 of WebAuthn §7.2: the ES256 signature over the authenticator data and the
+ * hash of the client data.
  */
 function checkSignature(
   { authenticatorData, clientDataJSON, signature }: AuthenticationResponse['response'],

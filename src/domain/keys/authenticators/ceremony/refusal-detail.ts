@@ -2,10 +2,13 @@ import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Refusal } from '@svc/webauthn-policy';
 
-/** The causes of a refused enrollment that have an error code of their own. */
+/**
+ * The reasons for which an enrollment is refused with an error code of their own, because the page
+ * explains them to the user.
+ */
 type RefusalCode = 'device_passkey' | 'attestation_missing' | 'model_not_allowed';
 
-/** The error of a refused registration with an error code of its own. */
+/** The error of a refused registration whose reason has an error code of its own. */
 export class CodedRefusal extends Refusal {
   constructor(
     readonly code: RefusalCode,
@@ -16,7 +19,9 @@ export class CodedRefusal extends Refusal {
   }
 }
 
-/** The messages of failed checks in `fido2-lib`, each with the text for the client. */
+/**
+ * Patterns for the error messages of `fido2-lib`, each with the text that the client gets instead.
+ */
 const LIBRARY_REASONS: readonly (readonly [said: RegExp, detail: string])[] = [
   [/^clientData type should be/, 'The response belongs to the other ceremony.'],
   [/^clientData challenge/, 'The response answers another challenge.'],
@@ -39,8 +44,9 @@ const LIBRARY_REASONS: readonly (readonly [said: RegExp, detail: string])[] = [
 ];
 
 /**
- * Returns the text for the client about a failed ceremony. The library throws errors of many types,
- * also about its internals: an unlisted error gets a general text, and the log has it as the cause.
+ * Returns the error text that the client gets for a failed ceremony. The library also throws errors
+ * about its internals, so an unknown error gets a general text. The log has the error itself as the
+ * cause.
  */
 export function refusalDetail(error: unknown): string {
   if (error instanceof Refusal) return error.message;
@@ -50,8 +56,8 @@ export function refusalDetail(error: unknown): string {
 }
 
 /**
- * Turns every error of a ceremony into a refusal of the client's response, with one error code and
- * the reason.
+ * Runs a ceremony and turns every error into a refusal of the client's response, with one error
+ * code and the reason.
  */
 export async function refusedAs<Result>(
   code: ErrorCode,

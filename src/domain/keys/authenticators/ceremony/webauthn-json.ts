@@ -1,11 +1,14 @@
 import { z } from 'zod';
 
-/** The transports between key and browser (WebAuthn §5.8.4). Unknown transports are dropped. */
+/**
+ * The ways in which a browser can reach a key (WebAuthn §5.8.4). Unknown ones from a client are
+ * dropped.
+ */
 const TRANSPORTS = ['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal'] as const;
 
 /**
- * base64url of `minimum` to `maximum` bytes, in its one canonical spelling but for the padding
- * older clients send.
+ * A schema for base64url of `minimum` to `maximum` bytes. Only the one canonical spelling is
+ * accepted, but with or without padding, because older clients send it.
  */
 const base64url = (minimum: number, maximum: number) =>
   z
@@ -24,7 +27,7 @@ function isCanonicalBase64url(text: string, minimum: number, maximum: number): b
   return fits && isPaddedRight && bytes.toString('base64url') === unpadded;
 }
 
-/** A credential id has 1 to 1023 bytes (WebAuthn §4). */
+/** The schema of a credential id, which has 1 to 1023 bytes (WebAuthn §4). */
 const credentialId = base64url(1, 1023);
 const clientDataJSON = base64url(1, 4096);
 const transports = z
@@ -39,23 +42,26 @@ const credentialOf = <Response extends z.ZodType>(response: Response) =>
       id: credentialId,
       rawId: credentialId,
       type: z.literal('public-key'),
-      /** The attachment of the key: `platform` or `cross-platform` (WebAuthn §5.4.5). */
+      /**
+       * Says if the key is built into the device (`platform`) or separate (`cross-platform`)
+       * (WebAuthn §5.4.5).
+       */
       authenticatorAttachment: z.string().max(32).nullish(),
       response,
     })
     .refine(({ id, rawId }) => id.equals(rawId), 'id and rawId must be the same');
 
 /**
- * `RegistrationResponseJSON` (WebAuthn Level 3 §5.1.8.3), its base64url decoded, every length
- * bounded.
+ * The schema of `RegistrationResponseJSON` (WebAuthn Level 3 §5.1.8.3). It decodes base64url and
+ * limits every length.
  */
 export const REGISTRATION_RESPONSE = credentialOf(
   z.object({ clientDataJSON, attestationObject: base64url(1, 16_384), transports }),
 );
 
 /**
- * `AuthenticationResponseJSON` (WebAuthn Level 3 §5.1.8.4), its base64url decoded, every length
- * bounded.
+ * The schema of `AuthenticationResponseJSON` (WebAuthn Level 3 §5.1.8.4). It decodes base64url and
+ * limits every length.
  */
 export const AUTHENTICATION_RESPONSE = credentialOf(
   z.object({
@@ -66,16 +72,16 @@ export const AUTHENTICATION_RESPONSE = credentialOf(
   }),
 );
 
-/** An assertion as it was sent, its base64url decoded. */
+/** An assertion as the client sent it, with its base64url decoded and nothing verified. */
 export type AuthenticationResponse = z.output<typeof AUTHENTICATION_RESPONSE>;
 
-/** A registration as it was sent, its base64url decoded. */
+/** A registration as the client sent it, with its base64url decoded and nothing verified. */
 export type RegistrationResponse = z.output<typeof REGISTRATION_RESPONSE>;
 
-/** Says if a ceremony demands a PIN or a fingerprint. */
+/** Says if a ceremony demands that the key verifies its user by a PIN or a fingerprint. */
 export type UserVerification = 'required' | 'preferred' | 'discouraged';
 
-/** A credential named in options, its id base64url. */
+/** A credential that the options of a ceremony name, with its id in base64url. */
 export interface CredentialDescriptorJSON {
   readonly type: 'public-key';
   readonly id: string;
@@ -97,7 +103,7 @@ export interface CreationOptionsJSON {
     readonly userVerification: UserVerification;
   };
   readonly attestation: 'direct';
-  /** The kinds of keys that browsers offer first (WebAuthn Level 3 §5.8.7). */
+  /** The kind of key that a browser offers first (WebAuthn Level 3 §5.8.7). */
   readonly hints: readonly ['security-key'];
 }
 
@@ -111,7 +117,7 @@ export interface RequestOptionsJSON {
   readonly hints: readonly ['security-key'];
 }
 
-/** `RegistrationResponseJSON` as a client sends it, all bytes base64url. */
+/** `RegistrationResponseJSON` as a client sends it; all bytes are in base64url. */
 export interface RegistrationResponseJSON {
   readonly id: string;
   readonly rawId: string;
@@ -125,7 +131,7 @@ export interface RegistrationResponseJSON {
   readonly clientExtensionResults: object;
 }
 
-/** `AuthenticationResponseJSON` as a client sends it, all bytes base64url. */
+/** `AuthenticationResponseJSON` as a client sends it; all bytes are in base64url. */
 export interface AuthenticationResponseJSON {
   readonly id: string;
   readonly rawId: string;

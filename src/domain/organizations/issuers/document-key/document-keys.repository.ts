@@ -1,15 +1,20 @@
 import { fragment, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** A document key as KMS wrapped it. */
+/**
+ * A document key, which encrypts the private keys of issuers, in the encrypted form in which KMS
+ * returned it.
+ */
 export interface WrappedDocumentKey {
   readonly id: string;
-  /** The key of KMS, as SVC_DOCUMENT_KEY_KMS_KEY_ID named it. */
+  /**
+   * The id of the KMS key that wrapped the document key, as SVC_DOCUMENT_KEY_KMS_KEY_ID named it.
+   */
   readonly kmsKeyId: string;
   readonly wrapped: Buffer;
 }
 
-/** A sealed private key, and the document key that opens it. */
+/** An encrypted private key of an issuer, and the id of the document key that decrypts it. */
 export interface SealedIssuerKey {
   readonly orgId: string;
   readonly label: string;
@@ -18,21 +23,21 @@ export interface SealedIssuerKey {
   readonly documentKeyId: string;
 }
 
-/** Returns true while an organization has an issuer. */
+/** Returns true if any organization has an issuer of its own, so that a document key is needed. */
 export async function hasIssuers(tx: EntityManager): Promise<boolean> {
   const [row] = await sql<{ label: string }>(tx)`
     SELECT label FROM organization_issuers WHERE released_at IS NULL AND org_id IS NOT NULL LIMIT 1`;
   return row !== undefined;
 }
 
-/** Lists the document keys that sealed keys need. */
+/** Lists the document keys that are needed to decrypt the stored private keys. */
 export function documentKeysInUse(tx: EntityManager): Promise<WrappedDocumentKey[]> {
   return sql<WrappedDocumentKey>(tx)`
     SELECT d.id, d.kms_key_id AS "kmsKeyId", d.wrapped FROM document_keys d
     WHERE EXISTS (SELECT FROM organization_issuer_keys y WHERE y.document_key_id = d.id)`;
 }
 
-/** Finds the document key that a key of KMS wrapped. */
+/** Finds the document key that was wrapped by a key of KMS. */
 export function findDocumentKey(
   tx: EntityManager,
   kmsKeyId: string,
@@ -40,7 +45,7 @@ export function findDocumentKey(
   return documentKeyWhere(tx, fragment`kms_key_id = ${kmsKeyId}`);
 }
 
-/** Reads a document key by its id. */
+/** Reads a document key by its id. It encrypts the private keys of issuers. */
 export function readDocumentKey(
   tx: EntityManager,
   id: string,
@@ -59,7 +64,7 @@ async function documentKeyWhere(
 
 /**
  * Stores a document key, unless another replica has stored one for the same KMS key. Returns the
- * stored one.
+ * stored document key.
  */
 export async function recordDocumentKey(
   tx: EntityManager,
@@ -74,7 +79,7 @@ export async function recordDocumentKey(
   return row;
 }
 
-/** Lists the sealed keys that a document key other than the given one opens. */
+/** Lists the encrypted private keys that need another document key than the given one. */
 export function sealedByOthers(
   tx: EntityManager,
   documentKeyId: string,
@@ -84,7 +89,7 @@ export function sealedByOthers(
     FROM organization_issuer_keys WHERE document_key_id <> ${documentKeyId}`;
 }
 
-/** Replaces the sealed form of a key, unless another replica has replaced it already. */
+/** Replaces the ciphertext of a private key, unless another replica has already replaced it. */
 export async function resealIssuerKey(
   tx: EntityManager,
   { kid, documentKeyId }: SealedIssuerKey,
@@ -97,8 +102,8 @@ export async function resealIssuerKey(
 }
 
 /**
- * Deletes the document keys whose KMS key the configuration does not name any more, if no sealed
- * key needs them.
+ * Deletes document keys that no stored private key needs, and whose KMS key is no longer in the
+ * configuration.
  */
 export async function deleteUnusedDocumentKeys(
   tx: EntityManager,

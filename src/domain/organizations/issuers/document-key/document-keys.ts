@@ -20,19 +20,20 @@ import { openPrivateKey, sealPrivateKey } from './sealed-key.js';
 
 const VARIABLE = 'SVC_DOCUMENT_KEY_KMS_KEY_ID';
 
-/** A document key, unwrapped. */
+/** A document key in plain bytes, as KMS unwrapped it. */
 export interface DocumentKey {
   readonly id: string;
   readonly dataKey: Buffer;
 }
 
-/** The settings that the document key depends on. */
+/** The settings on which the document keys depend. */
 export type DocumentKeyConfig = Pick<Config, 'documentKey' | 'relyingParty'>;
 
 /**
- * The document keys of this deployment, unwrapped at start-up. New private keys are sealed under
- * the document key of the first configured KMS key; the other document keys only open. If a row
- * needs a document key that another replica has made since, it is unwrapped then.
+ * The document keys of this deployment, which encrypt the private keys of issuers, unwrapped by KMS
+ * at start-up. New private keys are encrypted under the document key of the first configured KMS
+ * key; the other document keys only decrypt. A document key that another replica made after the
+ * start is unwrapped when a row needs it.
  */
 export class DocumentKeys {
   readonly #opened = new Map<string, Promise<Buffer>>();
@@ -45,11 +46,12 @@ export class DocumentKeys {
   ) {}
 
   /**
-   * Unwraps the document keys that stored keys need, and the one that seals new keys. The first
-   * start with a new KMS key makes its document key, and seals every stored key again under it.
+   * Unwraps the document keys that stored private keys need, and the one that encrypts new ones.
+   * The first start with a new KMS key makes its document key, and encrypts every stored private
+   * key again under it.
    *
-   * @throws ConfigProblems when an organization has an issuer and no document key is configured, or
-   *   when one does not open
+   * @throws ConfigProblems if an organization has an issuer and no document key is configured, or
+   *   if one cannot be unwrapped
    */
   static async open(
     config: DocumentKeyConfig,
@@ -71,18 +73,23 @@ export class DocumentKeys {
     return keys;
   }
 
-  /** True if a document key is configured. */
+  /** True if a KMS key for document keys is configured, so that organizations can have issuers. */
   get isConfigured(): boolean {
     return this.#current !== undefined;
   }
 
-  /** Returns the key that seals. @throws DomainError issuers_not_configured */
+  /**
+   * Returns the document key that encrypts new private keys. @throws DomainError
+   * issuers_not_configured
+   */
   current(): DocumentKey {
     if (this.#current === undefined) throw notConfigured();
     return this.#current;
   }
 
-  /** Returns a key by its id. @throws DomainError issuers_not_configured, kms_unavailable */
+  /**
+   * Returns a document key by its id. @throws DomainError issuers_not_configured, kms_unavailable
+   */
   async byId(id: string): Promise<Buffer> {
     const known = this.#opened.get(id);
     if (known !== undefined) return known;
@@ -93,8 +100,8 @@ export class DocumentKeys {
   }
 
   /**
-   * Seals from now on under the document key of a KMS key, and seals the keys of other document
-   * keys again under it.
+   * Encrypts new private keys under the document key of a KMS key from now on, and encrypts stored
+   * private keys again under it.
    */
   async #useKeyOf(kmsKeyId: string): Promise<void> {
     const found = (await findDocumentKey(this.manager, kmsKeyId)) ?? (await this.#make(kmsKeyId));
@@ -109,8 +116,8 @@ export class DocumentKeys {
   }
 
   /**
-   * Makes a new document key. If several replicas start at once, the first one stores its key, and
-   * the others use that key.
+   * Makes a new document key. If several replicas start at once, the first one stores its document
+   * key, and the others use that one.
    */
   async #make(kmsKeyId: string): Promise<WrappedDocumentKey> {
     const { encrypted } = await this.kms.generateDataKey(kmsKeyId, this.#context());
@@ -123,12 +130,14 @@ export class DocumentKeys {
     if (!this.config.documentKey.kmsKeyIds.includes(kmsKeyId)) throw notConfigured();
     const opening = this.kms.decryptDataKey(kmsKeyId, wrapped, this.#context());
     this.#opened.set(id, opening);
-    opening.catch(() => this.#opened.delete(id)); // the next caller asks KMS again
+    // forgets a failed attempt, so that the next caller asks KMS again
+    opening.catch(() => this.#opened.delete(id));
     return opening;
   }
 
   /**
-   * The context that KMS binds a data key to: the key of one deployment does not open in another.
+   * Returns the encryption context of KMS, which names the deployment, so that a document key of
+   * one deployment cannot be unwrapped in another.
    */
   #context(): Readonly<Record<string, string>> {
     return { deployment: this.config.relyingParty.id, purpose: 'svc document encryption key' };
@@ -143,7 +152,7 @@ function notConfigured(): DomainError {
 }
 
 /**
- * Returns the error with which a start fails because of a document key. A fault of the database is
+ * Returns the error with which a start fails because of a document key. An error of the database is
  * returned unchanged.
  */
 function problemOf(error: unknown): unknown {

@@ -2,27 +2,27 @@ import { createCipheriv, createDecipheriv, createPrivateKey, type KeyObject } fr
 import { systemRandom } from '#platform/clock/random.js';
 
 /**
- * The row that a private key belongs to. The ciphertext is bound to it, so that the ciphertext of
- * one row does not open in another row.
+ * The row to which a private key belongs. The ciphertext is bound to the row, so that it cannot be
+ * decrypted in another row.
  */
 export interface KeyPlace {
   readonly orgId: string;
   readonly label: string;
-  /** The id of the key: the thumbprint of its public part (RFC 7638). */
+  /** The id of the private key: the thumbprint of its public part (RFC 7638). */
   readonly kid: string;
 }
 
 const ALGORITHM = 'aes-256-gcm';
 /**
- * The first byte: version 1 is a nonce of 12 bytes, a tag of 16, and the ciphertext of PKCS#8 in
- * DER.
+ * The first byte of a ciphertext. Version 1 is a nonce of 12 bytes, a tag of 16 bytes, and the
+ * encrypted PKCS#8 key in DER.
  */
 const VERSION = 1;
 const NONCE = 12;
 const TAG = 16;
 
 /**
- * Encrypts a private key by AES-256-GCM under a data key, with its place as additional data (NIST
+ * Encrypts a private key by AES-256-GCM under a document key, with its row as additional data (NIST
  * SP 800-38D).
  */
 export function sealPrivateKey(dataKey: Buffer, place: KeyPlace, privateKey: KeyObject): Buffer {
@@ -35,7 +35,7 @@ export function sealPrivateKey(dataKey: Buffer, place: KeyPlace, privateKey: Key
   return Buffer.concat([Buffer.of(VERSION), nonce, cipher.getAuthTag(), text]);
 }
 
-/** Decrypts a private key. @throws Error for another data key, another place, or changed bytes */
+/** Decrypts a private key. @throws Error for another document key, another row, or changed bytes */
 export function openPrivateKey(dataKey: Buffer, place: KeyPlace, sealed: Buffer): KeyObject {
   if (sealed[0] !== VERSION) throw new Error('a sealed key has an unknown version');
   const nonce = sealed.subarray(1, 1 + NONCE);

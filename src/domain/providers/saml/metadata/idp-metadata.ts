@@ -14,45 +14,51 @@ import {
   type XmlElement,
 } from '../xml-document.js';
 
-/** The part of a provider's metadata that a sign-in uses (SAML Metadata §2.4.3). */
+/** The fields of a provider's SAML metadata that a sign-in uses (SAML Metadata §2.4.3). */
 export interface IdpMetadata {
   readonly entityId: string;
-  /** The address of the single sign-on service with the HTTP-Redirect binding. */
+  /**
+   * The address to which a browser brings the request (the single sign-on service with the
+   * HTTP-Redirect binding).
+   */
   readonly ssoUrl: string;
-  /** The keys that sign assertions: RSA of 2048 bits or more, or EC. */
+  /** The public keys that verify assertions: RSA of 2048 bits or more, or EC. */
   readonly keys: readonly KeyObject[];
   /** True if the provider refuses a request that is not signed. */
   readonly wantsSignedRequests: boolean;
   /**
-   * The moment at which the document ends, in milliseconds since 1970; infinite without a
-   * validUntil.
+   * The time at which the metadata expires, in milliseconds since 1970; infinite without a
+   * `validUntil`.
    */
   readonly validUntil: number;
-  /** The milliseconds after which the document is read again: within 5 minutes and a day. */
+  /** The milliseconds after which the metadata is read again, from 5 minutes to a day. */
   readonly cacheFor: number;
 }
 
-/** A fault of metadata. Its message is for the operator and quotes nothing of the document. */
+/**
+ * An error in the metadata of a provider. Its message is for the operator and quotes nothing of the
+ * document.
+ */
 export class MetadataFault extends Error {
   override readonly name = 'MetadataFault';
 }
 
 const LIMITS = { depth: 32, elements: 50_000, comments: true };
 const HTTP_REDIRECT = 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect';
-const LONGEST_ENTITY_ID = 1024; // SAML Core §8.3.6
+const LONGEST_ENTITY_ID = 1024; // in characters (SAML Core §8.3.6)
 /**
- * The bounds of the time for which a document is kept, in milliseconds. If a provider states less
- * or more, the nearest bound counts.
+ * The shortest and the longest time for which metadata is kept, in milliseconds. If a provider
+ * states a time outside of these bounds, the nearest bound counts.
  */
 const SHORTEST_CACHE = 300_000;
 const LONGEST_CACHE = 86_400_000;
 const CURVES = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 
 /**
- * Reads the metadata of one identity provider.
+ * Reads the metadata document of one identity provider.
  *
- * @param url the address of the document: with http, which is loopback, its endpoints may have
- *   http, too
+ * @param url the address of the document. If it has http, which is allowed for loopback only, the
+ *   endpoints may have http, too
  * @param now in milliseconds since 1970
  * @throws MetadataFault
  */
@@ -85,8 +91,8 @@ function parse(text: string): XmlElement {
 }
 
 /**
- * Finds the one EntityDescriptor with the role of an identity provider. @throws MetadataFault when
- * there is none, or more than one
+ * Finds the one EntityDescriptor that has the role of an identity provider. @throws MetadataFault
+ * if there is none, or more than one
  */
 function onlyProvider(root: XmlElement): { entity: XmlElement; provider: XmlElement } {
   const isMetadata = ['EntityDescriptor', 'EntitiesDescriptor'].some((name) =>
@@ -112,7 +118,10 @@ function onlyProvider(root: XmlElement): { entity: XmlElement; provider: XmlElem
   return only;
 }
 
-/** Reads the end of an element. @throws MetadataFault for one that is malformed or past */
+/**
+ * Reads the time at which an element expires (`validUntil`). @throws MetadataFault if the time is
+ * malformed or past
+ */
 function endOf(element: XmlElement, now: number): number {
   const text = attributeOf(element, 'validUntil');
   if (text === undefined) return Infinity;
@@ -123,9 +132,9 @@ function endOf(element: XmlElement, now: number): number {
 }
 
 /**
- * Returns the milliseconds for which the document is kept: the least of half of `validFor` and each
- * cacheDuration, but from SHORTEST_CACHE to LONGEST_CACHE, so that a document neither makes the
- * service ask all the time nor keeps a key for years.
+ * Returns the milliseconds for which the metadata is kept: half of `validFor`, or a shorter
+ * cacheDuration. The result is from SHORTEST_CACHE to LONGEST_CACHE, so that a document neither
+ * makes the service fetch all the time nor keeps a key for years.
  */
 function cacheTime(elements: readonly XmlElement[], validFor: number): number {
   const stated = elements.map((element) => durationOf(attributeOf(element, 'cacheDuration')));
@@ -151,8 +160,8 @@ function singleSignOnUrl(provider: XmlElement, url: string): string {
 }
 
 /**
- * Collects the signing keys. A KeyDescriptor without `use` is for signing, too (SAML Metadata
- * §2.4.1.1).
+ * Collects the keys of the provider that sign. A KeyDescriptor without `use` is for signing, too
+ * (SAML Metadata §2.4.1.1).
  */
 function signingKeys(provider: XmlElement): KeyObject[] {
   const certificates = childrenOf(provider, 'metadata', 'KeyDescriptor')
@@ -167,8 +176,8 @@ function signingKeys(provider: XmlElement): KeyObject[] {
 }
 
 /**
- * Reads the first certificate of a KeyDescriptor. Certificates behind it are its chain, whose keys
- * sign no assertions.
+ * Returns the first certificate of a KeyDescriptor. The certificates after it are its chain, whose
+ * keys sign no assertions.
  */
 function firstCertificate(descriptor: XmlElement): string | undefined {
   const certificate = childrenOf(descriptor, 'signature', 'KeyInfo')

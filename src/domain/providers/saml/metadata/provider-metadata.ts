@@ -6,15 +6,15 @@ import { fetchFault, type UpstreamHttp } from '#platform/outbound/upstream-http.
 import { unavailable } from '../../openid/sign-in-failure.js';
 
 /**
- * The least milliseconds between two fetches because of an unknown key. Without this limit, any
- * client could cause fetches by responses with such a key.
+ * The shortest time, in milliseconds, between two fetches because of an unknown key. Without this
+ * limit, any client could cause fetches by responses with such a key.
  */
 const RENEWAL_INTERVAL = 60_000;
-/** The milliseconds after which a failed refresh is repeated. */
+/** Milliseconds after which a failed read of metadata is repeated. */
 const RETRY_INTERVAL = 300_000;
 /**
- * The most requests that wait for a fetch because of an unknown key: each one holds its message in
- * memory.
+ * The most requests that wait at once for a fetch because of an unknown key. The number is small
+ * because each request holds its message in memory.
  */
 const MOST_WAITING = 64;
 
@@ -27,23 +27,23 @@ interface MetadataParts {
 }
 
 /**
- * The metadata of one SAML provider, as this process knows it. It is read again when its
- * cacheDuration is over, and when a signature has an unknown key. If a fetch fails, or its document
+ * The metadata of one SAML provider, as this process knows it. The metadata is read again if its
+ * cacheDuration is over, and if an unknown key made a signature. If a fetch fails, or the document
  * names another provider, the present metadata stays in use until its validUntil.
  */
 export class SamlMetadata {
   readonly entityId: string;
   /**
-   * The origin of the single sign-on service, which the Content-Security-Policy names from the
-   * start on.
+   * The origin of the provider's single sign-on service. The header Content-Security-Policy names
+   * it, so that it must be known from the start on.
    */
   readonly origin: string;
   readonly #log = new Logger('upstream');
   #fetching: Promise<void> | undefined;
   #fetchedAt: number;
   /**
-   * The time of the last fetch after the first one. The fetch at the start does not count, so that
-   * it does not delay a fetch because of an unknown key.
+   * The time of the last fetch, without the one at the start. The fetch at the start does not
+   * count, so that it does not delay a fetch because of an unknown key.
    */
   #fetchedAgainAt = Number.NEGATIVE_INFINITY;
   #hasFailed = false;
@@ -59,7 +59,7 @@ export class SamlMetadata {
     this.#fetchedAt = parts.clock.monotonic();
   }
 
-  /** Reads the metadata for the first time. @throws MetadataFault */
+  /** Fetches the metadata for the first time. @throws MetadataFault */
   static async open(settings: MetadataSettings, parts: MetadataParts): Promise<SamlMetadata> {
     return new SamlMetadata(settings, parts, await fetchMetadata(settings, parts));
   }
@@ -70,18 +70,18 @@ export class SamlMetadata {
   }
 
   /**
-   * Returns the metadata, and reads it again first if it is due. @throws DomainError
-   * upstream_unavailable once it has ended
+   * Returns the metadata. If it is due to be read again, that is done before. @throws DomainError
+   * upstream_unavailable if it has expired
    */
   async fresh(): Promise<IdpMetadata> {
-    // After a failed refresh sign-ins do not wait for the next one.
+    // After a failed read, sign-ins do not wait for the next one, because it may fail as slowly.
     if (!this.#hasFailed) await this.refreshIfDue();
     return this.valid();
   }
 
   /**
-   * Returns the metadata within its validUntil. @throws DomainError upstream_unavailable once it
-   * has ended
+   * Returns the metadata without a fetch. @throws DomainError upstream_unavailable if it has
+   * expired
    */
   async valid(): Promise<IdpMetadata> {
     if (this.#hasEnded()) await this.#ask();
@@ -92,8 +92,8 @@ export class SamlMetadata {
   }
 
   /**
-   * Reads the metadata again because no key in it made a signature. In one process, all requests
-   * share one fetch, at most once a minute.
+   * Reads the metadata again, because none of its keys made a signature. In one process, all
+   * requests share one fetch, at most once a minute.
    *
    * @returns the metadata if it has a key that `known` lacks; otherwise undefined
    */
@@ -105,8 +105,7 @@ export class SamlMetadata {
   }
 
   /**
-   * Reads the metadata again if its cacheDuration is over, or if a while has passed since the last
-   * failure.
+   * Reads the metadata again if its cacheDuration is over, or if the last read failed a while ago.
    */
   async refreshIfDue(): Promise<void> {
     const age = this.parts.clock.monotonic() - this.#fetchedAt;
@@ -114,7 +113,7 @@ export class SamlMetadata {
   }
 
   /**
-   * Reads the metadata again. Concurrent callers share one request. After a failure, which is
+   * Reads the metadata again. Callers at the same time share one request. After a failure, which is
    * logged once, the present metadata stays in use.
    */
   refresh(): Promise<void> {
@@ -126,7 +125,7 @@ export class SamlMetadata {
 
   /**
    * Reads the metadata again for a sign-in, at most once a minute. It does nothing if {@link
-   * MOST_WAITING} others wait already.
+   * MOST_WAITING} sign-ins wait already.
    */
   async #ask(): Promise<void> {
     const age = this.parts.clock.monotonic() - this.#fetchedAgainAt;
@@ -171,7 +170,7 @@ export class SamlMetadata {
   }
 }
 
-/** Fetches and reads the metadata of a provider. @throws MetadataFault */
+/** Fetches the metadata document of a provider and reads it. @throws MetadataFault */
 export async function fetchMetadata(
   { metadataUrl }: Pick<SamlProviderConfig, 'metadataUrl'>,
   { http, clock }: MetadataParts,

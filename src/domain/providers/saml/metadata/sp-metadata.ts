@@ -1,17 +1,17 @@
 import { joined, markup, XML_DECLARATION } from '@svc/markup';
 import { NS } from '../xml-document.js';
 
-/** The facts of this service as a SAML service provider. */
+/** The facts that this service publishes about itself as a SAML service provider. */
 export interface ServiceProvider {
   readonly entityId: string;
   readonly acsUrl: string;
-  /** True if requests are signed. */
+  /** True if this service signs its requests. */
   readonly signsRequests: boolean;
-  /** The certificates of the keys that sign, now or soon: DER in base64. */
+  /** The certificates of the keys that sign requests now or soon, DER in base64. */
   readonly certificates: readonly string[];
   /**
-   * True if a NameID of format emailAddress is the only source of the address: providers import the
-   * first format.
+   * True if the e-mail address of a user can only come from a NameID of format emailAddress. That
+   * format must then be the first in the metadata, because providers import the first one.
    */
   readonly needsAddress: boolean;
 }
@@ -19,7 +19,7 @@ export interface ServiceProvider {
 const PERSISTENT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent';
 const EMAIL_ADDRESS = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress';
 
-/** Writes the metadata of this service (SAML Metadata §2.4.4). */
+/** Returns the SAML metadata of this service as XML (SAML Metadata §2.4.4). */
 export function spMetadata(provider: ServiceProvider): string {
   const keys = provider.certificates.map(
     (certificate) => markup`

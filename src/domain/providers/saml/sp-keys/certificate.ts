@@ -12,9 +12,10 @@ import {
 import { systemRandom } from '#platform/clock/random.js';
 
 const COMMON_NAME = '2.5.4.3';
-const SHA256_WITH_RSA = '1.2.840.113549.1.1.11'; // RFC 4055 §5
+// the object identifier of RSA with SHA-256 (RFC 4055 §5)
+const SHA256_WITH_RSA = '1.2.840.113549.1.1.11';
 const BITS = 3072;
-/** The longest common name (RFC 5280, appendix A.1). */
+/** The most characters of a common name (RFC 5280, appendix A.1). */
 const LONGEST_NAME = 64;
 
 const generate = promisify(generateKeyPair);
@@ -29,8 +30,8 @@ export interface CertifiedKey {
 }
 
 /**
- * Makes an RSA key of 3072 bits with a self-signed certificate, which carries the key to providers
- * and proves nothing.
+ * Makes an RSA key of 3072 bits with a self-signed certificate. SAML providers import keys as
+ * certificates; the certificate proves nothing.
  */
 export async function makeCertifiedKey(dates: {
   readonly name: string;
@@ -40,8 +41,9 @@ export async function makeCertifiedKey(dates: {
   const { publicKey, privateKey } = await generate('rsa', { modulusLength: BITS });
   const name = nameOf(dates.name.slice(0, LONGEST_NAME));
   const certificate = new Certificate({
-    version: 2, // X.509 version 3
-    // A leading 01 keeps the number positive and free of leading zeros.
+    version: 2, // the value 2 stands for X.509 version 3
+    // The leading byte 01 keeps the serial number positive and without leading zeros, as X.509
+    // demands.
     serialNumber: new Integer({ valueHex: Buffer.concat([Buffer.of(1), systemRandom.bytes(15)]) }),
     signature: rsaWithSha256(),
     signatureAlgorithm: rsaWithSha256(),

@@ -1,7 +1,7 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** A stored key of the service provider. */
+/** A stored key with which this service signs SAML requests. */
 export interface StoredKey {
   readonly number: number;
   readonly sealed: string;
@@ -11,14 +11,17 @@ export interface StoredKey {
   readonly notAfter: Date;
 }
 
-/** Lists the keys, the oldest first. */
+/** Lists the keys that sign SAML requests, the oldest first. */
 export function listSpKeys(tx: EntityManager): Promise<StoredKey[]> {
   return sql<StoredKey>(tx)`
     SELECT number, sealed, certificate, made_at AS "madeAt", not_after AS "notAfter"
       FROM saml_sp_keys ORDER BY number`;
 }
 
-/** Stores a key. If another replica has stored a key with this number, both use that key. */
+/**
+ * Stores a key. If another replica has already stored a key with this number, nothing is stored,
+ * and both replicas use that key.
+ */
 export async function addSpKey(tx: EntityManager, key: StoredKey): Promise<void> {
   await sql(tx)`
     INSERT INTO saml_sp_keys (number, sealed, certificate, made_at, not_after)
@@ -26,7 +29,7 @@ export async function addSpKey(tx: EntityManager, key: StoredKey): Promise<void>
     ON CONFLICT (number) DO NOTHING`;
 }
 
-/** Replaces the sealed text of a key, unless another replica has replaced it already. */
+/** Replaces the ciphertext of a key, unless another replica has replaced it already. */
 export async function resealSpKey(
   tx: EntityManager,
   { number, sealed }: Pick<StoredKey, 'number' | 'sealed'>,

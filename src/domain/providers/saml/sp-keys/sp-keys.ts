@@ -9,14 +9,14 @@ import { addSpKey, listSpKeys, resealSpKey, type StoredKey } from './sp-keys.rep
 
 const PURPOSE = 'saml service provider key';
 
-/** The sources of the keys. */
+/** The configuration and the database from which the keys come. */
 export interface SpKeySources {
   readonly config: Pick<Config, 'http' | 'secrets'>;
   readonly dataSource: DataSource;
   readonly clock: Clock;
 }
 
-/** A stored key, opened. */
+/** A stored key whose private part is decrypted. */
 interface OpenedKey extends StoredKey {
   /** The private key, as PKCS#8 in PEM. */
   readonly privateKey: string;
@@ -24,8 +24,8 @@ interface OpenedKey extends StoredKey {
 
 /**
  * The keys with which this service signs SAML requests. The service makes them itself and stores
- * them sealed, so that replicas and restarts use the same ones. The time alone decides which one
- * signs: replicas agree without a message.
+ * them encrypted, so that all replicas and restarts use the same ones. The time alone decides which
+ * key signs, so that replicas agree without a message.
  */
 export class SpKeys {
   private constructor(
@@ -36,18 +36,18 @@ export class SpKeys {
   /**
    * Loads the keys, and makes the first one in a database without any.
    *
-   * @throws ConfigProblems when neither root secret opens a stored key
+   * @throws ConfigProblems if neither root secret decrypts a stored key
    */
   static async open(sources: SpKeySources): Promise<SpKeys> {
     return new SpKeys(sources, await currentKeys(sources));
   }
 
-  /** Loads the keys again, and makes the next one when it is due. */
+  /** Loads the keys again, and makes the next one if it is due. */
   async renew(): Promise<void> {
     this.keys = await currentKeys(this.sources);
   }
 
-  /** Returns the key that signs now: PKCS#8 in PEM. */
+  /** Returns the private key that signs now, PKCS#8 in PEM. */
   signingKey(): string {
     const { signing } = this.#plan();
     const key = this.keys.find(({ number }) => number === signing);
@@ -56,7 +56,7 @@ export class SpKeys {
     return key.privateKey;
   }
 
-  /** Returns the certificates to publish: DER in base64. */
+  /** Returns the certificates that the metadata of this service contains, DER in base64. */
   certificates(): string[] {
     const { published } = this.#plan();
     return this.keys
@@ -83,7 +83,7 @@ async function currentKeys(sources: SpKeySources): Promise<OpenedKey[]> {
 
 async function newKey({ config, clock }: SpKeySources, number: number): Promise<StoredKey> {
   const madeAt = clock.now();
-  madeAt.setMilliseconds(0); // a certificate counts seconds
+  madeAt.setMilliseconds(0); // a certificate has its times in whole seconds
   const notAfter = new Date(madeAt.getTime() + CERTIFICATE_LIFETIME);
   const name = `${new URL(config.http.baseUrl).hostname} SAML`;
   const made = await makeCertifiedKey({ name, notBefore: madeAt, notAfter });
@@ -91,7 +91,10 @@ async function newKey({ config, clock }: SpKeySources, number: number): Promise<
   return { number, sealed, certificate: made.certificate, madeAt, notAfter };
 }
 
-/** Opens a stored key; seals it again when only the previous root secret opens it. */
+/**
+ * Decrypts a stored key. If only the previous root secret decrypts it, the key is encrypted again
+ * under the present one.
+ */
 async function open({ config, dataSource }: SpKeySources, key: StoredKey): Promise<OpenedKey> {
   const opened = await openSecret(config.secrets, PURPOSE, key.sealed);
   if (opened === undefined) {
