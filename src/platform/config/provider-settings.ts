@@ -4,17 +4,23 @@ import { PROVIDER_VARIABLES, PROVIDERS } from './table/providers.js';
 import { TABLE } from './table/settings.js';
 import { readTable, rowsOf, valueOf } from './table/variable.js';
 
-/** Returns the slugs of SVC_IDPS; none for a malformed list, which its row reports. */
+/**
+ * Returns the slugs of SVC_IDPS; none if the list is malformed, because the check of that variable
+ * itself reports it.
+ */
 export function slugsOf(environment: Environment): readonly string[] {
   return valueOf(TABLE.upstream.slugs, environment) ?? [];
 }
 
-/** Names a variable of a provider: `SVC_IDP_CORP_SAML_METADATA_URL` for the slug `corp-saml`. */
+/**
+ * Returns the name of a variable of a provider: `SVC_IDP_CORP_SAML_METADATA_URL` for the slug
+ * `corp-saml`.
+ */
 export function providerVariable(slug: string, name: string): string {
   return `SVC_IDP_${slug.replaceAll('-', '_').toUpperCase()}_${name}`;
 }
 
-/** A provider, if its settings are right, and the problems of its settings. */
+/** An identity provider if its settings are right, and otherwise the problems of its settings. */
 interface LoadedProvider {
   readonly provider?: ProviderConfig;
   readonly problems: readonly string[];

@@ -4,11 +4,16 @@ import { providerVariable, slugsOf } from './provider-settings.js';
 import { PROVIDER_VARIABLES } from './table/providers.js';
 import { VARIABLES } from './table/settings.js';
 
-/** Every name that an operator may set; `SVC_HOME` is the folder of the command `svc`. */
+/**
+ * Every name that an operator may set. `SVC_HOME` is no setting of the server, but the folder of
+ * the command `svc`.
+ */
 const KNOWN = [...VARIABLES.keys(), 'SVC_HOME'];
 const OF_PROVIDERS = [...PROVIDER_VARIABLES.keys()];
 
-/** The greatest edit distance from a known name of a name that counts as mistyped. */
+/**
+ * The largest edit distance between a name and a known name at which the name counts as mistyped.
+ */
 const MISTYPED = 2;
 
 /**
@@ -22,7 +27,10 @@ const OF_KUBERNETES = [
   /^\w+_PORT(?:_\d+_(?:TCP|UDP|SCTP))?=(?:tcp|udp|sctp):\/\//,
 ];
 
-/** A name that is no setting: a problem if it is probably mistyped, otherwise a warning. */
+/**
+ * A name that is no setting. It is fatal, so that the start is refused, if it is probably mistyped,
+ * and otherwise only a warning.
+ */
 interface Finding {
   readonly isFatal: boolean;
   readonly text: string;
@@ -54,7 +62,10 @@ function unknown(name: string): Finding {
   return { isFatal: distance <= MISTYPED, text };
 }
 
-/** Compares only the name after the prefix: operators choose the slugs, which may be similar. */
+/**
+ * Examines a name with the prefix of an identity provider. It compares only the part after the
+ * prefix, because operators choose the slugs, which may be similar.
+ */
 function unknownOfProvider(name: string, prefixes: readonly string[]): Finding | undefined {
   const prefix = prefixes
     .filter((candidate) => name.startsWith(candidate))
