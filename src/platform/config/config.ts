@@ -17,10 +17,7 @@ type ProviderOf<Type extends keyof typeof PROVIDERS> = Omit<
 
 /** The settings of an upstream OpenID Connect provider. */
 export type OidcProviderConfig = ProviderOf<'oidc'>;
-/**
- * The settings of an upstream SAML provider, with the entity id by which that provider knows this
- * service.
- */
+/** The settings of an upstream SAML provider, with the entity id by which it knows this service. */
 export type SamlProviderConfig = ProviderOf<'saml'> & { readonly spEntityId: string };
 /** The settings of an upstream provider of either type. */
 export type ProviderConfig = OidcProviderConfig | SamlProviderConfig;
@@ -32,18 +29,13 @@ export interface KmsKeySetting {
   readonly use: KmsKeyUse;
 }
 
-/**
- * Returns settings that have an effect only if all of them are set; undefined if one is missing.
- */
+/** Returns settings that have an effect only together; undefined if one of them is missing. */
 function whole<T extends object>(settings: T) {
   const isWhole = Object.values(settings).every((value) => value !== undefined);
   return isWhole ? (settings as { [Key in keyof T]: Exclude<T[Key], undefined> }) : undefined;
 }
 
-/**
- * Arranges the settings as the configuration object, and adds the defaults that depend on other
- * settings.
- */
+/** Arranges the settings as the configuration, and adds defaults that depend on other settings. */
 export function arrange(
   settings: Settings,
   providers: readonly ProviderConfig[],
@@ -55,9 +47,7 @@ export function arrange(
   const webUrl = isPublicApi ? 'https://github.com' : new URL(github.apiUrl).origin;
   return {
     ...settings,
-    /**
-     * The certificate and its private key; undefined if a proxy terminates TLS, or there is no TLS.
-     */
+    /** The certificate and its key; undefined if a proxy terminates TLS, or there is none. */
     http: { ...http, tls: whole(http.tls) },
     relyingParty: {
       id: relyingParty.id ?? new URL(http.baseUrl).hostname,

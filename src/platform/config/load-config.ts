@@ -6,10 +6,7 @@ import { TABLE } from './table/settings.js';
 import { readTable, type Table, type Values } from './table/variable.js';
 import { unknownNames } from './unknown-variables.js';
 
-/**
- * The problems of a configuration, one line for each. A line names the variable, and never shows
- * its value, which may be a secret.
- */
+/** The problems of a configuration. Each is a line with the variable's name, never its value. */
 export class ConfigProblems extends Error {
   override readonly name = 'ConfigProblems';
 
@@ -25,8 +22,7 @@ export interface LoadedConfig {
 }
 
 /**
- * Reads and validates all variables, each alone and by the rules between them, and freezes the
- * configuration.
+ * Reads and validates all variables, also the rules between them, and freezes the configuration.
  * @throws ConfigProblems with every problem at once
  */
 export function loadConfig(raw: Environment): LoadedConfig {

@@ -4,18 +4,12 @@ import { PROVIDER_VARIABLES, PROVIDERS } from './table/providers.js';
 import { TABLE } from './table/settings.js';
 import { readTable, rowsOf, valueOf } from './table/variable.js';
 
-/**
- * Returns the slugs of SVC_IDPS; none if the list is malformed, because the check of that variable
- * itself reports it.
- */
+/** Returns the slugs of SVC_IDPS; none for a malformed list, which another check reports. */
 export function slugsOf(environment: Environment): readonly string[] {
   return valueOf(TABLE.upstream.slugs, environment) ?? [];
 }
 
-/**
- * Returns the name of a variable of a provider: `SVC_IDP_CORP_SAML_METADATA_URL` for the slug
- * `corp-saml`.
- */
+/** Returns the name of a provider's variable: `SVC_IDP_CORP_NAME` for the slug `corp`. */
 export function providerVariable(slug: string, name: string): string {
   return `SVC_IDP_${slug.replaceAll('-', '_').toUpperCase()}_${name}`;
 }

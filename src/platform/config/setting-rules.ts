@@ -9,19 +9,13 @@ import type { Environment } from './environment.js';
 import { TABLE, VARIABLES } from './table/settings.js';
 import { rowsOf, valueOf } from './table/variable.js';
 
-/**
- * Groups of variables that have an effect only together: either all variables of a group are set,
- * or none.
- */
+/** Groups of variables. Either all variables of a group are set, or none. */
 const TOGETHER = [
   rowsOf(TABLE.http.tls),
   rowsOf(TABLE.github).filter(({ name }) => !/_(?:API|WEB)_URL$/.test(name)),
 ].map((rows) => rows.map(({ name }) => name));
 
-/**
- * Variables that have no effect without another one: the pattern of their names, the other
- * variable, and the words for it in the problem.
- */
+/** Variables that have no effect without another: their pattern, the other, and words for it. */
 const NEEDS = [
   [/^SVC_MTLS_/, 'SVC_TLS_CERT', 'SVC_TLS_CERT and SVC_TLS_KEY'],
   [/^SVC_CERTIFICATION_HOST$/, 'SVC_CERTIFICATION_TEST_TOKEN'],
@@ -41,10 +35,7 @@ const RULES: readonly ((environment: Environment) => Iterable<string>)[] = [
   privateSigningKeys,
 ];
 
-/**
- * Lists the problems between variables. A problem of one variable alone is reported by its row of
- * the table.
- */
+/** Lists the problems between variables. Each row reports the problems of its own variable. */
 export function problemsOf(environment: Environment): string[] {
   return RULES.flatMap((rule) => [...rule(environment)]);
 }
@@ -72,10 +63,7 @@ export function kmsKeysOf(environment: Environment): KmsKeySetting[] {
   });
 }
 
-/**
- * Checks that there is exactly one root secret and at most one previous root secret. Each is either
- * a text or a key in AWS KMS.
- */
+/** Checks that there is one root secret and at most one previous one: a text, or a key in KMS. */
 function* oneRootSecret(environment: Environment) {
   const isSet = (name: string) => environment[name] !== undefined;
   if (!isSet('SVC_JWT_SECRET') && !isSet('SVC_JWT_HMAC_KMS_KEY_ID')) {
@@ -97,19 +85,13 @@ function* someProvider(environment: Environment) {
   }
 }
 
-/**
- * Returns the public origin; undefined if it is malformed, because the check of SVC_BASE_URL itself
- * reports that.
- */
+/** Returns the public origin; undefined for a malformed one, which another check reports. */
 function baseUrlOf(environment: Environment): URL | undefined {
   const value = valueOf(TABLE.http.baseUrl, environment);
   return value === undefined ? undefined : new URL(value);
 }
 
-/**
- * Checks that the public origin is https or a loopback host, and that the id of the relying party
- * is its host or a parent domain of it, as WebAuthn demands.
- */
+/** Checks that the public origin is safe, and the relying party its host or a parent domain. */
 function* matchingOrigin(environment: Environment) {
   const baseUrl = baseUrlOf(environment);
   if (baseUrl === undefined) return;
@@ -150,10 +132,7 @@ function* together(environment: Environment) {
   }
 }
 
-/**
- * Checks that certification test mode, which bypasses logins, runs only on the host that
- * SVC_CERTIFICATION_HOST names.
- */
+/** Checks that certification test mode, which bypasses logins, is on SVC_CERTIFICATION_HOST. */
 function* certificationOnItsHost(environment: Environment) {
   const hostname = baseUrlOf(environment)?.hostname;
   const { SVC_CERTIFICATION_TEST_TOKEN: token, SVC_CERTIFICATION_HOST: meant } = environment;
@@ -163,9 +142,7 @@ function* certificationOnItsHost(environment: Environment) {
   }
 }
 
-/**
- * Checks that the endpoint of AWS KMS is https or a loopback host, if a key in KMS is configured.
- */
+/** Checks that the endpoint of KMS is https or loopback, if a key in KMS is configured. */
 function* safeKms(environment: Environment) {
   const isSet = ({ name }: { readonly name: string }) => environment[name] !== undefined;
   const endpoint = Object.values(TABLE.kms).find(isSet);
@@ -175,10 +152,7 @@ function* safeKms(environment: Environment) {
   }
 }
 
-/**
- * Checks that the first PEM block of the signing keys is a private key, unless a key in AWS KMS
- * signs.
- */
+/** Checks that the first signing key is a private key, unless a key in AWS KMS signs. */
 function* privateSigningKeys(environment: Environment) {
   for (const kind of ['ec', 'rsa'] as const) {
     const row = TABLE.oidc.signingKeys[kind];

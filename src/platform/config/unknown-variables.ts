@@ -4,16 +4,11 @@ import { providerVariable, slugsOf } from './provider-settings.js';
 import { PROVIDER_VARIABLES } from './table/providers.js';
 import { VARIABLES } from './table/settings.js';
 
-/**
- * Every name that an operator may set. `SVC_HOME` is no setting of the server, but the folder of
- * the command `svc`.
- */
+/** Every name that an operator may set. `SVC_HOME` is the folder of the command `svc`. */
 const KNOWN = [...VARIABLES.keys(), 'SVC_HOME'];
 const OF_PROVIDERS = [...PROVIDER_VARIABLES.keys()];
 
-/**
- * The largest edit distance between a name and a known name at which the name counts as mistyped.
- */
+/** The largest edit distance from a known name at which a name counts as mistyped. */
 const MISTYPED = 2;
 
 /**
@@ -27,10 +22,7 @@ const OF_KUBERNETES = [
   /^\w+_PORT(?:_\d+_(?:TCP|UDP|SCTP))?=(?:tcp|udp|sctp):\/\//,
 ];
 
-/**
- * A name that is no setting. It is fatal, so that the start is refused, if it is probably mistyped,
- * and otherwise only a warning.
- */
+/** A name that is no setting: fatal if it is probably mistyped, otherwise a warning. */
 interface Finding {
   readonly isFatal: boolean;
   readonly text: string;
@@ -62,10 +54,7 @@ function unknown(name: string): Finding {
   return { isFatal: distance <= MISTYPED, text };
 }
 
-/**
- * Examines a name with the prefix of an identity provider. It compares only the part after the
- * prefix, because operators choose the slugs, which may be similar.
- */
+/** Compares the name after the provider's prefix, because operators choose the slugs in it. */
 function unknownOfProvider(name: string, prefixes: readonly string[]): Finding | undefined {
   const prefix = prefixes
     .filter((candidate) => name.startsWith(candidate))

@@ -16,10 +16,7 @@ const COMMON = {
     .whenUnset('every domain'),
 };
 
-/**
- * The variables of an identity provider, by the type of the provider. The name of each follows the
- * prefix `SVC_IDP_<SLUG>_`.
- */
+/** The variables of an identity provider, by its type. Names follow `SVC_IDP_<SLUG>_`. */
 export const PROVIDERS = {
   oidc: {
     ...COMMON,
@@ -52,10 +49,7 @@ export const PROVIDERS = {
   },
 };
 
-/**
- * The variables of identity providers of all types, by their names after the prefix
- * `SVC_IDP_<SLUG>_`.
- */
+/** The variables of identity providers of all types, by their names after the prefix. */
 export const PROVIDER_VARIABLES: ReadonlyMap<string, Variable> = new Map(
   Object.values(PROVIDERS)
     .flatMap(rowsOf)

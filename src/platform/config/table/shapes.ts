@@ -13,10 +13,7 @@ import * as readable from '#platform/tls/pem-shapes.js';
 
 export { tlsCertificates, tlsKey } from '#platform/tls/pem-shapes.js';
 
-/**
- * The models of security keys that may be enrolled: any with a valid chain of certificates, a named
- * list of models, or a list of AAGUIDs, which are the ids of models.
- */
+/** The key models that may be enrolled: any with a valid chain, a named table, or AAGUIDs. */
 export type AaguidPolicy =
   | { readonly kind: 'any' }
   | { readonly kind: 'fips-only' | 'yubikey-5' }
@@ -25,10 +22,7 @@ export type AaguidPolicy =
 /** The forms other than a string that a setting can have in a JSON document. */
 export type JsonForm = 'list' | 'pem' | 'number' | 'flag';
 
-/**
- * The form in JSON of each shape that is no plain string. A shape that is not registered here is a
- * string.
- */
+/** The form in JSON of each shape. A shape that is not registered here is a string. */
 export const JSON_FORMS = z.registry<{ readonly form: JsonForm }>();
 
 const text = (pattern: RegExp, message: string) => z.string().regex(pattern, message);
@@ -71,10 +65,7 @@ export const lowerCasedSet = list.transform((items) => new Set(items.map(asciiLo
 /** A domain of two labels or more. */
 export const domainName = readBy(z.string(), asDomain, 'must be a domain such as corp.example');
 
-/**
- * A comma-separated list of domains. The item `*.corp.example` stands for every subdomain of
- * `corp.example`.
- */
+/** A list of domains with commas. `*.corp.example` means every subdomain of `corp.example`. */
 export const domainPatterns = readBy(
   list,
   asDomainPatterns,
@@ -110,10 +101,7 @@ export const corsOrigins = list
   .pipe(z.array(origin));
 /** A URL with the scheme https; http is allowed for a loopback host. */
 export const safeUrl = url(() => true, 'must be a URL').refine(isHttpsOrLoopback, SAFE);
-/**
- * The URL of a document, which may have a query but no credentials: https, or http for a loopback
- * host.
- */
+/** The URL of a document, which may have a query: https, or http for a loopback host. */
 export const metadataUrl = safeUrl.refine((value) => {
   const { username, password, hash } = new URL(value);
   return !username && !password && !hash;
@@ -122,10 +110,7 @@ export const metadataUrl = safeUrl.refine((value) => {
 export const httpsUrl = url(isBare, 'must be a URL without query or credentials')
   .refine(isHttpsOrLoopback, SAFE)
   .transform((value) => new URL(value).href.replace(/\/+$/, ''));
-/**
- * The URI of a contact (RFC 9116 §2.5.3). It must be printable ASCII, because a line break in it
- * would add a line to `security.txt`.
- */
+/** The URI of a contact (RFC 9116 §2.5.3), without a line break, which would forge a line. */
 export const contactUri = z
   .string()
   .max(512, 'must have at most 512 characters')
@@ -182,19 +167,13 @@ export const kmsKeyIds = list.refine(
     ids.length > 0 && ids.every((id) => KMS_KEY_ID.test(id)) && new Set(ids).size === ids.length,
   'must be ids or ARNs of different keys in AWS KMS, comma-separated',
 );
-/**
- * Ids or ARNs of keys in AWS KMS. An alias is refused, because it may later name another key, which
- * could not decrypt what the first one encrypted.
- */
+/** Ids or ARNs of keys in AWS KMS. An alias is refused, because it may later name another key. */
 export const lastingKmsKeyIds = kmsKeyIds.refine(
   (ids) => ids.every((id) => !id.includes('alias/')),
   'must not name an alias: what a key wrapped, only that key opens',
 );
 
-/**
- * The root secret, from which the keys of the service are derived. It must be long, and not one
- * repeated character.
- */
+/** The root secret, from which the keys of the service are derived. */
 export const rootSecret = longText(32).refine(
   (value) => new Set(value).size > 1,
   'must not be one repeated character',
@@ -202,10 +181,7 @@ export const rootSecret = longText(32).refine(
 export const certificates = pem.pipe(readable.certificates);
 /** An RSA private key in PKCS#1 or PKCS#8. The value is converted to PKCS#8. */
 export const rsaPrivateKey = pem.pipe(readable.rsaPrivateKey);
-/**
- * Blocks of PEM, each one key: the first is the private key that signs, the others are only
- * published so that older signatures can be verified.
- */
+/** Keys as PEM: the first one is private and signs, the others are only published. */
 export const signingKeys = {
   ec: pem.pipe(readable.signingKeys.ec),
   rsa: pem.pipe(readable.signingKeys.rsa),
@@ -240,10 +216,7 @@ export const otlpProtocol = z.literal(
   'http/protobuf',
   'must be http/protobuf, the only one that is spoken',
 );
-/**
- * Log directives, such as `info,security=warn`: a level for all lines, and levels for single
- * targets.
- */
+/** Log directives, such as `info,security=warn`: a general level, and levels for single targets. */
 export const logDirectives = readBy(
   z.string(),
   (value) => parseLogFilter(value) && value,

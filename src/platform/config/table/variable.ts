@@ -3,34 +3,20 @@ import type { z } from 'zod';
 /** The environment as plain strings; an empty string counts as unset. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/**
- * The use of a key in AWS KMS: the signature algorithm or the operation that the type of the key
- * must support.
- */
+/** The use of a key in AWS KMS, which decides the type of the key. */
 export type KmsKeyUse = 'ES256' | 'RS256' | 'Ed25519 or ES256' | 'HMAC' | 'data keys';
 
-/**
- * A row of the table of settings: a variable, the shape of its value with the default, and its
- * meaning.
- */
+/** A row of the table of settings: a variable, and the shape of its value with the default. */
 export class Variable<Shape extends z.ZodType = z.ZodType> {
-  /**
-   * The meaning of the variable in one or more sentences, which the reference for operators shows.
-   */
+  /** The meaning of the variable, for the reference for operators. */
   meaning = '';
-  /**
-   * The effect of an unset variable, for the reference, if the default of the shape does not say
-   * it.
-   */
+  /** The effect of an unset variable, if the default of the shape does not say it. */
   unset: string | undefined;
 
   constructor(
     readonly name: string,
     readonly shape: Shape,
-    /**
-     * True if a person who reads the value could act as this service or as one of its users. Such a
-     * value is never shown.
-     */
+    /** True if a person who reads the value could act as this service or as one of its users. */
     readonly isSecret: boolean,
     /** The use of the keys in AWS KMS that the variable names; undefined for any other variable. */
     readonly kmsUse: KmsKeyUse | undefined,
@@ -59,9 +45,7 @@ export const secret = <Shape extends z.ZodType>(name: string, shape: Shape) =>
 export const kmsKey = <Shape extends z.ZodType>(use: KmsKeyUse, name: string, shape: Shape) =>
   new Variable(name, shape, false, use);
 
-/**
- * Variables at their places in the configuration object. A nested table becomes a nested object.
- */
+/** Variables at their places in the configuration; a nested table is a nested object. */
 export interface Table {
   readonly [key: string]: Variable | Table;
 }
