@@ -62,8 +62,7 @@ export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
     terminal.warn(detailOf(answer) ?? 'The server asks you to sign in first.');
     return loginByCode(parts);
   }
-  // The key may have been removed or replaced, so the next login must not ask for the same
-  // credential.
+  // The key may have been removed or replaced, so the next login must not ask for it.
   if (answer.status >= 400) folder.remove(CREDENTIAL);
   const stored = await storeToken(parts, answer);
   const { userHandle } = credential.response;
