@@ -11,12 +11,12 @@ import type { ActName, GlassCommand } from './arguments.js';
 import type { OperatorTerminal } from './terminal.js';
 import { endedText, personJson, personLine } from './text.js';
 
-/** A refusal with its reason for the operator. Nothing has changed. */
+/** The error of a refused command, with the reason for the operator. Nothing has changed. */
 export class Refused extends Error {
   override readonly name = 'Refused';
 }
 
-/** The parts of a command that changes something. */
+/** The objects that a command with effects needs. */
 export interface ActParts {
   readonly access: OperatorAccess;
   readonly terminal: OperatorTerminal;
@@ -33,9 +33,10 @@ const INTENT: Readonly<Record<ActName, string>> = {
 };
 
 /**
- * Performs a command on a person, once the address has been typed.
+ * Performs a command on a person, after the operator has typed the person's address as a
+ * confirmation.
  *
- * @throws Refused; DomainError if the rules of the domain refuse the act
+ * @throws Refused; DomainError if the rules of the domain refuse the command
  */
 export async function act(command: ActCommand, parts: ActParts): Promise<void> {
   const { access, terminal, operator, log } = parts;
@@ -54,7 +55,10 @@ export async function act(command: ActCommand, parts: ActParts): Promise<void> {
   report(command, person, outcome, terminal);
 }
 
-/** Finds the person of an address. @throws Refused when no person has it, or several have */
+/**
+ * Finds the person with an e-mail address.
+ * @throws Refused if no person has the address, or several have
+ */
 async function onePerson(
   { address, org }: ActCommand,
   access: OperatorAccess,
@@ -79,7 +83,10 @@ async function onePerson(
   return person;
 }
 
-/** Shows the person and what would end, and asks for the address. @throws Refused */
+/**
+ * Shows the person and what would end, and asks the operator to type the address.
+ * @throws Refused if another text is typed
+ */
 async function confirm(
   { name, yes }: ActCommand,
   person: KnownPerson,

@@ -6,10 +6,10 @@ export const ACTS = ['make-admin', 'revoke-everything', 'give-pass'] as const;
 /** One of {@link ACTS}. */
 export type ActName = (typeof ACTS)[number];
 
-/** The acts of the command `domains` that change something. Each takes a domain. */
+/** The actions of the command `domains` that change something. Each takes a domain. */
 export const DOMAIN_ACTS = ['release', 'assign'] as const;
 
-/** A change of a domain that was asked for. */
+/** A change of a domain that the command line requests. */
 export interface DomainCommand {
   readonly name: 'domains';
   readonly act: (typeof DOMAIN_ACTS)[number];
@@ -17,11 +17,11 @@ export interface DomainCommand {
   readonly json: boolean;
   /** The organization that gets the domain; undefined for a release. */
   readonly org: string | undefined;
-  /** True when the script has confirmed the act. */
+  /** True if the command line has `--yes`, so that no question is asked. */
   readonly yes: boolean;
 }
 
-/** A command line that was understood. */
+/** The parsed command line. */
 export type GlassCommand =
   | { readonly name: 'help' }
   | { readonly name: 'check'; readonly json: boolean }
@@ -36,7 +36,7 @@ export type GlassCommand =
   | {
       readonly name: 'reconcile';
       readonly json: boolean;
-      /** True when the script has confirmed the command. */
+      /** True if the command line has `--yes`, so that no question is asked. */
       readonly yes: boolean;
     }
   | {
@@ -44,7 +44,7 @@ export type GlassCommand =
       readonly address: string;
       readonly json: boolean;
       readonly org: string | undefined;
-      /** True when the script has confirmed the act. */
+      /** True if the command line has `--yes`, so that no question is asked. */
       readonly yes: boolean;
     };
 
@@ -89,7 +89,7 @@ const NAMES = {
 };
 
 /**
- * Reads the command line.
+ * Parses the command line.
  *
  * @throws WrongArguments
  */
@@ -125,7 +125,10 @@ export function readCommand(args: readonly string[]): GlassCommand {
   return { name, json };
 }
 
-/** Reads the arguments of `domains`. @throws WrongArguments */
+/**
+ * Parses the arguments of the command `domains`.
+ * @throws WrongArguments
+ */
 function domainsCommand(
   [named = 'list', domain, ...rest]: readonly string[],
   { json, org: asked, yes }: { json: boolean; org: string | undefined; yes: boolean },

@@ -23,8 +23,8 @@ import { reconcile } from './reconcile.js';
 import type { OperatorTerminal } from './terminal.js';
 
 /**
- * Runs a command of the operator. Returns the exit status: 0 done, 1 failed or refused, 2 wrong
- * usage.
+ * Runs a command of the operator on the machine of the service. Returns the exit status: 0 done, 1
+ * failed or refused, 2 wrong usage.
  */
 export async function breakGlass(
   args: readonly string[],
@@ -48,7 +48,7 @@ export async function breakGlass(
   }
 }
 
-/** Returns the reason of a failure for the operator. */
+/** Returns the text of an error that the operator sees. */
 function explain(error: unknown): string {
   if (error instanceof DomainError) return error.detail;
   return error instanceof DirectoryInUse ? inUse(error) : reasonOf(error);
@@ -85,7 +85,8 @@ async function run(
         await actOnDomain(command, { domains, terminal, operator: operatorOf(environment), log });
     } else if (command.name === 'list-admins') await listAdmins(command, access, terminal);
     else await act(command, { access, terminal, operator: operatorOf(environment), log });
-    // An embedded database has no standby that could lack the change.
+    // The warning is about a standby that could lack the change after a failover. An embedded
+    // database has no standby.
     if (!opened.unchecked.isEmbedded) await tellIfUnseen(opened, recorded, terminal);
     return 0;
   } finally {
@@ -93,14 +94,17 @@ async function run(
   }
 }
 
-/** Tells the operator if no process of the service would notice the loss of a change. */
+/**
+ * Warns the operator if no running process of the service knows of the change, because then no
+ * process would notice if a failover loses it.
+ */
 async function tellIfUnseen(
   { dataSource }: InstalledDatabase,
   recorded: readonly string[],
   terminal: OperatorTerminal,
 ): Promise<void> {
   if (recorded.length === 0) return;
-  // The change is on record, so that a fault of the database does not make the command fail.
+  // The change itself is committed, so a fault of the database here must not make the command fail.
   if (await waitForWitness(dataSource.manager, recorded, systemClock).catch(() => false)) return;
   terminal.say(
     'No running process of the service has seen this change. If the database fails over soon and loses it, repeat the command.',

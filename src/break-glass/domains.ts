@@ -16,7 +16,7 @@ import type { DomainCommand, GlassCommand } from './arguments.js';
 import type { OperatorTerminal } from './terminal.js';
 import { endedText, inLine } from './text.js';
 
-/** The parts of a command on domains. */
+/** The objects that a command on domains needs. */
 export interface DomainParts {
   readonly domains: OperatorDomains;
   readonly terminal: OperatorTerminal;
@@ -32,7 +32,7 @@ const PROOFS = {
   provider: 'proven by the setting of its provider',
 } as const;
 
-/** Lists the domains of every organization, or of one. */
+/** Lists the e-mail domains of every organization, or of the organization `org`. */
 export async function listDomains(
   { json, org }: ListCommand,
   domains: OperatorDomains,
@@ -52,9 +52,9 @@ export async function listDomains(
 }
 
 /**
- * Releases or assigns a domain, once its name has been typed.
+ * Releases or assigns a domain, after the operator has typed its name as a confirmation.
  *
- * @throws Refused; DomainError if the rules of the domain refuse the act
+ * @throws Refused; DomainError if the rules of the domain layer refuse the change
  */
 export async function actOnDomain(command: DomainCommand, parts: DomainParts): Promise<void> {
   const { domains, terminal, operator, log } = parts;
@@ -83,7 +83,10 @@ export async function actOnDomain(command: DomainCommand, parts: DomainParts): P
   report(command, wanted, outcome, terminal);
 }
 
-/** Finds the organization that gets a domain; undefined for a release. @throws Refused */
+/**
+ * Finds the organization that gets a domain; undefined if the domain is released.
+ * @throws Refused if there is no such organization
+ */
 async function organizationOf(
   { act, org }: DomainCommand,
   domains: OperatorDomains,
@@ -94,7 +97,10 @@ async function organizationOf(
   throw new Refused(`No organization has the id or the verified domain ${org}.`);
 }
 
-/** Shows the domain, its owner and what would end, and asks for the domain. @throws Refused */
+/**
+ * Shows the domain, its owner and what would end, and asks the operator to type the domain.
+ * @throws Refused if another text is typed
+ */
 async function confirm(
   { act, yes }: DomainCommand,
   facts: {
@@ -156,7 +162,7 @@ function report(
   terminal.print(act === 'release' ? `${domain} is released.` : `${domain} is assigned.`);
 }
 
-/** Describes a domain in one line. */
+/** Describes a domain in one line for a terminal. */
 function domainLine({
   domain,
   organization,
@@ -174,7 +180,7 @@ function domainLine({
   return `${domain}  (${facts.join('; ')})`;
 }
 
-/** Describes a domain in JSON. */
+/** Describes a domain as a JSON object. */
 function domainJson({
   domain,
   organization,

@@ -30,12 +30,15 @@ export class Findings {
     this.#all.push({ check, status: 'failed', detail });
   }
 
-  /** Notes checks that another failed check made impossible. */
+  /** Records checks as skipped, because another failed check made them impossible. */
   skip(checks: readonly string[], detail: string): void {
     for (const check of checks) this.#all.push({ check, status: 'skipped', detail });
   }
 
-  /** Runs a check whose error is its failure. Returns its value; undefined for a failed one. */
+  /**
+   * Runs a check and records its result: a thrown error is a failure. Returns the value of the
+   * check; undefined if it failed.
+   */
   async of<Value>(
     check: string,
     run: () => Promise<Value>,

@@ -8,17 +8,23 @@ import { readEnvironment, type Environment } from '#platform/config/environment.
 import { createLogger } from '#platform/telemetry/pino-options.js';
 import { terminalOf, type OperatorTerminal } from './terminal.js';
 
-/** The login uid of a process that no login started, such as a daemon: -1 in 32 bits. */
+/**
+ * The value of the kernel's login uid for a process that no login started, such as a daemon: -1 in
+ * 32 bits.
+ */
 const NO_LOGIN = 0xffffffff;
 
-/** Returns the person at the machine. `SUDO_USER` is only what the environment claims. */
+/**
+ * Returns the operator who runs the command, for the audit log: the user id, its name, and the uid
+ * of the login. The variable `SUDO_USER` is recorded as a claim, because any user can set it.
+ */
 export function operatorOf(environment: Environment): MachineOperator {
   const uid = process.getuid?.() ?? -1;
   const claimedUser = environment['SUDO_USER'];
   return { name: nameOf(uid), uid, loginUid: readLoginUid(), claimedUser, host: hostname() };
 }
 
-/** Returns the name of a user id. A container may run under one that has no name. */
+/** Returns the name of a user id; a fallback if it has none, as in many containers. */
 function nameOf(uid: number): string {
   try {
     const { uid: named, username } = userInfo(); // of the effective user id
@@ -45,8 +51,9 @@ function readLoginUid(): number | undefined {
 const drop = () => undefined;
 
 /**
- * Sends the warnings and errors of the domain to a logger, and drops its other lines, because the
- * command has its own results. As in the service, facts or an error may stand before the text.
+ * Sends the warnings and errors of the domain layer to a logger, and drops its other lines, because
+ * the command prints its own results. Like Nest's own calls, a call may have facts or an error
+ * before the text.
  */
 export function redirectNestLog(logger: Logger): void {
   const through =
@@ -71,15 +78,18 @@ export function redirectNestLog(logger: Logger): void {
   NestLogger.overrideLogger(service);
 }
 
-/** The surroundings of a command. A test brings its own, and so needs no process of its own. */
+/**
+ * The surroundings of a command: environment, terminal and log. A test passes its own, so that it
+ * can run a command without starting a process.
+ */
 export interface Surroundings {
   readonly readEnvironment: () => Environment;
   readonly terminal: OperatorTerminal;
-  /** Opens the log of the command, which the lines of the domain go to as well. */
+  /** Opens the log of the command. The log lines of the domain layer also go there. */
   readonly openLog: (settings: Config['log']) => Logger;
 }
 
-/** The environment and the streams of this process, whose log is standard error. */
+/** The environment and the streams of this process. The log goes to standard error. */
 export const surroundingsOfProcess: Surroundings = {
   readEnvironment,
   terminal: terminalOf(process),

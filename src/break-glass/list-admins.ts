@@ -4,7 +4,7 @@ import type { GlassCommand } from './arguments.js';
 import type { OperatorTerminal } from './terminal.js';
 import { personJson, personLine } from './text.js';
 
-/** Lists the admins of every organization, or of one. */
+/** Lists the admins of every organization, or of the organization `org`. */
 export async function listAdmins(
   { json, org }: Extract<GlassCommand, { readonly name: 'list-admins' }>,
   access: OperatorAccess,

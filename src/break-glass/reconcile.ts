@@ -8,7 +8,7 @@ import type { GlassCommand } from './arguments.js';
 import type { OperatorTerminal } from './terminal.js';
 import { endedText } from './text.js';
 
-/** The parts of the command `reconcile`. */
+/** The objects that the command `reconcile` needs. */
 export interface ReconcileParts {
   readonly database: InstalledDatabase;
   readonly terminal: OperatorTerminal;
@@ -16,11 +16,12 @@ export interface ReconcileParts {
   readonly log: Logger;
 }
 
-/** The word that confirms the command. */
+/** The word that the operator types to confirm the command. */
 const WORD = 'reconcile';
 
 /**
- * Ends everything on record, as after a proven loss of commits, once the word has been typed.
+ * Ends all recorded access, as the service does after a proven loss of commits, once the operator
+ * has typed the word.
  * @throws Refused
  */
 export async function reconcile(

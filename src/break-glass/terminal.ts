@@ -1,25 +1,27 @@
 import { createInterface } from 'node:readline/promises';
 
-/** The lines that a command writes and reads. */
+/** The terminal of the operator: the lines that a command writes and reads. */
 export interface OperatorTerminal {
   /** Writes a line of the result to standard output. */
   print(line: string): void;
-  /** Writes a line for the person at the terminal to standard error. */
+  /** Writes a line that is no part of the result, such as a warning, to standard error. */
   say(line: string): void;
   /**
-   * Asks a question on standard error, and reads one line of standard input; undefined at its end.
+   * Asks a question on standard error, and returns one line of standard input; undefined at its
+   * end.
    */
   ask(question: string): Promise<string | undefined>;
 }
 
 /**
- * Characters that a terminal obeys or hides: controls, and formats such as a change of direction.
+ * The characters that a terminal would act on or hide, such as control characters and changes of
+ * the direction of writing.
  */
 const OBEYED = /[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu;
 
 /**
- * Escapes the characters of names and errors that a terminal would obey, as JSON escapes them: a
- * JSON document stays the same.
+ * Escapes the characters of names and errors that a terminal would act on. The escapes are those of
+ * JSON, so that a printed JSON document keeps its meaning.
  */
 export function visible(text: string): string {
   return text.replaceAll(OBEYED, (found) => (found === '\n' ? found : escaped(found)));
@@ -30,14 +32,14 @@ function escaped(text: string): string {
   return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
 }
 
-/** The streams of a process. */
+/** The standard streams of a process. */
 export interface Streams {
   readonly stdin: NodeJS.ReadableStream & { readonly isTTY?: boolean };
   readonly stdout: NodeJS.WritableStream;
   readonly stderr: NodeJS.WritableStream;
 }
 
-/** Returns the terminal of streams. */
+/** Returns a terminal that uses the given streams. */
 export function terminalOf(streams: Streams): OperatorTerminal {
   return {
     print: (line) => void streams.stdout.write(`${visible(line)}\n`),
@@ -58,7 +60,8 @@ async function readAnswer(
     return await Promise.race([lines.question(question), ended]);
   } finally {
     lines.close();
-    // a terminal has echoed the end of the line
+    // On a terminal the user's Enter has already moved to a new line, so only other input needs one
+    // here.
     if (stdin.isTTY !== true) stderr.write('\n');
   }
 }

@@ -3,12 +3,12 @@ import type { RevokedCounts } from '#domain/access-revocation/revocable.js';
 import type { KnownPerson } from '#domain/admin/operator-access/people.repository.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 
-/** The characters of a name that a line shows. */
+/** The largest number of characters of a name that a line shows. */
 const LONGEST_NAME = 100;
 
 /**
- * Returns a text that a user chose as part of one line of a terminal: without control characters,
- * and cut.
+ * Returns a text that a user chose, such as a name, so that it fits into one line of a terminal:
+ * without control characters, and shortened. A missing text becomes `-`.
  */
 export function inLine(text: string | null): string {
   return (text === null ? undefined : toSingleLine(text, LONGEST_NAME)) ?? '-';
@@ -28,8 +28,8 @@ export function personLine(person: KnownPerson): string {
 }
 
 /**
- * Describes the organization of a person by its domain, which no admin can choose freely, its name
- * and its id.
+ * Describes the organization of a person: by its domain, which no admin can choose freely, then by
+ * its name and its id.
  */
 export function organizationText({ organization }: KnownPerson): string {
   if (organization === null) return 'no organization';
@@ -59,7 +59,7 @@ export function personJson(person: KnownPerson): object {
   };
 }
 
-/** Lists counts in words: `2 sessions, 1 security key`. */
+/** Lists how many sessions, keys and so on were ended, in words: `2 sessions, 1 security key`. */
 export function endedText(ended: RevokedCounts): string {
   return endedItems(ended).join(', ') || 'nothing';
 }

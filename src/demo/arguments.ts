@@ -1,6 +1,6 @@
 import { sortArguments, WrongArguments } from '@svc/arguments';
 
-/** The text for `--help` and after a wrong argument. */
+/** The text that `--help` and a wrong argument print. */
 export const USAGE = `Usage: npm run demo -- [options]
 
 Starts the service with a database, an identity provider and a software security key of its own, runs a scenario
@@ -21,9 +21,9 @@ export interface DemoArguments {
   readonly json: boolean;
   readonly exit: boolean;
   readonly help: boolean;
-  /** 0 for a free port; undefined for the port of the environment. */
+  /** The port to listen on: 0 for a free port; undefined for the port of the environment. */
   readonly port: number | undefined;
-  /** The PEM file of an additional trusted root. */
+  /** The PEM file of an additional root certificate whose keys the demo accepts. */
   readonly attestationRoot: string | undefined;
 }
 
@@ -34,7 +34,7 @@ const NAMES = {
 };
 
 /**
- * Reads the command line.
+ * Parses the command line.
  *
  * @throws WrongArguments for an unknown argument, a missing value or an invalid port
  */

@@ -2,14 +2,17 @@ import { ConfigProblems, loadConfig, type LoadedConfig } from '#platform/config/
 import type { Environment } from '#platform/config/environment.js';
 import { isLoopbackHost } from '#platform/text/loopback.js';
 
-/** The service as a client of the demo's identity provider. Both end with the process. */
+/**
+ * The demo's own identity provider, and the service's registration at it. Both end with the
+ * process.
+ */
 export interface LocalProvider {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret: string;
 }
 
-/** The random secrets of the demo, which the environment may replace. */
+/** The random secrets of the demo. Variables of the environment replace them. */
 export interface DemoSecrets {
   readonly rootSecret: string;
   readonly metricsToken: string;
@@ -24,8 +27,8 @@ export function dataDirOf(environment: Environment): string {
 }
 
 /**
- * Returns the port to listen on: `--port`, or else that of SVC_LISTEN_ADDR or SVC_BASE_URL, or else
- * 3000.
+ * Returns the port to listen on: the option `--port`, or else that of SVC_LISTEN_ADDR or
+ * SVC_BASE_URL, or else 3000.
  */
 export function portOf(environment: Environment, option: number | undefined): number {
   const listen = environment['SVC_LISTEN_ADDR'];
@@ -43,8 +46,8 @@ function portIn(address: string | undefined): number | undefined {
 }
 
 /**
- * Builds the demo's configuration: its own settings, overridden by the environment. No variable is
- * required, and no `.env` is read.
+ * Builds the demo's configuration: its own settings, which variables of the environment replace. No
+ * variable is required, and no `.env` is read.
  *
  * @param port the port of {@link portOf}
  * @param provider the demo's own identity provider, unless the environment names others
@@ -73,7 +76,8 @@ export function demoConfiguration(
     SVC_IDP_DEMO_CLIENT_ID: provider.clientId,
     SVC_IDP_DEMO_CLIENT_SECRET: provider.clientSecret,
     SVC_DEVICE_POLL_INTERVAL: '1', // so that the scenario waits one second for its own approval
-    // Hides two expected warnings: keys in the database, and refusals that the scenario provokes.
+    // Hides two expected warnings: that signing keys are in the database, and refusals that the
+    // scenario causes on purpose.
     RUST_LOG: 'warn,token-signing=error,errors=error',
     ...environment,
     SVC_LISTEN_ADDR: `${host}:${port}`,
@@ -85,8 +89,8 @@ export function demoConfiguration(
 }
 
 /**
- * Refuses an origin that is not loopback, before any other problem is looked for. The demo accepts
- * software keys: at a public origin, also behind a proxy, anyone could make one.
+ * Refuses an origin that is not on this machine, before any other check. The demo accepts software
+ * keys, which any program can make, so it must not be public, even behind a proxy.
  *
  * @throws ConfigProblems with one line
  */
@@ -109,7 +113,7 @@ function listenHostOf(environment: Environment): string {
   return environment['SVC_LISTEN_ADDR']?.replace(/:\d+$/, '') ?? '127.0.0.1';
 }
 
-/** @throws ConfigProblems with one line */
+/** Refuses the start. @throws ConfigProblems with one line */
 function refuse(problem: string): never {
   throw new ConfigProblems([problem]);
 }

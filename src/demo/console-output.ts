@@ -14,7 +14,7 @@ export interface ConsoleOutput {
 
 const print = (text: string) => void process.stdout.write(text);
 
-/** Prints every step as it ends, then instructions for the browser. */
+/** Prints every step when it ends, and finally instructions for the browser. */
 export const TEXT_OUTPUT: ConsoleOutput = {
   begin: () =>
     print(
@@ -43,7 +43,7 @@ The data is kept in ${dataDir}. Ctrl-C ends the demo.
 `),
 };
 
-/** Prints one JSON document when the scenario is done. */
+/** Prints one JSON document after the last step. */
 export const JSON_OUTPUT: ConsoleOutput = {
   begin: () => undefined,
   step: () => undefined,

@@ -6,9 +6,12 @@ import { codeOf } from '@svc/stand-ins/loopback-server';
 import type { SoftwareKeyState } from '@svc/stand-ins/software-key';
 
 const DEMO_DATA = z.object({
-  /** SVC_JWT_SECRET, unless the environment sets it. */
+  /** The value of SVC_JWT_SECRET, unless the environment sets it. */
   rootSecret: z.string(),
-  /** Part of the issuer, to which the users and organizations of earlier runs belong. */
+  /**
+   * The port of the identity provider. It is a part of the issuer, to which the users and
+   * organizations of earlier runs belong.
+   */
   identityProviderPort: z.int(),
   softwareKey: z.object({
     signCount: z.int(),
@@ -22,17 +25,19 @@ const DEMO_DATA = z.object({
       }),
     ),
   }),
-  /** SVC_METRICS_BEARER_TOKEN, unless the environment sets it. */
+  /** The value of SVC_METRICS_BEARER_TOKEN, unless the environment sets it. */
   metricsToken: z.string().optional(),
-  /** The identity provider of the tour's organization, as far as it provisions people. */
+  /** The SCIM token with which the demo creates and deletes people in the tour's organization. */
   scimToken: z.string().optional(),
-  /** The demo application, as the tour's organization registered it. */
+  /** The registration of the demo application in the tour's organization. */
   application: z
     .object({ port: z.int(), clientId: z.string(), clientSecret: z.string() })
     .optional(),
 });
 
-/** The data that the demo stores beside its database, so that the next run continues from it. */
+/**
+ * The data that the demo stores in a file beside its database, so that the next run can continue.
+ */
 export interface DemoData extends Omit<z.output<typeof DEMO_DATA>, 'softwareKey'> {
   readonly softwareKey: SoftwareKeyState;
 }
@@ -40,10 +45,10 @@ export interface DemoData extends Omit<z.output<typeof DEMO_DATA>, 'softwareKey'
 const FIRST_RUN = { identityProviderPort: 3001, softwareKey: { signCount: 0, credentials: [] } };
 
 /**
- * Reads the data of an earlier run. In the first run the root secret is random: no secret has a
- * default.
+ * Reads the data of an earlier run. In the first run the root secret is made at random, because no
+ * secret has a default.
  *
- * @throws Error when the file exists and cannot be read
+ * @throws Error if the file exists and cannot be read
  */
 export function readDemoData(dataDir: string): DemoData {
   const file = fileIn(dataDir);
@@ -57,7 +62,10 @@ export function readDemoData(dataDir: string): DemoData {
   }
 }
 
-/** Writes the data by one rename, readable only by its owner. */
+/**
+ * Writes the data to a file that only its owner can read. The file is replaced by one rename, so
+ * that it is never incomplete.
+ */
 export function writeDemoData(dataDir: string, data: DemoData): void {
   const file = fileIn(dataDir);
   mkdirSync(dataDir, { recursive: true, mode: 0o711 });

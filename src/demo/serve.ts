@@ -24,21 +24,23 @@ import { TourModule } from './tour/tour.module.js';
 export interface RunningDemo {
   readonly baseUrl: string;
   readonly dataDir: string;
-  /** A key whose attestation root this run trusts; further software keys get the same root. */
+  /**
+   * A software key whose attestation root this run trusts. Further software keys get the same root.
+   */
   readonly vendor: SoftwareKey;
   /** The slug of the demo's own identity provider, unless the environment names others. */
   readonly provider: string | undefined;
   /**
-   * Prepares the tour of the pages. @returns a text that says why the tour cannot be walked, or
-   * undefined
+   * Prepares the tour of the pages. @returns the reason why the tour is not available, or undefined
    */
   prepareTour(): Promise<string | undefined>;
   close(): Promise<void>;
 }
 
 /**
- * Composes and starts the demo: the production application, which also trusts the root of this
- * run's software keys and the root of `--attestation-root`, and serves the pages' software key.
+ * Starts the demo. It is the production application with three differences: it also trusts the root
+ * certificate of this run's software keys and that of `--attestation-root`, and it serves the
+ * software key of the pages.
  *
  * @throws Error when it cannot start, for example with a production database
  */
@@ -77,7 +79,8 @@ export async function serveDemo({
   });
   const modules = [BrowserKeyModule.forRoot(key), TourModule.forRoot(tour)];
   const app = await createApp(config, logger, composition(vendor, outsideRoots, modules));
-  // only now the database is known to be the demo's
+  // The data are written only now, because the start has checked that the database belongs to the
+  // demo.
   data.write({ identityProviderPort: provider.port, metricsToken });
   await app.listen();
   process.once('SIGHUP', () => process.kill(process.pid, 'SIGINT')); // the terminal was closed
@@ -97,7 +100,7 @@ export async function serveDemo({
 /** The port of the demo application in the first run, if it is free. */
 const FIRST_APPLICATION_PORT = 3002;
 
-/** The data of the demo, written at each change. */
+/** The stored data of the demo. Each change is written to the file at once. */
 class StoredData {
   #current: DemoData;
 
@@ -123,7 +126,8 @@ function composition(
   return {
     composition: 'demo',
     ports: { https: 443, http: 80 }, // unused: the demo's configuration allows no certificate
-    // some browsers resolve `localhost` to ::1, where another program could listen
+    // Both addresses are bound, because some browsers resolve `localhost` to ::1, where another
+    // program could listen otherwise.
     hosts: ['127.0.0.1', '::1'],
     timeouts: EDGE_TIMEOUTS,
     kmsLimits: KMS_LIMITS,
@@ -134,8 +138,8 @@ function composition(
 }
 
 /**
- * Reuses the port of earlier runs if it is free, since users and organizations belong to its
- * issuer.
+ * Starts the identity provider of the demo. It uses the port of earlier runs if that is free, since
+ * users and organizations belong to its issuer, which contains the port.
  */
 async function localProvider({ identityProviderPort }: DemoData) {
   const port = await freePort(identityProviderPort).catch(() => freePort(0));

@@ -5,17 +5,20 @@ import { freePort } from '@svc/stand-ins/loopback-server';
 import type { DemoArguments } from './arguments.js';
 import { portOf, refusePublicOrigin } from './configuration.js';
 
-/** The facts of a start that can refuse it, read before the application is loaded. */
+/**
+ * The facts that can refuse a start. They are read before the application is loaded, which takes a
+ * second.
+ */
 export interface StartFacts {
   readonly environment: Environment;
-  /** The roots of `--attestation-root`. */
+  /** The root certificates of `--attestation-root`. */
   readonly outsideRoots: readonly TrustAnchor[];
   /** A free port of localhost. */
   readonly port: number;
 }
 
 /**
- * Checks the environment, the root of `--attestation-root` and the port.
+ * Checks the environment, the root certificate of `--attestation-root` and the port.
  *
  * @throws Error with one line for what is wrong
  */
@@ -24,7 +27,7 @@ export async function checkStart({
   attestationRoot,
 }: Pick<DemoArguments, 'port' | 'attestationRoot'>): Promise<StartFacts> {
   const environment = readProcessEnvironment();
-  // first: no port is taken for such an environment
+  // This check comes first, so that no port is taken if the environment is refused.
   refusePublicOrigin(environment);
   const outsideRoots = readRoots(attestationRoot);
   return { environment, outsideRoots, port: await freePort(portOf(environment, port)) };

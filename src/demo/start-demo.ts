@@ -6,7 +6,8 @@ import { readArguments, USAGE, type DemoArguments } from './arguments.js';
  * Starts the demo (`npm run demo`), runs the scenario, prints the results, and serves until a
  * signal ends it. The exit status is 0 only if every step succeeded, also after a signal.
  *
- * Loading the application takes a second, so a wrong argument or environment is refused before.
+ * A wrong argument or environment is refused before the application is loaded, because loading
+ * takes a second.
  */
 export async function startDemo(argv: readonly string[]): Promise<void> {
   const options = argumentsOrExit(argv);

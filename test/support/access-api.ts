@@ -4,7 +4,7 @@ import { orgApi } from './org-api.js';
 import { rows } from './rows.js';
 import type { ScimOrganization } from './scim-organization.js';
 
-/** Calls the API of targets as an admin. */
+/** Calls the API of targets (applications, roles of AWS, groups of hosts, GitHub) as an admin. */
 export function accessApi(
   admin: Client,
   method: string,
@@ -16,14 +16,14 @@ export function accessApi(
   return orgApi(admin, method, `/access${path}`, body, headers);
 }
 
-/** The body of a rule. */
+/** The body of a request that sets the rule by which a target admits people. */
 export interface RuleBody {
   readonly access?: 'everyone' | 'assigned';
   readonly conditions?: object;
   readonly assignments?: readonly object[];
 }
 
-/** Replaces the rule of a target, as an admin who has just read it. */
+/** Replaces the rule of a target, as an admin who has just read its version. */
 export async function putRule(
   admin: Client,
   path: string,
@@ -71,7 +71,10 @@ export async function linkInstallation(app: TestApp, email: string, id: number, 
   );
 }
 
-/** Moves the last touch of a user into the past, as a login of that time. */
+/**
+ * Sets the last touch of a user's key to some seconds ago, so that a target that demands a recent
+ * touch refuses the user.
+ */
 export async function touchAgo(app: TestApp, email: string, seconds: number): Promise<void> {
   await rows(
     app.dataSource,

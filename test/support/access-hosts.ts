@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { rows } from './rows.js';
 
-/** A group of hosts of a test. Without `logins` its login is `deploy`. */
+/** A group of hosts that a test inserts. Without `logins` people log in as `deploy`. */
 export interface HostGroup {
   readonly orgId: string;
   readonly name: string;
@@ -35,7 +35,7 @@ export async function makeHostGroup(database: DataSource, group: HostGroup): Pro
   return row?.id ?? '';
 }
 
-/** Assigns a person, or a group of SCIM, to a target. */
+/** Assigns a person, or a SCIM group, to a target, so that the target admits them. */
 export async function assign(
   database: DataSource,
   targetId: string,
@@ -48,7 +48,7 @@ export async function assign(
   );
 }
 
-/** Inserts a group of SCIM with members, and returns its id. */
+/** Inserts a SCIM group with members, and returns its id. */
 export async function makeScimGroup(
   database: DataSource,
   orgId: string,
@@ -68,7 +68,7 @@ export async function makeScimGroup(
   return id;
 }
 
-/** Sets the only touch of a session to so many seconds ago. */
+/** Makes a session's only touch of the key some seconds old. */
 export async function touchAgo(
   database: DataSource,
   sessionId: string,

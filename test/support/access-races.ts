@@ -1,13 +1,14 @@
 import type { DataSource } from 'typeorm';
 import { untilWaiting } from './lock-waiters.js';
 
-/** The advisory lock at which issuing statements park. */
+/** The number of the advisory lock at which issuing statements wait. */
 const PARKING = 8_472_001;
 
 /**
- * Makes every statement that asks who owns an address wait at an advisory lock, as long as a test
- * holds the lock. An issuing statement then has its snapshot, and holds no row lock yet: so a
- * batch, which waits for no row lock, parks too. Without the lock the function answers as before.
+ * Makes every statement that asks who owns an e-mail address wait at an advisory lock, as long as a
+ * test has the lock. An issuing statement then has its snapshot and no row lock yet. So a statement
+ * for several requests, which waits for no row lock, waits here as well. Without the lock the
+ * function answers as before.
  */
 export async function plantParking(dataSource: DataSource): Promise<void> {
   await dataSource.query(`
@@ -24,10 +25,10 @@ export async function plantParking(dataSource: DataSource): Promise<void> {
 }
 
 /**
- * Starts an issuer, lets it park after its snapshot, commits a change meanwhile, and releases the
- * issuer. Returns the result of the issuer.
+ * Starts to issue a credential, and lets the statement wait after its snapshot. Meanwhile it
+ * commits a change, and then lets the statement go on. Returns the result of the issuing.
  *
- * @param statements the statements of the issuer that park
+ * @param statements the number of issuing statements that wait
  */
 export async function issueAcross<Result>(
   dataSource: DataSource,

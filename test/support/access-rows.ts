@@ -6,7 +6,7 @@ import { rows } from './rows.js';
 /** A connection of a test, or its transaction. */
 type Connection = Pick<DataSource | EntityManager, 'query'>;
 
-/** The rule of a target; by default it admits everyone without a condition. */
+/** The rule by which a target admits people. By default it admits everyone without a condition. */
 export interface RuleValues {
   readonly access?: 'everyone' | 'assigned';
   readonly touchWithin?: number;
@@ -14,15 +14,15 @@ export interface RuleValues {
   readonly userVerification?: 'required';
 }
 
-/** A person, or a SCIM group. */
+/** A person or a SCIM group that is assigned to a target. */
 export type Assignee = { readonly userId: string } | { readonly groupId: string };
 
-/** Returns the target of an application or cluster. */
+/** Returns the id of the target of an application or cluster. */
 export function targetOfClient(connection: Connection, clientId: string): Promise<string> {
   return idOf(connection, 'client_id', clientId);
 }
 
-/** Returns the target of a GitHub installation. */
+/** Returns the id of the target of a GitHub installation. */
 export function targetOfInstallation(connection: Connection, id: number): Promise<string> {
   return idOf(connection, 'installation_id', id);
 }
@@ -37,7 +37,7 @@ async function idOf(connection: Connection, column: string, value: unknown): Pro
   return row.id;
 }
 
-/** Inserts a role of AWS. Returns its target. */
+/** Inserts a role of AWS. Returns the id of its target. */
 export async function makeRole(
   connection: Connection,
   orgId: string,
@@ -54,7 +54,7 @@ export async function makeRole(
   return id;
 }
 
-/** Inserts a group of hosts. Returns its target. */
+/** Inserts a group of hosts. Returns the id of its target. */
 export async function makeHostGroup(
   connection: Connection,
   orgId: string,
@@ -103,7 +103,7 @@ export async function assign(
   }
 }
 
-/** Ends the assignment of a target to a person or group. */
+/** Removes the assignment of a person or group to a target. */
 export async function unassign(
   connection: Connection,
   targetId: string,
@@ -129,7 +129,7 @@ export async function makeScimGroup(
   return made.json.id as string;
 }
 
-/** Inserts a group with members by SQL. Returns its id. */
+/** Inserts a SCIM group with members by SQL. Returns its id. */
 export async function makeGroupRow(
   connection: Connection,
   orgId: string,
@@ -150,14 +150,14 @@ export async function makeGroupRow(
   return id;
 }
 
-/** A row of the queue of ended reaches. */
+/** A row of the queue of ended access: people whom a target does not admit any more. */
 export interface QueuedEnding {
   readonly target_id: string;
   readonly rule: string;
   readonly user_ids: string[] | null;
 }
 
-/** Lists the queue of ended reaches, the oldest row first. */
+/** Lists the queue of ended access, the oldest row first. */
 export function queuedEndings(connection: DataSource): Promise<QueuedEnding[]> {
   return rows(connection, 'SELECT target_id, rule, user_ids FROM access_endings ORDER BY id');
 }

@@ -3,7 +3,10 @@ import type { TestApp } from './app.js';
 import { count, rows } from './rows.js';
 import type { ScimOrganization } from './scim-organization.js';
 
-/** The rule of an application of a test. What is left out is as without a rule. */
+/**
+ * The rule by which an application admits people. Members that are left out are as in an
+ * application without a rule.
+ */
 export interface Rule {
   readonly access?: 'everyone' | 'assigned';
   readonly touchWithinSeconds?: number;
@@ -24,7 +27,7 @@ export async function setRule(
   );
 }
 
-/** Assigns a person to an application, by e-mail, or the members of a group, by id. */
+/** Assigns a person, by e-mail, or the members of a group, by id, to an application. */
 export async function assign(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   clientId: string,
@@ -48,20 +51,20 @@ export async function unassign(
   );
 }
 
-/** Ends all that the queue of ended reaches holds. */
+/** Ends all access that waits in the queue of ended access. */
 export async function drain({ nest }: Pick<TestApp, 'nest'>): Promise<void> {
   await nest.get(AccessEndings, { strict: false }).drain();
 }
 
-/** A group of a test. */
+/** A SCIM group that a test made. */
 export interface TestGroup {
   readonly id: string;
-  /** Adds a person to the group, or removes one, by SCIM. */
+  /** Adds a person to the group by SCIM, or removes one. Returns the status. */
   readonly patch: (op: 'add' | 'remove', userId: string) => Promise<number>;
   readonly remove: () => Promise<number>;
 }
 
-/** Provisions a person by SCIM. Returns the id. */
+/** Creates a person by SCIM. Returns the id. */
 export async function provision({ scim }: ScimOrganization, email: string): Promise<string> {
   const schemas = ['urn:ietf:params:scim:schemas:core:2.0:User'];
   const created = await scim('POST', '/Users', { schemas, userName: email });
@@ -97,7 +100,7 @@ export async function newGroup(
   };
 }
 
-/** Makes every touch of a person older, as time does. */
+/** Makes every touch of a person's key older, as if time had passed. */
 export async function ageTouches(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   email: string,
@@ -113,7 +116,9 @@ export async function ageTouches(
   );
 }
 
-/** Returns the details of the newest refusal of a person; undefined without one. */
+/**
+ * Returns the details of the newest audit event of a refusal of a person; undefined without one.
+ */
 export async function lastRefusal(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   email: string,
@@ -127,7 +132,7 @@ export async function lastRefusal(
   return row?.details;
 }
 
-/** Counts the refusals of a person. */
+/** Counts the audit events of refusals of a person. */
 export function refusalsOf(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   email: string,

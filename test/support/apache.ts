@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram, MOD_AUTH_OPENIDC } from './programs.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
 
-/** A client of the service, at which Apache signs people in. */
+/** The registration of Apache as a client of the service, so that people can sign in to it. */
 export interface ApacheClient {
   readonly issuer: string;
   readonly clientId: string;
@@ -17,7 +17,7 @@ export interface ApacheClient {
 /** A running Apache. */
 export interface Apache {
   readonly url: string;
-  /** Lists the requests that Apache answered, each with its status, the oldest first. */
+  /** Lists the requests that Apache has answered, each with its status, the oldest first. */
   answered(): readonly string[];
   stop(): Promise<void>;
 }
@@ -25,8 +25,8 @@ export interface Apache {
 const MODULES = ['mpm_event', 'authn_core', 'authz_core', 'authz_user', 'dir'];
 
 /**
- * Starts Apache with mod_auth_openidc. `/app/` signs people in, `/app/callback?info=json` shows
- * their access token, and `/api/` accepts an access token that the service calls active.
+ * Starts Apache with mod_auth_openidc. `/app/` makes people sign in, `/app/callback?info=json`
+ * shows their access token, and `/api/` accepts an access token that the service calls active.
  *
  * @param settings further lines of the configuration
  */

@@ -36,31 +36,33 @@ import {
 
 /** The options of a test application. */
 export interface TestAppOptions {
-  /** Variables that override those of every test application. */
+  /** Variables that replace those of every test application. */
   readonly environment?: Readonly<Record<string, string>>;
-  /** A database that the test created, and that outlives the application. */
+  /**
+   * A database that the test created itself, so that it remains after the application was stopped.
+   */
   readonly database?: Pick<TestDatabase, 'url'>;
   /** The ports and hosts of the listeners with TLS; by default the real ports. */
   readonly ports?: ListenerPlan['ports'];
-  /** Routes in addition to those of the product. */
+  /** Routes that the test adds to those of the product. */
   readonly modules?: readonly (Type | DynamicModule)[];
   /** Time-outs shorter than those of production. */
   readonly timeouts?: Partial<EdgeTimeouts>;
   /** Time-outs and retries of KMS that are shorter than those of production. */
   readonly kmsLimits?: Partial<KmsLimits>;
-  /** Times of a failover of the database that are shorter than those of production. */
+  /** Times for a failover of the database that are shorter than those of production. */
   readonly failoverLimits?: Partial<FailoverLimits>;
-  /** Times of the object store that are shorter than those of production. */
+  /** Times for the object store that are shorter than those of production. */
   readonly storeTimes?: StoreTimes;
-  /** The time of the services and of the rate limits; the database keeps its own. */
+  /** The clock of the services and of the rate limits. The database keeps its own. */
   readonly clock?: Clock;
-  /** Attestation roots, PEM, that are trusted in addition to the root of the software keys. */
+  /** Attestation roots in PEM that are trusted in addition to the root of the software keys. */
   readonly attestationRoots?: readonly string[];
-  /** Further trust anchors, such as roots with known intermediates. */
+  /** Further trust anchors, such as attestation roots with known intermediate certificates. */
   readonly trustAnchors?: readonly TrustAnchor[];
-  /** The slugs of further identity providers, beside `demo`. */
+  /** The slugs of further identity providers, beside the provider `demo`. */
   readonly furtherProviders?: readonly string[];
-  /** Claims that the identity provider states about a user. */
+  /** Returns the claims that the identity provider states about a user. */
   readonly claims?: (email: string) => object;
 }
 
@@ -70,14 +72,19 @@ export interface EnrolledUser {
   readonly key: SoftwareKey;
 }
 
-/** The real application on a real PostgreSQL, listening on loopback, with a recorded log. */
+/**
+ * The real application on a real PostgreSQL. It listens on loopback, and a test can read its log.
+ */
 export interface TestApp {
   readonly baseUrl: string;
   readonly config: Config;
   readonly nest: BuiltApplication['nest'];
   readonly dataSource: DataSource;
   readonly log: string[];
-  /** Creates a client with its own cookies and address. */
+  /**
+   * Creates an HTTP client with its own cookies and its own address, so that it has its own rate
+   * limits.
+   */
   client(): Client;
   /** Creates a security key whose attestation the application trusts. */
   newKey(options?: SoftwareKeyOptions): SoftwareKey;
@@ -87,15 +94,18 @@ export interface TestApp {
 }
 
 /**
- * The logs of the running applications: nestjs-pino writes every line of Nest to the first logger
- * of the process.
+ * The logs of the running applications. They are one list, because nestjs-pino writes every line of
+ * Nest to the first logger of the process.
  */
 const openLogs = new Set<string[]>();
 const sink = { write: (line: string) => openLogs.forEach((open) => open.push(line)) };
 
 let hasFirstLogger = false;
 
-/** Makes the first logger of the process drop no line, whatever its application logs. */
+/**
+ * Makes the first logger of the process write every line, whatever level its application logs,
+ * because the lines of later applications also go to it.
+ */
 function keepWholeLog(log: Config['log']): void {
   if (hasFirstLogger) return;
   hasFirstLogger = true;
@@ -103,8 +113,8 @@ function keepWholeLog(log: Config['log']): void {
 }
 
 /**
- * Starts the tests' composition root: the production application, which also trusts the root of the
- * software keys.
+ * Starts the production application with one difference: it also trusts the attestation root of the
+ * software keys of the tests.
  */
 export async function startTestApp(options: TestAppOptions = {}): Promise<TestApp> {
   const ownDatabase = options.database ? undefined : await createTestDatabase();

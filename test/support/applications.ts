@@ -8,13 +8,16 @@ import type { TestApp } from './app.js';
 import { CALLBACK } from './oauth-flow.js';
 import { rows } from './rows.js';
 
-/** An OAuth client of a test. */
+/** The id and secret of an OAuth client that a test made. */
 export interface Application {
   readonly clientId: string;
   readonly clientSecret: string;
 }
 
-/** Inserts an OAuth client with any metadata. Its owner's organization needs no consent. */
+/**
+ * Inserts an OAuth client with any metadata. Users of its owner's organization need not consent to
+ * it.
+ */
 export async function addApplication(
   app: TestApp,
   metadata: Readonly<Record<string, unknown>>,

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { requires, type Requirement } from './programs.js';
 
 /**
- * The working `aws` commands of this machine by version, Debian's and that of Python's registry:
- * their absolute paths.
+ * The `aws` commands of this machine that work, by version: their absolute paths. One may be
+ * Debian's and another from Python's registry.
  */
 export const AWS_COMMANDS: ReadonlyMap<string, string> = new Map(
   (process.env['PATH'] ?? '').split(':').flatMap((folder) => {
@@ -14,11 +14,14 @@ export const AWS_COMMANDS: ReadonlyMap<string, string> = new Map(
   }),
 );
 
-/** Skips tests by name when no `aws` command works. */
+/** Skips tests, with a title that says so, if no `aws` command works. */
 export const requiresAws: Requirement =
   AWS_COMMANDS.size > 0 ? requires() : requires('an aws command that works');
 
-/** A shim of pyenv may be there for a command that no Python has: only a version proves one. */
+/**
+ * Returns the version of a command; undefined if it does not work. A command of pyenv may exist
+ * although no Python has the program, so only a printed version counts.
+ */
 function versionOf(path: string): string | undefined {
   try {
     accessSync(path, constants.X_OK);

@@ -8,7 +8,7 @@ import type { TestApp } from './app.js';
 import { run, type Ended } from './entry-point.js';
 import { rows } from './rows.js';
 
-/** The surroundings of a command of the operator. */
+/** The surroundings of a command of the operator: the database and the input. */
 export interface BreakGlassOptions {
   readonly url: string;
   /** The standard input; by default it is closed. */
@@ -17,8 +17,8 @@ export interface BreakGlassOptions {
 }
 
 /**
- * Runs `node dist/admin.js` to its end, on a database alone: no other variable of the service is
- * set.
+ * Runs `node dist/admin.js` to its end. The database is the only setting: no other variable of the
+ * service is set.
  */
 export function adminProcess(
   args: readonly string[],
@@ -32,8 +32,9 @@ export function adminProcess(
 }
 
 /**
- * Runs a command like {@link adminProcess}, without the half second of a process: with streams and
- * variables of its own, and the lines of the domain in the log of the test's application.
+ * Runs a command like {@link adminProcess}, but in this process, which saves half a second. It has
+ * its own streams and variables, and log lines of the domain layer go to the log of the test's
+ * application.
  */
 export async function adminCommand(
   args: readonly string[],
@@ -61,8 +62,8 @@ function variablesOf({ url, environment = {} }: BreakGlassOptions): Record<strin
 }
 
 /**
- * Hands the database of a test application to production, or back, so that the operator's command
- * takes it.
+ * Makes the database of a test application belong to production, or to the tests again, so that the
+ * operator's command accepts it.
  */
 export async function handTo(
   dataSource: DataSource,
@@ -71,7 +72,7 @@ export async function handTo(
   await rows(dataSource, 'UPDATE deployment SET composition = $1', [composition]);
 }
 
-/** Returns the lines of the log target `security` that a command wrote. */
+/** Returns the lines with the log target `security` that a command wrote. */
 export function securityLines({ stderr }: Pick<Ended, 'stderr'>): Record<string, unknown>[] {
   return stderr
     .split('\n')
@@ -81,8 +82,8 @@ export function securityLines({ stderr }: Pick<Ended, 'stderr'>): Record<string,
 }
 
 /**
- * Binds the people to the identity provider of an application that was started again: it has
- * another port.
+ * Changes the issuer of people's identities after the identity provider of an application was
+ * started again, because it has another port then.
  */
 export async function renameProvider({
   config,

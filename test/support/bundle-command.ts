@@ -3,12 +3,12 @@ import { resolve } from 'node:path';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 
-/** All that the bundle is made of. */
+/** The files from which the bundle of the `svc` command is made. */
 const SOURCES = ['packages/*/src/**/*.ts', 'packages/svc/*.js*'];
 
 /**
- * Bundles the command from the sources, as `npm run build` does, unless the bundle is newer than
- * all of them.
+ * Bundles the `svc` command from the sources, as `npm run build` does. It does nothing if the
+ * bundle is newer than all sources.
  */
 export async function bundleCommand(): Promise<void> {
   const bundle = statSync(resolve(ROOT, 'dist/svc.mjs'), { throwIfNoEntry: false });

@@ -5,7 +5,10 @@ import { issueAttestationLeaf, issueAuthority } from '@svc/stand-ins/attestation
 import { attestationObject } from '@svc/stand-ins/authenticator-messages';
 import type { TestApp } from './app.js';
 
-/** The offset of the AAGUID in the authenticator data of a registration (WebAuthn §6.5.1). */
+/**
+ * The offset of the AAGUID, which names the model of the key, in the authenticator data of a
+ * registration (WebAuthn §6.5.1).
+ */
 const AAGUID_AT = 37;
 
 /** The part of Chromium's `RegistrationResponseJSON` that these tests read. */
@@ -13,7 +16,7 @@ interface ChromiumRegistration {
   readonly response: { readonly authenticatorData: string; readonly clientDataJSON: string };
 }
 
-/** A credential of the DevTools protocol, with bytes in base64. */
+/** A credential in the form of Chromium's DevTools protocol, with bytes in base64. */
 export interface ChromiumCredential {
   readonly credentialId: string;
   readonly rpId: string;
@@ -23,7 +26,7 @@ export interface ChromiumCredential {
   readonly signCount: number;
 }
 
-/** Options of Chromium's authenticator: part of the device, or without a PIN. */
+/** Options of Chromium's virtual security key: that it is a part of the device, or has no PIN. */
 export interface ChromiumAuthenticator {
   readonly transport?: 'usb' | 'internal';
   readonly hasResidentKey?: boolean;
@@ -32,8 +35,8 @@ export interface ChromiumAuthenticator {
 }
 
 /**
- * Adds Chromium's own virtual security key, whose responses are the browser's and not those of the
- * tests.
+ * Adds Chromium's own virtual security key to a page. Its responses are made by the browser and not
+ * by code of the tests.
  */
 export async function addChromiumKey(
   page: Page,
@@ -55,17 +58,23 @@ export async function addChromiumKey(
   if (credential) await devtools.send('WebAuthn.addCredential', { authenticatorId, credential });
 }
 
-/** Gives Chromium's keys a model and a vendor, whose root replaces their own. */
+/**
+ * Attests Chromium's virtual keys as keys of a vendor and a model, which Chromium itself does not
+ * do.
+ */
 export class ChromiumKeyVendor {
   readonly #now = new Date();
   readonly #root = issueAuthority('Chromium Key Attestation Root', this.#now);
 
-  /** The attestation root to trust, PEM. */
+  /** The attestation root in PEM that the service has to trust. */
   get rootPem(): string {
     return this.#root.pem;
   }
 
-  /** Replaces only the attestation of new credentials in this page by one of this vendor. */
+  /**
+   * Replaces the attestation of new credentials in this page by one of this vendor, and leaves the
+   * rest of the response.
+   */
   async attest(page: Page, aaguid: string): Promise<void> {
     const model = Buffer.from(aaguid.replaceAll('-', ''), 'hex');
     const leaf = issueAttestationLeaf(model, this.#now, this.#root);
@@ -97,8 +106,8 @@ export class ChromiumKeyVendor {
 }
 
 /**
- * Replaces the enrolled key of a user by one that {@link addChromiumKey} can hold, which could not
- * enroll itself.
+ * Replaces the enrolled key of a user by a credential for {@link addChromiumKey}. Without that,
+ * Chromium's key could not be enrolled, because the service does not trust its attestation.
  */
 export async function giveCredentialTo(app: TestApp, email: string): Promise<ChromiumCredential> {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

@@ -5,13 +5,16 @@ import type { Answer } from './client.js';
 import { fido2Answer } from './fido2-grant.js';
 import { newDpopKey, postForm, type DpopKey } from './oauth-flow.js';
 
-/** An access token of `svc-cli`, with the key that it is bound to. */
+/** An access token of `svc-cli`, with the DPoP key to which it is bound. */
 export interface CliToken {
   readonly token: string;
   readonly dpop: DpopKey;
 }
 
-/** Logs `svc-cli` in by the FIDO2 grant. Without a binding the token is a Bearer token. */
+/**
+ * Logs `svc-cli` in by the FIDO2 grant, an assertion of a security key without a browser. Without a
+ * DPoP key the token is a Bearer token.
+ */
 export async function cliToken(
   app: TestApp,
   key: SoftwareKey,
@@ -24,7 +27,7 @@ export async function cliToken(
   return { token: answer.json.access_token as string, dpop };
 }
 
-/** Exchanges a token of the command for one of a cluster. Returns the answer. */
+/** Exchanges a token of `svc-cli` for a token of a Kubernetes cluster. Returns the answer. */
 export async function clusterToken(
   app: TestApp,
   { token, dpop }: CliToken,

@@ -4,16 +4,16 @@ import type { Reporter, TestModule, Vitest } from 'vitest/node';
 import { PROJECTS } from './projects/projects.js';
 import { readDocument, readTraffic, undocumented, unmet } from './traffic/comparison.js';
 
-/** The number of files in the list of the slowest ones. */
+/** The number of files that the list of the slowest files shows. */
 const SLOWEST = 10;
 
-/** The largest part of the time of all files that one file should take. */
+/** The largest part of the time of all test files that one file should take. */
 const LARGEST_SHARE = 0.05;
 
 /**
- * Ends the run with one line of the totals: `N passed, N failed`, and `, N skipped` if any test was
- * skipped. A response that a test met and the OpenAPI document lacks is a failure; after a run of
- * all files, so is one that the document has and no test met.
+ * Ends the output of a run with one line of totals: `N passed, N failed`, and `, N skipped` if any
+ * test was skipped. A response that a test got and that the OpenAPI document lacks counts as a
+ * failure. After a run of all files, a response of the document that no test got also counts.
  */
 export default class ClosingLine implements Reporter {
   #vitest: Vitest | undefined;
@@ -29,8 +29,8 @@ export default class ClosingLine implements Reporter {
     // An uncaught error counts as a failure, because it may hide a failed test.
     const count = { passed: 0, failed: unhandled.length, skipped: 0 };
     for (const module of modules) {
-      // A file that cannot be loaded has no tests to count, and is a failure itself. A suite with a
-      // failed hook is a failure too, because its tests are only skipped.
+      // A file that cannot be loaded has no tests to count, so it counts as a failure itself. A
+      // suite with a failed hook also counts, because its tests are only skipped.
       count.failed += module.errors().length;
       for (const suite of module.children.allSuites()) count.failed += suite.errors().length;
       for (const test of module.children.allTests()) {
@@ -42,13 +42,14 @@ export default class ClosingLine implements Reporter {
     }
     const isWhole = await this.#isWhole(modules);
     if (isWhole) for (const line of slowest(modules)) process.stdout.write(`${line}\n`);
-    // A skipped test may be the only one that meets a response.
+    // If a test was skipped, no missing response counts, because that test may be the only one that
+    // gets it.
     count.failed += compareTraffic(isWhole && count.skipped === 0);
     const skipped = count.skipped === 0 ? '' : `, ${count.skipped} skipped`;
     process.stdout.write(`\n${count.passed} passed, ${count.failed} failed${skipped}\n`);
   }
 
-  /** A run of all files of all projects without a filter for names. */
+  /** Returns true for a run of all files of all projects without a filter for names. */
   async #isWhole(modules: readonly TestModule[]): Promise<boolean> {
     const vitest = this.#vitest;
     if (vitest === undefined || vitest.config.testNamePattern !== undefined) return false;
@@ -60,9 +61,9 @@ export default class ClosingLine implements Reporter {
 }
 
 /**
- * Lists the slowest files with their seconds, and their shares of the time of all files: a run is
- * as fast as these are. The last line names the files with too large a share, which is no failure,
- * because a busy machine must fail no run.
+ * Lists the slowest test files with their seconds and their parts of the time of all files, because
+ * a run takes at least as long as the slowest. The last line names files that take too large a
+ * part. That is no failure, because it may be the fault of a busy machine.
  */
 function slowest(modules: readonly TestModule[]): string[] {
   const times = modules.map((module) => {
@@ -87,8 +88,8 @@ function seconds(milliseconds: number): string {
 }
 
 /**
- * Compares the traffic of the run with the document, and prints the differences. @returns their
- * number
+ * Compares the responses of the run with the OpenAPI document, and prints the differences. @returns
+ * the number of differences
  */
 function compareTraffic(isWhole: boolean): number {
   const folder = process.env['TEST_TRAFFIC'];

@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 
 /**
- * The variable by which Node keeps the machine code of a module for the next process: the tests
- * start the same program a hundred times, and compiling it takes a third of each start. `npm ci`
+ * The variable by which Node stores the compiled code of modules for the next process. The tests
+ * start the same program a hundred times, and compiling takes a third of each start. `npm ci`
  * deletes the folder.
  */
 export const COMPILE_CACHE = {

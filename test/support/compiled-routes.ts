@@ -3,7 +3,10 @@ import type { ModulesContainer } from '@nestjs/core';
 import { compileRoutes } from '#platform/http/routing/compile-routes.js';
 import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 
-/** Compiles the routes of controllers as if one module had them all, without an application. */
+/**
+ * Makes the table of routes from controllers, as if one module had them all, without starting an
+ * application.
+ */
 export function compiledRoutes(module: object, ...controllers: readonly object[]): RoutePolicies {
   const wrapped = controllers.map((metatype) => [metatype, { metatype }] as const);
   const container = new Map([['module', { metatype: module, controllers: new Map(wrapped) }]]);

@@ -2,19 +2,28 @@ import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client
 import { startFaultProxy, type FaultProxy } from './fault-proxy.js';
 import { MOTO_CREDENTIALS, startMoto } from './moto.js';
 
-/** A bucket of moto that can hold a configuration document, behind a proxy with faults. */
+/**
+ * A bucket of moto (a stand-in for AWS) for a configuration document, behind a proxy that can cause
+ * faults.
+ */
 export interface ConfigStore {
   readonly proxy: FaultProxy;
-  /** The variables that place the document, and the credentials of the SDK. */
+  /** The variables that say where the document is, and the credentials for the AWS SDK. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Writes a document: an object as JSON of version 1, and a text or bytes as they are. */
+  /**
+   * Writes a document to the bucket: an object is written as JSON of version 1, and a text or bytes
+   * as they are.
+   */
   put(document: object | string | Buffer): Promise<void>;
   close(): Promise<void>;
 }
 
 const BUCKET = 'svc-config';
 
-/** Starts moto, makes a bucket, and gives this process the credentials of moto until the end. */
+/**
+ * Starts moto (a stand-in for AWS), makes a bucket, and sets the credentials for moto in this
+ * process until the end.
+ */
 export async function startConfigStore(): Promise<ConfigStore> {
   const moto = await startMoto();
   const proxy = await startFaultProxy(moto.endpoint);

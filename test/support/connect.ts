@@ -1,6 +1,7 @@
 import { administer, type TestServer } from './test-server.js';
 
-// Run by runScript: connects to a server, and prints the code of an error if one occurs.
+// A script for runScript: connects to a server of PostgreSQL, and prints the code of the error if
+// one occurs.
 const server: TestServer = JSON.parse(process.argv[2] ?? '');
 const code = await administer(server, 'SELECT 1').then(
   () => '',

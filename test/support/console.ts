@@ -7,17 +7,18 @@ import type { Client } from './client.js';
 import { tabTo } from './page-checks.js';
 
 /**
- * A text that attacks a page: markup, a change of text direction, and no place for a line break.
+ * A text with which a user might attack a page: it has markup, a change of text direction, and no
+ * place at which a line can break.
  */
 export const HOSTILE = `<img src=x onerror=alert(1)>"'&\u202e\u2066${'W'.repeat(10_000)}`;
 
-/** A user with a session and a key. */
+/** A user with a session and a security key. */
 interface KeyHolder {
   readonly client: Client;
   readonly key: SoftwareKey;
 }
 
-/** Opens a browser profile with the session of a user, whose key is plugged in. */
+/** Opens a browser profile with the session and the security key of a user. */
 export async function openAs(
   browser: Browser,
   app: Pick<TestApp, 'baseUrl'>,
@@ -28,7 +29,7 @@ export async function openAs(
   return profile;
 }
 
-/** Gives an open profile the session of a user, and plugs in the key. */
+/** Gives an open browser profile the session and the security key of a user. */
 export async function enterAs(
   profile: BrowserProfile,
   app: Pick<TestApp, 'baseUrl'>,
@@ -38,7 +39,7 @@ export async function enterAs(
   await profile.page.context().addCookies([sessionCookie(app, client)]);
 }
 
-/** The admin of an organization of its own, with a browser that has the session and the key. */
+/** The admin of a new organization, with a browser that has the admin's session and key. */
 export interface ConsoleAdmin extends EnrolledUser {
   /** The domain of the organization. */
   readonly domain: string;
@@ -47,19 +48,20 @@ export interface ConsoleAdmin extends EnrolledUser {
 }
 
 /**
- * What the tests of pages of the console share. `app` and `browser` are there once the tests run.
+ * The service and the browser that tests of console pages share. Both are started before the tests
+ * run.
  */
 export interface ConsoleSetUp {
   readonly app: TestApp;
   readonly browser: Browser;
-  /** Founds an organization, and opens a browser as its admin. */
+  /** Creates an organization, and opens a browser as its admin. */
   newAdmin(): Promise<ConsoleAdmin>;
 }
 
 /**
- * Starts the service and Chromium for the tests of a `describe`, and stops both after them.
+ * Starts the service and Chromium for the tests of a `describe`, and stops both after the tests.
  *
- * @param name a part of the domain of each organization that the tests found
+ * @param name a part of the domain of each organization that the tests create
  * @param start starts the service
  */
 export function consoleSetUp(
@@ -115,11 +117,9 @@ function sessionCookie({ baseUrl }: Pick<TestApp, 'baseUrl'>, client: Client) {
   return { name: 'svc_session', value, url: baseUrl };
 }
 
-/**
- * Walks through pages with the keyboard alone, on a telephone of 390 pixels, and counts the steps.
- */
+/** Uses pages by the keyboard alone, on a telephone of 390 pixels, and counts the steps. */
 export class KeyboardWalk {
-  /** Each step in words. */
+  /** The steps so far, each in words. */
   readonly steps: string[] = [];
   #keys = 0;
 
@@ -133,7 +133,7 @@ export class KeyboardWalk {
     return walk;
   }
 
-  /** Moves to a field, replaces its text, and stays there. */
+  /** Moves the focus to a field and replaces its text. The focus stays there. */
   async fill(selector: string, text: string): Promise<void> {
     this.#keys += await tabTo(this.page, selector);
     await this.page.keyboard.press('Control+A');
@@ -142,7 +142,7 @@ export class KeyboardWalk {
     this.steps.push(`fill ${selector}`);
   }
 
-  /** Moves to a link, a button, a choice or a disclosure, and uses it. */
+  /** Moves the focus to a link, a button, a choice or a disclosure, and activates it. */
   async press(selector: string, key: 'Enter' | 'Space' | 'ArrowDown' = 'Enter'): Promise<void> {
     this.#keys += await tabTo(this.page, selector);
     await this.page.keyboard.press(key);
@@ -150,7 +150,7 @@ export class KeyboardWalk {
     this.steps.push(`press ${selector}`);
   }
 
-  /** Moves to a list of choices and chooses by typing. */
+  /** Moves the focus to a list of choices, and chooses one by typing. */
   async choose(selector: string, text: string): Promise<void> {
     this.#keys += await tabTo(this.page, selector);
     await this.page.keyboard.type(text);
@@ -158,7 +158,7 @@ export class KeyboardWalk {
     this.steps.push(`choose ${text}`);
   }
 
-  /** Prints the steps of a job. */
+  /** Prints the steps that a task of the user took. */
   print(job: string): void {
     const { length } = this.steps;
     // oxlint-disable-next-line no-console -- the counts are the result of the test

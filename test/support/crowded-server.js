@@ -1,5 +1,5 @@
-// Run by runScript: the built server after one request each of many clients with different
-// addresses. It prints its memory use, and serves until standard input ends. It is plain
+// A script for runScript: starts the built server, sends it one request from each of many client
+// addresses, and prints its memory use. It serves until standard input ends. It is plain
 // JavaScript, because a compiler would use more memory than the server.
 import { ThrottlerStorage } from '@nestjs/throttler';
 import { createApp } from '../../dist/create-app.js';

@@ -2,12 +2,12 @@ import type { DataSource } from 'typeorm';
 import { rows } from './rows.js';
 
 /**
- * Tables that change beside a refused request: rate limits, the record of the denial, and the
- * heartbeats of the process.
+ * The tables that change even if a request is refused: rate limits, the record of the refusal, and
+ * the heartbeats of the process.
  */
 const APART = new Set(['rate_limits', 'audit_events', 'replicas']);
 
-/** Returns a digest of every table, so that a test sees the change of any row. */
+/** Returns a digest of every table, so that a test notices the change of any row. */
 export async function databaseDigest(dataSource: DataSource): Promise<Record<string, string>> {
   const tables = await rows<{ name: string }>(
     dataSource,

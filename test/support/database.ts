@@ -4,10 +4,16 @@ import type { Config } from '#platform/config/config.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
 import { administer, confirmServer, urlOf } from './test-server.js';
 
-/** A migrated database of one test file, which no composition has claimed yet. */
+/**
+ * A migrated database for one test file. It does not belong to a composition (production, demo or
+ * test) yet.
+ */
 export interface TestDatabase {
   readonly name: string;
-  /** The URL for this process and for a child's SVC_DATABASE_URL. */
+  /**
+   * The URL of the database, for this process and for the variable SVC_DATABASE_URL of a child
+   * process.
+   */
   readonly url: string;
   readonly config: Config['database'];
   /** Deletes the database, even with open connections. */
@@ -15,8 +21,8 @@ export interface TestDatabase {
 }
 
 /**
- * Copies the template of this run, and confirms its server. A test file calls this once, and `drop`
- * at its end.
+ * Copies the migrated template of this run, and confirms its server as a start of the service does.
+ * A test file calls this once, and `drop` at its end.
  */
 export async function createTestDatabase(): Promise<TestDatabase> {
   const database = await create(copyOf(inject('testServer').template));
@@ -30,14 +36,17 @@ export function createEmptyDatabase(): Promise<TestDatabase> {
 }
 
 /**
- * Copies a database with all that it holds, as a standby has it. No connection to the database may
- * be open.
+ * Copies a database with all its content, as a standby has it. No connection to the database may be
+ * open.
  */
 export function copyDatabase({ name }: TestDatabase): Promise<TestDatabase> {
   return create(copyOf(name));
 }
 
-/** Copies files, which costs half as much as copying by the write-ahead log. */
+/**
+ * Returns the SQL that copies a database by its files, which costs half as much as copying by the
+ * write-ahead log.
+ */
 function copyOf(template: string): string {
   return `TEMPLATE ${template} STRATEGY FILE_COPY`;
 }

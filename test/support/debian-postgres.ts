@@ -7,7 +7,8 @@ import { freePort } from './free-port.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
 
 /**
- * The user and group under which a server runs that the root user starts: PostgreSQL refuses root.
+ * The user and group under which PostgreSQL runs if root starts it, because PostgreSQL refuses to
+ * run as root.
  */
 const NOBODY = 65_534;
 
@@ -21,11 +22,12 @@ export function debianPostgres(): string | undefined {
 const versionOf = (path: string) => Number(/postgresql\/(\d+)/.exec(path)?.[1]);
 
 /**
- * A PostgreSQL of Debian on loopback, whose programs `pg_dump` and `pg_restore` have its version.
+ * A PostgreSQL server of Debian on loopback. The programs `pg_dump` and `pg_restore` have the same
+ * version as the server.
  */
 export interface DebianPostgres {
   readonly port: number;
-  /** The postmaster, the parent of every process of the server. */
+  /** The process id of the postmaster, which is the parent of every process of the server. */
   readonly pid: number;
   /** Returns the address of a database, for a role. */
   url(role: string, database: string): string;
@@ -35,13 +37,13 @@ export interface DebianPostgres {
   stop(): Promise<void>;
 }
 
-/** Makes a cluster and starts its server. The caller must stop it. */
+/** Makes a new cluster and starts its server. The caller must stop the server. */
 export async function startDebianPostgres(): Promise<DebianPostgres> {
   const settings = ['-U', 'postgres', '--auth=trust', '-E', 'UTF8', '--locale=C'];
   return startCluster('initdb', settings);
 }
 
-/** Makes the data of a cluster by a program of PostgreSQL, and starts its server. */
+/** Makes the data directory of a cluster by a program of PostgreSQL, and starts its server. */
 async function startCluster(maker: string, settings: readonly string[]): Promise<DebianPostgres> {
   const programs = debianPostgres();
   if (programs === undefined) throw new Error('no PostgreSQL of Debian is installed');

@@ -9,7 +9,10 @@ interface Ending extends Deprovisioning {
 
 export type Deprovision = ReturnType<typeof deprovision>;
 
-/** The changes of an account in the user directory, each with the lock that its caller takes. */
+/**
+ * Returns the changes of an account that `UserDirectory` makes, each with the locks that its caller
+ * must take.
+ */
 export function deprovision(app: TestApp) {
   const directory = app.nest.get(UserDirectory, { strict: false });
   const ending =

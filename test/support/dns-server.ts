@@ -4,17 +4,17 @@ import { decode, encode, streamEncode, AUTHORITATIVE_ANSWER, TRUNCATED_RESPONSE 
 import type { Answer, DecodedPacket, Packet } from 'dns-packet';
 
 /**
- * The response to a question: texts of TXT records (an array is one record of several pieces), an
- * alias, a code, or none.
+ * The response to a DNS question: texts of TXT records (an array is one record of several pieces),
+ * an alias, an error code, or none.
  */
 export interface DnsReply {
   readonly texts?: readonly (string | readonly string[])[];
-  /** The name that the asked one is an alias of. */
+  /** The name of which the requested name is an alias. */
   readonly alias?: string;
   readonly rcode?: 'NXDOMAIN' | 'SERVFAIL' | 'REFUSED';
   /** True for a server that does not respond. */
   readonly silent?: boolean;
-  /** Runs before the response. */
+  /** A function that runs before the response is sent. */
   readonly before?: () => Promise<unknown>;
 }
 
@@ -23,18 +23,18 @@ const RCODES = { NXDOMAIN: 3, SERVFAIL: 2, REFUSED: 5 } as const;
 /** The longest response over UDP without EDNS (RFC 1035 §4.2.1). */
 const MOST_OVER_UDP = 512;
 
-/** A name server on loopback, over UDP and, where a response is too long for that, TCP. */
+/** A DNS server on loopback, over UDP and, for responses that are too long for UDP, over TCP. */
 export class DnsServer {
   /**
-   * The responses, by name in lower case; `*.example.com` is a wildcard. A name without one does
-   * not exist.
+   * The responses, by name in lower case; `*.example.com` is a wildcard. A name without a response
+   * does not exist.
    */
   readonly replies = new Map<string, DnsReply>();
-  /** The name of each question over UDP, in the order of arrival. */
+  /** The names that were asked for over UDP, in the order of arrival. */
   readonly questions: string[] = [];
   /** The number of questions over TCP. */
   overTcp = 0;
-  /** The greatest number of questions that waited for their response at a time. */
+  /** The largest number of questions that waited for their response at the same time. */
   mostAtOnce = 0;
   #atOnce = 0;
 
@@ -94,7 +94,8 @@ export class DnsServer {
     this.mostAtOnce = Math.max(this.mostAtOnce, this.#atOnce);
     const name = nameOf(query);
     const reply = this.#replyTo(name);
-    // Other questions that are under way arrive before this one is answered.
+    // The response is delayed, so that other questions that are on their way arrive before it is
+    // sent.
     await new Promise((resolve) => setImmediate(resolve));
     await reply.before?.();
     this.#atOnce -= 1;

@@ -10,7 +10,7 @@ import { rows } from './rows.js';
 @Module({})
 class DnsModule {}
 
-/** A module that makes the service ask a name server of the test. */
+/** Makes a module by which the service asks the DNS server of the test. */
 export function dnsModule(options: DnsOptions): DynamicModule {
   return {
     module: DnsModule,
@@ -45,7 +45,7 @@ export const verify = (admin: Client, domain: string) =>
 export const removal = (admin: Client, domain: string) =>
   orgApi(admin, 'DELETE', `/domains/${domain}`);
 
-/** Adds a domain, publishes its record, and verifies it. */
+/** Adds a domain, publishes its DNS record, and verifies it. */
 export async function proven(
   admin: Client,
   dns: DnsServer,
@@ -58,13 +58,13 @@ export async function proven(
   return record;
 }
 
-/** Finds a domain in the list of its organization. */
+/** Finds a domain in the organization's list; undefined if it is not listed. */
 export async function listed(admin: Client, domain: string): Promise<ListedDomain | undefined> {
   const { domains } = (await orgApi(admin, 'GET', '/domains')).json as { domains: ListedDomain[] };
   return domains.find((one) => one.domain === domain);
 }
 
-/** Makes the next check of a domain due, and runs the checks. */
+/** Makes the next DNS check of a domain due, and runs the checks. */
 export async function recheck(app: TestApp, domain: string): Promise<number | undefined> {
   await rows(
     app.dataSource,

@@ -9,7 +9,9 @@ import {
   type JWTHeaderParameters,
 } from 'jose';
 
-/** Claims and header parameters that replace those of a correct proof; undefined removes one. */
+/**
+ * Claims and header parameters that replace those of a correct DPoP proof; undefined removes one.
+ */
 export interface ProofTampering {
   readonly claims?: Readonly<Record<string, unknown>>;
   readonly header?: Partial<JWTHeaderParameters>;
@@ -20,7 +22,7 @@ export class DpopKey {
   private constructor(
     readonly alg: string,
     readonly jwk: JWK,
-    /** The thumbprint in a token that is bound to this key. */
+    /** The thumbprint of this key, which a token that is bound to the key contains. */
     readonly jkt: string,
     readonly privateKey: CryptoKey,
   ) {}

@@ -8,10 +8,14 @@ const LAST_OF_0_13 = '1764000010100-sids-of-before.sql';
 const LAST_OF_0_10 = '1763790070000-github-repositories.sql';
 
 /**
- * The texts of 0.10.0 that stopped issuance, and the files of today that 0.10.0 did not have yet.
+ * The folder of earlier texts of migrations that version 0.10.0 had, and that stopped issuance for
+ * seconds. Files of today that 0.10.0 did not have are left out.
  */
 const EARLIER_TEXTS = 'test/vectors/migrations-0.10.0';
-/** A text of a build after 0.13.0, with what a later file makes. */
+/**
+ * The folder with the text of a migration in a build after 0.13.0. It also made what a later file
+ * makes today.
+ */
 const TEXTS_AFTER_0_13 = 'test/vectors/migrations-0.13.0';
 const SPLIT_OFF: ReadonlySet<string> = new Set([
   '1763790010110-names-of-removals.sql',
@@ -20,13 +24,13 @@ const SPLIT_OFF: ReadonlySet<string> = new Set([
   '1763790040300-index-of-device-sessions.sql',
 ]);
 
-/** The versions that had them. */
+/** The versions in which some migrations were already split into several files. */
 const AFTER_SPLIT: ReadonlySet<string> = new Set(['0.12', 'after 0.13']);
 
-/** The migration after which the first batches of an upgrade from 0.9.0 run. */
+/** The last migration before the first one that runs in batches, in an upgrade from 0.9.0. */
 const BEFORE_BATCHES = '1763790010000-people-of-records.sql';
 
-/** Makes a folder of the migrations of an earlier version, below another folder. */
+/** Makes a folder with the migrations of an earlier version, inside another folder. */
 export async function earlierMigrations(
   version: '0.9' | 'before batches' | '0.10' | '0.12' | 'after 0.13',
   below: string,

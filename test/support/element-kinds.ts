@@ -1,9 +1,9 @@
 import type { Page } from 'playwright-core';
 
 /**
- * Returns the kinds of the elements of a page: the names, classes, roles and states of an element
- * and of all elements around it, without texts and addresses. Elements of one kind have the same
- * style and the same attributes.
+ * Returns the kinds of elements of a page. A kind consists of the names, classes, roles and states
+ * of an element and of all elements around it, without texts and addresses. Elements of one kind
+ * have the same style and the same attributes, so that one of them stands for all.
  */
 export function elementKinds(page: Page): Promise<string[]> {
   return page.evaluate<string[]>(`(() => {

@@ -2,13 +2,13 @@ import { startEmbeddedPostgres } from '#platform/database/embedded-postgres/embe
 import { RecordingLog } from './recording-log.js';
 import type { TestServer } from './test-server.js';
 
-// Run by runScript: starts an embedded server, prints its address, and stops it when standard input
-// ends.
+// A script for runScript: starts an embedded server of PostgreSQL, prints its address, and stops it
+// when standard input ends.
 const argument: EmbeddedServerArgument = JSON.parse(process.argv[2] ?? '');
 const { dataDir, settings = {} } = argument;
 const log = new RecordingLog();
 const server = await startEmbeddedPostgres({ dataDir, log, settings });
-// without `stop`, which is a function
+// JSON leaves out the member `stop`, because it is a function.
 process.stdout.write(`${JSON.stringify({ ...server, log: log.lines })}\n`);
 process.stdin.on('end', () => void server.stop()).resume();
 

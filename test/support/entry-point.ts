@@ -11,19 +11,24 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** A running process. */
+/** A running process of an entry point. */
 export interface EntryPoint {
   readonly pid: number;
   readonly ended: Promise<Ended>;
-  /** Resolves with the standard output once it matches; rejects when the process ends before. */
+  /**
+   * Resolves with the match once the standard output matches; rejects if the process ends before
+   * that.
+   */
   printed(pattern: RegExp): Promise<RegExpMatchArray>;
-  /** Resolves once an address responds; rejects when the process ends before. */
+  /** Resolves once an address responds; rejects if the process ends before that. */
   answers(url: string): Promise<void>;
   /** Sends SIGTERM, and waits for the end of the process. */
   stop(): Promise<Ended>;
 }
 
-/** The working directory and the whole environment of a process, which inherits no variables. */
+/**
+ * The working directory and the whole environment of a process. The process inherits no variables.
+ */
 export interface ProcessSettings {
   readonly cwd: string;
   readonly environment?: Readonly<Record<string, string>>;
@@ -31,7 +36,7 @@ export interface ProcessSettings {
   readonly input?: string;
 }
 
-/** Starts an entry point of the build (`npm test` builds it), such as `demo/main.js`. */
+/** Starts an entry point of the build, such as `demo/main.js`. `npm test` makes the build. */
 export function start(
   entry: string,
   args: readonly string[],

@@ -16,8 +16,8 @@ import { rows } from './rows.js';
 import { PUBLIC_KEY } from './ssh-issuance.js';
 
 /**
- * Other times than those of production: short pauses, and a wait that never ends while a test
- * looks.
+ * Times of a failover for these tests: short pauses, and a wait so long that it never ends during a
+ * test.
  */
 const FAST: Partial<FailoverLimits> = {
   heartbeat: 20,
@@ -27,8 +27,9 @@ const FAST: Partial<FailoverLimits> = {
 };
 
 /**
- * A database whose identity a test rewrites, so that the running server is another one than that on
- * record. Several processes of the service use it, each with its own connections.
+ * A database in which a test rewrites the recorded identity of the server, so that the running
+ * server is not the recorded one. Several processes of the service use the database, each with its
+ * own connections.
  */
 export class FailoverWorld {
   readonly #silent: string[] = [];
@@ -39,7 +40,7 @@ export class FailoverWorld {
 
   private constructor(
     readonly database: TestDatabase,
-    /** Connections that no gate checks. */
+    /** Connections that are not refused if the server is unconfirmed. */
     readonly direct: DataSource,
   ) {
     this.#parts.defer(() => database.drop());
@@ -56,7 +57,7 @@ export class FailoverWorld {
     return this.#parts.disposeAsync();
   }
 
-  /** Starts a process of the service. It may be closed before the world. */
+  /** Starts a process of the service. It may be closed before this object. */
   async start(): Promise<TestApp> {
     const app = await startTestApp({
       database: this.database,
@@ -73,19 +74,25 @@ export class FailoverWorld {
     return rows<Row>(this.direct, text, values);
   }
 
-  /** Makes the server on record an earlier start, as a restart does. */
+  /** Rewrites the recorded server to one that started earlier, as after a restart. */
   async restart(): Promise<void> {
     await this.query("UPDATE database_identity SET started_at = started_at - interval '1 hour'");
   }
 
-  /** Makes the server on record one of an earlier timeline, as a promotion does. */
+  /**
+   * Rewrites the recorded server to one with an earlier timeline, as after a promotion of a
+   * standby.
+   */
   async promote(): Promise<void> {
     await this.query(
       "UPDATE database_identity SET started_at = started_at - interval '1 hour', timeline = 'FFFFFFFF'",
     );
   }
 
-  /** Loses the audit rows of the newest transaction by the change of the server. */
+  /**
+   * Deletes the audit rows of the newest transaction, and changes the recorded server, as a
+   * failover that loses this commit does.
+   */
   async loseTheLastCommit(
     by: 'promote' | 'restart' | 'confirmed by others' | 'with the confirmation',
   ): Promise<void> {
@@ -105,7 +112,7 @@ export class FailoverWorld {
     });
   }
 
-  /** Confirms the server as the start of a process does. */
+  /** Confirms the server as a process does at its start. */
   async confirmAtStart(setting: FailoverSetting, isEmbedded = false): Promise<void> {
     const address = { connectionString: this.database.url };
     const confirm = confirmAtStart(
@@ -115,7 +122,7 @@ export class FailoverWorld {
     await confirm({ isEmbedded, open: () => openMigrationConnection(address, new RecordingLog()) });
   }
 
-  /** Adds a process that was seen so many seconds ago, and never reports. */
+  /** Adds a process that reported some seconds ago and never reports again. */
   async addSilentReplica(secondsAgo = 0): Promise<string> {
     const id = randomUUID();
     this.#silent.push(id);
@@ -131,7 +138,7 @@ export class FailoverWorld {
     await this.query('DELETE FROM replicas WHERE id = ANY ($1)', [this.#silent.splice(0)]);
   }
 
-  /** Lets the silent process report. */
+  /** Lets the process that never reports send one report. */
   async report(id: string, isLost: boolean): Promise<void> {
     await this.query(
       `INSERT INTO replica_reports (replica_id, started_at, is_witness, is_lost, reported_at)
@@ -147,7 +154,7 @@ export class FailoverWorld {
     return row?.is === true;
   }
 
-  /** Returns the details of each confirmation but the first. */
+  /** Returns the details of each confirmation of a server except the first. */
   async confirmations(): Promise<Record<string, unknown>[]> {
     const found = await this.query<{ details: Record<string, unknown> }>(
       "SELECT details FROM audit_events WHERE type = 'database_confirmed' ORDER BY created_at",
@@ -160,7 +167,7 @@ export class FailoverWorld {
   }
 }
 
-/** Asks for an SSH certificate, from an unused address. */
+/** Requests an SSH certificate, from an unused address. */
 export function issueCertificate({ client }: EnrolledUser): Promise<Answer> {
   return client.post('/v1/credentials/ssh', { public_key: PUBLIC_KEY }, { address: newAddress() });
 }

@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { CompactSign, exportJWK, generateKeyPair } from 'jose';
 import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 
-/** A JSON object; undefined removes a member. */
+/** Members of a JSON object to set; undefined removes a member. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** A response as the HTTP client sees it. */
+/** A response of the provider, as the HTTP client gets it. */
 interface Answer {
   readonly status: number;
   readonly body: unknown;
@@ -17,21 +17,21 @@ interface Answer {
 }
 
 /**
- * The faults of the provider; it is correct where a field is missing. Tests change it while it
- * runs.
+ * The faults of the provider. Where a member is missing, the provider is correct. Tests change the
+ * faults while the provider runs.
  */
 export interface Misbehaviour {
   /** Changes the discovery document. */
   document?: (document: Json) => unknown;
-  /** Replaces the response to discovery. */
+  /** Replaces the response with the discovery document. */
   discovery?: Answer;
   /** Delays every response by so many seconds. */
   delay?: number;
   /** Changes the claims of the ID token. */
   claims?: (claims: Json) => Json;
   /**
-   * Signs the ID token with the published key, with another one, with the client's secret, or not
-   * at all.
+   * How the ID token is signed: with the published key, with another key, with the client's secret,
+   * or not at all.
    */
   signature?: 'right' | 'foreign key' | 'HS256' | 'none';
   /** Replaces the response of the token endpoint. */
@@ -46,7 +46,7 @@ export interface Misbehaviour {
 
 type Route = (form: URLSearchParams, authorization?: string) => Answer | Promise<Answer>;
 
-/** A received request to the token endpoint. */
+/** A request that the token endpoint received. */
 interface TokenRequest {
   readonly authorization: string | undefined;
   readonly form: Readonly<Record<string, string>>;
@@ -60,13 +60,13 @@ export interface FakeIdp {
   readonly clientSecret: string;
   misbehaviour: Misbehaviour;
   readonly tokenRequests: TokenRequest[];
-  /** Returns how often its key set was fetched. */
+  /** The number of times that the key set was fetched. */
   keySetRequests: number;
   /** Signs with a new key, which is then the only published one. */
   rotateKey(): Promise<void>;
   /**
-   * Signs a user in without a browser: takes the URL of the redirect, and returns the URL of the
-   * callback.
+   * Signs a user in without a browser: takes the address of the redirect to the provider, and
+   * returns the address of the redirect back.
    */
   authorize(url: URL): URL;
   close(): Promise<void>;
@@ -78,7 +78,7 @@ async function newKey(alg: 'ES256' | 'RS256') {
   return { privateKey, jwk: { ...(await exportJWK(publicKey)), alg, use: 'sig', kid } };
 }
 
-/** The paths of the endpoints, where no document of a vendor gives others. */
+/** The paths of the endpoints, unless the document of a vendor gives others. */
 const OWN_PATHS = {
   authorization_endpoint: '/authorize',
   token_endpoint: '/token',
@@ -94,7 +94,7 @@ function pathsIn(document: Json | undefined): Record<keyof typeof OWN_PATHS, str
   return Object.fromEntries(paths) as Record<keyof typeof OWN_PATHS, string>;
 }
 
-/** Starts an OpenID provider that follows its instructions, including faults. */
+/** Starts an OpenID provider whose answers a test decides, including faults. */
 export async function startFakeIdp(
   options: {
     readonly misbehaviour?: Misbehaviour;
@@ -229,12 +229,15 @@ export async function startFakeIdp(
   return idp;
 }
 
-/** Changes members of a JSON object; undefined removes one. */
+/** Returns a function that changes members of a JSON object; undefined removes a member. */
 export function changed(patch: Json): (original: Json) => Json {
   return (original) => ({ ...original, ...patch });
 }
 
-/** Follows redirects like a browser, with cookies, until one leads back to the service. */
+/**
+ * Follows redirects like a browser, with cookies, until one leads back to the service. Returns the
+ * address of that redirect.
+ */
 export async function followToCallback(start: URL, redirectUri: string): Promise<URL> {
   const cookies = new Map<string, string>();
   let url = start;

@@ -14,41 +14,41 @@ import {
   type DpopKey,
 } from './oauth-flow.js';
 
-/** Form fields or JWT claims; undefined removes the field of a correct client. */
+/** Form fields or JWT claims that replace those of a correct client; undefined removes one. */
 export type Override = Readonly<Record<string, unknown>>;
 
-/** Differences between a JWT and that of a correct client. */
+/** The ways in which a JWT differs from that of a correct client. */
 export interface JwtOverride {
   readonly claims?: Override;
   readonly alg?: string;
   readonly keys?: ClientKeys;
-  /** Changes the compact form after signing. */
+  /** Changes the JWT in its compact form, after it was signed. */
   readonly tamper?: (jwt: string) => string;
 }
 
-/** Differences between a pushed request and that of a correct client. */
+/** The ways in which a pushed request differs from that of a correct client. */
 export interface PushOverride {
   readonly parameters?: Override;
   readonly requestObject?: JwtOverride;
   readonly assertion?: JwtOverride;
-  /** Fields in addition to the request itself. */
+  /** Form fields that are sent beside the request itself. */
   readonly fields?: Override;
   readonly dpop?: string;
-  /** Sends the parameters unsigned, also if the client registered a signature. */
+  /** True to send the parameters without a signature, although the client registered one. */
   readonly unsigned?: boolean;
 }
 
-/** Differences between a token request and that of a correct client. */
+/** The ways in which a token request differs from that of a correct client. */
 export interface TokenOverride {
   readonly fields?: Override;
   readonly assertion?: JwtOverride;
-  /** Null sends no proof. */
+  /** The DPoP proof to send; null sends none. */
   readonly dpop?: string | null;
 }
 
 /**
- * A client of the FAPI 2.0 plans: `private_key_jwt`, DPoP, PAR, and signed requests for Message
- * Signing.
+ * A client as the conformance plans of FAPI 2.0 demand it: `private_key_jwt`, DPoP, PAR, and signed
+ * requests for Message Signing.
  */
 export class FapiClient {
   readonly #app: TestApp;
@@ -72,7 +72,7 @@ export class FapiClient {
     this.isSigned = isSigned;
   }
 
-  /** Registers a client that the organization of its owner uses without consent. */
+  /** Registers a client to which users of its owner's organization need not consent. */
   static async register(
     app: TestApp,
     owner: string,
@@ -158,7 +158,7 @@ export class FapiClient {
     return postForm(this.#app, '/oauth/par', fields, headers);
   }
 
-  /** Pushes a request that must be accepted, and returns the `request_uri`. */
+  /** Pushes a request that the service must accept, and returns its `request_uri`. */
   async pushed(override: PushOverride = {}): Promise<string> {
     const answer = await this.push(override);
     if (answer.status !== 201) throw new Error(`PAR answered ${answer.status}: ${answer.text}`);
@@ -166,8 +166,8 @@ export class FapiClient {
   }
 
   /**
-   * Sends a browser with a pushed request, and returns its callback at the client, or the error
-   * page.
+   * Sends a browser with a pushed request to the service. Returns the address at the client to
+   * which it leads, or the error page.
    */
   async authorize(
     browser: Client,
@@ -184,7 +184,7 @@ export class FapiClient {
     return location === null ? answer : new URL(location, browser.baseUrl);
   }
 
-  /** Returns the code of a correct authorization, or of one with the given differences. */
+  /** Returns the code of an authorization that is correct except for the given differences. */
   async code(browser: Client, override: PushOverride = {}): Promise<string> {
     const url = await this.authorize(browser, await this.pushed(override));
     if (!(url instanceof URL)) throw new Error(`the browser sees ${url.status}: ${url.text}`);
@@ -213,7 +213,7 @@ export class FapiClient {
     return this.dpop.proof(method, this.#app.baseUrl + path, claims);
   }
 
-  /** Reads userinfo, the protected resource of the plans. */
+  /** Reads userinfo, which is the protected resource in the conformance plans. */
   async readResource(
     token: string,
     override: { readonly proof?: string | null; readonly scheme?: string } = {},
@@ -244,7 +244,7 @@ export class FapiClient {
   }
 }
 
-/** Replaces the signature of a JWT by one of another key. */
+/** Replaces the signature of a JWT by another one, which does not verify. */
 export function withBrokenSignature(jwt: string): string {
   const [header, payload, signature = ''] = jwt.split('.');
   const other = signature.startsWith('A') ? 'B' : 'A';

@@ -16,7 +16,7 @@ export type Fault =
       readonly headers?: Readonly<Record<string, string>>;
     };
 
-/** A request that arrived at the proxy. */
+/** A request that the proxy received. */
 export interface SeenRequest {
   /** The header `x-amz-target`, which names the operation of KMS; empty for other services. */
   readonly target: string;
@@ -26,18 +26,16 @@ export interface SeenRequest {
 /** A proxy in front of one HTTP server, in which a test switches faults on and off. */
 export interface FaultProxy {
   readonly endpoint: string;
-  /** The fault of the next requests. */
+  /** The fault with which the proxy treats the next requests. */
   fault: Fault;
-  /** The number of requests that have arrived. */
+  /** The number of requests that the proxy has received. */
   readonly requests: number;
-  /** The requests that have arrived whole, with their bodies. */
+  /** The requests that the proxy has received completely, with their bodies. */
   readonly seen: readonly SeenRequest[];
   close(): Promise<void>;
 }
 
-/**
- * Starts a proxy on loopback that forwards to `target`, an origin, with the Host header as it came.
- */
+/** Starts a proxy on loopback that forwards to `target`, an origin, and keeps the Host header. */
 export async function startFaultProxy(target: string): Promise<FaultProxy> {
   let requests = 0;
   const seen: SeenRequest[] = [];

@@ -3,10 +3,10 @@ import type { TestApp } from './app.js';
 import type { Answer } from './client.js';
 import { postForm, type DpopKey } from './oauth-flow.js';
 
-/** The grant type of the FIDO2 grant. */
+/** The name of the grant type by which a client presents an assertion of a security key. */
 export const FIDO2 = 'urn:svc:params:oauth:grant-type:fido2';
 
-/** What a native client requests by the FIDO2 grant. */
+/** A token request of a native client by the FIDO2 grant. */
 interface Fido2Request {
   readonly clientId: string;
   readonly scope: string;
@@ -14,7 +14,7 @@ interface Fido2Request {
   readonly dpop?: DpopKey;
 }
 
-/** Requests a token by the FIDO2 grant, with a touch of a security key. */
+/** Requests a token by the FIDO2 grant, for which a security key is touched. */
 export async function fido2Answer(
   app: Pick<TestApp, 'client' | 'baseUrl'>,
   key: SoftwareKey,

@@ -3,8 +3,8 @@ import { afterAll, beforeAll } from 'vitest';
 import { createTestDatabase } from './database.js';
 
 /**
- * Creates the database of a test file before its tests, and deletes it after them. Returns access
- * to it.
+ * Creates a database before the tests of a file, and deletes it after them. Returns a function that
+ * returns the connection to it.
  */
 export function fileDatabase(): () => DataSource {
   const parts = new AsyncDisposableStack();

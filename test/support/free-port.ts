@@ -3,15 +3,18 @@ import { createSocket } from 'node:dgram';
 import { once, type EventEmitter } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Ports below 32,768, from which a system assigns ports automatically. */
+/**
+ * The range of ports to search. It is below 32,768, above which systems assign ports to programs
+ * automatically.
+ */
 const FIRST = 12_000;
 const END = 32_000;
 
 let next = randomInt(FIRST, END);
 
 /**
- * Returns a port that is free at every address. The system does not assign it, and no other call
- * returns it while this process runs, in this process or another.
+ * Returns a port that is free at every address of the machine. The system does not assign it to
+ * another program, and no other call in any process returns it while this process runs.
  */
 export async function freePort(): Promise<number> {
   for (let tries = FIRST; tries < END; tries += 1) {
@@ -23,7 +26,10 @@ export async function freePort(): Promise<number> {
   throw new Error('no port is free');
 }
 
-/** Binds the UDP port of the same number as a lock for other processes; false when it is taken. */
+/**
+ * Binds the UDP port of the same number, as a lock against other processes of the tests. Returns
+ * false if it is taken.
+ */
 async function reserve(port: number): Promise<boolean> {
   const sign = createSocket('udp4').unref();
   sign.bind({ address: '127.0.0.1', port, exclusive: true });
@@ -40,8 +46,8 @@ async function isFree(port: number, host: string): Promise<boolean> {
 }
 
 /**
- * Checks that the port is free at an address; an address that the machine does not have counts as
- * free.
+ * Returns true if the port is free at an address. An address that the machine does not have counts
+ * as free.
  */
 async function isBound(socket: EventEmitter): Promise<boolean> {
   try {

@@ -4,20 +4,24 @@ import { startTestApp, type EnrolledUser, type TestApp, type TestAppOptions } fr
 import { newAddress, type Answer, type Client } from './client.js';
 import { foundOrganization, type ScimOrganization } from './scim-organization.js';
 
-/** The service with a GitHub App at a stand-in, and an organization that linked an installation. */
+/**
+ * The service with a GitHub App, a stand-in for GitHub, and an organization that has linked an
+ * installation.
+ */
 export interface GitHubApplication {
   readonly app: TestApp;
   readonly github: GitHubStandIn;
   readonly organization: ScimOrganization;
   readonly installation: StandInInstallation;
-  /** Provisions a user by SCIM, who enrolls a key. Returns the id in SCIM too. */
+  /** Creates a user by SCIM, who enrolls a key. Also returns the id in SCIM. */
   member(email: string): Promise<EnrolledUser & { readonly id: string }>;
   close(): Promise<void>;
 }
 
 /**
- * Starts the service and links the installation of `octo-org`, with the repositories `hello` and
- * `world`. Tokens may open every repository there, as in an organization from before version 0.10.
+ * Starts the service and links the installation at `octo-org`, which has the repositories `hello`
+ * and `world`. Tokens may be for every repository there, as in an organization from before version
+ * 0.10.
  */
 export async function startGitHubApplication(
   options: TestAppOptions = {},
@@ -46,7 +50,7 @@ export async function startGitHubApplication(
   };
 }
 
-/** Links an installation as its owner at GitHub. Returns the last page. */
+/** Links an installation, as its owner at GitHub. Returns the last page. */
 export async function link(
   github: GitHubStandIn,
   { client }: Pick<EnrolledUser, 'client'>,
@@ -57,20 +61,20 @@ export async function link(
   return authorize(client, { owner: account.login });
 }
 
-/** Begins a link and walks it through GitHub to its last page. */
+/** Begins a link, and follows the redirects through GitHub to the last page. */
 export async function authorize(client: Client, named: object): Promise<Answer> {
   const begun = await client.post('/v1/credentials/github/link', named);
   if (begun.status !== 200) return begun;
   return client.follow(begun.json.authorization_url as string);
 }
 
-/** Changes whether tokens may open every repository, as an admin. */
+/** Sets, as an admin, whether tokens may be for every repository. */
 export function allowAll(client: Client, isAllowed: boolean): Promise<Answer> {
   const body = { all_repositories: isAllowed };
   return client.send('PATCH', '/v1/credentials/github/settings', { address: newAddress(), body });
 }
 
-/** Asks for a token, from an unused address. */
+/** Requests a GitHub token, from an unused address. */
 export function askToken(client: Client, body: object = {}): Promise<Answer> {
   return client.post('/v1/credentials/github/token', body, { address: newAddress() });
 }

@@ -6,30 +6,30 @@ import { resolve } from 'node:path';
 /** The folder of the guides. */
 export const GUIDES = resolve(import.meta.dirname, '../../docs/guides');
 
-/** A fenced block of a guide. */
+/** A fenced block of code in a guide. */
 export interface GuideBlock {
-  /** The path below docs/guides. */
+  /** The path of the guide below docs/guides. */
   readonly page: string;
   readonly line: number;
   readonly language: string;
   /**
-   * The test file, without folder and suffix, and the name: `backup` and `dump` for
+   * The test file, without folder and suffix, and the name of the block: `backup` and `dump` for
    * `test=backup:dump`.
    */
   readonly test: string | undefined;
   readonly name: string | undefined;
-  /** Whether the first line of its section says that it cannot run in CI. */
+  /** True if the first line of the block's section says that it cannot run in CI. */
   readonly isExcused: boolean;
   readonly text: string;
 }
 
-/** A section without a test begins with these words and the reason. */
+/** Matches the words with which a section without a test must begin, followed by the reason. */
 export const EXCUSE = /^Not run in CI: \S+ \S+/;
 
-/** Reads the fenced blocks of a page. */
+/** Returns the fenced blocks of a guide. */
 export function blocksOf(page: string, markdown: string): GuideBlock[] {
   const blocks: GuideBlock[] = [];
-  /** The open sections, by the depth of their heading, and whether each is excused. */
+  /** The open sections, by the depth of their heading, with whether each is excused from a test. */
   let sections: { depth: number; isExcused: boolean | undefined }[] = [];
   let open: { line: number; indent: string; info: string; lines: string[] } | undefined;
   for (const [index, line] of markdown.split('\n').entries()) {
@@ -67,9 +67,9 @@ function asBlock(
 }
 
 /**
- * Returns the text of a block of a guide, as it stands there.
+ * Returns the text of a block of a guide, as the guide has it.
  *
- * @param replacements what the test has in another place: an address, a port, a path. Each must
+ * @param replacements values that are different in the test: an address, a port, a path. Each must
  *   occur in the block
  */
 export function guideBlock(
@@ -87,7 +87,7 @@ export function guideBlock(
   }, block.text);
 }
 
-/** The end of the commands of a block. */
+/** The result of the commands of a block. */
 export interface CommandsEnd {
   readonly status: number | null;
   readonly stdout: string;
@@ -95,8 +95,8 @@ export interface CommandsEnd {
 }
 
 /**
- * Runs commands in bash, which ends at the first that fails. The environment is this one and no
- * variable of the host.
+ * Runs commands in bash, which ends at the first command that fails. They get the given
+ * environment, and no variable of the host.
  */
 export async function runCommands(
   commands: string,
@@ -119,7 +119,7 @@ export async function runCommands(
   return { status, ...written };
 }
 
-/** Runs commands that must succeed. @returns their standard output */
+/** Runs commands that must all succeed. @returns their standard output */
 export async function runToSuccess(...args: Parameters<typeof runCommands>): Promise<string> {
   const { status, stdout, stderr } = await runCommands(...args);
   if (status !== 0) throw new Error(`status ${status} of\n${args[0]}\n${stdout}${stderr}`);

@@ -13,8 +13,8 @@ import { SSHD_PROGRAMS, startSshd, type Sshd } from './sshd.js';
 export const HARDWARE_SSH_NEEDS = [...SSHD_PROGRAMS, ...PROVIDER_NEEDS] as const;
 
 /**
- * An application that certifies attested keys alone, an `sshd` that trusts it, and a security key
- * for OpenSSH.
+ * An application that certifies only attested keys, an `sshd` that trusts it, and a software
+ * security key for OpenSSH.
  */
 export interface HardwareSsh {
   readonly app: TestApp;
@@ -25,7 +25,10 @@ export interface HardwareSsh {
   close(): Promise<void>;
 }
 
-/** Starts them, with a principal that the account of the tests accepts. */
+/**
+ * Starts the application and `sshd`. The account of the tests accepts certificates with the given
+ * principal.
+ */
 export async function startHardwareSsh(principal: string): Promise<HardwareSsh> {
   const vendor = new SecurityKeyVendor(new Date());
   const folder = mkdtempSync(join(tmpdir(), 'svc-sk-'));

@@ -2,8 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getHeapSpaceStatistics } from 'node:v8';
 import { limitHeap, returnStartUpMemory } from '#platform/heap/heap.js';
 
-// Run by runScript: loads the heap, collects all, and loads it again; prints the size of V8's young
-// generation after each step.
+// A script for runScript: fills the heap, collects all garbage, and fills it again. It prints the
+// size of V8's young generation after each step.
 limitHeap();
 const loaded = await load();
 returnStartUpMemory();
@@ -11,7 +11,9 @@ const idle = youngGeneration();
 const answer: HeapGrowthAnswer = { loaded, idle, again: await load() };
 process.stdout.write(`${JSON.stringify(answer)}\n`);
 
-/** Makes objects of which many live for a while, in short turns as requests do. */
+/**
+ * Makes objects of which many live for a while, in short turns of the event loop, as requests do.
+ */
 async function load(): Promise<number> {
   const alive: object[][] = [];
   for (let turn = 0; turn < 1000; turn += 1) {

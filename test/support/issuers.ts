@@ -8,18 +8,19 @@ import { startMoto } from './moto.js';
 import { orgApi } from './org-api.js';
 import { rawExchange, requestBytes, type RawAnswer } from './raw-http.js';
 
-/** A stand-in for KMS with keys that wrap document keys. */
+/** A stand-in for AWS KMS with a key that encrypts (wraps) other keys. */
 export interface DocumentKeyGround {
   readonly admin: KmsAdmin;
-  /** The id of a key that wraps document keys. */
+  /** The id of the key that encrypts other keys. */
   readonly keyId: string;
-  /** The variables of an application that uses it. */
+  /** The variables with which an application uses the stand-in. */
   readonly environment: Readonly<Record<string, string>>;
   close(): Promise<void>;
 }
 
 /**
- * Makes a key for the document key in the moto of this worker, or in one that the caller starts.
+ * Makes a key that encrypts other keys, in the moto (stand-in for AWS) of this worker or in one
+ * that the caller starts.
  */
 export async function startDocumentKeyGround(start = startMoto): Promise<DocumentKeyGround> {
   const restore = useMotoCredentials();
@@ -40,7 +41,9 @@ export async function startDocumentKeyGround(start = startMoto): Promise<Documen
   };
 }
 
-/** Starts a second replica of an application: the same database and base URL, another listener. */
+/**
+ * Starts a second replica of an application: with the same database and base URL, and another port.
+ */
 export function startReplicaOf(
   { baseUrl, config }: TestApp,
   port: number,
@@ -58,10 +61,13 @@ export function startReplicaOf(
   });
 }
 
-/** The variable that names the address of a replica's listener. */
+/** Returns the address of a replica's listener. */
 export const listenerOf = (port: number) => `http://localhost:${port}`;
 
-/** Sends a request to the host of a label, at the listener of the application or of a replica. */
+/**
+ * Sends a request to an organization's own host, which begins with a label, at the listener of the
+ * application or of a replica.
+ */
 export function atLabel(
   { baseUrl }: Pick<TestApp, 'baseUrl'>,
   label: string,
@@ -72,7 +78,7 @@ export function atLabel(
   return rawExchange(listener, requestBytes(baseUrl, line, [host, ...headers]));
 }
 
-/** Returns the JWK Set at the host of a label. */
+/** Returns the JWK Set at an organization's own host, which begins with the label. */
 export async function jwksAt(
   app: Pick<TestApp, 'baseUrl'>,
   label: string,
@@ -83,12 +89,15 @@ export async function jwksAt(
   return JSON.parse(answer.body) as JSONWebKeySet;
 }
 
-/** Returns the issuer of a label. */
+/** Returns the issuer of the organization that has a label: the address of its own host. */
 export function issuerOf({ baseUrl }: Pick<TestApp, 'baseUrl'>, label: string): string {
   return `http://${label}.${new URL(baseUrl).host}`;
 }
 
-/** Enrolls the first user of a domain, its admin, and claims a label. */
+/**
+ * Enrolls the first user of a domain, who becomes the admin, and claims a label for the
+ * organization's own host.
+ */
 export async function claimedBy(
   app: TestApp,
   email: string,
@@ -113,8 +122,8 @@ export async function awsToken(browser: Client): Promise<string> {
 }
 
 /**
- * Verifies a token as an application does: by the issuer and a JWK Set. Rejects where it does not
- * verify.
+ * Verifies a token as a verifier at AWS does: by the issuer and a JWK Set. Rejects if the token
+ * does not verify.
  */
 export async function verified(token: string, issuer: string, jwks: JSONWebKeySet) {
   const options = { issuer, algorithms: ['RS256'] };
@@ -122,8 +131,8 @@ export async function verified(token: string, issuer: string, jwks: JSONWebKeySe
 }
 
 /**
- * Resolves every name below `localhost` as `localhost`, as browsers do. The result restores the
- * resolver.
+ * Makes every name below `localhost` resolve as `localhost` does, as in browsers. The returned
+ * function restores the resolver.
  */
 export function resolveNamesBelowLocalhost(): () => void {
   const original = dns.lookup;

@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import { findProgram } from './programs.js';
 
-/** The requirements of tests with a {@link JoiningHost}. */
+/** The programs and rights that tests with a {@link JoiningHost} need. */
 export const HOST_PROGRAMS = ['root', 'sshd', 'ssh-keygen', 'flock', 'curl'] as const;
 
 /** The result of a program. */
@@ -22,9 +22,9 @@ export interface Ending {
   readonly said: string;
 }
 
-/** The way in which a script is run. */
+/** How a script is run. */
 export interface RunOptions {
-  /** The shell; `sh` by default. */
+  /** The shell that runs the script; `sh` by default. */
   readonly shell?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
 }
@@ -38,9 +38,9 @@ export interface HostOptions {
 }
 
 /**
- * A host in a folder of its own: the configuration of a real sshd, and the folders of programs,
- * units and cron. The folder is in `/var/lib`, since sshd reads no principals below a folder that
- * other users may write.
+ * A host that accepts certificates of the service, in a folder of its own: the configuration of a
+ * real sshd, and the folders of programs, units and cron. The folder is in `/var/lib`, since sshd
+ * reads no principals below a folder to which other users may write.
  */
 export class JoiningHost {
   readonly folder = mkdtempSync('/var/lib/svc-host-');
@@ -80,13 +80,16 @@ export class JoiningHost {
     writeFileSync(this.config, lines.join('\n'), { mode: 0o640 }); // no line feed at the end
   }
 
-  /** The options of the script that name the folders of this host. */
+  /** The options of the installing script that name the folders of this host. */
   get paths(): string[] {
     const { etc, sbin, units, cron } = this;
     return ['--etc', etc, '--sbin', sbin, '--units', units, '--cron', cron];
   }
 
-  /** The options of a first run on this host: root for Alice, and no running sshd to reload. */
+  /**
+   * The options for a first run on this host: Alice may log in as root, and no running sshd is
+   * reloaded.
+   */
   get joining(): string[] {
     return [...this.paths, '--no-reload', '--schedule', 'systemd', ...ROOT_FOR_ALICE];
   }
@@ -107,12 +110,15 @@ export class JoiningHost {
     return ending(program, words, '', environment);
   }
 
-  /** Returns the answer of `sshd -t` for the configuration of this host. */
+  /** Checks the configuration of this host by `sshd -t`, and returns its result. */
   test(): Promise<Ending> {
     return ending(findProgram('sshd') ?? 'sshd', ['-t', '-f', this.config], '');
   }
 
-  /** Returns every file and folder with its mode and content, and on request its inode and time. */
+  /**
+   * Returns every file and folder of the host with its mode and content, and on request its inode
+   * and time.
+   */
   tree({ identity = false } = {}): Record<string, string> {
     const paths = readdirSync(this.folder, { recursive: true, encoding: 'utf8' }).toSorted();
     return Object.fromEntries(
@@ -127,7 +133,10 @@ export class JoiningHost {
     );
   }
 
-  /** Makes a folder with links to every program but these, for the PATH of a run. */
+  /**
+   * Makes a folder with links to every program except the given ones. It is the PATH of a run on a
+   * host that lacks these programs.
+   */
   pathWithout(...names: readonly string[]): string {
     const folder = mkdtempSync(join(this.folder, 'path-'));
     for (const directory of ['/usr/local/bin', '/usr/bin', '/bin', '/usr/sbin', '/sbin']) {
@@ -137,7 +146,7 @@ export class JoiningHost {
         try {
           symlinkSync(join(directory, name), join(folder, name));
         } catch {
-          // a link of this name that leads nowhere
+          // A link of this name exists already, but leads nowhere.
         }
       }
     }

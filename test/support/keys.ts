@@ -3,7 +3,10 @@ import type { TestApp } from './app.js';
 import { newAddress, type Answer, type Client } from './client.js';
 import { rows } from './rows.js';
 
-/** Registers a further key in the session of a client. Returns the response of the last step. */
+/**
+ * Registers a further key of a user in the session of an HTTP client. Returns the response of the
+ * last step.
+ */
 export async function addKey(
   app: Pick<TestApp, 'baseUrl'>,
   client: Client,
@@ -31,7 +34,7 @@ export function keysOf(
   );
 }
 
-/** Backdates the last touch of every session of a user. */
+/** Makes the last touch in every session of a user some seconds old. */
 export async function touchedAgo(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   email: string,

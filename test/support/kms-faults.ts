@@ -1,6 +1,9 @@
 import type { Fault } from './fault-proxy.js';
 
-/** Returns the response of KMS to a call that it refuses or fails, as AWS writes it. */
+/**
+ * Returns, in the form in which AWS writes it, the response of KMS to a call that it refuses or
+ * that fails.
+ */
 export function kmsError(name: string, status = 400): Fault {
   return {
     status,
@@ -9,7 +12,7 @@ export function kmsError(name: string, status = 400): Fault {
   };
 }
 
-/** Returns a response that KMS could give to a call that succeeds. */
+/** Returns a response of KMS to a call that succeeds. */
 export function kmsAnswer(fields: Readonly<Record<string, unknown>>): Fault {
   return {
     status: 200,

@@ -13,30 +13,34 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** The most bytes that KMS signs with `MessageType: RAW`. */
+/** The largest number of bytes that KMS signs with `MessageType: RAW`. */
 export const LONGEST_RAW_MESSAGE = 4096;
 
-/** The key specs that the stand-in has. */
+/** The key types that the stand-in offers. */
 type KeySpec = 'ECC_NIST_EDWARDS25519' | 'RSA_3072';
 
 /**
- * A stand-in for AWS KMS: three actions of its JSON protocol. It has Ed25519 keys, which moto 5.2.5
- * does not know, and RSA keys for the benchmark of credentials, which loads this file as it is.
+ * A stand-in for AWS KMS with three actions of its JSON protocol. It has Ed25519 keys, which moto
+ * 5.2.5 (another stand-in) does not have, and RSA keys for the benchmark of credentials, which
+ * loads this file without compiling it.
  */
 export interface KmsStandIn {
   readonly endpoint: string;
   /** Creates a key, and returns its ARN. */
   create(spec?: KeySpec): string;
-  /** The lengths of the messages that were signed. */
+  /** The lengths of the messages that were signed so far. */
   readonly messages: readonly number[];
-  /** The most signatures that were asked for at once. */
+  /** The largest number of signatures that were requested at the same time. */
   readonly mostAtOnce: number;
-  /** Holds every signature back until so many are asked for at once; 0 holds none back. */
+  /**
+   * The number of requests for which every signature waits, so that all are under way at the same
+   * time; 0 for no wait.
+   */
   gather: number;
   close(): Promise<void>;
 }
 
-/** Refuses as KMS does. */
+/** An error with which the stand-in refuses a call as KMS does. */
 class Refusal extends Error {
   override readonly name = 'Refusal';
 }
@@ -44,7 +48,7 @@ class Refusal extends Error {
 /**
  * Starts the stand-in on loopback.
  *
- * @param roundTrip the milliseconds by which each answer is delayed, as the way to AWS delays it
+ * @param roundTrip the milliseconds by which each answer is delayed, as the network to AWS would
  */
 export async function startKmsStandIn(roundTrip = 0): Promise<KmsStandIn> {
   const keys = new Map<string, KeyObject>();
@@ -136,10 +140,10 @@ function metadata(arn: string, key: KeyObject): object {
   };
 }
 
-/** DigestInfo of SHA-256 without the digest (RFC 8017 §9.2). */
+/** The bytes before the digest in a DigestInfo of SHA-256 (RFC 8017 §9.2). */
 const SHA_256 = Buffer.from('3031300d060960864801650304020105000420', 'hex');
 
-/** Signs as the service asks for it: RAW with Ed25519, and DIGEST with RSA. */
+/** Signs in the two ways in which the service asks KMS: RAW with Ed25519, and DIGEST with RSA. */
 function signatureOf(key: KeyObject, message: Buffer, body: Record<string, string>): Buffer {
   const asked = `${body['MessageType']} ${body['SigningAlgorithm']}`;
   if (key.asymmetricKeyType === 'rsa') {

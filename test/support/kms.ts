@@ -2,7 +2,9 @@ import { createPublicKey } from 'node:crypto';
 import type { KeySpec } from '@aws-sdk/client-kms';
 import { MOTO_CREDENTIALS } from './moto.js';
 
-/** The acts of an administrator of an AWS account, which the service never does. */
+/**
+ * The actions of an administrator of an AWS account on keys. The service itself never does them.
+ */
 export interface KmsAdmin {
   /** Creates a key of a spec, with the usage that fits it or another one, and returns its id. */
   create(spec: KeySpec, usage?: KeyUsage): Promise<string>;
@@ -19,7 +21,7 @@ function usageOf(spec: string): KeyUsage {
   return spec === 'SYMMETRIC_DEFAULT' ? 'ENCRYPT_DECRYPT' : 'SIGN_VERIFY';
 }
 
-/** Returns the administrator of the keys of a stand-in for KMS. */
+/** Returns an administrator of the keys in a stand-in for KMS. */
 export async function kmsAdmin(endpoint: string): Promise<KmsAdmin> {
   const kms = await import('@aws-sdk/client-kms');
   const client = new kms.KMSClient({
@@ -50,7 +52,10 @@ export async function kmsAdmin(endpoint: string): Promise<KmsAdmin> {
   };
 }
 
-/** Sets the variables with which the SDK of this process calls moto. The result restores them. */
+/**
+ * Sets the variables with which the AWS SDK of this process calls moto, the stand-in for AWS. The
+ * returned function restores them.
+ */
 export function useMotoCredentials(): () => void {
   const before = Object.keys(MOTO_CREDENTIALS).map((name) => [name, process.env[name]] as const);
   Object.assign(process.env, MOTO_CREDENTIALS);

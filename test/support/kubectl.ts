@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { findProgram } from './programs.js';
 
-/** The folder in which `.ci/run` unpacks Debian's kubectl 1.20, beside a newer one of the host. */
+/** The path at which `.ci/run` unpacks Debian's kubectl 1.20. The host may have a newer one. */
 const DEBIAN = '/opt/svc-test/kubectl-1.20/usr/bin/kubectl';
 
 /** A `kubectl` of this host. */
@@ -11,14 +11,14 @@ export interface Kubectl {
 }
 
 /**
- * Returns Debian's kubectl 1.20, which knows v1beta1 of the plugin interface alone; undefined where
- * there is none.
+ * Returns Debian's kubectl 1.20, which knows only v1beta1 of the plugin interface; undefined if
+ * this machine has none.
  */
 export function oldKubectl(): Kubectl | undefined {
   return kubectls().find(({ minor }) => minor < 22);
 }
 
-/** Returns a kubectl that knows v1 of the plugin interface; undefined where there is none. */
+/** Returns a kubectl that knows v1 of the plugin interface; undefined if this machine has none. */
 export function newKubectl(): Kubectl | undefined {
   return kubectls().find(({ minor }) => minor >= 22);
 }

@@ -4,23 +4,23 @@ import type { AddressInfo } from 'node:net';
 import { createRemoteJWKSet, jwtVerify, type JWTPayload } from 'jose';
 import { makeTlsAuthority } from './tls-authority.js';
 
-/** The settings of the API server: its `--oidc-*` flags. */
+/** The settings of the API server, named after the `--oidc-*` flags of the real one. */
 export interface OidcFlags {
-  /** `--oidc-issuer-url`. A real API server requires https. */
+  /** The value of `--oidc-issuer-url`. A real API server requires https. */
   readonly issuer: string;
-  /** `--oidc-client-id`: the audience. */
+  /** The value of `--oidc-client-id`, which is the audience. */
   readonly audience: string;
-  /** `--oidc-required-claim=org_id=…` */
+  /** The organization in `--oidc-required-claim=org_id=…`. */
   readonly organization: string;
 }
 
-/** A stand-in of the API server of a cluster. */
+/** A stand-in for the API server of a Kubernetes cluster. */
 export interface KubernetesApi {
   /** The address for `kubectl`. */
   readonly url: string;
-  /** The PEM of the authority that signed its certificate. */
+  /** The PEM of the authority that signed the API server's certificate. */
   readonly ca: string;
-  /** The claims of the accepted requests, and the reasons of the refused ones, in order. */
+  /** The claims of accepted requests, and the reasons of refused ones, in order. */
   readonly seen: (JWTPayload | string)[];
   close(): Promise<void>;
 }

@@ -12,18 +12,18 @@ import { findProgram } from './programs.js';
 import { runProgram, type CommandEnd } from './svc-command.js';
 import { makeTemporaryDirectory } from './temporary-directory.js';
 
-/** The programs of the laptop beside Node and ssh: curl, and what a POSIX system has. */
+/** The programs on the laptop besides Node and ssh: curl, and those of a POSIX system. */
 const TOOLS = 'curl sh env cat chmod cut id mkdir mv rm sha256sum ssh-keygen uname'.split(' ');
 
-/** A command that the user typed, with its time in seconds. */
+/** A command that a user typed, with the seconds that it took. */
 export interface TypedCommand {
   readonly line: string;
   readonly seconds: number;
 }
 
 /**
- * An account on a new machine: an empty home folder, and a PATH with one Node and the tools of the
- * system.
+ * A user's account on a new machine: an empty home folder, and a PATH with one Node and the tools
+ * of the system.
  */
 export class Laptop {
   readonly typed: TypedCommand[] = [];
@@ -40,7 +40,8 @@ export class Laptop {
       writeFileSync(join(bin, name), `#!/bin/sh\n${line}\n`);
       chmodSync(join(bin, name), 0o755);
     };
-    // OpenSSH takes the home folder from the password database, and its port is one of the test.
+    // OpenSSH ignores the variable HOME, so the file of known hosts is given explicitly. The port
+    // is also set, because the test's server has its own.
     const settings = `-o StrictHostKeyChecking=accept-new -o UserKnownHostsFile="$HOME/.ssh/known_hosts"`;
     const ssh = findProgram('ssh');
     script('ssh', `exec ${ssh} -F "$HOME/.ssh/config" ${settings} -p ${sshPort} "$@"`);
@@ -48,7 +49,7 @@ export class Laptop {
     return laptop;
   }
 
-  /** Types a command into a shell. */
+  /** Runs a command line in a shell, as if the user typed it. */
   async type(line: string, meanwhile = async () => {}): Promise<CommandEnd> {
     const { HOME, PATH } = { HOME: this.home, PATH: `${this.home}/.local/bin:${this.home}/system` };
     const start = performance.now();
@@ -58,14 +59,14 @@ export class Laptop {
     return end;
   }
 
-  /** Waits for the address that `svc login` opens in the browser. */
+  /** Waits for the address that `svc login` opens in the browser, and returns it. */
   async openedAddress(): Promise<string> {
     const file = join(this.home, 'address');
     await vi.waitUntil(() => existsSync(file), { timeout: 30_000 });
     return readFileSync(file, 'utf8');
   }
 
-  /** States the number of commands and the seconds. */
+  /** Returns the number of commands and their seconds as text. */
   report(): string {
     const total = this.typed.reduce((sum, { seconds }) => sum + seconds, 0);
     const lines = this.typed.map(({ line, seconds }) => `  ${seconds.toFixed(1)} s  $ ${line}`);

@@ -4,26 +4,31 @@ import * as https from 'node:https';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** The results of a load. */
+/** The counts of a load of requests. */
 export interface Tally {
-  /** Complete responses by status. */
+  /** The number of complete responses, by status. */
   readonly answers: Map<number, number>;
-  /** Responses whose connection ends with them. */
+  /** The number of responses after which the server closed the connection. */
   farewells: number;
   /**
-   * Requests without a complete response on a connection that had served before: the count must be
-   * 0.
+   * Requests without a complete response, on a connection that had already served one. There must
+   * be none, because the server has lost them.
    */
   readonly lost: string[];
-  /** Requests that did not reach the server: their new connection was refused or reset at once. */
+  /**
+   * Requests that did not reach the server, because their new connection was refused or reset at
+   * once.
+   */
   readonly refused: string[];
 }
 
-/** Clients that send the next request after each response, on one connection each. */
+/**
+ * A load of requests: clients that each send the next request after a response, on one connection.
+ */
 export interface Load {
   readonly tally: Tally;
   readonly total: number;
-  /** Resolves after so many responses. */
+  /** Resolves after that many responses. */
   reached(count: number): Promise<void>;
   /** Sends no more requests, and waits for the pending responses. */
   stop(): Promise<void>;
@@ -37,13 +42,13 @@ export interface LoadOptions {
   readonly paths: readonly string[];
   readonly clients: number;
   /**
-   * The reaction to a response that ends its connection: leave, as behind a load balancer, or
-   * connect again.
+   * What a client does after a response that closes its connection: it ends, as behind a load
+   * balancer, or connects again.
    */
   readonly onFarewell: 'leave' | 'connect';
-  /** Milliseconds that a client waits after each response; none by default. */
+  /** The milliseconds that a client waits after each response; none by default. */
   readonly pause?: number;
-  /** Keeps connections alive; true by default. */
+  /** True if clients keep their connections open; this is the default. */
   readonly keepAlive?: boolean;
   /** The trusted authority for https. */
   readonly ca?: string;

@@ -9,22 +9,22 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 
-/** The file system in memory of Linux. */
+/** The folder of a Linux system whose files are in memory. */
 const MEMORY = '/dev/shm';
 
-/** The directory of a run is named after its process. */
+/** The beginning of the name of a run's directory. The process id follows. */
 const PREFIX = 'svc-tests-';
 
 /**
- * The room that a run needs at most, in bytes. A container has 64 MB by default, which is too
+ * The free space in bytes that a run needs at most. A container has 64 MB by default, which is too
  * little.
  */
 const ROOM = 4 * 1024 ** 3;
 
 /**
- * Lets this process and its children put their temporary files into memory, where a copied database
- * costs a fifteenth of its time on a disk, and a flush costs nothing. Without such a file system,
- * or with a TMPDIR of the user, nothing changes.
+ * Puts the temporary files of this process and its children into memory. There a copied database
+ * costs a fifteenth of its time on a disk, and a flush costs nothing. If the system has no such
+ * folder, or the user has set TMPDIR, nothing changes.
  */
 export function useMemoryDirectory(): void {
   if (process.env['TMPDIR'] !== undefined || !isFit()) return;
@@ -38,7 +38,9 @@ export function useMemoryDirectory(): void {
   });
 }
 
-/** Checks that it is there with enough room, and that programs may be run in it. */
+/**
+ * Returns true if the folder in memory exists, has enough space, and allows programs in it to run.
+ */
 function isFit(): boolean {
   if (process.platform !== 'linux' || !existsSync(MEMORY)) return false;
   const mounts = readFileSync('/proc/mounts', 'utf8').split('\n');
@@ -50,7 +52,7 @@ function isFit(): boolean {
   return bavail * bsize >= ROOM;
 }
 
-/** A run that was killed leaves its directory behind. */
+/** Returns true if a directory was left by a run that was killed. */
 function isLeftOver(name: string): boolean {
   const pid = name.startsWith(PREFIX) ? Number(name.slice(PREFIX.length)) : Number.NaN;
   return Number.isInteger(pid) && !existsSync(`/proc/${pid}`);
@@ -60,7 +62,7 @@ function remove(directory: string): void {
   try {
     rmSync(directory, { recursive: true, force: true });
   } catch {
-    // A process that ends later still writes there, or it belongs to another user. The next run
-    // removes it.
+    // A process that ends later still writes into the directory, or it belongs to another user. The
+    // next run removes it.
   }
 }

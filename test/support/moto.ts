@@ -4,17 +4,17 @@ import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { freePort } from './free-port.js';
 
-/** The server of moto, which `.ci/run` installs in a virtual environment. */
+/** The program of moto, a stand-in for AWS. `.ci/run` installs it in a virtual environment. */
 export const MOTO = '/opt/svc-test/moto/bin/moto_server';
 
-/** The variables with which an AWS SDK calls moto: any key pair is accepted. */
+/** The variables with which an AWS SDK calls moto, which accepts any credentials. */
 export const MOTO_CREDENTIALS = {
   AWS_ACCESS_KEY_ID: 'test',
   AWS_SECRET_ACCESS_KEY: 'test',
   AWS_REGION: 'eu-central-1',
 } as const;
 
-/** A running moto, which answers as S3 and KMS do. */
+/** A running moto, which answers as S3 and KMS of AWS do. */
 export interface Moto {
   /** The endpoint of every service, `http://127.0.0.1:{port}`. */
   readonly endpoint: string;
@@ -27,17 +27,18 @@ interface MotoProcess {
 }
 
 /**
- * The moto of this worker, which its files use one after the other: Python needs seconds to load
- * it.
+ * The moto of this worker process of the tests. All test files of the worker use it, because Python
+ * needs seconds to load it.
  */
 let shared: Promise<MotoProcess> | undefined;
 
-/** The callers of {@link startMoto} that have not closed it yet. */
+/** The number of callers of {@link startMoto} that have not closed it yet. */
 let users = 0;
 
 /**
- * Returns the moto of this worker, with the rules of AWS that `moto-as-aws.py` adds. Its buckets
- * and keys are deleted when the last of its users has closed it, so that each file finds it empty.
+ * Returns the moto (stand-in for AWS) of this worker, with the rules of AWS that `moto-as-aws.py`
+ * adds. When its last user has closed it, its buckets and keys are deleted, so that each file finds
+ * it empty.
  */
 export async function startMoto(): Promise<Moto> {
   shared ??= launch();
@@ -54,7 +55,10 @@ export async function startMoto(): Promise<Moto> {
   };
 }
 
-/** Starts a moto that ends when it is closed, for a test of an AWS that is away. */
+/**
+ * Starts a moto (stand-in for AWS) that ends when it is closed. It is for tests in which AWS cannot
+ * be reached.
+ */
 export async function startOwnMoto(): Promise<Moto> {
   const { endpoint, child } = await launch();
   return {
@@ -73,7 +77,7 @@ async function launch(): Promise<MotoProcess> {
   const python = join(dirname(MOTO), 'python');
   const launcher = join(import.meta.dirname, 'moto-as-aws.py');
   const child = spawn(python, [launcher, '-H', '127.0.0.1', '-p', String(port)], {
-    // the server ends with its standard input, which ends with this process
+    // The server ends when its standard input ends, and so at the latest with this process.
     stdio: ['pipe', 'ignore', 'ignore'],
     env: { PATH: process.env['PATH'] ?? '' },
   });

@@ -1,8 +1,8 @@
 import { Clock, systemClock } from '../../src/platform/clock/clock.js';
 
 /**
- * The clock of the machine, which a test moves forward: an application goes on by itself, and no
- * test waits.
+ * The clock of the machine, which a test can move forward. Otherwise it runs normally, so that an
+ * application works without the test.
  */
 export class MovableClock extends Clock {
   #ahead = 0;
@@ -19,7 +19,7 @@ export class MovableClock extends Clock {
     return systemClock.sleep(...parameters);
   }
 
-  /** Moves both clocks forward by so many milliseconds. */
+  /** Moves the time of day and the monotonic clock forward by some milliseconds. */
   advance(milliseconds: number): void {
     this.#ahead += milliseconds;
   }

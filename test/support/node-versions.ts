@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { globSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** The versions of Node that the `svc` command runs on. */
+/** The major versions of Node on which the `svc` command runs. */
 export const NODE_VERSIONS = [20, 22, 24] as const;
 
 /**
- * The folders that may hold a Node: those of `.ci/run` (SVC_TEST_NODES), those of the project, and
- * the PATH.
+ * The places in which a program of Node may be: the folders of `.ci/run` (SVC_TEST_NODES), those of
+ * the project, and the PATH.
  */
 const PATTERNS = [
   `${process.env['SVC_TEST_NODES'] ?? '/nonexistent'}/*/node_modules/node-*/bin/node`,
@@ -18,7 +18,7 @@ const PATTERNS = [
 
 let found: ReadonlyMap<number, string> | undefined;
 
-/** Returns the program of Node in a major version, or undefined when this machine has none. */
+/** Returns the program of Node with a major version; undefined if this machine has none. */
 export function findNode(major: number): string | undefined {
   found ??= new Map([[Number(process.versions.node.split('.')[0]), process.execPath], ...search()]);
   return found.get(major);

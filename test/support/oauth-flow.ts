@@ -25,7 +25,7 @@ export async function newClientKeys(alg = 'ES256'): Promise<ClientKeys> {
   return { privateKey, jwk: { ...(await exportJWK(publicKey)), alg, kid: 'one', use: 'sig' } };
 }
 
-/** Registration metadata of a FAPI client in a user's own organization. */
+/** Returns the registration metadata of a FAPI client in a user's own organization. */
 export function fapiMetadata({ jwk }: ClientKeys): Record<string, unknown> {
   return {
     redirect_uris: [CALLBACK],
@@ -84,7 +84,7 @@ export async function newDpopKey(): Promise<DpopKey> {
   };
 }
 
-/** Returns the SHA-256 of an access token as in a proof. */
+/** Returns the SHA-256 of an access token, which a DPoP proof contains (claim `ath`). */
 export function ath(accessToken: string): string {
   return createHash('sha256').update(accessToken).digest('base64url');
 }
@@ -110,8 +110,8 @@ export function postForm(
 }
 
 /**
- * Follows an authorization request with a browser, including consent, to its callback at the
- * client.
+ * Follows an authorization request with a browser, including consent, until it leads back to the
+ * client. Returns that address.
  *
  * @param key the security key for a request that needs another touch
  */
@@ -144,8 +144,8 @@ export async function authorize(
 }
 
 /**
- * Returns the form fields that redeem a code, without the client authentication; the browser's user
- * authorizes it.
+ * Gets a code that the browser's user authorizes, and returns the form fields that redeem it,
+ * without those that authenticate the client.
  *
  * @param asked the scopes, and the security key for a request that needs another touch
  */

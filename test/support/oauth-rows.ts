@@ -15,16 +15,19 @@ export interface SessionRow {
   readonly token: string;
 }
 
-/** Differences between a session or token and the defaults. */
+/** The ways in which a session or token differs from the defaults. */
 export interface TokenOptions {
   readonly clientId?: string;
-  /** Fields of the session of the grant. */
+  /** The level of the session to which the grant belongs. */
   readonly level?: 'verified' | 'synthetic';
   readonly session?: SessionRow;
-  /** Overrides the payload of an opaque, unbound token with the scope `svc:credentials`. */
+  /**
+   * Replaces members of the token's payload. By default the token is opaque, unbound, and has the
+   * scope `svc:credentials`.
+   */
   readonly payload?: object;
   readonly model?: string;
-  /** Seconds from now to the expiry of each. */
+  /** The seconds from now until the token and the grant expire. */
   readonly expiresIn?: {
     readonly token?: number;
     readonly grant?: number;
@@ -34,8 +37,7 @@ export interface TokenOptions {
 }
 
 /**
- * Fills the tables of users, sessions and OAuth as the service does, with any values that a test
- * needs.
+ * Inserts users, sessions and OAuth records as the service does, with any values that a test needs.
  */
 export class OauthRows {
   constructor(private readonly dataSource: DataSource) {}
@@ -108,8 +110,8 @@ export class OauthRows {
   }
 
   /**
-   * Inserts a token with an own grant and session by default; it is svc-cli's, with
-   * `svc:credentials`.
+   * Inserts a token, by default with a new grant and session. It belongs to svc-cli and has the
+   * scope `svc:credentials`.
    */
   async token(user: UserRow, options: TokenOptions = {}): Promise<string> {
     const {
@@ -145,7 +147,7 @@ export class OauthRows {
     return token;
   }
 
-  /** Inserts a row of the OAuth library under one of its ids. */
+  /** Inserts a record of the OAuth library under an id of the library. */
   async artifact(
     model: string,
     libraryId: string,

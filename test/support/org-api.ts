@@ -3,7 +3,7 @@ import type { TestApp } from './app.js';
 import { newAddress, type Answer, type Client } from './client.js';
 import { rows } from './rows.js';
 
-/** Calls the organization API with a user's session, from an unused address. */
+/** Calls the API of the organization with a user's session, from an unused address. */
 export function orgApi(
   browser: Client,
   method: string,
@@ -16,7 +16,7 @@ export function orgApi(
   return browser.send(method, full, body === undefined ? options : { ...options, body });
 }
 
-/** Inserts a member into a user's organization, as SCIM does, and returns the id. */
+/** Inserts a member into the organization of a user, as SCIM does, and returns the id. */
 export async function addMember(
   app: TestApp,
   colleague: string,

@@ -1,12 +1,13 @@
 import type { DataSource } from 'typeorm';
 import { untilWaiting } from './lock-waiters.js';
 
-/** The advisory lock at which issuing statements wait in {@link ParkedIssuers}. */
+/** The number of the advisory lock at which issuing statements wait in {@link ParkedIssuers}. */
 const GATE = 14_001;
 
 /**
- * Parks issuing statements after their snapshot, and before they lock a session or a target, alone
- * and in a batch: the function that they call for the user waits at a gate.
+ * Lets issuing statements wait after their snapshot, and before they lock a session or a target,
+ * whether they are for one request or several: the function that they call for the user waits at an
+ * advisory lock.
  */
 export class ParkedIssuers {
   private constructor(private readonly dataSource: DataSource) {}
@@ -22,7 +23,10 @@ export class ParkedIssuers {
     return new ParkedIssuers(dataSource);
   }
 
-  /** Begins to issue, commits a change meanwhile, and returns what was issued after that. */
+  /**
+   * Begins to issue a credential, commits a change while the statement waits, and returns what was
+   * issued after that.
+   */
   async during<Issued>(
     issue: () => Promise<Issued>,
     change: () => Promise<unknown>,

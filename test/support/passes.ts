@@ -13,7 +13,7 @@ export interface PassGround {
   readonly ids: { readonly ada: string; readonly bob: string };
 }
 
-/** Creates an organization: ada, its admin, and bob, a member, each with a key. */
+/** Creates an organization with ada, its admin, and bob, a member, each with a key. */
 export async function passGround(app: TestApp, domain: string): Promise<PassGround> {
   const { client: ada, key: adaKey } = await app.enrolled(`ada@${domain}`);
   const { client: bob, key: bobKey } = await app.enrolled(`bob@${domain}`);
@@ -21,19 +21,19 @@ export async function passGround(app: TestApp, domain: string): Promise<PassGrou
   return { domain, ada, adaKey, bob, bobKey, ids };
 }
 
-/** Asks for a pass for a member. */
+/** Requests a re-enrollment pass for a member. */
 export function givePass(admin: Client, memberId: string): Promise<Answer> {
   return orgApi(admin, 'POST', `/members/${memberId}/enrollment-passes`);
 }
 
-/** Gives a member a pass, and returns its secret. */
+/** Gives a member a re-enrollment pass, and returns its secret. */
 export async function passFor(admin: Client, memberId: string): Promise<string> {
   const answer = await givePass(admin, memberId);
   if (answer.status !== 201) throw new Error(`no pass: ${answer.text}`);
   return (answer.json as { pass: string }).pass;
 }
 
-/** Begins an enrollment, with a pass or without one, from an unused address. */
+/** Begins an enrollment, with a re-enrollment pass or without one, from an unused address. */
 export function startWith(browser: Client, pass?: string): Promise<Answer> {
   return browser.post('/enroll/webauthn/start', { pass }, { address: newAddress() });
 }
@@ -52,8 +52,8 @@ export function completeWith(
 }
 
 /**
- * Enrolls a key with a pass or without one. Returns the response that refused it, or that of the
- * last step.
+ * Enrolls a key with a re-enrollment pass or without one. Returns the response that refused it, or
+ * that of the last step.
  */
 export async function enrollWith(
   app: Pick<TestApp, 'baseUrl'>,
@@ -65,7 +65,7 @@ export async function enrollWith(
   return started.status === 200 ? completeWith(app, browser, key, started) : started;
 }
 
-/** Signs a user in upstream, in a browser of its own. */
+/** Signs a user in at the identity provider, in a new browser. */
 export async function signedIn(app: TestApp, email: string): Promise<Client> {
   const browser = app.client();
   await browser.signIn(email);

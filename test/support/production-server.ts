@@ -7,21 +7,24 @@ import { startServerProcess, type ServerProcess } from './server-process.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
 import { providerEnvironment, TEST_CLIENT } from './provider-environment.js';
 
-/** The built production server, listening, with an identity provider of the tests. */
+/** The built production server as a running process, with an identity provider of the tests. */
 export interface ProductionServer {
   readonly baseUrl: string;
   readonly process: ServerProcess;
-  /** Creates a client with its own cookies and address. */
+  /**
+   * Creates an HTTP client with its own cookies and its own address, so that it has its own rate
+   * limits.
+   */
   client(): Client;
-  /** Sends SIGTERM, waits for the end, and returns the exit status. */
+  /** Sends SIGTERM, waits for the end of the process, and returns the exit status. */
   stop(): Promise<number | null>;
 }
 
 /**
- * Starts `node dist/main.js`, which `npm test` builds, on a database of its own, unless the
- * environment names one.
+ * Starts `node dist/main.js`, which `npm test` builds, on a new database, unless the environment
+ * names one.
  *
- * @param environment overrides variables of every production server of the tests
+ * @param environment replaces variables of every production server of the tests
  */
 export async function startProductionServer(
   environment: Readonly<Record<string, string>>,

@@ -6,10 +6,12 @@ import { debianPostgres } from './debian-postgres.js';
 import { MOTO } from './moto.js';
 import { findNode } from './node-versions.js';
 
-/** The program that writes requests from an OpenAPI document, as `.ci/run` installs it. */
+/**
+ * The program schemathesis, which makes requests from an OpenAPI document. `.ci/run` installs it.
+ */
 export const SCHEMATHESIS = '/opt/svc-test/schemathesis/bin/schemathesis';
 
-/** The Python of the virtual environment with Flask and Authlib, as `.ci/run` installs it. */
+/** The Python of a virtual environment with Flask and Authlib. `.ci/run` installs it. */
 export const AUTHLIB_PYTHON = '/opt/svc-test/authlib/bin/python';
 
 /** The Python of Debian, which finds the packages of Debian. */
@@ -18,7 +20,10 @@ export const DEBIAN_PYTHON = '/usr/bin/python3';
 /** The module of Apache that signs people in by OpenID Connect. */
 export const MOD_AUTH_OPENIDC = '/usr/lib/apache2/modules/mod_auth_openidc.so';
 
-/** Folders of programs: a daemon such as sshd is not on the PATH of an ordinary user. */
+/**
+ * The folders in which programs are searched. Those of daemons such as sshd are not on the PATH of
+ * an ordinary user.
+ */
 const DIRECTORIES = [...(process.env['PATH'] ?? '').split(':'), '/usr/sbin', '/sbin'];
 
 /** Returns the absolute path of a program, or undefined when it is not installed. */
@@ -26,11 +31,13 @@ export function findProgram(name: string): string | undefined {
   return DIRECTORIES.map((directory) => join(directory, name)).find(isExecutable);
 }
 
-/** The requirements of a group of tests. */
+/** What a group of tests needs of this machine. */
 export interface Requirement {
-  /** The missing requirements. */
+  /** The needs that this machine does not meet. */
   readonly missing: readonly string[];
-  /** vitest's `describe`, or `describe.skip` with a title that names a missing requirement. */
+  /**
+   * The function `describe` of vitest, or `describe.skip` with a title that names what is missing.
+   */
   describe(title: string, tests: () => void): void;
 }
 

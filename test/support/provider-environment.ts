@@ -1,11 +1,9 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 
-/** The OAuth client of the service at the tests' identity provider. */
+/** The registration of the service as a client at the identity provider of the tests. */
 export const TEST_CLIENT = { clientId: 'svc', clientSecret: 'the secret of the client' };
 
-/**
- * Returns the variables of the root secret and the identity provider for a service of the tests.
- */
+/** Returns the variables for the root secret and the identity provider of a test's service. */
 export function providerEnvironment(issuer: string) {
   return {
     ...signingKeys(),
@@ -38,12 +36,12 @@ export function furtherProviderEnvironment(
   return { SVC_IDPS: ['demo', ...slugs].join(','), ...Object.fromEntries(variables) };
 }
 
-/** The variable by which the processes of a run share the keys. */
+/** The variable by which all processes of a test run use the same keys. */
 const SHARED_KEYS = 'TEST_SIGNING_KEYS';
 
 /**
- * Returns keys that sign tokens. The first process of a run generates them, because an RSA key
- * takes time.
+ * Returns keys that sign tokens, as variables. The first process of a test run generates them,
+ * because an RSA key takes time.
  */
 export function signingKeys(): Record<string, string> {
   process.env[SHARED_KEYS] ??= JSON.stringify({

@@ -2,7 +2,7 @@ import { createPublicKey, verify } from 'node:crypto';
 import { createLocalJWKSet, jwtVerify, type JSONWebKeySet } from 'jose';
 import type { ReplicatedService } from './replicated-service.js';
 
-/** Throws unless a JWT verifies with the keys that the service publishes at this moment. */
+/** Throws unless a JWT verifies by the keys that the service publishes now. */
 export async function verifyJwt(
   service: Pick<ReplicatedService, 'baseUrl' | 'client'>,
   jwt: string,
@@ -11,7 +11,7 @@ export async function verifyJwt(
   await jwtVerify(jwt, createLocalJWKSet(json as JSONWebKeySet), { issuer: service.baseUrl });
 }
 
-/** Throws unless a certificate is signed by a key that the service publishes at this moment. */
+/** Throws unless a key that the service publishes now has signed a certificate. */
 export async function verifyCertificate(
   service: Pick<ReplicatedService, 'client'>,
   certificate: string,
@@ -26,7 +26,7 @@ export async function verifyCertificate(
 }
 
 /**
- * Strings at the end of a certificate: principals, …, signature key and signature
+ * Returns the strings at the end of a certificate: principals, …, signature key and signature
  * (PROTOCOL.certkeys).
  */
 function partsOf(certificate: string) {
@@ -64,7 +64,7 @@ function isSignedBy(authority: Buffer, signed: Buffer, signature: Buffer): boole
   return verify('sha256', signed, { key: publicKey, dsaEncoding: 'ieee-p1363' }, raw);
 }
 
-/** Writes a number of SSH (mpint) in 32 bytes. */
+/** Converts a number of SSH (mpint) to 32 bytes. */
 function fixed(number: Buffer): Buffer {
   return Buffer.concat([Buffer.alloc(32), number]).subarray(-32);
 }

@@ -2,13 +2,13 @@ import { connect, type Socket } from 'node:net';
 import { newAddress } from './client.js';
 import { parseAnswer, type RawAnswer } from './raw-http.js';
 
-/** A connection that sends arbitrary bytes, at any speed. */
+/** A connection on which a test sends arbitrary bytes, at any speed. */
 export class RawConnection {
   readonly socket: Socket;
   #received = '';
   #waiting: (() => void)[] = [];
 
-  /** @param socket an open one, for example over TLS */
+  /** @param socket an open connection to use, for example over TLS */
   constructor(baseUrl: string, socket?: Socket) {
     const { port } = new URL(baseUrl);
     this.socket = socket ?? connect({ host: 'localhost', port: Number(port) });
@@ -26,7 +26,7 @@ export class RawConnection {
     return this.#received;
   }
 
-  /** Resolves when the text has arrived; rejects when the connection ends before. */
+  /** Resolves when a text has arrived; rejects if the connection ends before that. */
   async receives(text: string): Promise<void> {
     while (!this.#received.includes(text)) {
       if (this.socket.closed) throw new Error(`the connection ended with: ${this.#received}`);
@@ -38,7 +38,7 @@ export class RawConnection {
     return new Promise((resolve) => this.#waiting.push(resolve));
   }
 
-  /** Returns the first response after the server ended the connection. */
+  /** Waits until the server has ended the connection, and returns the first response. */
   async farewell(): Promise<RawAnswer> {
     while (!this.socket.closed) await this.#somethingNew();
     return parseAnswer(this.#received);
@@ -61,7 +61,10 @@ export class RawConnection {
   }
 }
 
-/** Returns the head of a request from an unused address, on a connection that stays open. */
+/**
+ * Returns the head of a request from an unused address. The connection stays open after the
+ * response.
+ */
 export function headOf(baseUrl: string, line: string, headers: readonly string[] = []): string {
   const host = new URL(baseUrl).host;
   return [

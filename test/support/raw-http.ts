@@ -1,12 +1,15 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-/** A raw response. */
+/** A response as it was sent, before any HTTP client changes it. */
 export interface RawAnswer {
   readonly status: number;
-  /** In the order and the case in which they were written. */
+  /** The headers in their order and with the case in which they were sent. */
   readonly headers: readonly (readonly [name: string, value: string])[];
-  /** By lower-cased name; the last of each. */
+  /**
+   * Returns a header by its name in lower case. If it occurs several times, the last one is
+   * returned.
+   */
   readonly header: (name: string) => string | undefined;
   readonly body: string;
 }
@@ -37,7 +40,7 @@ export function requestBytes(
   return [`${line} HTTP/1.1`, ...headers, 'Connection: close', '', body].join('\r\n');
 }
 
-/** Parses the first response. */
+/** Parses the first response in the received bytes. */
 export function parseAnswer(received: string): RawAnswer {
   const end = received.indexOf('\r\n\r\n');
   const [first = '', ...lines] = received.slice(0, end).split('\r\n');

@@ -5,17 +5,17 @@ import { makeHostGroup, targetOfClient, targetOfInstallation } from './access-ro
 import { OauthRows, type UserRow } from './oauth-rows.js';
 import { rows } from './rows.js';
 
-/** A person with a session, of the organization of a {@link ReachWorld}. */
+/** A person with a session, in the organization of a {@link ReachWorld}. */
 export interface Person {
   readonly id: string;
   readonly email: string;
   readonly sessionId: string;
 }
 
-/** People as a table, from the first parameter. */
+/** The SQL that makes a table of people from the first parameter. */
 const LISTED = `jsonb_to_recordset($1::jsonb) AS p (id uuid, email text, "sessionId" uuid)`;
 
-/** The targets of a {@link ReachWorld}, by their ids. */
+/** The ids of the targets of a {@link ReachWorld}. */
 export interface Targets {
   readonly application: string;
   readonly cluster: string;
@@ -23,7 +23,7 @@ export interface Targets {
   readonly installation: string;
 }
 
-/** The number of valid items that a person holds. */
+/** The number of valid items that a person has of each kind, such as grants and codes. */
 export interface Held {
   readonly grants: number;
   readonly codes: number;
@@ -33,7 +33,7 @@ export interface Held {
   readonly githubTokens: number;
 }
 
-/** The items of a person who reaches every target. */
+/** The items of a person whom every target admits. */
 export const ALL_HELD: Held = {
   grants: 1,
   codes: 1,
@@ -43,7 +43,7 @@ export const ALL_HELD: Held = {
   githubTokens: 1,
 };
 
-/** The items of a person who reaches no target. */
+/** The items of a person whom no target admits. */
 export const NONE_HELD: Held = {
   grants: 0,
   codes: 0,
@@ -53,7 +53,10 @@ export const NONE_HELD: Held = {
   githubTokens: 0,
 };
 
-/** An organization with a target of each kind that ends, and people who hold something by each. */
+/**
+ * An organization with one target of each kind, and people who have grants, certificates and so on
+ * from these targets. Tests remove people from a target and look what ends.
+ */
 export class ReachWorld {
   private constructor(
     private readonly dataSource: DataSource,
@@ -95,7 +98,7 @@ export class ReachWorld {
     return new ReachWorld(dataSource, orgId, domain, clientId, clusterId, installationId, targets);
   }
 
-  /** Adds a person with a session, who holds one item by each target. */
+  /** Adds a person with a session, and with one item from each target. */
   async person(): Promise<Person> {
     const [person] = await this.people(1);
     if (!person) throw new Error('no person was added');
@@ -103,8 +106,8 @@ export class ReachWorld {
   }
 
   /**
-   * Adds people with a session each, who hold one item by each target, or only a grant and a token
-   * of the application.
+   * Adds people, each with a session and one item from each target, or with only a grant and a
+   * token of the application.
    */
   async people(size: number, holding: 'all' | 'a token' = 'all'): Promise<Person[]> {
     const people = Array.from({ length: size }, () => {
@@ -129,7 +132,7 @@ export class ReachWorld {
     return people;
   }
 
-  /** Gives people who exist one item by each target. */
+  /** Gives existing people one item from each target. */
   async hold(people: readonly Person[]): Promise<void> {
     const run = (statement: string, ...more: unknown[]) =>
       this.dataSource.query(statement, [JSON.stringify(people), ...more]);
@@ -176,7 +179,7 @@ export class ReachWorld {
     );
   }
 
-  /** Gives people a code or a token on their grant to the application. */
+  /** Gives people a code or a token under their grant to the application. */
   #artifact(people: readonly Person[], model: string): Promise<unknown> {
     return this.dataSource.query(
       `INSERT INTO oauth_artifacts (model, id, payload, grant_id, client_id, user_id, expires_at)
@@ -186,7 +189,7 @@ export class ReachWorld {
     );
   }
 
-  /** Counts what a person holds that is still valid. */
+  /** Counts the valid items that a person has. */
   async held({ id }: Pick<Person, 'id'>): Promise<Held> {
     const [held] = await rows<Held>(
       this.dataSource,
@@ -202,7 +205,7 @@ export class ReachWorld {
     return held;
   }
 
-  /** Sums what all people of the organization hold. */
+  /** Counts the valid items that all people of the organization have. */
   async heldByAll(): Promise<number> {
     const [held] = await rows<{ n: number }>(
       this.dataSource,
@@ -216,7 +219,9 @@ export class ReachWorld {
   }
 }
 
-/** Returns the request of a person for a certificate with the principals of a group of hosts. */
+/**
+ * Returns the request of a person for an SSH certificate with the principals of a group of hosts.
+ */
 export async function certificateRequest(
   dataSource: DataSource,
   targetId: string,
@@ -248,7 +253,7 @@ export async function certificateRequest(
   };
 }
 
-/** An ended reach in the audit log. */
+/** An audit event that says that a target does not admit a person any more. */
 export interface EndedEvent {
   readonly subject_id: string;
   readonly actor_id: string | null;
@@ -260,7 +265,7 @@ export interface EndedEvent {
   };
 }
 
-/** Lists the events of ended reaches, the oldest first. */
+/** Lists the audit events of ended access to targets, the oldest first. */
 export function endedEvents(dataSource: DataSource): Promise<EndedEvent[]> {
   return rows(
     dataSource,

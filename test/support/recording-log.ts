@@ -1,6 +1,6 @@
 import { Logger } from '@nestjs/common';
 
-/** A log that prints nothing and stores every line, as `level message`. */
+/** A log that prints nothing. It stores every line as `level message` for the test. */
 export class RecordingLog extends Logger {
   readonly lines: string[] = [];
 

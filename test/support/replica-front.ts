@@ -2,22 +2,22 @@ import { once } from 'node:events';
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** A replica behind the front. */
+/** A replica to which the proxy sends requests. */
 export interface FrontTarget {
   readonly port: number;
-  /** The number of requests under way, which the front keeps. */
+  /** The number of requests of this replica that are under way. The proxy counts them. */
   inFlight: number;
 }
 
-/** The header of a response that names the port of the replica. */
+/** The response header in which the proxy names the port of the replica that answered. */
 export const SERVED_BY = 'x-served-by-port';
 
-/** An HTTP server in front of replicas, which sends each request to the next one of them. */
+/** An HTTP proxy in front of replicas, which sends each request to the next replica. */
 export interface ReplicaFront {
   close(): void;
 }
 
-/** Starts the front at a port of localhost. */
+/** Starts the proxy at a port of localhost. */
 export async function startReplicaFront(
   port: number,
   running: () => readonly FrontTarget[],
@@ -40,12 +40,12 @@ export async function startReplicaFront(
   };
 }
 
-/** Resolves when a replica has no request any more. */
+/** Resolves when no request of a replica is under way. */
 export async function idle(target: FrontTarget): Promise<void> {
   while (target.inFlight > 0) await delay(10);
 }
 
-/** Forwards a request with its own Host header, on a connection of its own. */
+/** Forwards a request with its own Host header, on a new connection. */
 function forward(target: FrontTarget, incoming: IncomingMessage, outgoing: ServerResponse): void {
   target.inFlight += 1;
   outgoing.on('close', () => {

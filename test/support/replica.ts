@@ -1,6 +1,7 @@
 import { startTestApp, type TestAppOptions } from './app.js';
 
-// Run by runScript: the tests' application in its own process; it ends when standard input does.
+// A script for runScript: starts the application of the tests in a process of its own, which ends
+// when standard input ends.
 const argument: ReplicaArgument = JSON.parse(process.argv[2] ?? '');
 const app = await startTestApp(argument);
 const answer: ReplicaAnswer = { baseUrl: app.baseUrl };

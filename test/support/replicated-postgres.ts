@@ -8,26 +8,27 @@ const NODES = ['a', 'b', 'c'] as const;
 const ROLE = 'svc';
 const DATABASE = 'svc';
 
-/** The options of a cluster. */
+/** The options of the replicated PostgreSQL. */
 export interface ClusterOptions {
-  /** The standbys beside the primary: 1 by default, at most 2. */
+  /** The number of standbys beside the primary: 1 by default, at most 2. */
   readonly standbys?: 1 | 2;
-  /** Each COMMIT waits for a standby. By default replication is asynchronous. */
+  /** True if each COMMIT waits for a standby. By default replication is asynchronous. */
   readonly isSynchronous?: boolean;
-  /** Settings of each node over those of Debian. */
+  /** Settings of each server that replace Debian's defaults. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
 interface Member {
   readonly node: PostgresNode;
-  /** The way of this node to its primary. */
+  /** The relay through which this server replicates from its primary. */
   readonly relay: TcpRelay;
 }
 
 /**
- * PostgreSQL of Debian with streaming replication on loopback. Replication runs through a relay
- * that holds back its bytes, so that a killed primary has taken with it what it committed. One
- * address leads to the primary, as HAProxy's does.
+ * A primary and standbys of Debian's PostgreSQL on loopback, with streaming replication.
+ * Replication goes through a relay that can hold back the bytes, so that a test can kill the
+ * primary before a standby has its commits. One address always leads to the primary, as HAProxy's
+ * does.
  */
 export class ReplicatedPostgres {
   readonly #isSynchronous: boolean;
@@ -48,7 +49,7 @@ export class ReplicatedPostgres {
 
   /**
    * Starts the primary, with an empty database and its role, and the standbys. The caller must
-   * close the cluster.
+   * close them.
    */
   static async start(options: ClusterOptions = {}): Promise<ReplicatedPostgres> {
     const folder = await makeTemporaryDirectory();
@@ -73,65 +74,66 @@ export class ReplicatedPostgres {
     return cluster;
   }
 
-  /** The node that takes writes, or took them last. */
+  /** The server that accepts writes, or did so last. */
   get primary(): PostgresNode {
     return this.#primary.node;
   }
 
-  /** The running nodes that follow, or followed, the primary. */
+  /** The running servers that replicate from the primary, or did so. */
   get standbys(): readonly PostgresNode[] {
     return this.#others()
       .map(({ node }) => node)
       .filter((node) => node.isRunning);
   }
 
-  /** The address in front of the cluster, which always leads to the primary. */
+  /** The URL of the database through the address that always leads to the primary. */
   get url(): string {
     return `postgres://${ROLE}@127.0.0.1:${this.front.port}/${DATABASE}`;
   }
 
-  /** The addresses of all nodes in one URL, without the proxy: the client finds the primary. */
+  /**
+   * The URL with the addresses of all servers, without the proxy. The client has to find the
+   * primary.
+   */
   get hosts(): string {
     const hosts = this.members.map(({ node }) => `127.0.0.1:${node.port}`).join(',');
     return `postgres://${ROLE}@${hosts}/${DATABASE}?target_session_attrs=read-write`;
   }
 
   /**
-   * Holds back what the primary sends to its standbys. What it commits from now on is lost when it
-   * is killed.
+   * Holds back what the primary sends to its standbys. Its commits from now on are lost if it is
+   * killed.
    */
   holdReplication(): void {
     this.#isHeld = true;
     for (const { relay } of this.#others()) relay.hold();
   }
 
-  /** Sends the standbys what was held back. */
+  /** Sends the standbys the bytes that were held back. */
   releaseReplication(): void {
     this.#isHeld = false;
     for (const { relay } of this.members) relay.release();
   }
 
   /**
-   * Kills the primary with all its processes; the address in front ends its connections and takes
-   * no more.
+   * Kills the primary with all its processes. The proxy ends its connections and accepts no more.
    */
   async killPrimary(): Promise<void> {
-    // what is on its way is lost as well
+    // Bytes on their way to a standby are also lost.
     for (const { relay } of this.#others()) relay.point(undefined);
     await this.primary.kill();
     this.front.point(undefined);
   }
 
   /**
-   * Makes a standby the primary, and points the address in front at it. Other standbys stay as they
-   * are.
+   * Makes a standby the primary, and lets the proxy lead to it. Other standbys stay as they are.
    */
   async promote(standby = this.standbys[0]): Promise<void> {
     const member = this.members.find(({ node }) => node === standby);
     if (!member?.node.isRunning) throw new Error('there is no standby to promote');
     await member.node.promote();
     this.#primary = member;
-    // no standby follows it yet, and each COMMIT would wait for one
+    // No standby replicates from it yet, so that each COMMIT would wait without end.
     await this.#setSynchronous(false);
     this.front.point(member.node.port);
     member.relay.point(undefined);
@@ -139,8 +141,8 @@ export class ReplicatedPostgres {
   }
 
   /**
-   * Stops the primary when its standby has everything, promotes the standby, and lets the old
-   * primary follow it.
+   * Stops the primary when its standby has all commits, promotes the standby, and makes the old
+   * primary its standby.
    */
   async switchover(): Promise<void> {
     const old = this.#primary;
@@ -154,7 +156,7 @@ export class ReplicatedPostgres {
     await this.caughtUp();
   }
 
-  /** Restarts the primary: it stops with SIGINT, or is killed. */
+  /** Restarts the primary: by SIGINT, or by killing it. */
   async restart({ isKilled = false } = {}): Promise<void> {
     await (isKilled ? this.primary.kill() : this.primary.stop());
     this.front.cut();
@@ -163,7 +165,7 @@ export class ReplicatedPostgres {
     await this.caughtUp();
   }
 
-  /** Copies the primary to every other node, which then follows it. */
+  /** Copies the primary to every other server, which then replicates from it. */
   async rejoin(environment: NodeStart['environment'] = {}): Promise<void> {
     await Promise.all(
       this.#others().map(async (member) => {
@@ -209,10 +211,7 @@ export class ReplicatedPostgres {
     await this.primary.query('SELECT pg_reload_conf()');
   }
 
-  /**
-   * Waits until every running standby that follows the primary has replayed what the primary has
-   * written.
-   */
+  /** Waits until every running standby has replayed everything that the primary has written. */
   async caughtUp(): Promise<void> {
     if (this.#isHeld) throw new Error('replication is held back');
     const [written] = await this.primary.query<{ at: string }>('SELECT pg_current_wal_lsn() AS at');

@@ -9,21 +9,21 @@ import { freePort } from './free-port.js';
 import { providerEnvironment, TEST_CLIENT } from './provider-environment.js';
 import { idle, startReplicaFront, type FrontTarget } from './replica-front.js';
 
-/** Variables of one replica over those of the service. */
+/** The variables of one replica, which replace those of the service. */
 export type Variables = Readonly<Record<string, string>>;
 
-/** Replicas of one service behind a proxy that sends each request to the next one of them. */
+/** Replicas of one service, behind a proxy that sends each request to the next replica. */
 export interface ReplicatedService {
-  /** The public address: that of the proxy. */
+  /** The public address, which is that of the proxy. */
   readonly baseUrl: string;
-  /** One of the running replicas, for its database and services. */
+  /** One of the running replicas, through which a test uses its database and services. */
   readonly app: TestApp;
   client(): Client;
   /** Creates a security key whose attestation the replicas trust. */
   newKey(): SoftwareKey;
   /**
-   * Replaces a replica as a rolling update does: the new one serves before the old one gets no more
-   * requests, ends what it has and stops.
+   * Replaces a replica as a rolling update does: the new replica serves before the old one gets no
+   * more requests, finishes those under way, and stops.
    */
   replace(index: number, variables: Variables): Promise<void>;
   close(): Promise<void>;

@@ -13,22 +13,22 @@ import { hostScript } from '../../src/features/install/host-script.js';
 
 const KRL = '/v1/credentials/ssh/krl';
 
-/** The public key of an authority in the wire encoding. */
+/** Makes the public key of a new authority in the SSH wire encoding. */
 function newAuthority(): Buffer {
   return publicKeyBlob(generateKeyPairSync('ed25519').privateKey);
 }
 
 /**
- * A server with the three routes that a host asks for: the real script and real lists, without a
- * database, a rate limit or manners. A test decides its list, and its answer to requests for the
- * list.
+ * A server with the three routes that a host requests: with the real script and real revocation
+ * lists, but without a database or a rate limit. A test decides which list it serves and how it
+ * answers.
  */
 export class RevocationServer {
   authority = newAuthority();
   list: Buffer = Buffer.alloc(0);
-  /** Answers the requests for the list in place of the server. */
+  /** Answers the requests for the list instead of the server; undefined for a normal answer. */
   answer: RequestListener | undefined;
-  /** The paths of the requests, with the status of the answers. */
+  /** The paths of the requests so far, with the status of the answers. */
   readonly requests: string[] = [];
 
   private constructor(private readonly server: Server) {}
@@ -57,12 +57,15 @@ export class RevocationServer {
     return `${publicKeyLine(this.authority, 'ssh-ca@example.com')}\n`;
   }
 
-  /** Publishes the list of this number, and returns its bytes. */
+  /** Serves a revocation list with this number from now on, and returns its bytes. */
   publish(number: number, serials: readonly number[] = [], authority = this.authority): Buffer {
     return this.publishSections(number, [{ authority, serials }]);
   }
 
-  /** Publishes the list of this number with these sections, and returns its bytes. */
+  /**
+   * Serves a revocation list with this number and these sections from now on, and returns its
+   * bytes.
+   */
   publishSections(number: number, authorities: readonly RevokedOfAuthority[]): Buffer {
     const comment = 'ssh-ca@example.com';
     const generatedAt = new Date();
@@ -70,7 +73,7 @@ export class RevocationServer {
     return (this.list = encodeKeyRevocationList(list));
   }
 
-  /** Replaces the authority by another one. */
+  /** Replaces the certificate authority by another one. */
   changeAuthority(): void {
     this.authority = newAuthority();
   }

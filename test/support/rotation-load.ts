@@ -9,24 +9,28 @@ import { authorize, CALLBACK, newDpopKey, newPkce, parameterOf, postForm } from 
 import { verifyCertificate, verifyJwt } from './published-keys.js';
 import type { ReplicatedService } from './replicated-service.js';
 
-/** The kinds of credential that the load requests. */
+/** The kinds of credentials that the users of the load request. */
 export type LoadKind = 'login' | 'ssh' | 'aws' | 'id_token' | 'jwt' | 'introspection' | 'device';
 
-/** Users that log in and request every kind of credential without a pause. */
+/** Users who log in and request every kind of credential without a pause. */
 export interface RotationLoad {
-  /** Requests that failed, and credentials that did not verify. It must stay empty. */
+  /**
+   * The requests that failed, and the credentials that did not verify. The list must stay empty.
+   */
   readonly failures: string[];
-  /** The number of successes of each kind. */
+  /** The number of successful requests of each kind. */
   readonly done: Readonly<Record<LoadKind, number>>;
-  /** Resolves when each user has completed so many more rounds, each with every kind. */
+  /**
+   * Resolves when each user has completed `count` more rounds. A round has a request of each kind.
+   */
   rounds(count: number): Promise<void>;
   /**
-   * Ends the present rounds, and verifies everything issued since the start or the last pause once
-   * more.
+   * Ends the present rounds, and verifies once more all credentials that were issued since the
+   * start or the last pause.
    */
   pause(): Promise<void>;
   resume(): void;
-  /** Pauses for ever. */
+  /** Pauses for good. */
   stop(): Promise<void>;
 }
 
@@ -34,8 +38,8 @@ const RESOURCE = 'https://orders.example';
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 
 /**
- * Enrolls the users, and starts the load. Each credential is verified with what is published when
- * it arrives.
+ * Enrolls the users, and lets them send requests. When a credential arrives, it is verified by the
+ * keys that are published then.
  */
 export async function startRotationLoad(
   service: ReplicatedService,
@@ -130,7 +134,7 @@ class User {
   readonly #certificates: string[] = [];
   readonly #accessTokens: string[] = [];
   readonly #publicKey: string;
-  /** The nonce for proofs that the service gave last. */
+  /** The nonce for DPoP proofs that the service sent last. */
   #nonce: string | undefined;
 
   constructor(
@@ -162,7 +166,8 @@ class User {
   }
 
   /**
-   * Verifies everything since the last {@link forget} once more, and introspects the access tokens.
+   * Verifies once more all credentials since the last {@link forget}, and introspects the access
+   * tokens.
    */
   async verifyAll(): Promise<void> {
     for (const jwt of this.#jwts) await verifyJwt(this.service, jwt);
@@ -207,7 +212,7 @@ class User {
     this.done.id_token += 1;
   }
 
-  /** Requests a JWT access token, and introspects it and an earlier one. */
+  /** Requests a JWT access token, and introspects both it and an earlier one. */
   async #requestJwt(browser: Client): Promise<void> {
     const asked = { scope: 'orders:read', resource: RESOURCE };
     const { access_token: token } = await this.#redeem(browser, asked);
@@ -254,8 +259,8 @@ class User {
   }
 
   /**
-   * Approves the device whose code was made before the login, and fetches its token with a proof of
-   * possession, which has the nonce of the last answer.
+   * Approves the device whose code was requested before the login, and gets its token with a DPoP
+   * proof, which contains the nonce of the last answer.
    */
   async #approve(browser: Client, device: Answer): Promise<void> {
     const { user_code: userCode, device_code: deviceCode } = device.json as Record<string, string>;

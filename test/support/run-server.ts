@@ -3,8 +3,8 @@ import { CHEAP_SETTINGS, copyCluster, TEMPLATE } from './cluster-template.js';
 import { RecordingLog } from './recording-log.js';
 import type { TestServer } from './test-server.js';
 
-// Run by runScript: starts the PostgreSQL of a run on a copy of the migrated data directory, and
-// stops it when standard input ends.
+// A script for runScript: starts the PostgreSQL of a test run on a copy of the migrated data
+// directory, and stops it when standard input ends.
 const { dataDir }: { readonly dataDir: string } = JSON.parse(process.argv[2] ?? '');
 await copyCluster(dataDir);
 const settings = { ...CHEAP_SETTINGS, max_connections: '300' };
@@ -16,6 +16,6 @@ process.stdin.on('end', () => void server.stop()).resume();
 
 /** The output of the script. */
 export interface RunServerAnswer extends TestServer {
-  /** The migrated database that each test database copies. */
+  /** The name of the migrated database of which each test database is a copy. */
   readonly template: string;
 }

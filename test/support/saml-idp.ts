@@ -18,7 +18,7 @@ const ENVELOPED = 'http://www.w3.org/2000/09/xmldsig#enveloped-signature';
 export const PERSISTENT = 'urn:oasis:names:tc:SAML:2.0:nameid-format:persistent';
 export const EMAIL_ADDRESS = 'urn:oasis:names:tc:SAML:1.1:nameid-format:emailAddress';
 
-/** The facts of a response; a test changes some of them. */
+/** The facts that a SAML response states. A test changes some of them. */
 export interface ResponseFacts {
   readonly requestId: string;
   readonly acsUrl: string;
@@ -28,11 +28,11 @@ export interface ResponseFacts {
   readonly format: string;
   readonly attributes: Readonly<Record<string, readonly string[]>>;
   readonly assertionId: string;
-  /** In milliseconds since 1970. */
+  /** The time of the response in milliseconds since 1970. */
   readonly now: number;
   /**
-   * Added to the Conditions, SubjectConfirmationData, AuthnStatement and NameID elements as they
-   * are.
+   * XML that is added, as it is, to the Conditions, SubjectConfirmationData, AuthnStatement and
+   * NameID elements.
    */
   readonly conditions: string;
   readonly confirmation: string;
@@ -40,14 +40,14 @@ export interface ResponseFacts {
   readonly qualifiers: string;
 }
 
-/** A request of the service, as the provider reads it. */
+/** A request of the service, as the SAML provider reads it. */
 export interface SamlRequest {
   readonly id: string;
   readonly xml: string;
   readonly parameters: URLSearchParams;
 }
 
-/** A SAML provider whose every word a test decides. */
+/** A SAML provider whose metadata and responses a test decides completely. */
 export interface TestSamlIdp {
   readonly entityId: string;
   readonly metadataUrl: string;
@@ -55,14 +55,17 @@ export interface TestSamlIdp {
   metadata: ((xml: string) => string) | undefined;
   /** Replaces the status of the metadata. */
   status: number;
-  /** Counts how often the metadata was fetched. */
+  /** The number of times that the metadata was fetched. */
   fetches: number;
-  /** Holds the answer with the metadata until it resolves. */
+  /** A promise for which the answer with the metadata waits; undefined for no wait. */
   hold: Promise<void> | undefined;
   readonly key: KeyObject;
   /** Signs with a new key, which is then the only published one. */
   rotateKey(): void;
-  /** Signs in at the service with a browser, up to the response that the browser would post. */
+  /**
+   * Begins a sign-in at the service with a browser, and returns the response that the browser would
+   * post.
+   */
   answer(client: Client, changes?: Partial<ResponseFacts>): Promise<string>;
   /** Sends the browser to the provider and reads the request. */
   request(client: Client, path?: string): Promise<SamlRequest>;
@@ -148,7 +151,7 @@ export async function startSamlIdp(options: {
   return idp;
 }
 
-/** Reads a request from the address at the provider. */
+/** Decodes a SAML request from the address at the provider. */
 export function readRequest(url: URL): SamlRequest {
   const deflated = Buffer.from(url.searchParams.get('SAMLRequest') ?? '', 'base64');
   const xml = inflateRawSync(deflated).toString();
@@ -170,7 +173,7 @@ export function postResponse(client: Client, response: string, path = '/saml/acs
 export type SignatureName =
   'rsa-sha256' | 'rsa-sha384' | 'rsa-sha512' | 'ecdsa-sha256' | 'ecdsa-sha384' | 'ecdsa-sha512';
 
-/** Signs the assertion of a response, or the element that `xpath` selects. */
+/** Signs the assertion in a response, or the element that `xpath` selects. */
 export function signed(
   xml: string,
   key: KeyObject,
@@ -257,7 +260,7 @@ export function metadataXml(facts: {
   );
 }
 
-/** Makes a key and a certificate of it, DER in base64. */
+/** Makes a key and a certificate for it, as DER in base64. */
 export function newKey(kind: number | 'P-256' = 2048): {
   readonly privateKey: KeyObject;
   readonly certificate: string;

@@ -12,19 +12,19 @@ import { readRequest, type ResponseFacts, type TestSamlIdp } from './saml-idp.js
 export const SERVICE_URL = 'https://svc.test';
 const BROWSER = 'the secret of this browser';
 
-/** A sign-in that began at the service. */
+/** A SAML sign-in that began at the service. */
 export interface BegunSamlSignIn {
   readonly url: URL;
   readonly requestId: string;
-  /** The state that the browser keeps. */
+  /** The encrypted state that the browser stores. */
   readonly kept: string;
 }
 
-/** The service's side of SAML sign-ins on a real database. */
+/** The part of the service that handles SAML sign-ins, on a real database and without HTTP. */
 export interface SamlService {
   /** The data source of the database. */
   readonly dataSource: () => DataSource;
-  /** Connects a replica to providers for the duration of the test. */
+  /** Connects a replica to identity providers until the test ends. */
   readonly connect: (
     providers: readonly (OidcProviderConfig | SamlProviderConfig)[],
     clock: Clock,
@@ -55,7 +55,7 @@ export function samlService(): SamlService {
   };
 }
 
-/** An operator's configuration of a provider. */
+/** Returns the settings of a provider, as an operator would configure it. */
 export function samlSettings(
   idp: Pick<TestSamlIdp, 'metadataUrl'>,
   changes: Partial<SamlProviderConfig> = {},
@@ -73,7 +73,7 @@ export function samlSettings(
   };
 }
 
-/** Begins a sign-in, and keeps its state as a browser does. */
+/** Begins a sign-in, and stores its state as a browser does. */
 export async function beginSaml(
   service: IdentityProviders,
   slug = 'corp',
@@ -89,7 +89,7 @@ export async function beginSaml(
   return { url, requestId: readRequest(url).id, kept };
 }
 
-/** Resumes a sign-in with a response that was received. */
+/** Continues a sign-in with a response that was received. */
 export async function resumeSaml(
   service: IdentityProviders,
   { kept, handle, browser = BROWSER }: { kept: string; handle: string; browser?: string },
@@ -99,7 +99,9 @@ export async function resumeSaml(
   return returned.identify();
 }
 
-/** Signs in, from the request to the identity. @throws DomainError the reason of a refusal */
+/**
+ * Signs a user in, from the request to the identity. @throws DomainError the reason of a refusal
+ */
 export async function signInBySaml(
   service: IdentityProviders,
   idp: TestSamlIdp,

@@ -1,10 +1,10 @@
 /**
- * The size of the large proofs: `npm test` runs a small twin of each, and `npm run test:scale` runs
+ * The size of the large tests: `npm test` runs them with few rows, and `npm run test:scale` runs
  * every file that imports this module at full size.
  */
 export const SCALE: 'small' | 'full' = process.env['SCALE'] === 'full' ? 'full' : 'small';
 
-/** Returns the count of this run. */
+/** Returns the count for the size of this run. */
 export function atScale(counts: Readonly<Record<typeof SCALE, number>>): number {
   return counts[SCALE];
 }

@@ -3,7 +3,8 @@ import type { AttributeReference, Filter, Literal, Operator } from '@svc/scim-la
 type Json = unknown;
 
 /**
- * Evaluates a filter on a whole resource as a client sees it, without any code of the SQL compiler.
+ * Evaluates a SCIM filter on a whole resource as a client sees it. It uses no code that converts
+ * filters to SQL, so that tests can compare both.
  */
 export function evaluate(filter: Filter, resource: object): boolean {
   return holds(filter, (target) => {

@@ -1,17 +1,17 @@
 import type { EnrolledUser, TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';
 
-/** An organization with sign-in, its admin, and its identity provider's token. */
+/** An organization with its admin, and the SCIM token of its identity provider. */
 export interface ScimOrganization {
   readonly admin: EnrolledUser;
   readonly token: string;
-  /** Sends a request to `/scim/v2` as its identity provider, from an unused address. */
+  /** Sends a request to `/scim/v2` as the identity provider, from an unused address. */
   readonly scim: (method: string, path: string, body?: unknown) => Promise<Answer>;
 }
 
 /**
- * Creates an organization over HTTP: the first user of a domain enrolls, becomes the admin, and
- * creates a SCIM token.
+ * Creates an organization by HTTP requests: the first user of a domain enrolls, becomes the admin,
+ * and creates a SCIM token.
  */
 export async function foundOrganization(app: TestApp, domain: string): Promise<ScimOrganization> {
   const admin = await app.enrolled(`admin@${domain}`);

@@ -16,14 +16,14 @@ export function patchOf(...operations: readonly object[]): object {
   };
 }
 
-/** Returns a path with a query. */
+/** Returns a path with a query of the given fields. */
 export function withQuery(path: string, fields: Readonly<Record<string, string | number>>): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(fields)) query.set(name, String(value));
   return `${path}?${query.toString()}`;
 }
 
-/** Creates a resource through the API, and returns the response body. */
+/** Creates a resource by SCIM, and returns the response body. */
 export async function made(
   tenant: ScimTenant,
   type: 'Users' | 'Groups',
@@ -34,7 +34,7 @@ export async function made(
   return answer.json;
 }
 
-/** Reads the current resource. */
+/** Reads a resource by SCIM. */
 export async function shown(
   tenant: ScimTenant,
   type: 'Users' | 'Groups',
@@ -45,7 +45,7 @@ export async function shown(
   return answer.json;
 }
 
-/** Returns the resources that a filter finds. */
+/** Returns the resources that a SCIM filter finds. */
 export async function found(
   tenant: ScimTenant,
   type: 'Users' | 'Groups',
@@ -61,7 +61,7 @@ export function memberIdsOf(group: Answer['json']): string[] {
   return ((group.members ?? []) as { value: string }[]).map(({ value }) => value).toSorted();
 }
 
-/** Expects a SCIM error (RFC 7644 §3.12) without other members. */
+/** Expects a SCIM error (RFC 7644 §3.12) that has no other members. */
 export function expectScimError(answer: Answer, status: number, scimType?: string): void {
   const { json, text } = answer;
   expect([answer.status, json?.scimType, text]).toEqual([status, scimType, expect.any(String)]);
@@ -75,13 +75,14 @@ export function expectScimError(answer: Answer, status: number, scimType?: strin
 }
 
 /**
- * The number of users in one statement: more in one exceed the statement timeout on a busy machine.
+ * The number of users that one statement inserts. With more, the statement could exceed its time
+ * limit on a busy machine.
  */
 const INSERTED_AT_ONCE = 2_500;
 
 /**
- * Inserts users of an organization with SQL, for more of them than a test can POST. Returns the ids
- * in order.
+ * Inserts users of an organization by SQL, because a test that needs many cannot POST each. Returns
+ * the ids in order.
  */
 export async function insertUsers(
   app: TestApp,
@@ -104,7 +105,7 @@ export async function insertUsers(
   return ids.toSorted();
 }
 
-/** Inserts users into a group with SQL. */
+/** Inserts members of a group by SQL. */
 export async function insertMembers(
   app: TestApp,
   groupId: string,
@@ -118,8 +119,8 @@ export async function insertMembers(
 }
 
 /**
- * Runs an action while the members of every group are locked: a statement that reads them would
- * wait.
+ * Runs a function while the members of every group are locked. A statement that reads them would
+ * wait, so the test sees if one does.
  */
 export async function withMembersLocked<T>(app: TestApp, act: () => Promise<T>): Promise<T> {
   const runner = app.dataSource.createQueryRunner();
@@ -133,7 +134,10 @@ export async function withMembersLocked<T>(app: TestApp, act: () => Promise<T>):
   }
 }
 
-/** Test helpers for one tenant: resources with unique names, and changes to them. */
+/**
+ * Returns functions for tests of one organization: they create resources with unique names, and
+ * change them.
+ */
 export function actsOf(tenant: () => ScimTenant) {
   const address = () => `${randomUUID().slice(0, 13)}@${tenant().domain}`;
   return {

@@ -4,14 +4,15 @@ import { mintScimToken } from '../../src/domain/directory/scim-tokens/scim-token
 import type { TestApp } from './app.js';
 import { newAddress, type Answer } from './client.js';
 
-/** An organization and its identity provider, as SCIM sees them. */
+/** An organization and its identity provider, as far as SCIM is concerned. */
 export interface ScimTenant {
   readonly orgId: string;
   readonly domain: string;
   readonly token: string;
   readonly tokenId: string;
   /**
-   * Sends a request as the identity provider, from an unused address; a body has SCIM's media type.
+   * Sends a request as the identity provider, from an unused address. A body gets the media type of
+   * SCIM.
    */
   send(
     method: string,

@@ -6,14 +6,14 @@ import { freePort } from './free-port.js';
 import { sendSecurely, type SecureAnswer } from './https-client.js';
 import { makeTlsAuthority, type TlsAuthority } from './tls-authority.js';
 
-/** The application with its own TLS, and with the mutual-TLS listener. */
+/** The application with TLS of its own, and with its mutual-TLS listener. */
 export interface SecureApp {
   readonly app: TestApp;
   readonly authority: TlsAuthority;
   readonly baseUrl: string;
   /** The address of the mutual-TLS listener. */
   readonly mutualTlsUrl: string;
-  /** Sends a form to a path of either listener, from an unused address. */
+  /** Sends a form to a path of the TLS or the mutual-TLS listener, from an unused address. */
   post(
     base: string,
     path: string,
@@ -25,7 +25,7 @@ export interface SecureApp {
     },
   ): Promise<SecureAnswer>;
   get(base: string, path: string, headers?: Record<string, string>): Promise<SecureAnswer>;
-  /** The cookie of a logged-in user with a key. */
+  /** Logs in a user with a key. Returns the session cookie. */
   loggedIn(email: string): Promise<string>;
 }
 
@@ -73,8 +73,8 @@ export async function startSecureApp(
 }
 
 /**
- * Inserts a user, a key and a session, because other tests cover the ceremonies. Returns the
- * cookie.
+ * Inserts a user, a key and a session by SQL, because other tests cover the enrollment. Returns the
+ * session cookie.
  */
 export async function insertVerifiedSession(app: TestApp, email: string): Promise<string> {
   const { token, hash } = mintOpaqueToken();

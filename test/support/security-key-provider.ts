@@ -7,12 +7,12 @@ import { AAGUID, aaguidBytes } from './soft-key.js';
 /** The programs and headers that {@link SecurityKeyProvider.build} needs. */
 export const PROVIDER_NEEDS = ['ssh-keygen', 'gcc', 'the headers of OpenSSL'] as const;
 
-/** The flags of a signature: user presence, and user verification. */
+/** The flags of a signature of an SSH security key: user presence, and user verification. */
 export const SIGNATURE_FLAGS = { none: '0', touched: '1', verified: '5' } as const;
 
 const SOURCE = join(import.meta.dirname, 'security-key-provider.c');
 
-/** A security key in software that the programs of OpenSSH load as a library (SSH_SK_PROVIDER). */
+/** A security key in software, as a library that the programs of OpenSSH load (SSH_SK_PROVIDER). */
 export class SecurityKeyProvider {
   private constructor(
     private readonly folder: string,
@@ -20,7 +20,7 @@ export class SecurityKeyProvider {
   ) {}
 
   /**
-   * Compiles the library for the OpenSSH of this machine.
+   * Compiles the library for the version of OpenSSH on this machine.
    *
    * @param leaf the attestation certificate of the security key, with its private key
    */
@@ -33,7 +33,8 @@ export class SecurityKeyProvider {
     writeFileSync(askPin, '#!/bin/sh\necho 123456\n', { mode: 0o755 });
     const library = join(folder, 'security-key.so');
     compile(library, '0');
-    // OpenSSH refuses a library of another version than its own, and names its own.
+    // OpenSSH refuses a library of another version, and its message names the version that it
+    // needs.
     const refusal = spawnSync(
       'ssh-keygen',
       ['-q', '-t', 'ecdsa-sk', '-w', library, '-N', '', '-f', join(folder, 'version')],
@@ -46,8 +47,8 @@ export class SecurityKeyProvider {
   }
 
   /**
-   * The environment of ssh and ssh-keygen: the library, and the PIN, which a program asks by
-   * SSH_ASKPASS.
+   * Returns the variables for ssh and ssh-keygen: the library, and the program that answers the
+   * question for the PIN (SSH_ASKPASS).
    *
    * @param flags the flags of each signature; by default what the user did
    */
@@ -62,7 +63,7 @@ export class SecurityKeyProvider {
   }
 
   /**
-   * Makes an SSH key in the security key, as `ssh-keygen` does, and returns the file with its
+   * Makes an SSH key in the security key, by `ssh-keygen`, and returns the file with its
    * attestation.
    */
   newKey(

@@ -3,19 +3,22 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { COMPILE_CACHE } from './compile-cache.js';
 
-/** The built server in its own process. */
+/** The built server as a running process. */
 export interface ServerProcess {
   readonly pid: number;
   /** All output so far, of both streams. */
   output(): string;
-  /** Resolves once the output matches; rejects when the process ends before. */
+  /** Resolves once the output matches; rejects if the process ends before that. */
   printed(pattern: RegExp): Promise<void>;
-  /** The exit status, once it has ended. */
+  /** Resolves with the exit status when the process has ended. */
   readonly ended: Promise<number | null>;
   signal(name: NodeJS.Signals): void;
 }
 
-/** Runs `node dist/<entry>` with this environment only, and the recorder of traffic. */
+/**
+ * Runs `node dist/<entry>` with only this environment, and with the recorder of responses, by which
+ * the run checks the OpenAPI document.
+ */
 export function startServerProcess(
   entry: string,
   environment: Readonly<Record<string, string>>,

@@ -6,12 +6,15 @@ import { postForm } from './oauth-flow.js';
 import { rows } from './rows.js';
 import { registerApplication } from './signed-in-application.js';
 
-/** Registers a web application, which gets tokens of its own only for signals. */
+/**
+ * Registers a web application that has no grant type of its own for client credentials, so that
+ * such tokens are only for signals.
+ */
 export function registerReceiver(owner: Client): Promise<Application> {
   return registerApplication(owner, { name: 'Hears' });
 }
 
-/** Sends an admin's act on the signals of an application. */
+/** Sends a request of an admin about the signals (security events) of an application. */
 export function signalsApi(
   admin: Client,
   method: string,
@@ -25,7 +28,7 @@ export function signalsApi(
   });
 }
 
-/** Asks for a token of client credentials. */
+/** Requests a token of client credentials. */
 export function askToken(
   app: TestApp,
   { clientId, clientSecret }: Application,
@@ -39,7 +42,7 @@ export function askToken(
   });
 }
 
-/** Gets a token for signals. */
+/** Gets a token for the signals (security events) of an application. */
 export async function signalToken(
   app: TestApp,
   application: Application,
@@ -50,14 +53,14 @@ export async function signalToken(
   return (answer.json as { access_token: string }).access_token;
 }
 
-/** The program of an application, which manages its stream. */
+/** The program of an application that manages its stream of signals (security events). */
 export interface StreamProgram {
   readonly application: Application;
   readonly token: string;
   send(method: string, path: string, body?: unknown): Promise<Answer>;
 }
 
-/** Sends a request to an endpoint of signals with a token. */
+/** Sends a request with a token to an endpoint of signals (SSF). */
 export function sendSsf(
   app: TestApp,
   token: string | undefined,
@@ -72,7 +75,7 @@ export function sendSsf(
   });
 }
 
-/** Registers an application, lets its admin allow signals, and gets a token for it. */
+/** Registers an application, lets an admin allow signals for it, and gets a token for them. */
 export async function newProgram(
   app: TestApp,
   admin: Client,
@@ -83,7 +86,7 @@ export async function newProgram(
   return programOf(app, application);
 }
 
-/** Gets a token for an application that an admin allowed. */
+/** Gets a token for the signals of an application that an admin has allowed. */
 export async function programOf(app: TestApp, application: Application): Promise<StreamProgram> {
   const token = await signalToken(app, application);
   return {
@@ -93,7 +96,10 @@ export async function programOf(app: TestApp, application: Application): Promise
   };
 }
 
-/** Creates a stream that is pushed, or polled without an address. Returns its id. */
+/**
+ * Creates a stream: with an address the service pushes events to it, without one the receiver
+ * polls. Returns its id.
+ */
 export async function createStream(
   program: StreamProgram,
   uri?: string,
@@ -108,7 +114,7 @@ export async function createStream(
   return (answer.json as { stream_id: string }).stream_id;
 }
 
-/** The answer to a poll. */
+/** The JSON of the answer to a poll. */
 export interface PolledJson {
   readonly sets: Readonly<Record<string, string>>;
   readonly moreAvailable?: boolean;
@@ -128,7 +134,7 @@ export async function poll(
   return answer.json as PolledJson;
 }
 
-/** An event of the queue. */
+/** An event in the queue of signals. */
 export interface SignalRow {
   readonly id: string;
   readonly stream_id: string;
@@ -140,7 +146,7 @@ export interface SignalRow {
   readonly last_result: string | null;
 }
 
-/** Lists the events of a stream about a subject, or all of them, the oldest first. */
+/** Lists the events in the queue for a stream, all or those about one subject, the oldest first. */
 export function signalsOf(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   streamId: string,

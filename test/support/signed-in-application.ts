@@ -6,7 +6,7 @@ import { newAddress, type Client } from './client.js';
 import { authorize, CALLBACK, newPkce, parameterOf, postForm } from './oauth-flow.js';
 import { rows } from './rows.js';
 
-/** Registers a web application of a user by the API, with the members of its body. */
+/** Registers a web application of a user by the API, with the given members in the body. */
 export async function registerApplication(
   owner: Client,
   body: Readonly<Record<string, unknown>>,
@@ -33,7 +33,7 @@ export interface SignedIn {
   readonly accessToken: string;
 }
 
-/** Signs a user in to an application with the browser's session, and verifies the ID token. */
+/** Signs a user in to an application by the browser's session, and verifies the ID token. */
 export async function signInTo(
   app: TestApp,
   browser: Client,
@@ -61,7 +61,8 @@ export async function signInTo(
   expect([answer.status, answer.text]).toEqual([200, expect.any(String)]);
   const { id_token: idToken, access_token: accessToken } = answer.json as Record<string, string>;
   const jwks = createLocalJWKSet(await jwksOf(app));
-  // If a test moved the clock of the services beyond the session, an ID token lives for a second.
+  // If a test moved the service's clock past the end of the session, an ID token is valid for only
+  // a second, so the check is tolerant.
   const options = { issuer: app.baseUrl, audience: clientId, clockTolerance: 60 };
   const { payload } = await jwtVerify(idToken ?? '', jwks, options);
   return { claims: payload, accessToken: accessToken ?? '' };
@@ -72,7 +73,7 @@ export async function jwksOf(app: TestApp): Promise<JSONWebKeySet> {
   return (await app.client().get('/oauth/jwks')).json as JSONWebKeySet;
 }
 
-/** A notice in the queue. */
+/** A logout notice in the queue. */
 export interface NoticeRow {
   readonly id: string;
   readonly client_id: string;
@@ -84,7 +85,7 @@ export interface NoticeRow {
   readonly next_attempt_at: Date;
 }
 
-/** Lists the notices about a user, the oldest first. */
+/** Lists the logout notices about a user, the oldest first. */
 export function noticesAbout(
   { dataSource }: Pick<TestApp, 'dataSource'>,
   userId: string,

@@ -1,14 +1,17 @@
 import { crc32, deflateSync, inflateSync } from 'node:zlib';
 
 const SIGNATURE = Buffer.from('89504e470d0a1a0a', 'hex');
-/** Bytes of a pixel in an image of true colour without transparency, as Chromium writes it. */
+/**
+ * The number of bytes of one pixel in an image of true colour without transparency, which Chromium
+ * writes.
+ */
 const PIXEL = 3;
-/** The most colours of a palette. */
+/** The largest number of colours in a palette. */
 const MOST_COLOURS = 256;
 
 /**
- * Writes a PNG of true colour again with a palette, which makes images of pages a third as large.
- * Where it has more colours than a palette, close ones become one.
+ * Converts a PNG of true colour to one with a palette, which makes images of pages a third as
+ * large. If it has more colours than a palette allows, similar colours become one.
  */
 export function smallPng(image: Buffer): Buffer {
   const chunks = chunksOf(image);
@@ -53,7 +56,7 @@ function chunk(type: string, content: Buffer): Buffer {
   return out;
 }
 
-/** Undoes the filters of the lines (PNG, section 9). */
+/** Undoes the filters of the lines, by which PNG makes them compress better (PNG, section 9). */
 function unfiltered(lines: Buffer, width: number, height: number): Buffer {
   const row = width * PIXEL;
   const pixels = Buffer.alloc(row * height);
@@ -71,7 +74,7 @@ function unfiltered(lines: Buffer, width: number, height: number): Buffer {
   return pixels;
 }
 
-/** The Paeth predictor. */
+/** Returns the value that the Paeth predictor of PNG gives for a byte. */
 function nearest(left: number, above: number, corner: number): number {
   const [a, b, c] = [above - corner, left - corner, left + above - 2 * corner].map(Math.abs) as [
     number,
@@ -83,8 +86,8 @@ function nearest(left: number, above: number, corner: number): number {
 }
 
 /**
- * Returns the lines as indexes into a palette; undefined where it has too many colours. The last
- * bits of a channel are lost.
+ * Returns the lines as indexes into a palette; undefined if there are too many colours. The lowest
+ * bits of each channel are dropped before.
  */
 function indexed(pixels: Buffer, width: number, height: number, lost: number) {
   const colours = new Map<number, number>();

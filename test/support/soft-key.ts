@@ -28,12 +28,15 @@ export const RP_ID = 'localhost';
 export const NOW = new Date('2026-01-15T12:00:00Z');
 export const CHALLENGE = Buffer.alloc(32, 0xc4);
 export const USER_HANDLE = Buffer.from('0199d0c6-7c1e-7000-8000-000000000001');
-/** A YubiKey 5 Series with NFC, which is in the table `yubikey-5`, and not in `fips-only`. */
+/**
+ * The AAGUID of a YubiKey 5 Series with NFC. The model is in the table `yubikey-5`, and not in
+ * `fips-only`.
+ */
 export const AAGUID = 'fa2b99dc-9e39-4257-8f92-4a30d23c4118';
 
-/** Changes to a correct ceremony; a function receives the correct value. */
+/** Changes to the data of an otherwise correct ceremony. A function gets the correct value. */
 interface Tampering {
-  /** Members of the client data, set or replaced before hashing. */
+  /** Members that are set or replaced in the client data before these are hashed. */
   readonly clientData?: object;
   readonly rpId?: string;
   readonly flags?: number;
@@ -42,15 +45,15 @@ interface Tampering {
   readonly authData?: (honest: Buffer) => Buffer;
 }
 
-/** A certificate authority under the root, with its faults. */
+/** A certificate authority below the root, with changes to its certificate. */
 interface Intermediate extends Partial<CertificateRequest> {
   readonly name: string;
 }
 
-/** Changes to a correct registration. */
+/** Changes to an otherwise correct registration. */
 export interface RegistrationTampering extends Tampering {
   readonly format?: SimulatedFormat;
-  /** The sent name of the format. */
+  /** The name of the attestation format that is sent. */
   readonly fmt?: string;
   /** The AAGUID in the authenticator data, 16 bytes. */
   readonly aaguid?: Buffer;
@@ -58,21 +61,21 @@ export interface RegistrationTampering extends Tampering {
   /** The intermediate authorities, from the root downwards. */
   readonly intermediates?: readonly Intermediate[];
   readonly leaf?: Partial<CertificateRequest>;
-  /** The real signer of the leaf, which may differ from its issuer's name. */
+  /** The key that really signs the leaf. It may differ from that of the named issuer. */
   readonly leafSigner?: KeyObject;
   readonly x5c?: (honest: Buffer[], root: Buffer) => Buffer[];
   readonly statement?: (honest: Map<string, unknown>) => Map<string, unknown>;
   readonly attestationObject?: (honest: Buffer) => Buffer;
 }
 
-/** Changes to a correct assertion. */
+/** Changes to an otherwise correct assertion. */
 export interface AssertionTampering extends Tampering {
-  /** null sends no user handle. */
+  /** The user handle to send; null sends none. */
   readonly userHandle?: Buffer | null;
   readonly signature?: (honest: Buffer) => Buffer;
 }
 
-/** Returns a registration with the given faults, and the root of its attestation. */
+/** Returns a registration with the given changes, and the root of its attestation. */
 export function registration(tampering: RegistrationTampering = {}): {
   credential: RegistrationResponseJSON;
   rootPem: string;
@@ -113,7 +116,7 @@ export function registration(tampering: RegistrationTampering = {}): {
   return { credential, rootPem: root.pem, credentialKey: privateKey };
 }
 
-/** Returns an assertion with the given faults, and the server's stored record of the key. */
+/** Returns an assertion with the given changes, and the server's record of the key. */
 export function assertion(tampering: AssertionTampering = {}): {
   credential: AuthenticationResponseJSON;
   credentialId: Buffer;
@@ -146,7 +149,7 @@ export function assertion(tampering: AssertionTampering = {}): {
   };
 }
 
-/** Registers a tampered key with a server that trusts its root. */
+/** Registers a key with the given changes at a server that trusts its root. */
 export function register(
   tampering: RegistrationTampering = {},
   trust: { readonly policy?: AaguidPolicy; readonly fidoCaRequired?: boolean } = {},
@@ -156,7 +159,7 @@ export function register(
   return server.verifyRegistration({ credential, challenge: CHALLENGE, now: NOW });
 }
 
-/** Matches a 400 for exactly one reason. */
+/** Returns a pattern that matches an error of status 400 with exactly one reason. */
 export function refusal(detail: unknown, code = 'attestation_rejected'): object {
   return { name: 'DomainError', code, status: 400, detail };
 }
@@ -167,7 +170,7 @@ export function withFlag(authData: Buffer, flag: number): Buffer {
   return authData;
 }
 
-/** Returns the tested service with the given trusted roots. */
+/** Returns the tested service, which trusts the given roots. */
 export function ceremonies(
   options: {
     readonly roots?: readonly string[];
@@ -189,7 +192,10 @@ export function ceremonies(
   return new WebAuthnCeremonies(config as Config, anchors);
 }
 
-/** Returns a subject that satisfies WebAuthn §8.2.1, with changes; null removes an attribute. */
+/**
+ * Returns the subject of an attestation certificate that satisfies WebAuthn §8.2.1, except for the
+ * given changes; null removes an attribute.
+ */
 export function leafSubject(different: {
   C?: string | null;
   O?: null;

@@ -1,10 +1,12 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A received span. */
+/** A span of a trace that the collector received. */
 export interface CollectedSpan {
   readonly name: string;
-  /** Hexadecimal like the other ids; empty when the span has no parent. */
+  /**
+   * The id in hexadecimal, like the other ids. The parent's id is empty if the span has no parent.
+   */
   readonly traceId: string;
   readonly spanId: string;
   readonly parentId: string;
@@ -12,14 +14,14 @@ export interface CollectedSpan {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** An OpenTelemetry collector that stores its input. */
+/** An OpenTelemetry collector that stores what it receives, for a test. */
 export interface SpanCollector {
-  /** The value of OTEL_EXPORTER_OTLP_ENDPOINT. */
+  /** The address of the collector, for OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly endpoint: string;
-  /** Every received byte of spans. */
+  /** Returns all received bytes of spans. */
   bytes(): Buffer;
   spans(): CollectedSpan[];
-  /** The names of the received metrics. */
+  /** Returns the names of the received metrics. */
   metrics(): string[];
   close(): Promise<void>;
 }
@@ -54,14 +56,19 @@ export async function startSpanCollector(): Promise<SpanCollector> {
   };
 }
 
-/** The messages of opentelemetry/proto/trace/v1/trace.proto, by the numbers of their fields. */
+/**
+ * Decodes spans. The numbers are those of the fields in opentelemetry/proto/trace/v1/trace.proto.
+ */
 function spansOf(body: Buffer): CollectedSpan[] {
   const resourceSpans = fieldsOf(body, 1);
   const scopeSpans = resourceSpans.flatMap((message) => fieldsOf(message, 2));
   return scopeSpans.flatMap((message) => fieldsOf(message, 2)).map(readSpan);
 }
 
-/** The names of opentelemetry/proto/metrics/v1/metrics.proto, which is nested as spans are. */
+/**
+ * Decodes the names of metrics. The messages of opentelemetry/proto/metrics/v1/metrics.proto are
+ * nested as those of spans are.
+ */
 function metricsOf(body: Buffer): string[] {
   const scopeMetrics = fieldsOf(body, 1).flatMap((message) => fieldsOf(message, 2));
   const metrics = scopeMetrics.flatMap((message) => fieldsOf(message, 2));
@@ -86,7 +93,8 @@ function readAttribute(keyValue: Buffer): [name: string, value: string] {
 }
 
 /**
- * Returns the length-delimited fields with this number (protobuf.dev/programming-guides/encoding).
+ * Returns the length-delimited fields of a protobuf message that have this number
+ * (protobuf.dev/programming-guides/encoding).
  */
 function fieldsOf(message: Buffer, wanted: number): Buffer[] {
   const found: Buffer[] = [];

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parseSshPublicKey, type SigningAuthority, signUserCertificate } from '@svc/openssh';
 
-/** A certificate that `ssh-keygen -s` made. */
+/** A certificate that `ssh-keygen -s` made, with the facts that it contains. */
 export interface CertificateVector {
   readonly publicKey: string;
   readonly principals: readonly string[];
@@ -9,7 +9,7 @@ export interface CertificateVector {
   readonly certificate: string;
 }
 
-/** The certificates of one authority; see make.mjs beside the files. */
+/** The certificates that one authority signed. The file make.mjs beside the vectors made them. */
 export interface CertificateVectors<Authority> {
   readonly authority: Authority & { readonly publicKey: string };
   readonly keyId: string;
@@ -24,14 +24,14 @@ export function readCertificateVectors<Authority>(name: string): CertificateVect
   return JSON.parse(readFileSync(file, 'utf8')) as CertificateVectors<Authority>;
 }
 
-/** Names each vector by the type of its key, for `it.each`. */
+/** Returns the vectors, each named by the type of its key, for `it.each`. */
 export function casesOf({
   certificates,
 }: Pick<CertificateVectors<object>, 'certificates'>): [string, CertificateVector][] {
   return certificates.map((vector) => [vector.publicKey.split(' ')[0] ?? '', vector]);
 }
 
-/** Signs the certificate of a vector with our own code. */
+/** Signs a certificate with the facts of a vector by our own code. */
 export function signVector(
   vectors: Omit<CertificateVectors<object>, 'certificates' | 'authority'>,
   vector: CertificateVector,
@@ -52,7 +52,7 @@ export function signVector(
   );
 }
 
-/** Returns the bytes of a line of OpenSSH. */
+/** Returns the decoded key or certificate in a line of OpenSSH. */
 export function blobOf(line: string): Buffer {
   return Buffer.from(line.split(' ')[1] ?? '', 'base64');
 }

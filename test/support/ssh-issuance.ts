@@ -16,16 +16,16 @@ import { createTestDatabase } from './database.js';
 const SUBJECT = publicKeyBlob(generateKeyPairSync('ed25519').privateKey);
 const CA_KEY = writePrivateKey(generateKeyPairSync('ed25519').privateKey, 'ca');
 
-/** The fields and the origin of every request of these tests. */
+/** The public key in every request of these tests. */
 export const PUBLIC_KEY = publicKeyLine(SUBJECT, 'alice@laptop');
 export const FINGERPRINT = sshFingerprint(SUBJECT);
 export const ORIGIN = { requestId: 'request-1', ip: '192.0.2.7', userAgent: 'test' };
 
-/** The issuing service on a real database, with its users. */
+/** The service that issues SSH certificates, on a real database, with users. */
 export class SshIssuance {
   private constructor(
     readonly dataSource: DataSource,
-    /** Every statement sent so far. */
+    /** Every SQL statement that was sent so far. */
     readonly statements: string[],
     private readonly drop: () => Promise<void>,
   ) {}
@@ -50,8 +50,8 @@ export class SshIssuance {
   }
 
   /**
-   * Deletes all users and certificates; then Alice of example.com, the only organization, is signed
-   * in.
+   * Deletes all users and certificates. Then creates the only user, Alice of the only organization,
+   * example.com, and signs her in.
    */
   async reset(): Promise<IssuingSession> {
     await this.dataSource.query(
@@ -65,7 +65,8 @@ export class SshIssuance {
   }
 
   /**
-   * Returns the service with an authority whose keys are these in KMS, before the one of the tests.
+   * Returns the service with a certificate authority whose first keys are the given ones in KMS.
+   * The key of the tests follows.
    */
   async serviceWith(
     inKms: readonly Signer[],
@@ -89,7 +90,7 @@ export class SshIssuance {
   }
 
   /**
-   * Issues a certificate to a session, with these configured kinds of principals; addresses by
+   * Issues a certificate to a session. Its principals are of the configured kinds; addresses by
    * default.
    */
   async issue(

@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto';
 
-/** Returns the line of a new key, as in a `.pub` file. */
+/** Makes a new key and returns it as a line of a `.pub` file. */
 export function newPublicKeyLine(type: 'ed25519' | 'rsa' = 'ed25519', bits = 3072): string {
   const jwk =
     type === 'ed25519'
@@ -22,8 +22,8 @@ function length(part: Buffer): Buffer {
 }
 
 /**
- * Encodes an mpint (RFC 4251 §5): a leading zero byte prevents a high first bit from meaning
- * negative.
+ * Encodes an mpint (RFC 4251 §5). A zero byte is put first if the highest bit is set, because it
+ * would mean a negative number.
  */
 function positive(base64url: string): Buffer {
   const bytes = Buffer.from(base64url, 'base64url');

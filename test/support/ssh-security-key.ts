@@ -10,42 +10,48 @@ import {
 import type { CertificateRequest, GeneratedCertificate } from '@svc/stand-ins/certificates';
 import { AAGUID, aaguidBytes } from './soft-key.js';
 
-/** The kinds of SSH key that a security key makes. */
+/** The types of SSH keys that a security key can make. */
 export type SecurityKeyType = 'ed25519' | 'ecdsa';
 
-/** Changes to a correct attestation. A function receives the correct value. */
+/** Changes to an otherwise correct attestation. A function gets the correct value. */
 export interface SshKeyTampering {
   readonly type?: SecurityKeyType;
-  /** The application in the public key. */
+  /** The application string in the public key. */
   readonly application?: string;
-  /** The application that is hashed into the authenticator data. */
+  /** The application string whose hash is in the authenticator data. */
   readonly rpId?: string;
-  /** Makes the attestation of a U2F key, which has no AAGUID and signs no flags. */
+  /** True to make the attestation of a U2F key, which has no AAGUID and signs no flags. */
   readonly u2f?: boolean;
-  /** The flags besides that of the credential. By default user presence alone. */
+  /**
+   * The flags of the authenticator data besides that of the credential. By default only user
+   * presence.
+   */
   readonly flags?: number;
   /** The value of the credProtect extension; absent by default. */
   readonly credProtect?: number;
   readonly aaguid?: Buffer;
   readonly leaf?: Partial<CertificateRequest>;
-  /** The signer of the leaf; by default the root. */
+  /** The authority that signs the attestation certificate; by default the root. */
   readonly issuer?: GeneratedCertificate;
-  /** The certificate in the file. */
+  /** Changes the certificate in the attestation file. */
   readonly certificate?: (honest: Buffer) => Buffer;
   /** Changes the authenticator data before it is signed. */
   readonly authData?: (honest: Buffer) => Buffer;
-  /** Signs the attestation; by default with SHA-256 and the key of the leaf, which it receives. */
+  /**
+   * Signs the attestation. By default it is signed with SHA-256 and the key of the certificate,
+   * which the function gets.
+   */
   readonly signer?: (signed: Buffer, leafKey: KeyObject) => Buffer;
   /**
-   * The fields of the file: magic, certificate, signature, authenticator data as CBOR, reserved
-   * flags, reserved string.
+   * Changes the fields of the attestation file: magic, certificate, signature, authenticator data
+   * as CBOR, reserved flags, reserved string.
    */
   readonly fields?: (honest: Buffer[]) => Buffer[];
 }
 
 /**
- * An SSH key in a software security key, with the file that `ssh-keygen -O write-attestation` would
- * write.
+ * An SSH key in a software security key, with the attestation file that `ssh-keygen -O
+ * write-attestation` would write.
  */
 export interface SshSecurityKey {
   /** A line as in a `.pub` file. */
@@ -53,7 +59,7 @@ export interface SshSecurityKey {
   readonly attestation: Buffer;
 }
 
-/** A vendor of software security keys with its own root. */
+/** A vendor of software security keys, with an attestation root of its own. */
 export class SecurityKeyVendor {
   readonly root: GeneratedCertificate;
 
@@ -64,7 +70,7 @@ export class SecurityKeyVendor {
     this.root = issueAuthority(rootName, now);
   }
 
-  /** Makes a key, and its attestation over the challenge. */
+  /** Makes an SSH key, and its attestation for the challenge. */
   newKey(challenge: Buffer, tampering: SshKeyTampering = {}): SshSecurityKey {
     const type = tampering.type ?? 'ecdsa';
     const { publicKey } =

@@ -10,12 +10,12 @@ import { findProgram } from './programs.js';
 /** The programs that {@link startSshd} needs. */
 export const SSHD_PROGRAMS = ['sshd', 'ssh', 'ssh-keygen'] as const;
 
-/** The configuration of the server's trust. */
+/** The configuration of which certificates and principals the server accepts. */
 export interface SshdOptions {
-  /** Lines for `TrustedUserCAKeys`. */
+  /** The lines for `TrustedUserCAKeys`: the authorities whose certificates the server accepts. */
   readonly authorities: readonly string[];
   /**
-   * The permitted principals of the account that runs the tests, one a line in
+   * The principals that may log in to the account that runs the tests, one for each line of
    * `AuthorizedPrincipalsFile`.
    */
   readonly principals: readonly string[];
@@ -26,10 +26,7 @@ export interface SshdOptions {
 /** The result of a login. */
 export interface LoginResult {
   readonly accepted: boolean;
-  /**
-   * The output of the client and, for this connection, the server, for the message of a failed
-   * test.
-   */
+  /** The output of the client and, for this connection, of the server. A failed test shows it. */
   readonly log: string;
 }
 
@@ -41,7 +38,7 @@ export interface Sshd {
   /** The lines of the server's log so far. */
   readonly lines: readonly string[];
   /**
-   * Runs `true` over SSH with this private key, its certificate files if there are any, and further
+   * Runs `true` over SSH with this private key, certificate files if there are any, and further
    * variables.
    */
   login(
@@ -83,10 +80,10 @@ export async function startSshd(options: SshdOptions): Promise<Sshd> {
 
 /** The files of a server, and its port. */
 interface SshdFiles {
-  /** Deleted when the server is stopped. */
+  /** The private folder of the server, which is deleted when the server is stopped. */
   readonly folder: string;
   readonly port: number;
-  /** The path of a configuration that names the port. */
+  /** The path of the configuration, which names the port. */
   readonly config: string;
 }
 
@@ -95,7 +92,7 @@ interface SshdFiles {
  * must stop it.
  */
 export async function runSshd({ folder, port, config }: SshdFiles): Promise<Sshd> {
-  // sshd started by root requires its chroot folder
+  // An sshd that root starts requires this folder, which it uses as its chroot.
   if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true });
   const program = findProgram('sshd'); // sshd requires its absolute path
   if (program === undefined) throw new Error('sshd is not installed');
@@ -125,8 +122,8 @@ export async function runSshd({ folder, port, config }: SshdFiles): Promise<Sshd
 }
 
 /**
- * Waits until the server has logged the end of the connection, which may follow the end of its
- * client.
+ * Waits until the server has logged the end of the connection, which may happen after its client
+ * has ended.
  */
 async function endOf(lines: readonly string[], before: number): Promise<void> {
   const isEnd = (line: string) =>
@@ -135,7 +132,7 @@ async function endOf(lines: readonly string[], before: number): Promise<void> {
   while (!lines.slice(before).some(isEnd) && performance.now() < deadline) await delay(5);
 }
 
-/** Collects the output of the server, and resolves once it listens. */
+/** Collects the lines of the server's output, and resolves when the server listens. */
 function listening(child: ChildProcess, lines: string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     child.once('error', reject);

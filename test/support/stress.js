@@ -16,7 +16,7 @@ if (files.length === 0) {
   );
   process.exit(2);
 }
-/** A program that keeps one core busy, and ends with this process. */
+/** A program that keeps one core of the machine busy, and ends with this process. */
 const HOG = `
   process.once('disconnect', () => process.exit());
   setImmediate(function turn() {

@@ -8,33 +8,33 @@ import { newAddress, type Answer } from './client.js';
 import { postForm } from './oauth-flow.js';
 import { makeTemporaryDirectory, removeDirectory } from './temporary-directory.js';
 
-/** The bundle of the command, which the start of every test run builds from the sources. */
+/** The bundle of the `svc` command. The start of every test run builds it from the sources. */
 export const SVC_BUNDLE = resolve(import.meta.dirname, '../../dist/svc.mjs');
 
-/** The end of a command: its exit status and its output. */
+/** The result of a run of the command: its exit status and its output. */
 export interface CommandEnd {
   readonly status: number | null;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Differences between a run and a plain one. */
+/** The ways in which a run differs from one without input and further variables. */
 export interface RunOptions {
   readonly input?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** The program of Node; by default that of the tests. */
+  /** The program of Node that runs the command; by default that of the tests. */
   readonly node?: string;
   readonly cwd?: string;
-  /** Receives the process when it has started, for a test that talks to it or ends it. */
+  /** Gets the process after its start, for a test that writes to it or ends it. */
   readonly started?: (child: ReturnType<typeof spawn>) => void;
 }
 
 /**
- * A home folder with the command in `~/.local/bin/svc`, as /install.sh leaves it. Its requests come
- * from their own address, so that no two tests share a rate limit.
+ * A home folder with the `svc` command in `~/.local/bin/svc`, as /install.sh leaves it. Its
+ * requests have an address of their own, so that no two tests share a rate limit.
  */
 export class SvcHome {
-  /** The address of the requests, in X-Forwarded-For. */
+  /** The client address of the requests, which they send in X-Forwarded-For. */
   readonly address = newAddress();
 
   private constructor(readonly path: string) {}
@@ -48,13 +48,13 @@ export class SvcHome {
     return home;
   }
 
-  /** The installed command. */
+  /** The path of the installed command. */
   get program(): string {
     return join(this.path, '.local/bin/svc');
   }
 
   /**
-   * The environment of the command: a clean one, so that a variable of the host changes no test.
+   * The environment of the command. It is complete, so that no variable of the host changes a test.
    */
   get env(): Record<string, string> {
     return {
@@ -67,7 +67,7 @@ export class SvcHome {
     };
   }
 
-  /** Returns a path below the folder of a server's secrets. */
+  /** Returns a path below the folder with the secrets for a server. */
   state(app: Pick<TestApp, 'baseUrl'>, ...names: string[]): string {
     const { protocol, host } = new URL(app.baseUrl);
     const folder = `${protocol === 'http:' ? 'http_' : ''}${host.replaceAll(':', '_')}`;
@@ -86,7 +86,7 @@ export class SvcHome {
     });
   }
 
-  /** Runs the command in a pseudo-terminal of script(1): all output is in `stdout`. */
+  /** Runs the command in a pseudo-terminal of script(1). All output is in `stdout`. */
   runInTerminal(args: readonly string[], options: RunOptions = {}): Promise<CommandEnd> {
     const node = options.node ?? process.execPath;
     const line = [node, this.program, ...args].map((word) => `'${word.replaceAll("'", `'\\''`)}'`);
@@ -97,8 +97,8 @@ export class SvcHome {
   }
 
   /**
-   * Stores a login of a user, by the FIDO2 grant of `svc-cli` with a new DPoP key; returns the
-   * token.
+   * Stores a login of a user as the command does, by the FIDO2 grant of `svc-cli` with a new DPoP
+   * key. Returns the token.
    */
   async logIn(app: TestApp, user: EnrolledUser, scope = 'openid email svc:credentials') {
     const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true });
@@ -123,7 +123,7 @@ export class SvcHome {
     return { token: String(token), jkt: await calculateJwkThumbprint(publicJwk), privateKey };
   }
 
-  /** Writes a file of the server's folder, with the modes of the command. */
+  /** Writes a file into the folder of a server, with the modes that the command uses. */
   writeState(app: Pick<TestApp, 'baseUrl'>, name: string, document: object | string): void {
     mkdirSync(this.state(app), { recursive: true, mode: 0o700 });
     const text = typeof document === 'string' ? document : JSON.stringify(document);
@@ -166,7 +166,7 @@ export function runProgram(
   });
 }
 
-/** Redeems an assertion of the user's key for a token of svc-cli. */
+/** Exchanges an assertion of the user's security key for a token of svc-cli (the FIDO2 grant). */
 async function fido2Token(
   app: TestApp,
   { key }: EnrolledUser,
@@ -186,8 +186,7 @@ async function fido2Token(
 }
 
 /**
- * Returns a script that Node loads before the command: it adds the address of the test to every
- * request.
+ * Returns a script that Node loads before the command. It adds the test's address to every request.
  */
 function forwardedFor(address: string): string {
   return `const { fetch: plain } = globalThis;

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
 import { rows } from './rows.js';
 
-/** A role or a group of hosts to insert as a target of an organization. */
+/** A role of AWS or a group of hosts to insert as a target of an organization. */
 export type NewTarget =
   | { readonly hosts: readonly string[]; readonly logins: readonly string[]; readonly name: string }
   | { readonly roleArn: string; readonly region?: string; readonly name: string };
 
-/** Inserts a target of the organization of a person, which admits everyone. @returns its id */
+/** Inserts a target of a person's organization that admits everyone. @returns its id */
 export async function addTarget(
   dataSource: DataSource,
   email: string,
@@ -53,7 +53,7 @@ export async function addInstallation(
   return target?.id ?? '';
 }
 
-/** Lets a target admit only assigned people, and assigns people and groups to it. */
+/** Makes a target admit only assigned people, and assigns people and groups to it. */
 export async function assignTo(
   dataSource: DataSource,
   targetId: string,

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /**
- * Creates a directory for one test that other users may pass through, as the embedded server does
- * when it runs as root.
+ * Creates a directory for one test. Other users may pass through it, because the embedded server
+ * needs that if root runs the tests.
  */
 export async function makeTemporaryDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-test-'));

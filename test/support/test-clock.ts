@@ -38,7 +38,8 @@ export class TestClock extends Clock {
   }
 
   /**
-   * Moves both clocks forward by so many milliseconds, and ends each sleep that is over by then.
+   * Moves both clocks (time of day and monotonic) forward by some milliseconds, and ends each sleep
+   * that is over by then.
    */
   advance(milliseconds: number): void {
     this.time += milliseconds;

@@ -1,6 +1,6 @@
 import { Client, type QueryResultRow } from 'pg';
 
-/** A PostgreSQL server behind a Unix socket; `database` is the one for administration. */
+/** A PostgreSQL server behind a Unix socket. `database` is its database for administration. */
 export interface TestServer {
   readonly socketDir: string;
   readonly port: number;
@@ -16,7 +16,7 @@ export function urlOf({ user, socketDir, port }: TestServer, database: string): 
   return `postgres://${user}@/${database}?host=${encodeURIComponent(socketDir)}&port=${port}`;
 }
 
-/** Runs one statement outside every test database, and returns its rows. */
+/** Runs one statement in the database for administration, and returns its rows. */
 export async function administer<Row extends QueryResultRow>(
   server: TestServer,
   statement: string,
@@ -24,7 +24,10 @@ export async function administer<Row extends QueryResultRow>(
   return runOn(urlOf(server, server.database), statement);
 }
 
-/** Records the identity of the server in a migrated database, as the start of a service does. */
+/**
+ * Records in a migrated database which server it is on, as the start of a service does, so that the
+ * server is confirmed.
+ */
 export async function confirmServer(url: string): Promise<void> {
   await runOn(
     url,

@@ -3,8 +3,8 @@ import { issueAuthority } from '@svc/stand-ins/attestation-authority';
 import { basicConstraints, extension, issueCertificate } from '@svc/stand-ins/certificates';
 
 /**
- * An unknown certificate authority, and a server certificate for `localhost` that it signed; all
- * PEM.
+ * A certificate authority that no machine trusts, and a server certificate for `localhost` that it
+ * signed; all PEM.
  */
 export interface TlsAuthority {
   readonly ca: string;
@@ -13,8 +13,8 @@ export interface TlsAuthority {
 }
 
 /**
- * Issues both, the server certificate for one hour. @param name of the authority: two of one name
- * are taken for each other
+ * Issues an authority and a server certificate, which is valid for one hour. @param name the name
+ * of the authority; two with one name could be confused
  */
 export function makeTlsAuthority(
   name = 'Private authority',

@@ -3,7 +3,7 @@ import type { EnrolledUser, TestApp } from './app.js';
 import { orgApi } from './org-api.js';
 import { rows } from './rows.js';
 
-/** A provider in the answer of `GET /api/v1/org/providers`. */
+/** An identity provider in the answer of `GET /api/v1/org/providers`. */
 export interface ListedProviderJson {
   readonly id: string;
   readonly provider: string | null;
@@ -14,17 +14,17 @@ export interface ListedProviderJson {
   readonly users: number;
 }
 
-/** An organization whose founder signed in through `demo`. */
+/** An organization whose first user signed in through the provider `demo`. */
 export interface FoundedOrganization {
   readonly domain: string;
   readonly founder: EnrolledUser;
-  /** Returns an address in the domain. */
+  /** Returns an e-mail address in the domain of the organization. */
   readonly address: (name: string) => string;
 }
 
 let organizations = 0;
 
-/** Founds an organization through `demo`. */
+/** Creates an organization, by its first user, who signs in through the provider `demo`. */
 export async function founded(app: TestApp): Promise<FoundedOrganization> {
   organizations += 1;
   const domain = `providers-${organizations}.example`;
@@ -46,18 +46,18 @@ export async function enrolledThrough(
   return { client, key };
 }
 
-/** Lists the providers of an admin's organization. */
+/** Lists the identity providers of an admin's organization. */
 export async function providersOf(admin: Client): Promise<ListedProviderJson[]> {
   return (await orgApi(admin, 'GET', '/providers')).json.providers as ListedProviderJson[];
 }
 
-/** Allows a provider. */
+/** Makes an organization accept an identity provider. */
 export function allow(admin: Client, provider: string, tenant?: string): Promise<Answer> {
   const body = tenant === undefined ? { provider } : { provider, tenant };
   return orgApi(admin, 'POST', '/providers', body);
 }
 
-/** Withdraws the provider with a slug. */
+/** Makes an organization stop accepting the identity provider with a slug. */
 export async function withdraw(admin: Client, provider: string): Promise<Answer> {
   const found = (await providersOf(admin)).find((one) => one.provider === provider);
   return admin.send('DELETE', `/api/v1/org/providers/${found?.id ?? 'none'}`, {

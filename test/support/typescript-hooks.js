@@ -7,13 +7,16 @@ import { fileURLToPath } from 'node:url';
 
 const require = createRequire(import.meta.url);
 
-/** Keeps the compiled files, so that a process loads the compiler only after a change. */
+/** The folder of compiled files. A process loads the compiler only if a file has changed. */
 const CACHE = fileURLToPath(
   new URL('../../node_modules/.cache/svc-test/compiled/', import.meta.url),
 );
 if (!existsSync(CACHE)) mkdirSync(CACHE, { recursive: true });
 
-/** Compiles a file, or reads what an earlier process compiled from the same text by this file. */
+/**
+ * Compiles a file, or returns what an earlier process compiled from the same text with this version
+ * of the hooks.
+ */
 function compiled(fileName) {
   const text = readFileSync(fileName, 'utf8');
   const kept = `${CACHE}${hash('sha256', `${HOOKS}\n${fileName}\n${text}`)}.js`;

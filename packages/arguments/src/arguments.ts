@@ -1,26 +1,26 @@
 import { parseArgs } from 'node:util';
 
-/** The names that a program understands, without their dashes. */
+/** The names of the options that a program understands, without their dashes. */
 export interface ArgumentNames {
-  /** Options without a value, such as `remove` for `--remove`. */
+  /** The options without a value, such as `remove` for `--remove`. */
   readonly flags?: readonly string[];
   /**
-   * Options with a value, such as `host` for `--host NAME` or `--host=NAME`; each may come several
-   * times.
+   * The options with a value, such as `host` for `--host NAME` or `--host=NAME`. Each may come
+   * several times.
    */
   readonly values?: readonly string[];
   /**
-   * True if a value may begin with a dash only after an equals sign. A forgotten value is then
+   * True if a value may begin with a dash only after an equals sign. Then a forgotten value is
    * noticed, because the next option is not taken for the value.
    */
   readonly refusesDashes?: boolean;
-  /** The options that also have a letter, such as `{ h: 'help' }` for `-h`. */
+  /** The options that can also be written as one letter, such as `{ h: 'help' }` for `-h`. */
   readonly letters?: Readonly<Record<string, string>>;
-  /** The most arguments that are not options; 0 by default. */
+  /** The largest number of arguments that are not options; 0 by default. */
   readonly positionals?: number;
 }
 
-/** The arguments of a program, sorted by options and other arguments. */
+/** The arguments of a program, sorted into options and other arguments. */
 export interface SortedArguments {
   /** The arguments that are not options, and everything after `--`. */
   readonly positionals: readonly string[];
@@ -52,16 +52,16 @@ export function sortArguments(args: readonly string[], names: ArgumentNames): So
   return { positionals, ...sorted };
 }
 
-/** An argument that is neither one of the named options nor a value of one. */
+/** An argument that is neither one of the known options nor a value of one. */
 export interface OtherArgument {
   readonly text: string;
-  /** True for an option of another name, false for an argument that is no option. */
+  /** True for an unknown option, false for an argument that is no option. */
   readonly isOption: boolean;
 }
 
 /**
- * Takes the named options out of the arguments, wherever they stand before `--`, and leaves the
- * rest in order for another reader.
+ * Removes the known options from the arguments, wherever they stand before `--`, and returns the
+ * rest in order, so that another parser can read it.
  *
  * @throws WrongArguments for a missing value
  */
@@ -98,7 +98,7 @@ export function takeOptions(
   };
 }
 
-/** A token of Node's parser, as far as it is used. */
+/** The members of a token of Node's parser that are used here. */
 interface Token {
   readonly kind: 'option' | 'positional' | 'option-terminator';
   readonly index: number;
@@ -108,15 +108,15 @@ interface Token {
 }
 
 /**
- * Lets Node split the arguments. Node accepts all arguments here, because the texts of its errors
- * differ between releases.
+ * Lets Node's parser split the arguments. It is told to accept all arguments, because the texts of
+ * its errors differ between releases.
  */
 function tokensOf(args: readonly string[], values: readonly string[]): readonly Token[] {
   const options = Object.fromEntries(values.map((name) => [name, { type: 'string' } as const]));
   return parseArgs({ args: [...args], options, strict: false, tokens: true }).tokens;
 }
 
-/** Returns the name of an option by its text: `--name`, or a letter that stands alone. */
+/** Returns the name of an option by its text: `--name`, or a single letter `-n`. */
 function nameOf(
   text: string,
   name: string | undefined,

@@ -1,4 +1,4 @@
-/** A piece of XML or HTML, whose values are escaped. */
+/** A piece of XML or HTML. All values in it are already escaped. */
 export class Markup {
   /** @param text markup of the program itself, never a value from outside */
   constructor(readonly text: string) {}
@@ -8,20 +8,21 @@ export class Markup {
   }
 }
 
-/** A value of a template: a text is escaped, and markup is not changed. */
+/** A value of a template: a text is escaped, and markup stays as it is. */
 export type MarkupValue = string | number | boolean | Markup | readonly Markup[];
 
 /** The first line of an XML document. */
 export const XML_DECLARATION = new Markup('<?xml version="1.0" encoding="UTF-8"?>\n');
 
 /**
- * Matches the names of elements and attributes: ASCII letters and digits, with or without a prefix.
+ * Matches the names of elements and attributes that are allowed: ASCII letters and digits, with or
+ * without a prefix.
  */
 const NAME = /^[A-Za-z_][\w.-]*(?::[A-Za-z_][\w.-]*)?$/;
 
 /**
- * Writes markup by a template. Values are escaped. They may stand in the text of an element and in
- * an attribute in quotes, and in no other place.
+ * Makes markup from a template literal, whose values are escaped. A value may stand in the text of
+ * an element or in an attribute in quotes, and in no other place.
  */
 export function markup(pieces: TemplateStringsArray, ...values: readonly MarkupValue[]): Markup {
   const written = pieces.map((piece, index) => piece + textOf(values[index] ?? ''));
@@ -29,7 +30,7 @@ export function markup(pieces: TemplateStringsArray, ...values: readonly MarkupV
 }
 
 /**
- * Writes an element whose name is only known at run time.
+ * Makes an element whose name is known only at run time.
  *
  * @throws Error for a name that XML does not allow
  */

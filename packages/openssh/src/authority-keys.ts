@@ -3,22 +3,22 @@ import { isAuthorityKey, keyTypeOf, publicKeyBlob, readPrivateKey } from './priv
 import { parseSshPublicKey, SshKeyRefusal } from './public-key.js';
 import { SshFormatError } from './wire.js';
 
-/** A key that the configuration of the authority names. */
+/** A key of the SSH certificate authority that the configuration names. */
 export interface ConfiguredKey {
-  /** The public half in the SSH wire encoding. */
+  /** The public key in the SSH wire encoding. */
   readonly publicBlob: Buffer;
-  /** The private half; undefined for a key that is only published. */
+  /** The private key; undefined for a key that is only published, so that hosts still trust it. */
   readonly privateKey: KeyObject | undefined;
 }
 
-/** Matches a PEM block, or else a line. */
+/** Matches a PEM block, or else a single line, which may have a key in OpenSSH's format. */
 const PARTS = /-----BEGIN [^-]+-----[^-]*-----END [^-]+-----|[^\r\n]+/g;
 const PUBLIC_LINE = /^(?:sk-)?(?:ssh|ecdsa)-/;
 
 /**
- * Reads the keys of an authority, the one that signs first: private keys in OpenSSH's format or
- * PKCS#8, public keys as lines of a `.pub` file or in PEM. Empty lines and lines that begin with
- * `#` are ignored. A public key and its private key count as one key.
+ * Parses the keys of a certificate authority; the first one signs. Private keys are in OpenSSH's
+ * format or PKCS#8, public keys are lines of a `.pub` file or PEM. Empty lines and lines that begin
+ * with `#` are ignored. A public key and its private key count as one key.
  * @throws SshFormatError that names the place of the key and the fault, and never contains a part
  *   of the key
  */
@@ -38,8 +38,8 @@ export function readAuthorityKeys(text: string): ConfiguredKey[] {
 }
 
 /**
- * Removes duplicates. A key keeps its first place, with its private half if any of the duplicates
- * has it.
+ * Removes duplicates of keys. A key keeps its first place, and has its private key if any of the
+ * duplicates has it.
  */
 function withoutTwins(keys: readonly ConfiguredKey[]): ConfiguredKey[] {
   const first = keys.filter(

@@ -3,8 +3,8 @@ import type { SshCertificate } from './certificate.js';
 import { SshFormatError, SshReader } from './wire.js';
 
 /**
- * Returns true if the signature of a certificate matches the key of the authority in it. The caller
- * must compare that key with one that it trusts.
+ * Returns true if the signature of a certificate is by the authority's key that the certificate
+ * names. The caller must check that it trusts that key.
  *
  * @throws SshFormatError for an authority whose key is neither Ed25519 nor P-256, or a signature of
  *   another type; an error of node:crypto for a key that is no point of its curve
@@ -25,20 +25,23 @@ export function isSignedByItsAuthority({ authority, signed, signature }: SshCert
   throw new SshFormatError(`its authority has a key of type ${type}`);
 }
 
-/** Returns the Ed25519 key of a point (RFC 8709 §4). */
+/** Converts the bytes of an Ed25519 public key (RFC 8709 §4) to a key of Node. */
 function ed25519Key(point: Buffer): KeyObject {
   const x = point.toString('base64url');
   return createPublicKey({ key: { kty: 'OKP', crv: 'Ed25519', x }, format: 'jwk' });
 }
 
-/** Returns the P-256 key of an uncompressed point (RFC 5656 §3.1). */
+/** Converts an uncompressed point of P-256 (RFC 5656 §3.1) to a key of Node. */
 function p256Key(point: Buffer): KeyObject {
   const [x, y] = [point.subarray(1, 33), point.subarray(33)];
   const jwk = { x: x.toString('base64url'), y: y.toString('base64url') };
   return createPublicKey({ key: { kty: 'EC', crv: 'P-256', ...jwk }, format: 'jwk' });
 }
 
-/** Converts an ECDSA signature (RFC 5656 §3.1.2) to its two integers with 32 bytes each. */
+/**
+ * Converts an ECDSA signature (RFC 5656 §3.1.2) to its two integers with 32 bytes each, as Node
+ * expects it.
+ */
 function fixedSize(signature: Buffer): Buffer {
   const integers = new SshReader(signature);
   const pair = [integers.mpint(), integers.mpint()];

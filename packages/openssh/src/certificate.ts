@@ -1,11 +1,14 @@
 import { SshFormatError, SshReader, sshStrings } from './wire.js';
 
 /**
- * The fields of an OpenSSH certificate (OpenSSH PROTOCOL.certkeys). Reading a certificate verifies
+ * The fields of an OpenSSH certificate (OpenSSH PROTOCOL.certkeys). Parsing a certificate verifies
  * none of them.
  */
 export interface SshCertificate {
-  /** The type at the beginning of the line, such as `ssh-ed25519-cert-v01@openssh.com`. */
+  /**
+   * The type at the beginning of the certificate's line, such as
+   * `ssh-ed25519-cert-v01@openssh.com`.
+   */
   readonly type: string;
   /** The certified public key in the SSH wire encoding. */
   readonly publicKey: Buffer;
@@ -21,11 +24,13 @@ export interface SshCertificate {
    * end.
    */
   readonly validBefore: number;
-  /** The names of the critical options. */
+  /**
+   * The names of the critical options, which a server must understand to accept the certificate.
+   */
   readonly criticalOptions: readonly string[];
-  /** The names of the extensions. */
+  /** The names of the extensions, each of which permits something, such as `permit-pty`. */
   readonly extensions: readonly string[];
-  /** The public key of the authority that signed, in the SSH wire encoding. */
+  /** The public key of the authority that signed the certificate, in the SSH wire encoding. */
   readonly authority: Buffer;
   /** The bytes that the authority signed. */
   readonly signed: Buffer;
@@ -50,8 +55,8 @@ const HOST = 2; // SSH2_CERT_TYPE_HOST
 const FOREVER = 0xffff_ffff_ffff_ffffn;
 
 /**
- * Reads a line in the format of `id-cert.pub`. Bytes after the certificate, and bytes that are
- * missing, are errors.
+ * Parses a line in the format of `id-cert.pub`. Missing bytes, and bytes after the certificate, are
+ * errors.
  *
  * @throws SshFormatError for a line that is no certificate
  */
@@ -86,7 +91,10 @@ export function readCertificate(line: string): SshCertificate {
   return { ...fields, authority, signed, signature };
 }
 
-/** Returns true if a certificate is valid at a time, and for a further number of milliseconds. */
+/**
+ * Returns true if a certificate is valid at a time, and stays valid for a further number of
+ * milliseconds.
+ */
 export function isValidAt(
   { validAfter, validBefore }: Pick<SshCertificate, 'validAfter' | 'validBefore'>,
   now: number,
@@ -95,7 +103,9 @@ export function isValidAt(
   return validAfter <= now && now + margin < validBefore;
 }
 
-/** Returns the type of the key in a certificate, by the type at the beginning of the line. */
+/**
+ * Returns the type of the certified key, by the type at the beginning of the certificate's line.
+ */
 function keyTypeOfCertificate(type: string): string {
   const known = Object.keys(KEY_FIELDS).find(
     (keyType) => type === `${keyType.replace(/@openssh\.com$/, '')}${SUFFIX}`,
@@ -104,7 +114,7 @@ function keyTypeOfCertificate(type: string): string {
   return known;
 }
 
-/** Returns the names of options, each of which is followed by its value. */
+/** Returns the names in a list in which each name is followed by its value. */
 function namesOf(options: readonly Buffer[]): string[] {
   return options.filter((_, index) => index % 2 === 0).map(String);
 }

@@ -2,16 +2,19 @@
 const P = 2n ** 255n - 19n;
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
-/** The most valid points that {@link ed25519PointFault} remembers. */
+/** The largest number of valid points that {@link ed25519PointFault} remembers. */
 const MOST_KNOWN = 1_000;
 
-/** Valid points, the oldest first. People have new certificates made for the same key. */
+/**
+ * Points that were found valid, the oldest first. The check takes time, and people often get new
+ * certificates for the same key.
+ */
 const known = new Set<string>();
 
 /**
  * Returns the fault of 32 bytes as an Ed25519 public key; undefined for a valid key. The check is
- * needed because OpenSSL accepts any 32 bytes. For a point of small order, any person can forge
- * signatures, so that a certificate for it would be valid without a key.
+ * needed, because OpenSSL accepts any 32 bytes. For a point of small order any program can forge
+ * signatures, so that its certificate could be used without a private key.
  */
 export function ed25519PointFault(encoded: Uint8Array): string | undefined {
   const name = Buffer.from(encoded).toString('latin1');
@@ -31,13 +34,15 @@ function computeFault(encoded: Uint8Array): string | undefined {
   const y = BigInt(`0x${bigEndian.toString('hex')}`);
   if (y >= P) return 'its point is not in canonical form';
 
-  // x² = (y² - 1) / (d·y² + 1) must be a square; u/v is one exactly when u·v is (§5.1.3).
+  // The equation is x² = (y² - 1) / (d·y² + 1), so the right side must be a square. A fraction u/v
+  // is a square exactly if u·v is one (§5.1.3).
   const ySquared = (y * y) % P;
   const u = (ySquared - 1n + P) % P;
   const v = (D * ySquared + 1n) % P;
   if (jacobi((u * v) % P, P) === -1) return 'its point is not on the curve';
 
-  // Order 1 and 2: y = ±1. Order 4: y = 0. Order 8 doubles to order 4: d·y⁴ + 2y² - 1 = 0.
+  // Points of small order: y = ±1 has order 1 or 2, and y = 0 has order 4. A point of order 8
+  // doubles to one of order 4: d·y⁴ + 2y² - 1 = 0.
   const orderEight = (D * ySquared * ySquared + 2n * ySquared - 1n) % P === 0n;
   if (ySquared <= 1n || orderEight)
     return 'its point has a small order, so anyone could sign for it';

@@ -1,10 +1,10 @@
 /**
- * Matches a pattern that needs no quoting for OpenSSH: it has no space, comma, quote or percent
- * sign.
+ * Matches a pattern of host names that OpenSSH reads without quotes: it has no space, comma,
+ * quotation mark or percent sign.
  */
 const PATTERN = /^!?[A-Za-z0-9*?:][A-Za-z0-9*?._:-]*$/;
 
-/** The most characters of a host name (RFC 1035 §2.3.4) with a `!` before it. */
+/** The largest number of characters of a host name (RFC 1035 §2.3.4), with a `!` before it. */
 const LONGEST = 254;
 
 /**

@@ -7,28 +7,31 @@ import {
 } from './serial-sections.js';
 import { sshString, uint32, uint64 } from './wire.js';
 
-/** The revoked certificates of one key of the authority. */
+/** The revoked certificates that one key of the authority has signed. */
 export interface RevokedOfAuthority {
-  /** The public key in the SSH wire encoding. */
+  /** The public key of the authority in the SSH wire encoding. */
   readonly authority: Buffer;
-  /** The revoked serials, ascending and without duplicates. */
+  /** The serials of the revoked certificates, ascending and without duplicates. */
   readonly serials: ArrayLike<number>;
 }
 
-/** The fields of a key revocation list. */
+/** The fields of a key revocation list, by which OpenSSH refuses certificates. */
 export interface KeyRevocationList {
-  /** The number of the list. It grows from list to list. */
+  /** The number of the list. A later list has a larger number. */
   readonly number: bigint;
   /** The time of the list. The file contains only whole seconds. */
   readonly generatedAt: Date;
   readonly comment: string;
-  /** The serials that are revoked for each of the authorities, ascending. */
+  /** Serials that are revoked whichever of the keys signed the certificate, ascending. */
   readonly ranges: SerialRuns;
-  /** The keys of the authority. The list revokes only certificates that these keys signed. */
+  /**
+   * The keys of the authority with their revoked certificates. The list revokes no certificate that
+   * another key signed.
+   */
   readonly authorities: readonly RevokedOfAuthority[];
 }
 
-// OpenSSH PROTOCOL.krl
+// These values are fixed by OpenSSH's PROTOCOL.krl.
 const MAGIC = Buffer.from('SSHKRL\n\0');
 const FORMAT_VERSION = uint32(1);
 const NO_FLAGS = uint64(0n);
@@ -36,8 +39,8 @@ const RESERVED = sshString('');
 const CERTIFICATES = 0x01; // KRL_SECTION_CERTIFICATES
 
 /**
- * The type of each kind of section of serials, KRL_SECTION_CERT_SERIAL_*, and the function that
- * writes its content.
+ * The number of each kind of section of serials in PROTOCOL.krl (KRL_SECTION_CERT_SERIAL_*), and
+ * the function that writes the content of such a section.
  */
 const SERIALS: Record<
   SerialEncoding,
@@ -49,9 +52,9 @@ const SERIALS: Record<
 };
 
 /**
- * Encodes a key revocation list for OpenSSH (PROTOCOL.krl): the header, and one certificate section
- * for each key of the authority that signed a revoked certificate. The list is not signed, because
- * OpenSSH verifies no signature of a list.
+ * Encodes a key revocation list for OpenSSH (PROTOCOL.krl): the header, and one section for each
+ * key of the authority that signed a revoked certificate. The list is not signed, because OpenSSH
+ * verifies no signature of a list.
  *
  * @throws RangeError if the serials are not ascending
  */
@@ -69,7 +72,10 @@ export function encodeKeyRevocationList(list: KeyRevocationList): Buffer {
   return Buffer.concat([...header, ...sections]);
 }
 
-/** Encodes the section of one key. The result is empty if none of its certificates is revoked. */
+/**
+ * Encodes the section of one key of the authority. The result is empty if none of the key's
+ * certificates is revoked.
+ */
 function certificateSection(
   { authority, serials }: RevokedOfAuthority,
   ranges: SerialRuns,
@@ -84,7 +90,7 @@ function certificateSection(
   return section(CERTIFICATES, Buffer.concat([sshString(authority), RESERVED, ...parts]));
 }
 
-/** Encodes a section, or a section inside another: its type, its length and its content. */
+/** Encodes a section, which may contain other sections: its type, its length and its content. */
 function section(type: number, content: Buffer): Buffer[] {
   return [Buffer.of(type), uint32(content.length), content];
 }
@@ -114,9 +120,9 @@ function writeList({ low, high }: SerialRuns): Buffer {
 }
 
 /**
- * Encodes a bitmap: the serial of its lowest bit, then an mpint (RFC 4251 §5) in which bit n stands
- * for that serial plus n. An mpint is in network order. It would be negative if its highest bit
- * were set, so that a zero byte may have to precede it.
+ * Encodes a bitmap of serials: the serial of its lowest bit, then an mpint (RFC 4251 §5) in which
+ * bit n stands for that serial plus n. The mpint is in network order. A zero byte is put first if
+ * its highest bit is set, because it would be negative otherwise.
  */
 function writeBitmap({ low, high }: SerialRuns): Buffer {
   const start = low[0] ?? 0;

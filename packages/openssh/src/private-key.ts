@@ -6,14 +6,14 @@ const ARMOR =
   /-----BEGIN OPENSSH PRIVATE KEY-----([A-Za-z0-9+/=\s]*)-----END OPENSSH PRIVATE KEY-----/;
 const P256 = 'prime256v1';
 /**
- * The check number of a file. It occurs twice in the encrypted section, to show that a passphrase
- * decrypted it. Without a passphrase any number serves.
+ * The check number of a private key file. It occurs twice in the encrypted section, so that a
+ * program sees if the passphrase was right. This file has no passphrase, so any number will do.
  */
 const CHECK = uint32(0);
 const NO_CIPHER_BLOCK = 8; // the private section is padded to this even without a cipher
 
 /**
- * Reads an unencrypted Ed25519 or P-256 private key, in OpenSSH's own format or as PKCS#8 PEM.
+ * Parses an unencrypted Ed25519 or P-256 private key, in OpenSSH's own format or as PKCS#8 PEM.
  * @throws SshFormatError that names the fault, and never contains a part of the key
  */
 export function readPrivateKey(text: string): KeyObject {
@@ -38,8 +38,8 @@ function readPkcs8(text: string): KeyObject {
 }
 
 /**
- * Returns true for a key that an authority may have: Ed25519 or P-256. AWS KMS has both of them,
- * too.
+ * Returns true for a key of a type that a certificate authority may have: Ed25519 or P-256. AWS KMS
+ * offers both types.
  */
 export function isAuthorityKey(key: KeyObject): boolean {
   if (key.asymmetricKeyType === 'ec') return key.asymmetricKeyDetails?.namedCurve === P256;
@@ -67,7 +67,7 @@ function readOpenSsh(text: string): KeyObject {
   return key;
 }
 
-/** Reads the private section of a file (OpenSSH PROTOCOL.key) up to its comment. */
+/** Parses the private section of an OpenSSH key file (OpenSSH PROTOCOL.key) up to its comment. */
 function readSecrets(secrets: SshReader): KeyObject {
   const type = secrets.name();
   if (type === 'ssh-ed25519') {
@@ -95,7 +95,7 @@ function keyOfSeed(seed: Buffer, point: Buffer): KeyObject {
   }
 }
 
-/** Makes a P-256 key from its private number, and checks that the point is its public half. */
+/** Makes a P-256 key from its private number, and checks that the public point belongs to it. */
 function keyOfScalar(scalar: Buffer, point: Buffer): KeyObject {
   const pair = createECDH(P256);
   try {
@@ -115,7 +115,7 @@ function keyOfScalar(scalar: Buffer, point: Buffer): KeyObject {
 }
 
 /**
- * Returns the public half of an Ed25519 (RFC 8709 §4) or P-256 key (RFC 5656 §3.1) in the SSH wire
+ * Returns the public key of an Ed25519 (RFC 8709 §4) or P-256 key (RFC 5656 §3.1) in the SSH wire
  * encoding.
  */
 export function publicKeyBlob(key: KeyObject): Buffer {
@@ -124,7 +124,7 @@ export function publicKeyBlob(key: KeyObject): Buffer {
   return sshStrings(['ecdsa-sha2-nistp256', 'nistp256', point]);
 }
 
-/** Returns the line of a public key, as in a `.pub` file and in `TrustedUserCAKeys`. */
+/** Returns a public key as a line, as in a `.pub` file and in `TrustedUserCAKeys`. */
 export function publicKeyLine(blob: Buffer, comment: string): string {
   return `${keyTypeOf(blob)} ${blob.toString('base64')} ${comment}`;
 }
@@ -135,8 +135,8 @@ export function keyTypeOf(blob: Buffer): string {
 }
 
 /**
- * Writes an Ed25519 private key in OpenSSH's own format, unencrypted, so that `ssh-keygen` can use
- * the file too.
+ * Writes an Ed25519 private key in OpenSSH's own format, unencrypted, so that `ssh-keygen` can also
+ * use the file.
  */
 export function writePrivateKey(key: KeyObject, comment: string): string {
   const publicBlob = publicKeyBlob(key);

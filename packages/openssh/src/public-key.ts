@@ -2,7 +2,7 @@ import { ECDH, hash } from 'node:crypto';
 import { ed25519PointFault } from './ed25519-point.js';
 import { SshFormatError, SshReader } from './wire.js';
 
-/** A public key to certify. It has passed every check. */
+/** A public key for which a certificate is to be signed. It has passed every check. */
 export interface SshPublicKey {
   readonly type: SshKeyType;
   /** The key in the SSH wire encoding (RFC 4253 §6.6), beginning with its type. */
@@ -12,8 +12,9 @@ export interface SshPublicKey {
 }
 
 /**
- * The error for a text that is no acceptable public key. The message is for the sender. It names
- * the key type at most, and repeats nothing else of the text.
+ * The error for a text that is no acceptable public key. Its message is for the person who sent the
+ * text. It names at most the type of the key, and repeats nothing else of the text, which may be a
+ * private key.
  */
 export class SshKeyRefusal extends Error {
   override readonly name = 'SshKeyRefusal';
@@ -22,8 +23,8 @@ export class SshKeyRefusal extends Error {
 export type SshKeyType = keyof typeof KEY_FIELDS;
 
 /**
- * The accepted key types. Each has the function that reads the fields after the type, and throws if
- * a field is not exact.
+ * The accepted key types. Each has the function that parses the fields after the type, and throws
+ * if a field is wrong.
  */
 const KEY_FIELDS = {
   'ssh-ed25519': ed25519,
@@ -54,9 +55,9 @@ const CURVES = {
 const RSA_BITS = { least: 3072, most: 16_384 }; // OpenSSH reads no longer modulus
 
 /**
- * Reads one line of the shape `type base64 [comment]`, as `ssh-keygen` writes a `.pub` file.
- * Everything in it is checked: the type inside must equal the type outside, every length must be
- * exact, and points must lie on their curve.
+ * Parses one line of the form `type base64 [comment]`, as `ssh-keygen` writes a `.pub` file. Every
+ * part is checked: the type inside the base64 must equal the type before it, every length must be
+ * exact, and points must be on their curve.
  * @throws SshKeyRefusal that names the fault, and the text to send instead
  */
 export function parseSshPublicKey(text: string): SshPublicKey {
@@ -92,8 +93,8 @@ function refusal(message: string, cause?: unknown): SshKeyRefusal {
 }
 
 /**
- * Refuses other kinds of documents with a text for each. The most important one is a private key,
- * because the user has to replace it now.
+ * Refuses other kinds of documents, with an error text for each. The most important kind is a
+ * private key, because the user must replace it after it was sent.
  */
 function refuseOtherDocuments(line: string): void {
   if (line === '') throw refusal('The public key is empty.');
@@ -124,8 +125,8 @@ function unacceptedType(type: string): string {
 }
 
 /**
- * Decodes base64. Only a text that is encoded again to itself is accepted, because the decoder of
- * Node skips unknown characters.
+ * Decodes base64. If the result does not encode to the same text again, the text is refused,
+ * because the decoder of Node skips unknown characters.
  */
 function decodeBase64(encoded: string): Buffer {
   const decoded = Buffer.from(encoded, 'base64');
@@ -159,8 +160,8 @@ function ecdsa(fields: SshReader, curve: keyof typeof CURVES): void {
 }
 
 /**
- * Checks the fields of an RSA key (RFC 4253 §6.6). The exponents are those of FIPS 186-5 §5.1 up to
- * 64 bits, which OpenSSH accepts.
+ * Checks the fields of an RSA key (RFC 4253 §6.6). The public exponent must be one that FIPS 186-5
+ * §5.1 allows, with at most 64 bits. OpenSSH accepts all of these.
  */
 function rsa(fields: SshReader): void {
   const exponent = fields.mpint();
@@ -186,8 +187,8 @@ function isEven(magnitude: Buffer): boolean {
 }
 
 /**
- * Checks the application of a key inside a security key (OpenSSH PROTOCOL.u2f). It is `ssh:` unless
- * the owner chose another.
+ * Checks the application string of a key inside a security key (OpenSSH PROTOCOL.u2f), which is
+ * `ssh:` unless the owner chose another.
  */
 function application(fields: SshReader): void {
   if (!/^[\x21-\x7e]{1,255}$/.test(fields.name())) {

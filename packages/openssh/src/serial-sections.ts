@@ -1,6 +1,6 @@
 /**
- * Runs of serials: a run consists of serials without a gap. The runs are in two columns and not in
- * objects, because a list of 100,000 serials is encoded for each change.
+ * Runs of serials; a run consists of serials without a gap. The runs are two arrays of numbers and
+ * not objects, because a list of 100,000 serials is encoded after each change.
  */
 export interface SerialRuns {
   /** The first serial of each run, ascending. */
@@ -9,11 +9,11 @@ export interface SerialRuns {
   readonly high: Float64Array;
 }
 
-/** No runs: an empty set of serials. */
+/** An empty set of runs, which contains no serial. */
 export const NO_RUNS: SerialRuns = { low: new Float64Array(), high: new Float64Array() };
 
 /**
- * The ways in which a section of a key revocation list contains serials (OpenSSH PROTOCOL.krl,
+ * The ways in which a section of a key revocation list can contain serials (OpenSSH PROTOCOL.krl,
  * KRL_SECTION_CERT_SERIAL_*).
  */
 export type SerialEncoding = 'list' | 'range' | 'bitmap';
@@ -27,23 +27,25 @@ const ENCODINGS = ['list', 'range', 'bitmap'] as const satisfies readonly Serial
 const [LIST, RANGE, BITMAP] = [0, 1, 2]; // their places in it
 
 /**
- * The most bytes of a bitmap. A bitmap is a multi-precision integer, and OpenSSH reads no longer
- * one.
+ * The largest number of bytes of a bitmap. A bitmap is encoded as a multi-precision integer, and
+ * OpenSSH reads no longer one.
  */
 const LONGEST_BITMAP = 16_384;
 
-// What each encoding costs, in bits. A section is a byte and a length before its content.
+// The size of each encoding in bits. Before its content, a section has a byte for its type and its
+// length.
 const SECTION = 8 + 32;
 const SERIAL = 64;
 const RANGE_SECTION = SECTION + 2 * SERIAL;
-// its offset, the length of the integer, at most one byte of padding
+// A bitmap also has its first serial, the length of the integer, and at most one byte of padding.
 const BITMAP_SECTION = SECTION + SERIAL + 32 + 8;
 
 /**
- * Collects serials into runs.
+ * Collects serials into runs, which are serials without a gap.
  *
  * @param serials ascending and without duplicates
- * @throws RangeError if they are not, because such a list could be read but would revoke other
+ * @throws RangeError if they are not, because OpenSSH could read such a list, but would revoke
+ *   other
  *   serials
  */
 export function serialRuns(serials: ArrayLike<number>): SerialRuns {
@@ -63,8 +65,8 @@ export function serialRuns(serials: ArrayLike<number>): SerialRuns {
 }
 
 /**
- * Merges two sets of runs. Each must be in the order of its first serials. The result contains each
- * serial once.
+ * Merges two sets of runs of serials. The runs of each must be in the order of their first serials.
+ * The result contains each serial once.
  */
 export function joinRuns(one: SerialRuns, other: SerialRuns): SerialRuns {
   const low = new Float64Array(one.low.length + other.low.length);
@@ -86,14 +88,14 @@ export function joinRuns(one: SerialRuns, other: SerialRuns): SerialRuns {
 }
 
 /**
- * Divides serials into sections whose total size is the smallest possible: a list for scattered
- * serials, a range for many in a row, a bitmap for serials that are close to each other. It needs
- * one pass. For each run it computes the smallest encoding of all runs up to it, once for each of
- * the three ways in which that run can be encoded, and notes how it was reached.
+ * Divides serials into sections so that the total size is the smallest possible: a list for
+ * scattered serials, a range for many without a gap, a bitmap for serials that are close to each
+ * other. It needs one pass. For each run it computes the smallest size of all runs up to it, once
+ * for each of the three ways to encode that run, and records which choice led to it.
  */
 export function chooseSections({ low, high }: SerialRuns): SerialSection[] {
   const chosen = new Uint8Array(low.length); // the cheapest of the three, for each run …
-  // … and whether its list or bitmap goes on from the run before
+  // True if the list or bitmap of this run continues that of the previous run.
   const joinsList = new Uint8Array(low.length);
   const joinsBitmap = new Uint8Array(low.length);
   let cheapest = 0;

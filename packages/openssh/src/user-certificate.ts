@@ -5,13 +5,13 @@ import { SshReader, sshMpint, sshString, sshStrings, uint32, uint64 } from './wi
 /** The fields of a user certificate. */
 export interface UserCertificate {
   readonly subject: SshPublicKey;
-  /** 32 random bytes, so that a client cannot choose the bytes that the authority signs. */
+  /** 32 random bytes. They make the signed bytes unpredictable for the client. */
   readonly nonce: Buffer;
   readonly serial: bigint;
   readonly keyId: string;
   /**
-   * The accounts that the certificate opens. It is never empty, since OpenSSH accepts an empty list
-   * for every account.
+   * The accounts in which the certificate can log in. The list is never empty, because OpenSSH
+   * would accept an empty list for every account.
    */
   readonly principals: readonly string[];
   /** The first moment at which the certificate is valid, in whole seconds. */
@@ -19,21 +19,21 @@ export interface UserCertificate {
   /** The moment at which the certificate ends, in whole seconds. */
   readonly validBefore: Date;
   /**
-   * True for a key whose security key demands its PIN or fingerprint; sshd then refuses a signature
-   * without it.
+   * True for a key in a security key that demands its PIN or fingerprint. sshd then refuses a
+   * signature that was made without it.
    */
   readonly verifyRequired?: boolean;
 }
 
 /**
- * A key of the authority: its public half in the SSH wire encoding, and the function that signs
- * with it.
+ * A key of the certificate authority: its public key in the SSH wire encoding, and the function
+ * that signs with it.
  */
 export interface SigningAuthority {
   readonly publicBlob: Buffer;
   /**
-   * Signs bytes. The result has 64 bytes: an Ed25519 signature (RFC 8032), or r and s of ECDSA with
-   * P-256 and SHA-256, each with 32 bytes.
+   * Signs bytes. The signature has 64 bytes: an Ed25519 signature (RFC 8032), or r and s of ECDSA
+   * with P-256 and SHA-256, each with 32 bytes.
    */
   sign(message: Buffer): Promise<Buffer>;
 }
@@ -52,7 +52,8 @@ const USER_CERTIFICATE = uint32(1); // SSH2_CERT_TYPE_USER
 const NOTHING = sshString('');
 
 /**
- * The only critical option of this service. A server that does not know it refuses the certificate.
+ * The only critical option that certificates have here. A server that does not know the option
+ * refuses the certificate.
  */
 const VERIFY_REQUIRED = sshString(sshStrings(['verify-required', '']));
 
@@ -73,8 +74,8 @@ const EXTENSIONS = sshString(
 );
 
 /**
- * Signs an OpenSSH v01 user certificate (OpenSSH PROTOCOL.certkeys) for any accepted key type. It
- * has five `permit-*` extensions, and no critical option but `verify-required`.
+ * Signs an OpenSSH v01 user certificate (OpenSSH PROTOCOL.certkeys) for any accepted key type. The
+ * certificate has five extensions (`permit-*`), and at most the critical option `verify-required`.
  * @returns the line `type base64`, as in a `-cert.pub` file
  */
 export async function signUserCertificate(

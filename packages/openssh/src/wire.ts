@@ -7,9 +7,9 @@ export class SshFormatError extends Error {
 }
 
 /**
- * Reads the SSH wire encoding (RFC 4251 §5) from the beginning. Every length is checked against the
- * bytes that are left, so that hostile bytes cause an {@link SshFormatError}, and never a read past
- * the end.
+ * Reads data in the SSH wire encoding (RFC 4251 §5) from the beginning. Every length is compared
+ * with the number of remaining bytes, so that hostile bytes cause an {@link SshFormatError}, and
+ * never a read past the end.
  */
 export class SshReader {
   readonly #bytes: Buffer;
@@ -21,7 +21,7 @@ export class SshReader {
 
   /**
    * Reads the next `length` bytes.
-   * @returns a view on the input
+   * @returns a view on the input, not a copy
    */
   bytes(length: number): Buffer {
     const end = this.#offset + length;
@@ -40,14 +40,16 @@ export class SshReader {
   }
 
   /**
-   * Reads a string, whose length precedes it.
-   * @returns its content, as a view on the input
+   * Reads a string, which begins with its length.
+   * @returns the content of the string, as a view on the input
    */
   string(): Buffer {
     return this.bytes(this.uint32());
   }
 
-  /** Reads a string that consists of strings, as the lists in certificates do. */
+  /**
+   * Reads a string whose content is again a sequence of strings, as in the lists of certificates.
+   */
   strings(): Buffer[] {
     const list = new SshReader(this.string());
     const found: Buffer[] = [];
@@ -107,7 +109,7 @@ export function sshString(value: Uint8Array | string): Buffer {
 
 /**
  * Encodes a positive integer (RFC 4251 §5) from its big-endian bytes in the shortest form. A zero
- * byte precedes it if its highest bit is set.
+ * byte is put first if the highest bit is set.
  */
 export function sshMpint(bytes: Buffer): Buffer {
   const first = bytes.findIndex((byte) => byte !== 0);

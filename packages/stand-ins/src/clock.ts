@@ -1,14 +1,16 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 
-/** The time of day. A test passes one that it sets itself. */
+/** The time of day. A test passes a clock that it sets itself. */
 export interface TimeOfDay {
   now(): Date;
   /** The time in whole seconds since 1970. */
   seconds(): number;
 }
 
-/** The clock of the machine. No other file of the package reads the time or random numbers. */
+/**
+ * The clock of the machine. Only this file of the package reads the time and makes random numbers.
+ */
 export const systemClock = {
   now: (): Date => new Date(),
   milliseconds: (): number => Date.now(),

@@ -43,8 +43,8 @@ function entryOf(name: string): CommandEntry {
 }
 
 /**
- * Prints the list of commands, or the help of one command. The exit status is an error if the user
- * did not ask for help.
+ * Prints the list of commands, or the help of one command. If the user did not ask for help, it
+ * returns an exit status for wrong usage.
  */
 async function help(
   name: string | undefined,

@@ -1,7 +1,10 @@
 import { Refusal } from './refusal.js';
 import { readCanonicalCbor } from './canonical-cbor.js';
 
-/** The parts of an attestation object (WebAuthn §6.5.4). */
+/**
+ * The parts of an attestation object, by which a key proves its model at the enrollment (WebAuthn
+ * §6.5.4).
+ */
 export interface AttestationObject {
   /** The name of the attestation format. */
   readonly format: string;
@@ -12,7 +15,7 @@ export interface AttestationObject {
 }
 
 /**
- * Reads an attestation object (WebAuthn §6.5.4). It must be one canonical CBOR map of exactly
+ * Parses an attestation object (WebAuthn §6.5.4). It must be one canonical CBOR map of exactly
  * `fmt`, `attStmt` and `authData`.
  *
  * @throws Refusal

@@ -19,11 +19,14 @@ export const ES256 = -7;
 export interface AttestationStatement {
   readonly format: AttestationFormat;
   readonly signature: Uint8Array;
-  /** The certificates: the leaf first, then its issuer, and so on, without the root. */
+  /**
+   * The certificates of the statement: the leaf first, then its issuer, and so on, without the
+   * root.
+   */
   readonly x5c: readonly Uint8Array[];
 }
 
-/** The credential that the statement is about. */
+/** The new credential about which an attestation statement speaks. */
 export interface AttestedCredential {
   readonly authenticatorData: Uint8Array;
   readonly clientDataHash: Uint8Array;
@@ -32,20 +35,20 @@ export interface AttestedCredential {
   readonly credentialId: Uint8Array;
   /**
    * The coordinates of the P-256 public key, 32 bytes each; undefined for a key on another curve,
-   * which U2F does not allow.
+   * which the format `fido-u2f` does not allow.
    */
   readonly publicKey: { readonly x: Uint8Array; readonly y: Uint8Array } | undefined;
 }
 
-/** The trust anchors, and the time for which the decision is made. */
+/** The trusted roots (trust anchors), and the time for which the decision is made. */
 export interface AttestationTrust {
   readonly anchors: readonly TrustAnchor[];
   readonly now: Date;
 }
 
 /**
- * Verifies that a statement proves that a credential is in hardware of the vendor whose roots are
- * pinned.
+ * Verifies that an attestation statement proves that a credential is in hardware of the vendor
+ * whose roots are trusted.
  *
  * @returns the AAGUID of the model in the certificate, and never that in authData; null if the
  *   certificate has none
@@ -107,8 +110,8 @@ function u2fSignedData(credential: AttestedCredential): Buffer {
 }
 
 /**
- * Returns the AAGUID of the model in the certificate; null if there is none. The AAGUID in the
- * authenticator data must be the same.
+ * Returns the AAGUID, which names the model of the key, from the certificate; null if there is
+ * none. The AAGUID in the authenticator data must be the same.
  */
 function modelOf(
   format: AttestationFormat,
@@ -117,8 +120,8 @@ function modelOf(
 ): string | null {
   const certified = readAaguid(leaf);
   if (certified === null) return null;
-  // A U2F statement has no AAGUID, and zeros mean "no AAGUID". In CTAP2, zeros disagree with the
-  // certificate.
+  // A U2F statement carries no AAGUID, so zeros mean "no AAGUID" there. In CTAP2, zeros contradict
+  // an AAGUID in the certificate.
   const carriesNone = format === 'fido-u2f' && claimed.every((byte) => byte === 0);
   if (!carriesNone && !certified.equals(claimed)) {
     throw new Refusal('The AAGUID of the certificate and that of the authenticator data disagree.');

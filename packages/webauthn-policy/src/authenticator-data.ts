@@ -2,7 +2,7 @@ import { ES256 } from './attestation-policy.js';
 import { Refusal } from './refusal.js';
 import { readCanonicalCbor } from './canonical-cbor.js';
 
-/** The bits of the flags (WebAuthn §6.1). */
+/** The bits in the flags of authenticator data (WebAuthn §6.1). */
 export const FLAG = {
   userPresent: 0x01,
   userVerified: 0x04,
@@ -12,12 +12,15 @@ export const FLAG = {
   extensions: 0x80,
 } as const;
 
-/** The bits 1 and 5 of the flags, which WebAuthn reserves. */
+/** The bits 1 and 5 of the flags. WebAuthn reserves them, so that they must not be set. */
 const RESERVED = 0x22;
 
-/** The bytes of the fixed part: rpIdHash (32), flags (1) and signCount (4). */
+/**
+ * The number of bytes of the fixed part of authenticator data: rpIdHash (32), flags (1) and
+ * signCount (4).
+ */
 const FIXED_LENGTH = 37;
-/** The bytes before the credential id: AAGUID (16) and the length of the id (2). */
+/** The number of bytes before the credential id: AAGUID (16) and the length of the id (2). */
 const ATTESTED_HEADER_LENGTH = 18;
 const LONGEST_CREDENTIAL_ID = 1023;
 
@@ -26,7 +29,7 @@ const COSE = { keyType: 1, algorithm: 3, curve: -1, x: -2, y: -3 } as const;
 const EC2 = 2;
 const P256 = 1;
 
-/** The parts of authenticator data. */
+/** The parsed parts of authenticator data (WebAuthn §6.1). */
 export interface AuthenticatorData {
   readonly rpIdHash: Buffer;
   readonly flags: number;
@@ -40,13 +43,13 @@ export interface AuthenticatorData {
 export interface AttestedCredentialData {
   readonly aaguid: Buffer;
   readonly credentialId: Buffer;
-  /** The COSE_Key. It is not checked here: the caller checks it. */
+  /** The public key as a COSE_Key. The parser does not check it; the caller must. */
   readonly key: unknown;
 }
 
 /**
- * Checks that authenticator data has exactly the parts that its flags announce (WebAuthn §6.1). The
- * library, which reads the same bytes afterwards, ignores unexpected parts.
+ * Checks that authenticator data have exactly the parts that their flags announce (WebAuthn §6.1).
+ * The library that parses the same bytes afterwards would ignore unexpected parts.
  *
  * @param bytes the raw authenticator data
  * @param ceremony a registration must have an ES256 credential, an assertion must have none
@@ -61,7 +64,8 @@ export function checkAuthenticatorData(
 }
 
 /**
- * Reads authenticator data. It must have exactly the parts that its flags announce (WebAuthn §6.1).
+ * Parses authenticator data. They must have exactly the parts that their flags announce (WebAuthn
+ * §6.1).
  *
  * @param bytes the raw authenticator data
  * @param ceremony a registration must have a credential of any kind, an assertion must have none
@@ -96,8 +100,8 @@ export function readAuthenticatorData(
 }
 
 /**
- * Refuses a credential that can leave its authenticator (NIST SP 800-63B-4 appendix B), by the
- * flags BE and BS (WebAuthn Level 3 §6.1.3). No hardware key ever sets them.
+ * Refuses a credential that can be copied out of its authenticator (NIST SP 800-63B-4 appendix B),
+ * by the flags BE and BS (WebAuthn Level 3 §6.1.3). No hardware key ever sets them.
  */
 function checkFlags(flags: number): void {
   if ((flags & FLAG.backupEligible) !== 0) {
@@ -116,7 +120,7 @@ function checkFlags(flags: number): void {
 }
 
 /**
- * Reads the AAGUID and the credential id. The bytes after them, which begin with the public key,
+ * Parses the AAGUID and the credential id. The bytes after them, which begin with the public key,
  * are `rest`.
  */
 function readCredentialHeader(attested: Buffer): {

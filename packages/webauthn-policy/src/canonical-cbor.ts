@@ -9,12 +9,12 @@ const codec = new Encoder({
 });
 
 /**
- * Reads a sequence of CBOR items, each in the only spelling CTAP2 allows (CTAP §8, message
+ * Parses a sequence of CBOR items, each in the only encoding that CTAP2 allows (CTAP §8, message
  * encoding).
  *
- * Decoding and encoding must give the same bytes. So duplicate keys of a map, indefinite and
- * oversized lengths, invalid UTF-8 and bytes outside of items are refused, because this parser and
- * that of the library could read them differently.
+ * Encoding the items again must give the same bytes. So duplicate keys of a map, indefinite and
+ * oversized lengths, invalid UTF-8 and bytes outside of items are refused. Another parser, which
+ * reads the same bytes later, could read these differently.
  *
  * @returns the items, maps as `Map`
  * @throws Refusal for any other bytes

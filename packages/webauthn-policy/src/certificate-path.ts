@@ -3,31 +3,31 @@ import { Refusal } from './refusal.js';
 import { ATTRIBUTE, EXTENSION, subjectValues, type ParsedCertificate } from './certificate.js';
 
 /**
- * The beginning of the names of the vendor's authorities for FIDO keys. The vendor's multi-purpose
- * root also signs authorities for PIV, OpenPGP and others, under which no FIDO key is attested.
+ * The beginning of the names of those authorities of the vendor that attest FIDO keys. The vendor's
+ * common root also signs authorities for PIV, OpenPGP and others, which attest no FIDO key.
  */
 const FIDO_CA_PREFIX = 'Yubico FIDO Attestation ';
 
 /**
- * The most certificates of a chain. It is far more than any vendor needs, and limits the signatures
- * that one request makes the service verify.
+ * The largest number of certificates in a chain. It is far more than any vendor needs, and limits
+ * the signatures that one request makes the service verify.
  */
 const LONGEST_CHAIN = 5;
 
 /**
- * The extensions that this policy takes into account. A certificate with any other critical
+ * The extensions of a certificate that this policy evaluates. A certificate with any other critical
  * extension is refused (RFC 5280 §4.2).
  */
 const UNDERSTOOD: ReadonlySet<string> = new Set(Object.values(EXTENSION));
 
 /**
- * Verifies the path from an attestation leaf to a pinned root (RFC 5280 §6.1, as far as attestation
- * needs it).
+ * Verifies the chain from an attestation certificate to a trusted root (RFC 5280 §6.1, as far as
+ * attestation needs it).
  *
  * @param chain `x5c`: the leaf first, each certificate issued by the next, without the root
  * @param now the time of enrollment
- * @returns the anchor in which the path ends
- * @throws Refusal if there is no such path
+ * @returns the trusted root in which the chain ends
+ * @throws Refusal if there is no such chain
  */
 export function verifyPath(
   chain: readonly ParsedCertificate[],
@@ -58,8 +58,9 @@ export function verifyPath(
 }
 
 /**
- * Completes the chain of a leaf that came without other certificates, by the known intermediates of
- * the anchors. It verifies nothing: the result must still pass {@link verifyPath}.
+ * Completes the chain of an attestation certificate (leaf) that came without other certificates, by
+ * the known intermediate certificates of the trusted roots. It verifies nothing: the result must
+ * still pass {@link verifyPath}.
  *
  * @returns the leaf first, each certificate issued by the next, the root left out
  * @throws Refusal when the certificate of an issuer is not known
@@ -78,8 +79,8 @@ export function completeChain(
 }
 
 /**
- * Returns true if no intermediate is missing after a certificate: an anchor has the name of its
- * issuer, or it is self-issued.
+ * Returns true if no intermediate certificate is missing after a certificate: a trusted root has
+ * the name of its issuer, or it names itself as its issuer.
  */
 function isLast({ x509 }: ParsedCertificate, anchors: readonly TrustAnchor[]): boolean {
   return (
@@ -89,8 +90,8 @@ function isLast({ x509 }: ParsedCertificate, anchors: readonly TrustAnchor[]): b
 }
 
 /**
- * Finds the intermediate that issued a certificate. If several have the name of the issuer, it is
- * the one that made the signature.
+ * Finds the intermediate certificate that issued a certificate. If several have the name of the
+ * issuer, the one whose key made the signature is returned.
  */
 function findIntermediate(
   { x509 }: ParsedCertificate,
@@ -108,7 +109,10 @@ function findIntermediate(
   );
 }
 
-/** Refuses a root in the statement of the client, even a pinned one, because it proves nothing. */
+/**
+ * Refuses a root in the client's statement, even a trusted one, because its presence proves
+ * nothing.
+ */
 function refuseRoot(
   certificate: ParsedCertificate,
   depth: number,
@@ -139,7 +143,7 @@ function checkCriticalExtensions({ extensions }: ParsedCertificate): void {
 }
 
 /**
- * Checks that a certificate may issue the one below it.
+ * Checks that a certificate may issue the certificate before it in the chain.
  * @param below the number of intermediate certificates between this issuer and the leaf
  */
 function checkIssuer(issuer: ParsedCertificate, below: number): void {
@@ -155,8 +159,8 @@ function checkIssuer(issuer: ParsedCertificate, below: number): void {
 }
 
 /**
- * Finds the anchor that issued the last certificate of a chain. If several anchors have the name of
- * the issuer, it is the one that made the signature.
+ * Finds the trusted root that issued the last certificate of a chain. If several have the name of
+ * the issuer, the one whose key made the signature is returned.
  */
 function findAnchor(
   chain: readonly ParsedCertificate[],

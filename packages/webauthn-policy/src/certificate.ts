@@ -23,8 +23,8 @@ export const ATTRIBUTE = {
 } as const;
 
 /**
- * The header of a BIT STRING of 257 octets: one octet with the number of unused bits, and 256
- * octets of an RSA-2048 signature.
+ * The header of a BIT STRING of 257 octets: one octet for the number of unused bits, and 256 octets
+ * for an RSA-2048 signature.
  */
 const RSA_2048_BIT_STRING = Buffer.from([0x03, 0x82, 0x01, 0x01]);
 
@@ -66,8 +66,8 @@ export function parseCertificate(bytes: Uint8Array): ParsedCertificate {
   } catch (cause) {
     throw new Refusal('A certificate in x5c is malformed.', { cause });
   }
-  // OpenSSL and ASN.1.js both read over trailing bytes and BER spellings: only one spelling may
-  // pass.
+  // OpenSSL and ASN.1.js both ignore trailing bytes and accept BER, so that several texts would be
+  // read as one certificate. Only plain DER may pass.
   if (!x509.raw.equals(der)) throw new Refusal('A certificate in x5c is not plain DER.');
 
   const extensions = new Map<string, { critical: boolean; value: Buffer }>();
@@ -94,9 +94,9 @@ export function subjectValues(certificate: ParsedCertificate, oid: string): stri
 }
 
 /**
- * Sets the number of unused bits of an RSA-2048 signature to 0. The genuine leaves of the first U2F
- * keys state unused bits there, and OpenSSL would then cut the signature. The octet is outside of
- * the signed part, so that the certificate states the same as before.
+ * Sets the number of unused bits in an RSA-2048 signature to 0. The genuine certificates of the
+ * first U2F keys state unused bits there, and OpenSSL would then shorten the signature. The octet
+ * is outside of the signed part, so that nothing that the certificate states changes.
  */
 function withWholeSignatureOctets(bytes: Uint8Array): Buffer {
   const der = Buffer.from(bytes);

@@ -9,9 +9,9 @@ import {
 import { Refusal } from './refusal.js';
 
 /**
- * Makes our `packed` and `fido-u2f` the only formats that `fido2-lib` knows. Its own formats prove
- * nothing: they accept self-attestation, and ignore a certificate whose signature does not verify.
- * The registry belongs to the process, so that a second call changes nothing.
+ * Makes our own `packed` and `fido-u2f` the only attestation formats that `fido2-lib` knows. Its
+ * own formats prove nothing: they accept self-attestation, and ignore a certificate whose signature
+ * does not verify. The registry belongs to the process, so that a second call changes nothing.
  *
  * @param registry the class `Fido2Lib`
  */
@@ -54,8 +54,8 @@ function readStatement(
 }
 
 /**
- * Applies the policy to a statement. It then lists the verified members, because the library
- * refuses a registration with a member that is not listed.
+ * Applies the policy of this package to a statement. It then lists the verified members, because
+ * the library `fido2-lib` refuses a registration with a member that is not listed.
  */
 async function validateStatement(
   format: AttestationFormat,

@@ -1,6 +1,6 @@
 import type { AttestationFormat, AttestationTrust } from './attestation-policy.js';
 
-/** A Map with a known set of keys, each with a type of value. */
+/** A Map with known keys, in which each key has its own type of value. */
 export interface FieldMap<Fields> {
   get<Name extends keyof Fields>(name: Name): Fields[Name];
   has(name: string): boolean;
@@ -14,7 +14,7 @@ export interface SignalFields {
 }
 
 /**
- * The parsed attestation object of a registration. The parser of this package's formats sets `sig`
+ * The parsed attestation object of a registration. The parsers of this package's formats set `sig`
  * and `x5c`.
  */
 export interface RegistrationFields extends SignalFields {
@@ -30,8 +30,8 @@ export interface RegistrationFields extends SignalFields {
 }
 
 /**
- * A registration while it is verified. It is `this` in the functions of an attestation format,
- * which write their result into it.
+ * A registration while `fido2-lib` verifies it. It is `this` in the functions of an attestation
+ * format, which write their result into it.
  */
 export interface RegistrationCeremony {
   readonly request: RegistrationRequest;
@@ -39,8 +39,8 @@ export interface RegistrationCeremony {
   readonly authnrData: FieldMap<RegistrationFields>;
   readonly audit: {
     /**
-     * The names of the verified members. The library refuses a registration with a member that is
-     * not among them.
+     * The names of the verified members. The library `fido2-lib` refuses a registration with a
+     * member that is not listed here.
      */
     readonly journal: Set<string>;
   };
@@ -53,17 +53,20 @@ export interface RegistrationRequest {
     readonly attestationObject: ArrayBuffer;
   };
   /**
-   * The trust anchors, which this service adds. The library passes the request to the functions of
-   * a format, so that no global variable is needed.
+   * The trusted roots. The caller of `fido2-lib` adds them to the request, which the library passes
+   * to the functions of a format, so that no global variable is needed.
    */
   readonly trust: AttestationTrust;
-  /** The decision, which this service adds. The function of the format writes it. */
+  /**
+   * The decision about the key. The caller of `fido2-lib` adds an empty object, and the function of
+   * the format fills it.
+   */
   readonly decision: { aaguid?: string | null };
 }
 
 /**
- * The registry of attestation formats: static methods of the class `Fido2Lib`. The functions of a
- * format get the registration as `this`.
+ * The registry of attestation formats in `fido2-lib`: static methods of its class `Fido2Lib`. The
+ * functions of a format get the registration as `this`.
  */
 export interface FormatRegistry {
   deleteAllAttestationFormats(): void;

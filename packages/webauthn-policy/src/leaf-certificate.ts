@@ -7,7 +7,8 @@ import { ATTRIBUTE, EXTENSION, subjectValues, type ParsedCertificate } from './c
 const AAGUID_HEADER = Buffer.from([0x04, 16]);
 
 /**
- * Checks the rules for an attestation leaf of every format (WebAuthn §8.2.1, CTAP2 and U2F).
+ * Checks the rules for the attestation certificate (leaf) of every format (WebAuthn §8.2.1, CTAP2
+ * and U2F).
  *
  * @throws Refusal for another version than 3, a CA, or a key that is not on P-256
  */
@@ -15,7 +16,8 @@ export function checkLeaf(leaf: ParsedCertificate): void {
   if (leaf.version !== 3) {
     throw new Refusal('The attestation certificate is not X.509 version 3.');
   }
-  // The first U2F keys, YubiKey 4 and NEO have no Basic Constraints at all.
+  // A missing extension is accepted, because the first U2F keys, YubiKey 4 and NEO have no Basic
+  // Constraints.
   if (leaf.basicConstraints?.ca === true) throw new Refusal('The attestation certificate is a CA.');
   const { asymmetricKeyDetails } = leaf.x509.publicKey;
   if (asymmetricKeyDetails?.namedCurve !== 'prime256v1') {
@@ -24,8 +26,8 @@ export function checkLeaf(leaf: ParsedCertificate): void {
 }
 
 /**
- * Checks the subject that a `packed` leaf must have (WebAuthn §8.2.1): C, O, OU and CN, each once.
- * The format `fido-u2f` demands none.
+ * Checks the subject that an attestation certificate of the format `packed` must have (WebAuthn
+ * §8.2.1): C, O, OU and CN, each once. The format `fido-u2f` demands none.
  * @throws Refusal for any other subject
  */
 export function checkPackedSubject(leaf: ParsedCertificate): void {
@@ -50,7 +52,7 @@ export function checkPackedSubject(leaf: ParsedCertificate): void {
 }
 
 /**
- * Returns the AAGUID of the model that a leaf certificate names.
+ * Returns the AAGUID, which names the model of the key, from an attestation certificate.
  *
  * @returns the 16 bytes of the AAGUID extension, or null when the certificate has none
  * @throws Refusal for an extension that is critical or malformed

@@ -1,20 +1,26 @@
 import { X509Certificate } from 'node:crypto';
 import { parseCertificate, type ParsedCertificate } from './certificate.js';
 
-/** A root in which attestation paths may end. It is parsed once for the life of the process. */
+/**
+ * A trusted root (trust anchor), in which the chain of an attestation certificate may end. It is
+ * parsed once for the life of the process.
+ */
 export interface TrustAnchor {
   readonly certificate: ParsedCertificate;
-  /** True if a path to this root must contain a CA named "Yubico FIDO Attestation ...". */
+  /**
+   * True if a chain to this root must contain an authority named "Yubico FIDO Attestation ...",
+   * because the root also signs authorities for other purposes.
+   */
   readonly fidoCaRequired: boolean;
   /**
-   * Known authorities below the root. They complete the chain of an attestation that has only its
-   * leaf.
+   * Known intermediate certificates below the root. They complete the chain of an attestation that
+   * contains only its leaf.
    */
   readonly intermediates: readonly ParsedCertificate[];
 }
 
 /**
- * Makes a trust anchor from the PEM of a root.
+ * Makes a trust anchor (a trusted root) from PEM.
  *
  * @throws Error for anything but one CA certificate that may sign certificates: a fault of the
  *   deployment, not of a client

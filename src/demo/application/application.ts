@@ -12,38 +12,41 @@ import {
   type UserClaims,
 } from './relying-party.js';
 
-/** The most browsers whose sign-ins the application keeps; the oldest is forgotten. */
+/**
+ * The largest number of browsers whose sign-ins the application remembers; the oldest one is
+ * forgotten.
+ */
 const MOST_BROWSERS = 100;
 
 /** The path to which the service sends logout tokens. */
 const LOGOUT_PATH = '/backchannel-logout';
 
-/** The bytes of a request of the service that the application reads: a logout token is small. */
+/** The largest number of bytes of a request that the application reads. A logout token is small. */
 const MOST_BYTES = 16_384;
 
-/** The session that the application keeps for a user, by itself. */
+/** The session of a user that the application itself keeps, independently of the service. */
 interface OwnSession {
   readonly claims: UserClaims;
-  /** The time at which a logout token ended it, in milliseconds. */
+  /** The time at which a logout token ended the session, in milliseconds since 1970. */
   endedAt?: number;
 }
 
-/** The sign-in of one browser. */
+/** The sign-in of one browser at the application. */
 interface BrowserState {
   pending?: PendingSignIn;
   session?: OwnSession | undefined;
 }
 
-/** A request with its address and the state of its browser. */
+/** A request to the application, with its address and the state of its browser. */
 interface Visit {
   readonly url: URL;
   readonly response: ServerResponse;
   readonly browser: BrowserState;
-  /** Sets the cookie of a new browser. */
+  /** The header that sets the cookie of a new browser; empty for a known one. */
   readonly cookie: Record<string, string>;
 }
 
-/** The application that users of the tour sign in to, on loopback. */
+/** A small application on this machine to which users of the demo's tour sign in. */
 export class DemoApplication {
   readonly #server: Server;
   readonly #browsers = new Map<string, BrowserState>();
@@ -73,8 +76,8 @@ export class DemoApplication {
   }
 
   /**
-   * Starts the application. It refuses every sign-in until {@link connect}. @param port 0 for a
-   * free one
+   * Starts the application. It refuses every sign-in until {@link connect} was called.
+   * @param port 0 for a free port
    */
   static async start(port: number): Promise<DemoApplication> {
     const server = createServer();
@@ -89,7 +92,7 @@ export class DemoApplication {
     return application;
   }
 
-  /** Connects the application with the service that registered it. */
+  /** Connects the application to the service at which it is registered. */
   async connect(registered: Omit<RegisteredClient, 'redirectUri'>): Promise<void> {
     const { redirectUri } = this;
     this.#relyingParty = await RelyingParty.discover({ ...registered, redirectUri });
@@ -146,8 +149,8 @@ export class DemoApplication {
   }
 
   /**
-   * Ends the sessions that a logout token names (OpenID Connect Back-Channel Logout §2.7). It
-   * answers 200 also if there are none, because the token may have come before.
+   * Ends the sessions that a logout token names (OpenID Connect Back-Channel Logout §2.7). It also
+   * answers 200 if there are none, because an earlier token may have ended them.
    */
   async #endSessions(
     request: IncomingMessage,
@@ -170,8 +173,8 @@ export class DemoApplication {
   }
 
   /**
-   * The cookie is named after the port, since browsers send the cookies of a host to all of its
-   * ports.
+   * Finds the state of a browser by its cookie, or makes a new one. The cookie's name contains the
+   * port, since browsers send the cookies of a host to all of its ports.
    */
   #browserOf(request: IncomingMessage): Pick<Visit, 'browser' | 'cookie'> {
     const name = `demo_application_${new URL(this.url).port}`;
@@ -200,7 +203,7 @@ function sendScript(response: ServerResponse): void {
   response.end(WATCH_SCRIPT);
 }
 
-/** Returns the state of the session that the application keeps: it asks no other server. */
+/** Returns the state of the session that the application keeps. It asks no other server. */
 function stateOf({ session }: BrowserState): AccessState {
   if (!session) return 'signed-out';
   return session.endedAt === undefined ? 'signed-in' : 'ended';

@@ -3,13 +3,16 @@ import type { PlainPage } from '@svc/stand-ins/plain-page';
 
 const TITLE = 'Demo application';
 
-/** The state of a user at the application. */
+/** The state of a user's access at the demo's application. */
 export type AccessState = 'signed-out' | 'signed-in' | 'ended';
 
 const SIGN_IN = markup`
       <p><a class="button" href="/sign-in">Sign in with your security key</a></p>`;
 
-/** Builds the page of a user who is not signed in. @param problem empty at the first try */
+/**
+ * Builds the page of a user who is not signed in. @param problem the reason of a failed sign-in;
+ * empty before
+ */
 export function signedOutPage(problem = ''): PlainPage {
   return {
     title: TITLE,
@@ -41,7 +44,7 @@ export function signedInPage(claims: Readonly<Record<string, unknown>>): PlainPa
   };
 }
 
-/** Builds the page of a user whose session here a logout token has ended. */
+/** Builds the page of a user whose session at the application was ended by a logout token. */
 export function endedPage(claims: Readonly<Record<string, unknown>>, at: Date): PlainPage {
   return {
     title: 'Access ended',
@@ -55,7 +58,7 @@ function nameOf({ email, sub }: Readonly<Record<string, unknown>>): string {
   return String(email ?? sub);
 }
 
-/** The script of {@link signedInPage}: loads the page again when the access has ended. */
+/** The script of {@link signedInPage}. It reloads the page when the access has ended. */
 export const WATCH_SCRIPT = `
 setInterval(async () => {
   const answer = await fetch('/state').catch(() => undefined);

@@ -2,7 +2,7 @@ import { createRemoteJWKSet, jwtVerify, type JWTVerifyGetKey } from 'jose';
 import * as client from 'openid-client';
 import { systemClock } from '#platform/clock/clock.js';
 
-/** An application as the service registered it. */
+/** The demo's application, as it is registered at the service. */
 export interface RegisteredClient {
   readonly issuer: string;
   readonly clientId: string;
@@ -10,7 +10,7 @@ export interface RegisteredClient {
   readonly redirectUri: string;
 }
 
-/** The values of a sign-in that must come back with the answer. */
+/** The values of a sign-in that the response must match. */
 export interface PendingSignIn {
   readonly state: string;
   readonly nonce: string;
@@ -20,7 +20,7 @@ export interface PendingSignIn {
 /** The claims of a verified ID token. */
 export type UserClaims = Readonly<Record<string, unknown>>;
 
-/** The session that a logout token ends, or without `sid` every session of the user. */
+/** The session that a logout token ends; without `sid`, every session of the user. */
 export interface EndedSession {
   readonly sub: string | undefined;
   readonly sid: string | undefined;
@@ -29,17 +29,20 @@ export interface EndedSession {
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout';
 
 /**
- * The application's own address, so that its questions count apart from those of the visitor's
- * browser.
+ * The client address of the application's requests. It differs from that of the visitor's browser,
+ * so that the two have separate rate limits.
  */
 const ADDRESS = '192.0.2.11';
 
 /**
- * An OpenID Connect relying party: authorization code flow with PKCE, state and nonce, and
- * back-channel logout.
+ * An OpenID Connect relying party, as a real application contains one: authorization code flow with
+ * PKCE, state and nonce, and back-channel logout.
  */
 export class RelyingParty {
-  /** The ids of the logout tokens that came, each with the end of its validity in seconds. */
+  /**
+   * The ids of received logout tokens, so that none is accepted twice, each with the end of its
+   * validity in seconds.
+   */
   readonly #seen = new Map<string, number>();
 
   private constructor(
@@ -70,7 +73,7 @@ export class RelyingParty {
     };
   }
 
-  /** Returns the address at the service to which a sign-in leads. */
+  /** Returns the address at the service to which the browser goes to sign in. */
   async authorizationUrl({ state, nonce, codeVerifier }: PendingSignIn): Promise<URL> {
     return client.buildAuthorizationUrl(this.configuration, {
       redirect_uri: this.redirectUri,
@@ -83,8 +86,8 @@ export class RelyingParty {
   }
 
   /**
-   * Exchanges the code of an answer, and verifies the ID token. @throws Error for an answer that is
-   * not valid
+   * Exchanges the code of the response, and verifies the ID token. @throws Error for a response
+   * that is not valid
    */
   async complete(answer: URL, pending: PendingSignIn): Promise<UserClaims> {
     const tokens = await client.authorizationCodeGrant(this.configuration, answer, {
@@ -98,7 +101,7 @@ export class RelyingParty {
 
   /**
    * Verifies a logout token (OpenID Connect Back-Channel Logout §2.6). @throws Error for a token
-   * that is not valid, or that came before
+   * that is not valid, or that was received before
    */
   async ended(logoutToken: string): Promise<EndedSession> {
     const { issuer } = this.configuration.serverMetadata();

@@ -8,7 +8,10 @@ import type { CreateOptions, GetOptions } from '@svc/stand-ins/software-key';
 import { BrowserKey } from './browser-key.js';
 import { CREATE_OPTIONS, GET_OPTIONS } from './browser-key.schemas.js';
 
-/** Serves the script that replaces `navigator.credentials`, and the key that it calls. */
+/**
+ * Serves the script that replaces `navigator.credentials` in the demo, and the software key that
+ * this script calls.
+ */
 @Controller()
 @Route({
   tier: 'general',
@@ -35,7 +38,7 @@ export class BrowserKeyController {
     return { accounts: this.key.accounts };
   }
 
-  /** Creates a credential. Only pages of the service may use the key. */
+  /** Creates a credential with the software key. Only pages of the service may call this. */
   @Post('demo/software-key/create')
   @Route({ summary: 'Creates a credential with the software key' })
   @HttpCode(200)

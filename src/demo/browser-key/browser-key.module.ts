@@ -3,9 +3,9 @@ import { BrowserKeyController } from './browser-key.controller.js';
 import { BrowserKey } from './browser-key.js';
 
 /**
- * Offers a software key in place of the browser's own: /static/demo/software-key.{js,css} and
- * /demo/software-key/{create,get}. Only the demo's composition has it. It weakens no check of the
- * service, which still requires an attestation that its composition trusts.
+ * Serves a software key to browsers, in place of their own: /static/demo/software-key.{js,css} and
+ * /demo/software-key/{create,get}. Only the demo contains this module. No check of the service is
+ * weaker for it: the attestation of a key must still be trusted by the running composition.
  */
 @Module({})
 export class BrowserKeyModule {

@@ -11,12 +11,12 @@ import type {
   SoftwareKeyState,
 } from '@svc/stand-ins/software-key';
 
-/** The most accounts that a page offers. */
+/** The largest number of accounts that a page offers for the login. */
 const MOST_ACCOUNTS = 6;
 
 /**
- * The one software key that the pages of the demo share. Its state is written after every use, so
- * that it can log in after a restart too.
+ * The one software key that all pages of the demo use. Its state is written after every use, so
+ * that the key can log in after a restart of the demo.
  */
 export class BrowserKey {
   constructor(
@@ -25,22 +25,22 @@ export class BrowserKey {
     private readonly keep: (state: SoftwareKeyState) => void,
   ) {}
 
-  /** The accounts to choose from where a page names none, the newest first. */
+  /** The accounts to choose from if a page names none, the newest first. */
   get accounts(): readonly KeyAccount[] {
     return this.key.accounts.slice(0, MOST_ACCOUNTS);
   }
 
   /**
-   * Registers a credential. @throws DomainError invalid_request if `navigator.credentials.create()`
-   * rejects
+   * Registers a credential. @throws DomainError invalid_request if a browser's
+   * `navigator.credentials.create()` would reject
    */
   create(options: CreateOptions): RegistrationResponseJSON {
     return this.#use(() => this.key.create(options, this.origin));
   }
 
   /**
-   * Signs an assertion. @throws DomainError invalid_request if `navigator.credentials.get()`
-   * rejects
+   * Signs an assertion. @throws DomainError invalid_request if a browser's
+   * `navigator.credentials.get()` would reject
    */
   get(options: GetOptions): AuthenticationResponseJSON {
     return this.#use(() => this.key.get(options, this.origin));

@@ -1,9 +1,12 @@
-/** A person that the demo has ready, so that each entrance of its tour works at once. */
+/** A person whom the demo has prepared, so that each part of the tour works at once. */
 export interface ReadyPerson {
-  /** The identity provider makes the name from the address: `erin.engineer@…` is Erin Engineer. */
+  /**
+   * The e-mail address. The identity provider derives the name from it: `erin.engineer@…` is Erin
+   * Engineer.
+   */
   readonly email: string;
   readonly name: string;
-  /** The purpose of the person, in a few words. */
+  /** The purpose of the person in the tour, in a few words. */
   readonly role: string;
   /** True if the demo enrolls a credential of its software key for the person. */
   readonly hasKey: boolean;
@@ -11,7 +14,9 @@ export interface ReadyPerson {
 
 const DOMAIN = 'acme.example';
 
-/** The ready-made people by their part in the tour. Their organization is that of their domain. */
+/**
+ * The prepared people by their part in the tour. All belong to the organization of their domain.
+ */
 export const READY = {
   engineer: {
     email: `erin.engineer@${DOMAIN}`,
@@ -39,5 +44,5 @@ export const READY = {
   },
 } as const satisfies Record<string, ReadyPerson>;
 
-/** The ready-made people, in the order in which pages show them. */
+/** The prepared people, in the order in which pages show them. */
 export const READY_PEOPLE: readonly ReadyPerson[] = Object.values(READY);

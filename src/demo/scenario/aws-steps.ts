@@ -4,11 +4,14 @@ import type { ScenarioContext, StepResult } from './step.js';
 
 const AWS_CREDENTIAL = z.object({ id_token: z.string(), expires_in: z.number() });
 const AUDIENCE = z.object({ aud: z.string() });
-/** A role with a path: the ARN of its sessions leaves the path out. */
+/** A role of AWS whose ARN has a path, because the ARN of its sessions leaves the path out. */
 const ROLE = 'arn:aws:iam::123456789012:role/demo/engineer';
 const DURATION = 900;
 
-/** Gets a token for AWS, and exchanges it at a stand-in that verifies it as STS does. */
+/**
+ * Gets a token for AWS from the service, and exchanges it at a stand-in of AWS STS, which verifies
+ * it as STS does.
+ */
 export async function getAwsCredentials(context: ScenarioContext): Promise<StepResult> {
   const { client, email } = context;
   const body = { role_arn: ROLE };
@@ -33,7 +36,10 @@ export async function getAwsCredentials(context: ScenarioContext): Promise<StepR
   };
 }
 
-/** Exchanges a token at a stand-in whose IAM trusts the service, and this user in the role. */
+/**
+ * Exchanges a token at a stand-in of AWS STS, whose IAM trusts the service, and this user in the
+ * role.
+ */
 async function assumeRole(issuer: string, email: string, token: string): Promise<RoleSession> {
   const sts = await startSts({
     provider: { issuer, audiences: [audienceOf(token)] },
@@ -59,7 +65,10 @@ async function assumeRole(issuer: string, email: string, token: string): Promise
   }
 }
 
-/** The audience of SVC_AWS_AUDIENCE, which an administrator of AWS lists in IAM. */
+/**
+ * Returns the audience of a token, which is the value of SVC_AWS_AUDIENCE. In reality an
+ * administrator of AWS lists it in IAM.
+ */
 function audienceOf(token: string): string {
   const [, claims = ''] = token.split('.');
   return AUDIENCE.parse(JSON.parse(Buffer.from(claims, 'base64url').toString())).aud;

@@ -6,10 +6,13 @@ const CREATION = z.object({ state: z.string(), publicKey: z.custom<CreateOptions
 const REQUEST = z.object({ state: z.string(), publicKey: z.custom<GetOptions>() });
 const REDIRECT = z.object({ redirect_to: z.string() });
 
-/** A key that ceremonies use: the software key itself, or one that stores each use. */
+/** A key for WebAuthn ceremonies: the software key itself, or one that also stores each use. */
 export type PluggedInKey = Pick<SoftwareKey, 'create' | 'get'>;
 
-/** Enrolls the key for the signed-in user, and reads the response as the given schema. */
+/**
+ * Enrolls the key for the signed-in user, and returns the response of the service as the given
+ * schema.
+ */
 export async function enrollKey<Schema extends z.ZodType>(
   client: HttpClient,
   { key, name, response }: { key: PluggedInKey; name: string; response: Schema },
@@ -19,7 +22,7 @@ export async function enrollKey<Schema extends z.ZodType>(
   return client.postFor('/enroll/webauthn/complete', { state, credential, name }, response);
 }
 
-/** Logs in with the key; in a session of the same user this is a new touch. */
+/** Logs in with the key. In a session of the same user this counts as a new touch of the key. */
 export async function logInWithKey(client: HttpClient, key: PluggedInKey): Promise<void> {
   const { state, publicKey } = await client.postFor('/login/webauthn/start', {}, REQUEST);
   const credential = key.get(publicKey, client.baseUrl);

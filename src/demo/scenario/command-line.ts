@@ -8,15 +8,17 @@ import { logInWithKey } from './ceremonies.js';
 import { unexpected } from './http-client.js';
 import type { ScenarioContext, StepResult } from './step.js';
 
-/** The bundle of the command, seen from the sources and from the build alike. */
+/**
+ * The file of the `svc` command. The same relative path is right in the sources and in the build.
+ */
 const BUNDLE = fileURLToPath(new URL('../../../dist/svc.mjs', import.meta.url));
 
 const CERTIFICATE = z.object({ serial: z.string(), principals: z.array(z.string()) });
 const STATUS = z.object({ user: z.object({ email: z.string() }), expires_at: z.string() });
 
 /**
- * Logs the `svc` command in with a device code, approves it with a touch, and gets an SSH
- * certificate with it.
+ * Logs the `svc` command in with a device code, which it approves with a touch of the key, and gets
+ * an SSH certificate by the command.
  */
 export async function approveCommandLine(context: ScenarioContext): Promise<StepResult> {
   const { client, email } = context;
@@ -55,7 +57,7 @@ async function approve({ client, key }: ScenarioContext, userCode: string): Prom
   return userCode;
 }
 
-/** Runs the command with its files in a folder, and returns its standard output. */
+/** Runs the `svc` command with its files in a folder, and returns its standard output. */
 function runCommand(
   home: string,
   args: readonly string[],

@@ -2,7 +2,7 @@ import { parseSetCookie, stringifyCookie } from 'cookie';
 import { z } from 'zod';
 import { systemClock } from '#platform/clock/clock.js';
 
-/** A final response with its body and its address. */
+/** A response after all redirects, with its body and its address. */
 export interface HttpResponse {
   readonly url: URL;
   readonly status: number;
@@ -12,11 +12,14 @@ export interface HttpResponse {
 
 interface Cookie {
   readonly value: string;
-  /** In milliseconds; infinite for a cookie that ends with the browser. */
+  /**
+   * The expiry of the cookie in milliseconds since 1970; infinite for a cookie that ends with the
+   * browser.
+   */
   readonly expires: number;
 }
 
-/** The limits of redirects in a row and of retries after a 429. */
+/** The largest numbers of redirects in a row, and of retries after a 429. */
 const MOST_REDIRECTS = 15;
 const MOST_RETRIES = 3;
 
@@ -24,15 +27,16 @@ const JSON_TYPE = 'application/json';
 const FORM = 'application/x-www-form-urlencoded';
 
 /**
- * An HTTP client that behaves like a browser: it keeps cookies, follows redirects, and retries
- * after a 429.
+ * An HTTP client that acts like a browser: it keeps cookies, follows redirects, and repeats a
+ * request after a 429.
  */
 export class HttpClient {
   readonly #cookies = new Map<string, Map<string, Cookie>>();
 
   /**
-   * @param address sent in X-Forwarded-For: the demo trusts this machine as a proxy, and limits are
-   * by address
+   * @param address the client address, sent in X-Forwarded-For: the demo trusts this machine as a
+   *   proxy, and
+   *   each address has its own rate limits
    */
   constructor(
     readonly baseUrl: string,
@@ -80,12 +84,12 @@ export class HttpClient {
     return read(await this.#send('POST', new URL(path, this.baseUrl), form, FORM), schema);
   }
 
-  /** Reads JSON with an access token in the header. */
+  /** Reads JSON with an access token in the header `Authorization`. */
   async getWithToken<Schema extends z.ZodType>(token: string, path: string, schema: Schema) {
     return read(await this.sendWithToken(token, 'GET', path), schema);
   }
 
-  /** Sends a request with a token in the header, and JSON if there is a body. */
+  /** Sends a request with a token in the header `Authorization`, and JSON if there is a body. */
   sendWithToken(token: string, method: string, path: string, body?: object): Promise<HttpResponse> {
     return this.#send(
       method,
@@ -105,7 +109,7 @@ export class HttpClient {
     return new Uint8Array(await response.arrayBuffer());
   }
 
-  /** Sends JSON, or nothing, as a page of the service does. It follows no redirect. */
+  /** Sends JSON, or no body, as a page of the service does. It follows no redirect. */
   post(path: string, body?: object): Promise<HttpResponse> {
     return this.#send('POST', new URL(path, this.baseUrl), body && JSON.stringify(body));
   }
@@ -195,8 +199,8 @@ export function read<Schema extends z.ZodType>(
 const PROBLEM = z.object({ detail: z.string() });
 
 /**
- * Returns an error for an unexpected response, with the reason in its problem document (RFC 9457)
- * or error page.
+ * Returns the error for an unexpected response, with the reason that its problem document (RFC
+ * 9457) or error page states.
  */
 export function unexpected({ url, status, headers, body }: HttpResponse): Error {
   const isJson = headers.get('content-type')?.includes('json') === true;

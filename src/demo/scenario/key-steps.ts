@@ -15,7 +15,9 @@ const KEYS = z.object({ keys: z.array(KEY) });
 
 const KEY_NAME = 'The demo’s own';
 
-/** Signs in at the identity provider; a user without a key is sent to the enrollment. */
+/**
+ * Signs in at the identity provider. The service must send a user without a key to the enrollment.
+ */
 export async function signInUpstream(context: ScenarioContext): Promise<StepResult> {
   const { client, email, provider } = context;
   if (provider === undefined) {
@@ -54,7 +56,7 @@ export async function logInAgain({ client, key }: ScenarioContext): Promise<Step
   };
 }
 
-/** Lists the keys of the user: exactly the enrolled one. */
+/** Lists the keys of the user, and checks that exactly the enrolled one is listed. */
 export async function listKeys({ client }: ScenarioContext): Promise<StepResult> {
   const { keys } = read(await client.get('/v1/keys'), KEYS);
   const [only, ...others] = keys;

@@ -6,8 +6,8 @@ import { HttpClient, read, unexpected } from './http-client.js';
 import type { ScenarioContext, StepResult } from './step.js';
 
 /**
- * The redirect URI of the demo's application. No server listens there: the step only reads the
- * address.
+ * The redirect URI of the demo's application. No server listens at it, because the step only reads
+ * the code from the address.
  */
 const CALLBACK = 'http://127.0.0.1/callback';
 
@@ -19,8 +19,8 @@ const REDIRECT = z.object({ redirect_to: z.string() });
 const USER_INFO = z.object({ email: z.string() });
 
 /**
- * Registers an application, consents to it, and gets an ID token that states the use of a security
- * key.
+ * Registers an application, consents to it, and gets an ID token, which says that a security key
+ * was used.
  */
 export async function signInToApplication(context: ScenarioContext): Promise<StepResult> {
   const { client, email } = context;
@@ -61,7 +61,8 @@ export async function signInToApplication(context: ScenarioContext): Promise<Ste
 }
 
 /**
- * Sends the user to the authorization endpoint, consents, and returns the code at the redirect URI.
+ * Sends the user to the authorization endpoint, consents, and returns the code from the redirect
+ * URI.
  */
 async function authorizationCode(
   client: HttpClient,

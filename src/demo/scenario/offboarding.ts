@@ -18,12 +18,15 @@ const REVOCATION = z.object({ revoked: z.boolean() });
 const APPLICATION = z.object({ client_id: z.string(), client_secret: z.string() });
 const APPLICATION_STATE = z.object({ state: z.string(), ended_at: z.number().nullable() });
 
-/** Milliseconds between two questions to the application, and the longest wait for its end. */
+/**
+ * The milliseconds between two requests that ask the application for its session, and the longest
+ * wait until it has ended.
+ */
 const TELLING = { interval: 5, longest: 10_000 };
 
 /**
- * Creates a SCIM token and a user by SCIM. The user enrolls a key, gets a certificate, and signs in
- * to an application.
+ * Creates a SCIM token, and with it a user. The user enrolls a key, gets a certificate, and signs
+ * in to an application.
  */
 export async function provisionColleague(context: ScenarioContext): Promise<StepResult> {
   const { client } = context;
@@ -58,8 +61,8 @@ export async function provisionColleague(context: ScenarioContext): Promise<Step
 }
 
 /**
- * Deletes the user by SCIM. Before the response the session has ended and the certificate is
- * revoked. Right after it the application is told, and ends the session that it keeps.
+ * Deletes the user by SCIM. When the response arrives, the session has ended and the certificate is
+ * revoked. Right after that the application gets a logout token, and ends its own session.
  */
 export async function deleteColleague(context: ScenarioContext): Promise<StepResult> {
   const { client, colleague } = context;
@@ -82,8 +85,8 @@ export async function deleteColleague(context: ScenarioContext): Promise<StepRes
 }
 
 /**
- * Starts an application, which the admin registers, and signs the colleague in to it. The
- * application keeps a session of its own from then on.
+ * Starts an application, which the admin registers, and signs the colleague in to it. From then on
+ * the application keeps a session of its own.
  */
 async function signedInApplication(
   admin: HttpClient,
@@ -105,7 +108,8 @@ async function signedInApplication(
 }
 
 /**
- * Signs the colleague in at an own browser, and enrolls the same software key for the new account.
+ * Signs the colleague in with a browser of their own, and enrolls the same software key for the new
+ * account.
  */
 async function enrolledClient(context: ScenarioContext, email: string): Promise<HttpClient> {
   const { client, key, provider = '' } = context;
@@ -118,7 +122,7 @@ async function enrolledClient(context: ScenarioContext, email: string): Promise<
   return colleague;
 }
 
-/** Starts sshd with the certificate of the colleague, and checks that a login succeeds. */
+/** Starts sshd, and checks that a login with the certificate of the colleague succeeds. */
 async function startSshd(
   client: HttpClient,
   { sshd, email, ssh }: { sshd: LocalSshd; email: string; ssh: SshCredential },

@@ -8,10 +8,10 @@ export type StepOutcome = { readonly name: string; readonly ms: number } & (
 );
 
 /**
- * Runs the steps in order. Each step builds on the earlier ones: after the first failure the others
- * are not tried.
+ * Runs the steps in order. Each step needs the results of earlier ones, so that after a failure no
+ * further step runs.
  *
- * @param onOutcome receives the outcome of every step as it ends
+ * @param onOutcome receives the outcome of every step when it ends
  */
 export async function runSteps(
   steps: readonly Step[],
@@ -47,7 +47,10 @@ async function runStep(step: Step, context: ScenarioContext): Promise<StepOutcom
   }
 }
 
-/** The message `fetch failed` says nothing: the reason is its cause. */
+/**
+ * Returns the reason of an error. For a failed fetch, whose message is only `fetch failed`, the
+ * reason is the cause.
+ */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   return error.cause instanceof Error ? `${error.message}: ${error.cause.message}` : error.message;

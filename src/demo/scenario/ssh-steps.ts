@@ -21,7 +21,10 @@ const SSH_CREDENTIAL = z.object({
   ca_public_key: z.string(),
 });
 
-/** In milliseconds: the lifetime of a cookie is cut to whole seconds. */
+/**
+ * The milliseconds by which the expiry of a cookie may differ, because its lifetime is cut to whole
+ * seconds.
+ */
 const SECOND = 1000;
 
 /** Generates an SSH key pair and returns the line of its public key. */
@@ -41,7 +44,10 @@ export async function getSshCertificate(context: ScenarioContext): Promise<StepR
   };
 }
 
-/** Checks the certificate against the published key of the authority, the user and the session. */
+/**
+ * Checks that the published key of the authority signed the certificate, and that it is for the
+ * user and ends with the session.
+ */
 export async function checkSshCertificate(context: ScenarioContext): Promise<StepResult> {
   const { client, email, ssh } = context;
   if (!ssh) throw new Error('there is no certificate to check');

@@ -1,13 +1,18 @@
-// Replaces `navigator.credentials` by the demo's software key while the checkbox on the page is
+// Replaces `navigator.credentials` by the demo's software key if the checkbox on the page is
 // ticked. Only the demo serves this file.
 
 import { sendJson } from '../api.js';
 
-/** The key of the choice in local storage; any value but `off` means on. */
+/**
+ * The name in local storage under which the state of the checkbox is stored. Any value but `off`
+ * means ticked.
+ */
 const CHOICE = 'demo-software-key';
 const isOn = () => localStorage.getItem(CHOICE) !== 'off';
 
-/** The account for the next login without a session; undefined for the newest one of the key. */
+/**
+ * The account for the next login without a session; undefined for the newest account of the key.
+ */
 let account;
 
 const { credentials } = navigator;
@@ -18,14 +23,14 @@ for (const ceremony of ['create', 'get']) {
 const aside = showChoice();
 if (isOn()) void showAccounts();
 
-/** Calls the key, and returns the part of a PublicKeyCredential that the pages use. */
+/** Asks the software key, and returns the part of a PublicKeyCredential that the pages use. */
 async function ask(ceremony, publicKey) {
   const options = { ...toJson(publicKey), ...(ceremony === 'get' && account ? { account } : {}) };
   const json = await sendJson('POST', `/demo/software-key/${ceremony}`, options);
   return { ...json, toJSON: () => json };
 }
 
-/** Converts options to JSON, with bytes as base64url. */
+/** Converts the options of WebAuthn to JSON, with bytes as base64url. */
 function toJson(value) {
   if (value instanceof ArrayBuffer) return toBase64url(new Uint8Array(value));
   if (ArrayBuffer.isView(value)) {
@@ -41,7 +46,7 @@ function toBase64url(bytes) {
   return base64.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
-/** Shows the checkbox above the page, and the way to the tour. */
+/** Shows the checkbox for the software key above the page, and the link to the tour. */
 function showChoice() {
   const style = element('link', { rel: 'stylesheet', href: '/static/demo/software-key.css' });
   document.head.append(style);
@@ -57,8 +62,8 @@ function showChoice() {
 }
 
 /**
- * Offers the accounts of the key if there is no session, as a browser does for a key with several:
- * one press logs in.
+ * Offers the accounts of the software key if there is no session, as a browser does for a key with
+ * several accounts. One click logs in.
  */
 async function showAccounts() {
   const login = document.querySelector('form[data-ceremony="login"]');

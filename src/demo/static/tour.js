@@ -1,10 +1,10 @@
-// The page of the demo on which a person leaves: sends the two acts, and shows access and audit log
-// as they change. Only the demo serves this file.
+// The script of the demo's page on which a person leaves the company. It sends the two requests
+// (leave and come back), and shows how access and audit log change. Only the demo serves this file.
 
 import { onSubmit, sendJson } from '../api.js';
 import { localTime } from '../page.js';
 
-/** Milliseconds between two looks. */
+/** The milliseconds between two requests for the present state. */
 const INTERVAL = 2000;
 
 const DONE = {
@@ -34,7 +34,10 @@ setInterval(() => {
   if (follow.checked && !document.hidden) void look();
 }, INTERVAL);
 
-/** Looks more often while the access ends, also if the visitor stopped following. */
+/**
+ * Asks for the state more often until all access has ended, even if the visitor has stopped the
+ * regular updates.
+ */
 async function untilAllEnded() {
   while (live.querySelector('[data-open="true"]')) {
     await new Promise((resolve) => setTimeout(resolve, INTERVAL / 4));

@@ -1,7 +1,7 @@
 import { READY, type ReadyPerson } from '../people/people.js';
 import type { ReadyTour } from './tour.js';
 
-/** One step of a tour: a sentence, and a command to paste or links to real pages. */
+/** One step of a tour: a sentence, and a command to paste or links to pages of the service. */
 export interface TourStep {
   readonly title: string;
   readonly text: string;
@@ -25,7 +25,7 @@ export interface Entrance {
   readonly steps: readonly TourStep[];
 }
 
-/** The entrances, in the order of the first page. */
+/** The tours, in the order in which the first page lists them. */
 export const ENTRANCES = [
   {
     slug: 'engineer',
@@ -47,7 +47,7 @@ export const ENTRANCES = [
   },
 ] as const;
 
-/** Returns a tour; undefined for a name that is no entrance. */
+/** Returns a tour; undefined if no tour has the name. */
 export function entrance(slug: string, tour: ReadyTour): Entrance | undefined {
   const found = ENTRANCES.find((one) => one.slug === slug);
   if (!found) return undefined;
@@ -56,8 +56,8 @@ export function entrance(slug: string, tour: ReadyTour): Entrance | undefined {
 }
 
 /**
- * Returns the link that signs a person in at the demo's provider, and leads to a page after the
- * touch of the key.
+ * Returns the link that signs a person in at the demo's identity provider. After the touch of the
+ * key, the given page opens.
  */
 export function signInLink(
   { provider }: Pick<ReadyTour, 'provider'>,

@@ -11,14 +11,14 @@ export interface OrganizationData {
   readonly application?: StoredApplication | undefined;
 }
 
-/** The demo application, as it is registered. */
+/** The registration of the demo application. */
 export interface StoredApplication {
   readonly port: number;
   readonly clientId: string;
   readonly clientSecret: string;
 }
 
-/** The parts that the organization is made with. */
+/** The objects from which the tour's organization is made. */
 export interface OrganizationParts {
   readonly baseUrl: string;
   /** The slug of the demo's identity provider. */
@@ -49,18 +49,18 @@ const EVENTS = z.object({
   ),
 });
 
-/** An event of the audit log, as the tour shows it. */
+/** An event of the audit log, as a page of the tour shows it. */
 export interface TourEvent {
   readonly type: string;
   readonly created_at: string;
   readonly subject_email: string | null;
-  /** The sentence that the audit log of the console has. */
+  /** The sentence with which the admin console describes the event. */
   readonly sentence: string;
 }
 
 /**
- * The addresses from which the demo sends requests of its own, so that they count apart from the
- * visitor's.
+ * The client addresses of the demo's own requests. They differ from the visitor's, so that they
+ * have separate rate limits.
  */
 const ADDRESSES = { admin: '192.0.2.20', scim: '192.0.2.21' };
 const FIRST_ADDRESS = 30;
@@ -68,7 +68,7 @@ const KEY_NAME = 'The demo’s software key';
 const USER_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:User';
 
 /**
- * The organization of the ready-made people, prepared and read through the HTTP interface of the
+ * The organization of the prepared people. The demo makes and reads it by HTTP requests to the
  * service.
  */
 export class TourOrganization {
@@ -81,7 +81,8 @@ export class TourOrganization {
   }
 
   /**
-   * Makes what is missing: the organization by its admin, a SCIM token, the other people, and keys.
+   * Makes those of its parts that are missing: the organization by its admin, a SCIM token, the
+   * other people, and keys.
    */
   async prepare(): Promise<void> {
     await this.#logIn(this.#admin, READY.admin);
@@ -93,7 +94,10 @@ export class TourOrganization {
     }
   }
 
-  /** Creates a person by SCIM who is not there, as the identity provider of a company does. */
+  /**
+   * Creates a person by SCIM if the person does not exist, as the identity provider of a company
+   * does.
+   */
   async provision({ email, name }: ReadyPerson): Promise<void> {
     if ((await this.#idOf(email)) !== undefined) return;
     const [givenName, familyName] = name.split(' ');
@@ -102,7 +106,7 @@ export class TourOrganization {
     if (created.status !== 201) throw unexpected(created);
   }
 
-  /** Deletes a person by SCIM. @returns false if the person is gone already */
+  /** Deletes a person by SCIM. @returns false if the person does not exist any more */
   async remove({ email }: ReadyPerson): Promise<boolean> {
     const id = await this.#idOf(email);
     if (id === undefined) return false;
@@ -112,7 +116,8 @@ export class TourOrganization {
   }
 
   /**
-   * Signs a person in upstream and logs in with the key; a person without a key enrolls it first.
+   * Signs a person in at the identity provider and logs in with the key. A person without a key
+   * enrolls it first.
    */
   async logIn(person: ReadyPerson): Promise<HttpClient> {
     const address = `192.0.2.${FIRST_ADDRESS + READY_PEOPLE.indexOf(person)}`;
@@ -131,8 +136,8 @@ export class TourOrganization {
   }
 
   /**
-   * Returns the registration of the application at a port; makes it in the first run, and if an
-   * address has changed.
+   * Returns the registration of the application at a port. It registers the application in the
+   * first run, and again if an address of it has changed.
    */
   async application(
     port: number,
@@ -146,7 +151,10 @@ export class TourOrganization {
     return application;
   }
 
-  /** Returns false also for the application of a demo that sent no logout tokens. */
+  /**
+   * Returns true if the application is registered with its present addresses. An earlier version of
+   * the demo registered no address for logout tokens, so that it must be registered again.
+   */
   async #isRegistered(
     { clientId }: StoredApplication,
     { backchannel_logout_uri }: DemoApplication['registration'],
@@ -191,7 +199,7 @@ export class TourOrganization {
   }
 }
 
-/** Reads a page of the audit log, and says each event in a sentence. */
+/** Converts a page of the audit log to events with sentences. */
 function shownEvents(response: Parameters<typeof read>[0]): TourEvent[] {
   return read(response, EVENTS).events.map((event) => {
     const { type, created_at, subject_email, details } = event;

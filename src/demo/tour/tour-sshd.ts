@@ -15,14 +15,17 @@ import { startSshd, type SshdProcess } from '@svc/stand-ins/sshd-process';
 
 const run = promisify(execFile);
 
-/** Milliseconds between two looks at the list of revoked certificates. */
+/** The milliseconds between two requests for the list of revoked certificates. */
 const REFRESH_INTERVAL = 2000;
 
-/** The address of its requests, so that they count apart from those of the visitor's browser. */
+/**
+ * The client address of its requests. It differs from that of the visitor's browser, so that the
+ * two have separate rate limits.
+ */
 const ADDRESS = '192.0.2.23';
 
 /**
- * The sshd that the visitor logs in to, which fetches the list of revoked certificates every two
+ * The sshd to which the visitor logs in. It fetches the list of revoked certificates every two
  * seconds.
  */
 export class TourSshd {
@@ -53,17 +56,22 @@ export class TourSshd {
     return sshd;
   }
 
-  /** The user of each login: sshd that root did not start knows its own user alone. */
+  /**
+   * The login name of every login. An sshd that root did not start can only log in its own user.
+   */
   get user(): string {
     return userInfo().username;
   }
 
-  /** The line of the host key, for a file of known hosts. */
+  /** The public key of the host as a line for a file of known hosts. */
   async hostKey(): Promise<string> {
     return (await readFile(this.#file('host.pub'), 'utf8')).trim();
   }
 
-  /** Generates a key pair for a user of the demo itself, and returns the line of the public key. */
+  /**
+   * Generates a key pair with which the demo itself logs in, and returns the line of the public
+   * key.
+   */
   async newKeyPair(name: string): Promise<string> {
     await this.#generate(name);
     return (await readFile(this.#file(`${name}.pub`), 'utf8')).trim();
@@ -105,7 +113,10 @@ export class TourSshd {
     this.#refreshing = this.#keepRefreshing();
   }
 
-  /** Fetches the list again and again. While the service does not answer, the old list stays. */
+  /**
+   * Fetches the list of revoked certificates repeatedly. If the service does not answer, the old
+   * list stays.
+   */
   async #keepRefreshing(): Promise<void> {
     const { signal } = this.#ending;
     while (!signal.aborted) {
@@ -130,7 +141,7 @@ export class TourSshd {
   }
 }
 
-/** Returns the script of every login: it shows the certificate, and gives no shell. */
+/** Returns the script that every login runs: it shows the certificate, and gives no shell. */
 function greeting(keygen: string): string {
   return `echo 'You are logged in at the sshd of the svc demo, without a password and without a key on the host.'
 echo 'This certificate let you in:'

@@ -10,14 +10,17 @@ import { READY, READY_PEOPLE } from '../people/people.js';
 import { entrance, ENTRANCES, signInLink } from './entrances.js';
 import { Tour, type LiveReport, type ReadyTour } from './tour.js';
 
-/** The rules of the writes of the tour: only its own pages may send them. */
+/**
+ * The rules of the tour's routes that change something: only pages of the tour may send such
+ * requests.
+ */
 const WRITE = {
   tier: 'general',
   errors: 'problem',
   auth: { session: 'none', origin: 'strict' },
 } as const;
 
-/** Serves `/demo`: the first page, the entrances, and the page on which a person leaves. */
+/** Serves `/demo`: the first page, the tours, and the page on which a person leaves the company. */
 @Controller('demo')
 @Route({
   tier: 'unlimited',
@@ -56,7 +59,10 @@ export class TourController {
     return this.tour.live(this.#ready());
   }
 
-  /** Deletes the leaver by SCIM, with the token of the demo. */
+  /**
+   * Deletes, by SCIM, the person who leaves the company in the tour. The demo's own token
+   * authorizes it.
+   */
   @Post('leaver/leave')
   @Route({ ...WRITE, summary: 'Deletes the leaver by SCIM' })
   @HttpCode(200)

@@ -10,8 +10,8 @@ import { TourController } from './tour.controller.js';
 import { Tour } from './tour.js';
 
 /**
- * Serves the tour at `/demo`, and ends what it started with the application. Only the demo's
- * composition has it.
+ * Serves the tour at `/demo`, and stops what the tour started when the application stops. Only the
+ * demo contains this module.
  */
 @Module({})
 export class TourModule implements OnModuleInit, OnApplicationShutdown {

@@ -5,9 +5,11 @@ import { TourSshd } from './tour-sshd.js';
 import { writeVisitorFiles, type VisitorCommands } from './visitor-files.js';
 import { Workday, type WorkdayReport } from './workday.js';
 
-/** The parts that the tour is made with. */
+/** The objects from which the tour is made. */
 export interface TourParts extends Omit<OrganizationParts, 'provider'> {
-  /** Undefined if the environment names other providers than the demo's own. */
+  /**
+   * The slug of the demo's identity provider; undefined if the environment names other providers.
+   */
   readonly provider: string | undefined;
   readonly dataDir: string;
   readonly metricsToken: string | undefined;
@@ -20,26 +22,30 @@ export interface ReadyTour {
   readonly provider: string;
   readonly applicationUrl: string;
   readonly commands: VisitorCommands;
-  /** The programs of OpenSSH that this machine lacks; empty if the demo's sshd runs. */
+  /**
+   * The programs of OpenSSH that this machine lacks. If the list is empty, the demo's sshd runs.
+   */
   readonly missingPrograms: readonly string[];
   readonly workday: Workday;
   readonly organization: TourOrganization;
 }
 
-/** The present state of the page on which a person leaves. */
+/** The present state that the page on which a person leaves the company shows. */
 export interface LiveReport {
   readonly workday: WorkdayReport;
   readonly events: readonly TourEvent[];
 }
 
-/** The most events that a page shows. */
+/** The largest number of events that a page shows. */
 const MOST_EVENTS = 12;
 
 const PREPARING = 'The tour is being prepared. Open this page again in a few seconds.';
 const OTHER_PROVIDER =
   'The tour needs the identity provider of the demo, and SVC_IDPS names others. Start the demo without SVC_IDPS.';
 
-/** The tour of the demo: what it prepares, and its end with the demo. */
+/**
+ * The tour of the demo. It prepares people, an application and sshd, and stops them with the demo.
+ */
 export class Tour {
   #ready: ReadyTour | undefined;
   #problem = PREPARING;
@@ -53,9 +59,9 @@ export class Tour {
   }
 
   /**
-   * Prepares the people, the application, sshd and the files of the visitor.
+   * Prepares the people, the application, sshd and the files for the visitor's commands.
    *
-   * @returns undefined, or a text that says why the tour cannot be walked
+   * @returns the reason why the tour is not available, or undefined
    */
   async prepare(): Promise<string | undefined> {
     const { provider } = this.parts;
@@ -73,7 +79,10 @@ export class Tour {
     }
   }
 
-  /** Reports the access of the leaver and the newest events of the audit log. */
+  /**
+   * Reports the access of the person who leaves the company, and the newest events of the audit
+   * log.
+   */
   async live({ workday, organization }: ReadyTour): Promise<LiveReport> {
     const [report, events] = await Promise.all([
       workday.report(),
@@ -82,7 +91,7 @@ export class Tour {
     return { workday: report, events };
   }
 
-  /** Ends everything that the tour started. */
+  /** Stops everything that the tour started. */
   async close(): Promise<void> {
     this.#ready = undefined;
     for (const end of this.#endings.splice(0).toReversed()) await end();

@@ -6,13 +6,15 @@ import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 
-/** The bundle of the command, seen from the sources and from the build alike. */
+/**
+ * The file of the `svc` command. The same relative path is right in the sources and in the build.
+ */
 const BUNDLE = fileURLToPath(new URL('../../../dist/svc.mjs', import.meta.url));
 
-/** The name of the demo's server in the visitor's `ssh` command. */
+/** The name by which the visitor's `ssh` command knows the demo's sshd. */
 const HOST = 'demo';
 
-/** The facts that the files of the visitor state. */
+/** The facts that the files for the visitor's commands contain. */
 export interface VisitorFacts {
   readonly baseUrl: string;
   readonly metricsToken: string | undefined;
@@ -30,8 +32,9 @@ export interface VisitorCommands {
 }
 
 /**
- * Writes the files of the visitor's commands into a folder of the demo: the `svc` command with a
- * configuration of its own, and a configuration of `ssh`. The visitor's home folder stays as it is.
+ * Writes the files for the visitor's commands into a folder of the demo: the `svc` command with a
+ * configuration of its own, and a configuration of `ssh`. Nothing changes in the visitor's home
+ * folder.
  */
 export async function writeVisitorFiles(
   folder: string,
@@ -89,8 +92,8 @@ Host ${HOST}
 }
 
 /**
- * The token is in a file, since the arguments of a command are visible to every user of the
- * machine.
+ * Returns a configuration file of curl for the metrics. It contains the token, since the arguments
+ * of a command are visible to every user of the machine.
  */
 function curlConfiguration({ baseUrl, metricsToken }: VisitorFacts): string {
   return `url = "${baseUrl}/metrics"\nheader = "authorization: Bearer ${metricsToken ?? ''}"\nsilent\nshow-error\n`;

@@ -6,40 +6,40 @@ import { newPublicKeyLine } from '../scenario/ssh-steps.js';
 import type { TourOrganization } from './organization.js';
 import type { TourSshd } from './tour-sshd.js';
 
-/** The kinds of access that the tour shows side by side. */
+/** The kinds of access of the leaving person that the tour shows side by side. */
 export const ACCESS_KINDS = ['session', 'certificate', 'application'] as const;
 /** One of {@link ACCESS_KINDS}. */
 export type AccessKind = (typeof ACCESS_KINDS)[number];
 
-/** The state of one kind of access. */
+/** The state of one kind of access of the leaving person. */
 export interface AccessReport {
   readonly isOpen: boolean;
   /**
-   * Seconds from the deletion by SCIM to the first refusal, or at the application to the end of its
-   * own session; null before it.
+   * The seconds from the deletion by SCIM until this access was first refused, or until the
+   * application had ended its own session; null before that.
    */
   readonly endedAfter: number | null;
   /** The state in words. */
   readonly text: string;
 }
 
-/** The access of the leaver. */
+/** The state of all access of the person who leaves the company. */
 export interface WorkdayReport {
-  /** False from the deletion by SCIM on. */
+  /** False after the person was deleted by SCIM. */
   readonly isEmployed: boolean;
   readonly access: Readonly<Record<AccessKind, AccessReport>>;
 }
 
 /**
- * One stay of the leaver: what was given, and what of it still works. A try that is late reports to
- * the day that it began in.
+ * The access of the leaving person between two deletions: what was given, and what of it still
+ * works. A check that ends after a new day has begun reports to the day in which it began.
  */
 interface Day {
   readonly client: HttpClient;
   readonly serial: string;
   readonly open: Set<AccessKind>;
   readonly endedAfter: Map<AccessKind, number>;
-  /** In milliseconds since 1970. */
+  /** The time of the deletion in milliseconds since 1970. */
   deletedAt?: number;
 }
 
@@ -48,16 +48,25 @@ const REVOCATION = z.object({ revoked: z.boolean() });
 const APPLICATION_STATE = z.object({ state: z.string(), ended_at: z.number().nullable() });
 
 const KEY_PAIR = 'leaver';
-/** Milliseconds for which a look at all kinds of access counts, however many pages are open. */
+/**
+ * The milliseconds for which the result of a check of all access is reused, so that many open pages
+ * cause no more checks.
+ */
 const FRESH = 1500;
-/** Milliseconds between two looks while the access ends, and the longest wait for its end. */
+/**
+ * The milliseconds between two checks after the deletion, and the longest wait until all access has
+ * ended.
+ */
 const WATCH = { interval: 300, longest: 30_000 };
-/** The client address of public questions, so that they count apart from the visitor's. */
+/**
+ * The client address of requests without a login. It differs from the visitor's, so that the two
+ * have separate rate limits.
+ */
 const ADDRESS = '192.0.2.24';
 
 /**
- * The access of the leaver: a session, a certificate and a sign-in at the demo application, each
- * tried for real.
+ * The access of the person who leaves the company: a session, a certificate and a sign-in at the
+ * demo application. Each is checked by really using it.
  */
 export class Workday {
   readonly #public: HttpClient;
@@ -83,8 +92,8 @@ export class Workday {
   }
 
   /**
-   * Begins the day of the leaver, who is made again if the last one left: key, session,
-   * certificate, application.
+   * Begins a day of the leaving person: gives a key, a session, a certificate and a sign-in at the
+   * application. If the person was deleted before, the person is created again.
    */
   async begin(): Promise<void> {
     const { organization, applicationUrl, sshd } = this.parts;
@@ -104,7 +113,7 @@ export class Workday {
     this.#look = undefined;
   }
 
-  /** Begins a new day of a leaver who left. Presses at the same time begin one. */
+  /** Begins a new day if the person was deleted. Clicks at the same time begin only one. */
   async comeBack(): Promise<void> {
     if (this.#day.deletedAt === undefined) return;
     this.#returning ??= this.begin().finally(() => (this.#returning = undefined));
@@ -112,8 +121,8 @@ export class Workday {
   }
 
   /**
-   * Deletes the leaver by SCIM, as the identity provider of a company does, and watches the access
-   * end.
+   * Deletes the leaving person by SCIM, as the identity provider of a company does, and measures
+   * when the access ends.
    */
   async end(): Promise<void> {
     const start = systemClock.milliseconds();
@@ -122,7 +131,10 @@ export class Workday {
     void this.#watch(this.#day, start);
   }
 
-  /** Reports the access, as a try of the last moments found it. */
+  /**
+   * Reports the access of the leaving person, by a check that is at most {@link FRESH} milliseconds
+   * old.
+   */
   async report(): Promise<WorkdayReport> {
     const now = systemClock.monotonic();
     if (!this.#look || now - this.#look.at > FRESH) {
@@ -154,8 +166,8 @@ export class Workday {
   }
 
   /**
-   * Tries each kind of access that is open. An access that has ended is not tried again: it never
-   * comes back.
+   * Checks each kind of access that still works. Access that has ended is not checked again,
+   * because it never comes back.
    */
   async #lookAtAll(day: Day): Promise<void> {
     const look = async (kind: AccessKind) => {
@@ -167,7 +179,7 @@ export class Workday {
     await Promise.all(ACCESS_KINDS.map(look));
   }
 
-  /** Returns the time of the end in milliseconds; undefined for an access that works. */
+  /** Returns the time in milliseconds at which an access ended; undefined if it still works. */
   async #endOf(day: Day, kind: AccessKind): Promise<number | undefined> {
     if (kind === 'application') {
       const page = await day.client.get(`${this.parts.applicationUrl}/state`);
@@ -181,7 +193,10 @@ export class Workday {
     return works ? undefined : systemClock.milliseconds();
   }
 
-  /** Tries a login at the real sshd; without one it asks the service for the revocation. */
+  /**
+   * Tries a login at the real sshd. On a machine without sshd, it asks the service if the
+   * certificate is revoked.
+   */
   async #certificateWorks({ serial }: Day): Promise<boolean> {
     if (this.parts.sshd) return this.parts.sshd.accepts(KEY_PAIR);
     const path = `/v1/credentials/ssh/krl/${serial}`;

@@ -5,7 +5,7 @@ import { AccountAccessController } from './account-access.controller.js';
 import { AccountRecordsController } from './account-records.controller.js';
 import { SetupController } from './setup.controller.js';
 
-/** Serves `/v1/account` and `/v1/setup`. */
+/** Serves the API of a user's own account: `/v1/account` and `/v1/setup`. */
 @UnmatchedPaths({ '/v1/account/*': { tier: 'general' }, '/v1/setup/*': { tier: 'general' } })
 @Module({
   imports: [AccountModule],

@@ -47,8 +47,8 @@ export class AccountRecordsController {
 }
 
 /**
- * Closes the connection if a part of the export fails, so that a client does not take a part for
- * the whole.
+ * Closes the connection if the export fails before its end, so that the client does not take the
+ * part that it got for the whole.
  */
 function cutOff(error: Error, response: { readonly destroy?: () => void }): void {
   logError(asDomainError(error));

@@ -6,10 +6,13 @@ import { readCursor, writeCursor } from '#domain/admin/audit-search/audit-cursor
 import { CREDENTIAL_KINDS, type OwnCredential } from '#domain/account/own-credential.js';
 import type { EventRange, OwnEvent } from '#domain/account/own-events.repository.js';
 
-/** The number of items on a page of a list: the default, and the most that a client may request. */
+/**
+ * The number of items on one page of a list: the default, and the largest that a client may
+ * request.
+ */
 const PAGE_SIZE = { usual: 50, most: 200 } as const;
 
-/** The query of a list. `after` is the `next` of the page before. */
+/** The query of a list. `after` is the value of `next` in the previous page. */
 export const PAGE_QUERY = z
   .strictObject({
     after: z
@@ -32,8 +35,8 @@ export const PAGE_QUERY = z
   .transform(({ after, limit }): EventRange => ({ after, limit: limit ?? PAGE_SIZE.usual }));
 
 /**
- * The path parameter of a certificate. A text that is no serial gets 404 and not 400, because it
- * matches no certificate.
+ * The path parameter of a certificate. A text that is no serial number gets 404 and not 400,
+ * because it matches no certificate.
  */
 export const SERIAL = z.object({ serial: z.string() });
 
@@ -90,8 +93,8 @@ export const ENDED_ACCESS_JSON = z.object({
 });
 
 /**
- * An event in the JSON of `/v1/account/activity`. Address and device are null if another person
- * than the user acted.
+ * An event in the JSON of `/v1/account/activity`. The address and the device are null if another
+ * person than the user acted, because they are that person's.
  */
 export const ACTIVITY_JSON = z.object({
   id: z.uuid(),
@@ -137,7 +140,7 @@ export function applicationJson(of: OwnApplication): z.output<typeof APPLICATION
   };
 }
 
-/** Renders an event as JSON for a user, who sees the address and the device only of own acts. */
+/** Renders an event as JSON for a user. Its address and device are shown only if the user acted. */
 export function activityJson(event: OwnEvent, userId: string): z.output<typeof ACTIVITY_JSON> {
   const { ip, userAgent } = originFor(event, userId);
   return {
@@ -151,7 +154,7 @@ export function activityJson(event: OwnEvent, userId: string): z.output<typeof A
   };
 }
 
-/** Renders the place after which the next page begins; null on the last page. */
+/** Writes the position after which the next page begins as a text; null on the last page. */
 export function nextJson(place: EventRange['after'] | null): string | null {
   return place ? writeCursor(place) : null;
 }

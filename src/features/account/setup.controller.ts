@@ -6,7 +6,10 @@ import { Caller } from '#platform/http/access/caller.js';
 import { Route } from '#platform/http/routing/route.js';
 import { SETUP_JSON, setupJson, type SetupJson } from './setup.schemas.js';
 
-/** Serves the hosts, roles, clusters and applications of a user, for `svc setup`. */
+/**
+ * Lists the hosts, roles, clusters and applications that a user may use, for `svc setup`, which
+ * configures the user's machine.
+ */
 @Controller('v1/setup')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: USER_ACCESS })
 export class SetupController {

@@ -3,7 +3,7 @@ import type { OwnReach } from '#domain/account/own-reach/own-reach.js';
 
 const texts = z.array(z.string()).readonly();
 
-/** The answer of `GET /v1/setup`: the targets that the caller reaches. */
+/** The answer of `GET /v1/setup`: the targets that admit the caller, such as hosts and roles. */
 export const SETUP_JSON = z
   .object({
     ssh: z.array(
@@ -36,8 +36,8 @@ export const SETUP_JSON = z
 export type SetupJson = z.output<typeof SETUP_JSON>;
 
 /**
- * Renders the targets of a person. The rules that admit the person are left out, because programs
- * do not need them.
+ * Renders the targets that admit a person, such as hosts and roles. The rules by which they admit
+ * the person are left out, because programs do not need them.
  */
 export function setupJson(reach: OwnReach, changedAt: Date): SetupJson {
   return {

@@ -1,7 +1,10 @@
 import type { AuditRow } from '#domain/audit/audit-filter.js';
 import { csvLine } from '#platform/text/csv.js';
 
-/** The columns of an export, with the value of an event in each. */
+/**
+ * The columns of a CSV export of the audit log, each with the function that returns an event's
+ * value.
+ */
 const COLUMNS: Readonly<Record<string, (row: AuditRow) => string | null>> = {
   time: (row) => row.createdAt.toISOString(),
   type: (row) => row.type,
@@ -18,10 +21,10 @@ const COLUMNS: Readonly<Record<string, (row: AuditRow) => string | null>> = {
   details: (row) => JSON.stringify(row.details),
 };
 
-/** The first line of an export as CSV: the names of the columns. */
+/** The first line of a CSV export of the audit log: the names of the columns. */
 export const CSV_HEADER = `${Object.keys(COLUMNS).join(',')}\r\n`;
 
-/** Writes an event as a line of CSV (RFC 4180). */
+/** Returns an audit event as a line of CSV (RFC 4180). */
 export function eventLine(row: AuditRow): string {
   return csvLine(Object.values(COLUMNS).map((valueOf) => valueOf(row) ?? ''));
 }

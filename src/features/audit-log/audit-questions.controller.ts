@@ -19,8 +19,8 @@ import {
 } from './audit-questions.schemas.js';
 
 /**
- * `/api/v1/org/audit-questions`: the questions to the audit log that the organization has saved,
- * each with a name and the filters of a search.
+ * `/api/v1/org/audit-questions`: the searches of the audit log that the admins of an organization
+ * have saved as questions, each with a name and the filters.
  */
 @Controller('api/v1/org/audit-questions')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

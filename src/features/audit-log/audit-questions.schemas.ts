@@ -10,7 +10,7 @@ import type { NamedQuestion } from '#domain/admin/audit-search/ready-questions.j
 import type { SavedQuestion } from '#domain/admin/audit-search/saved-questions.repository.js';
 import { isSingleLine } from '#platform/text/single-line.js';
 
-/** The most characters of the name of a question. */
+/** The largest number of characters in the name of a saved question. */
 const LONGEST_NAME = 100;
 
 const NAME = z
@@ -20,7 +20,9 @@ const NAME = z
   .max(LONGEST_NAME, `must have at most ${LONGEST_NAME} characters`)
   .refine(isSingleLine, 'must be one line of text');
 
-/** Makes the schema of a field that the page of the audit log understands. */
+/**
+ * Makes the schema of one filter of a saved question, by the rules of the page of the audit log.
+ */
 function fieldOf(field: (typeof QUESTION_FIELDS)[number]) {
   return z
     .string()
@@ -33,8 +35,8 @@ function fieldOf(field: (typeof QUESTION_FIELDS)[number]) {
 }
 
 /**
- * The body of `POST /api/v1/org/audit-questions`: a name and the filters. If it has a `period` of
- * relative days, `from` and `to` are ignored.
+ * The body of `POST /api/v1/org/audit-questions`: a name and the filters. If it has a `period`,
+ * such as the last week, `from` and `to` are ignored.
  */
 export const SAVE_QUESTION = z
   .strictObject({
@@ -57,7 +59,7 @@ export const SAVE_QUESTION = z
 /** The body of `POST /api/v1/org/audit-questions` after validation. */
 export type SaveQuestion = z.output<typeof SAVE_QUESTION>;
 
-/** Converts the body of a request to the question to save. */
+/** Converts the body of a request to the question that is saved. */
 export function questionOf({ name, from, to, ...fields }: SaveQuestion): NamedQuestion {
   const days = fields.period === undefined ? { from, to } : {};
   const set = Object.entries({ ...fields, ...days }).filter(([, text]) => text !== undefined);

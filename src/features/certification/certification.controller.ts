@@ -18,8 +18,8 @@ import {
 } from './certification.schemas.js';
 
 /**
- * `POST /certification/complete-login` and `/certification/deny-login`. The caller must present the
- * test token.
+ * `POST /certification/complete-login` and `/certification/deny-login`, which replace a login in
+ * certification test mode. The caller must present the test token.
  */
 @Controller('certification')
 @Route({
@@ -39,8 +39,8 @@ export class CertificationController {
   ) {}
 
   /**
-   * Ends the login of a pending authorization with success, or approves a device, for the synthetic
-   * user.
+   * Ends the login of a waiting authorization request with success, or approves a device, for the
+   * synthetic user of the tests.
    */
   @Post('complete-login')
   @Route({
@@ -60,7 +60,7 @@ export class CertificationController {
     this.#continue(request, response, next);
   }
 
-  /** Ends the login of a pending authorization, or of a device, as refused. */
+  /** Ends the login of a waiting authorization request, or of a device, as refused. */
   @Post('deny-login')
   @Route({ summary: 'Denies the login of an authorization or a device (certification only)' })
   @HttpCode(200)
@@ -91,8 +91,8 @@ export class CertificationController {
   }
 
   /**
-   * Sends the next address to a program. A browser gets a page with a link, because the
-   * Content-Security-Policy lets no form redirect to a client.
+   * Sends the next address to a program, which follows it. A browser gets a page with a link,
+   * because the Content-Security-Policy forbids a redirect after a form to a client.
    */
   #continue(request: Request, response: Response, next: string): void {
     if (request.accepts(['html', 'json']) === 'html') {

@@ -7,16 +7,16 @@ import { CertificationController } from './certification.controller.js';
 import { CERTIFICATION_TOKEN } from './certification.schemas.js';
 
 /**
- * Serves /certification/*, which an OpenID conformance suite without a security key uses instead of
- * a login. The paths exist only in certification test mode, which also turns the rate limits off.
- * Every start in this mode logs a warning: it is not for production.
+ * Serves /certification/*. An OpenID conformance suite, which has no security key, uses it instead
+ * of a login. The paths exist only in certification test mode, which also turns the rate limits
+ * off. Every start in this mode logs a warning, because it is not for production.
  */
 @Module({})
 export class CertificationModule implements OnModuleInit {
   /**
    * @param pendingLogins the module that exports `PendingLogins`, the requests that wait for a
    *   login
-   * @returns an empty list without a token, so that the paths do not exist
+   * @returns an empty list if no test token is configured, so that the paths do not exist
    */
   static forRoot({ token }: Config['certification'], pendingLogins: Type): DynamicModule[] {
     if (token === undefined) return [];

@@ -3,13 +3,15 @@ import { z } from 'zod';
 /** The injection token of the value of SVC_CERTIFICATION_TEST_TOKEN. */
 export const CERTIFICATION_TOKEN = Symbol('certification test token');
 
-/** The form of both paths: the token, unless it is in the header, and the pending login. */
+/**
+ * The form of both paths: the test token, unless it is in the header, and the login that it ends.
+ */
 export const CERTIFICATION_FORM = z
   .object({
     token: z.string().max(1024).optional(),
-    /** The id of an authorization request, which the login page shows. */
+    /** The id of the waiting authorization request, which the login page shows. */
     interaction: z.string().max(64).optional(),
-    /** The user code of a waiting device. */
+    /** The user code of a device that waits for approval. */
     user_code: z.string().max(64).optional(),
   })
   .optional();

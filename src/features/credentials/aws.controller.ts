@@ -28,7 +28,10 @@ const REFUSALS: ErrorCode[] = [
   'insufficient_user_authentication',
 ];
 
-/** `/v1/credentials/aws/token`: a token that AWS STS exchanges for the credentials of a role. */
+/**
+ * `/v1/credentials/aws/token`: issues a token that AWS STS exchanges for the temporary credentials
+ * of a role.
+ */
 @Controller('v1/credentials/aws/token')
 @Route({
   tier: 'issuance',
@@ -59,8 +62,8 @@ export class AwsController {
   }
 
   /**
-   * Issues a token to a caller whose access token is in the header. A cookie does not open this
-   * route, because a browser sends its cookie with a GET that any page made.
+   * Issues a token to a caller whose access token is in the header. A cookie does not authenticate
+   * here, because a browser sends its cookie with a GET that any page caused.
    */
   @Get()
   @Route({

@@ -12,7 +12,7 @@ export const AWS_REQUEST = z.object({
 });
 export type AwsRequest = z.output<typeof AWS_REQUEST>;
 
-/** The body of POST, which may be left out. */
+/** The body of `POST /v1/credentials/aws/token`, which may be left out. */
 export const AWS_BODY = AWS_REQUEST.optional();
 
 /** The answer of `/v1/credentials/aws/token`. */
@@ -22,7 +22,7 @@ export const AWS_TOKEN_JSON = z
 /** The type of the answer of `/v1/credentials/aws/token`. */
 export type AwsTokenJson = z.output<typeof AWS_TOKEN_JSON>;
 
-/** Renders an issued token. */
+/** Renders a token for AWS STS as JSON. */
 export function awsTokenJson({ token, expiresIn }: IssuedAwsToken): AwsTokenJson {
   return { id_token: token, expires_in: expiresIn };
 }

@@ -6,9 +6,9 @@ import { AwsController } from './aws.controller.js';
 import { SshController } from './ssh.controller.js';
 
 /**
- * Serves `/v1/credentials`: the credentials of a hardware-verified session. The module decides
- * nothing itself. The access guard admits the session, and the domain checks it again in the
- * statement that records a credential.
+ * Serves `/v1/credentials`, which issues credentials to a session that a security key verified. The
+ * module decides nothing itself: the access guard admits the session, and the domain layer checks
+ * it again in the statement that records a credential.
  */
 @UnmatchedPaths({ '/v1/credentials/*': { body: { max: 8 * KIB } } })
 @Module({

@@ -22,8 +22,8 @@ import {
 } from './ssh.schemas.js';
 
 /**
- * `POST /v1/credentials/ssh`: an SSH user certificate for a key of the caller. It ends with the
- * caller's session at the latest.
+ * `POST /v1/credentials/ssh`: issues an SSH user certificate for a public key of the caller. The
+ * certificate ends with the caller's session at the latest.
  */
 @Controller('v1/credentials/ssh')
 @Route({
@@ -40,7 +40,10 @@ export class SshController {
     private readonly metrics: ServiceMetrics,
   ) {}
 
-  /** Gives a challenge for the attestation of a key, so that no attestation is valid twice. */
+  /**
+   * Gives a challenge that the attestation of a key must contain, so that no attestation is
+   * accepted twice.
+   */
   @Post('challenge')
   @Route({
     summary: 'Gives a challenge for `ssh-keygen -O challenge=FILE`',

@@ -97,7 +97,7 @@ function attestationJson({ aaguid, model, verifyRequired }: KeyAttestation) {
 }
 
 /**
- * Reads base64 or base64url, with or without padding. Any other character is refused, because
+ * Decodes base64 or base64url, with or without padding. Any other character is refused, because
  * Node.js would skip it.
  */
 function readBase64(text: string, context: z.RefinementCtx): Buffer {

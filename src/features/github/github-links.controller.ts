@@ -38,8 +38,8 @@ import {
 } from './github.schemas.js';
 
 /**
- * Serves the links between an organization and installations of the GitHub App. The admins of the
- * organization make and remove them.
+ * Serves the links between an organization and the installations of the GitHub App. The admins of
+ * the organization make and remove the links.
  */
 @Controller('v1/credentials/github')
 @Route({
@@ -78,8 +78,8 @@ export class GitHubLinksController {
   }
 
   /**
-   * Receives the browser of an admin that GitHub sends back. The state can be used once, even if
-   * the link then fails.
+   * Receives the browser of an admin that GitHub sends back after the admin has confirmed the link.
+   * The `state` in the query can be used only once, even if the link then fails.
    */
   @Get('callback')
   @Route({
@@ -105,7 +105,8 @@ export class GitHubLinksController {
     @ClientOrigin() origin: AuditOrigin,
     @Req() { method }: Request,
   ): Promise<string> {
-    // Nest calls the handler of GET for HEAD too. A link preview must not spend the state.
+    // Nest calls the handler of GET for HEAD as well. A link preview by HEAD must not use up the
+    // `state`.
     if (method !== 'GET') {
       throw new DomainError('method_not_allowed', 'This address allows only GET.');
     }

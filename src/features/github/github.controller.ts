@@ -22,7 +22,7 @@ import {
 } from './github.schemas.js';
 
 /**
- * `/v1/credentials/github`: tokens of the GitHub App for the repositories of the caller's
+ * `/v1/credentials/github`: issues tokens of the GitHub App for the repositories of the caller's
  * organization.
  */
 @Controller('v1/credentials/github')

@@ -7,8 +7,8 @@ import { GitHubLinksController } from './github-links.controller.js';
 import { GitHubWebhookController } from './github-webhook.controller.js';
 
 /**
- * Serves /v1/credentials/github/* and /api/webhooks/github. If no GitHub App is configured,
- * requests for tokens and links get 503.
+ * Serves /v1/credentials/github/* and /api/webhooks/github. If the operator has configured no
+ * GitHub App, requests for tokens and links get 503.
  */
 @UnmatchedPaths({
   '/v1/credentials/github/token': { tier: 'issuance' },

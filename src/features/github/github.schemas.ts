@@ -6,7 +6,7 @@ const LOGIN = z
   .string()
   .regex(/^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?$/, 'must be a GitHub login');
 
-/** A repository: its name, with or without the owner in front. */
+/** The name of a repository on GitHub, with or without `OWNER/` in front. */
 const REPOSITORY = z
   .string()
   .regex(/^(?:[A-Za-z0-9_-]{1,100}\/)?(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/, 'must be a repository');
@@ -21,7 +21,10 @@ export const GITHUB_TOKEN_REQUEST = z
   .default({});
 export type GitHubTokenBody = z.output<typeof GITHUB_TOKEN_REQUEST>;
 
-/** The body of `POST /v1/credentials/github/link`. */
+/**
+ * The body of `POST /v1/credentials/github/link`, which begins a link between the organization and
+ * an installation.
+ */
 export const LINK_REQUEST = z
   .object({
     owner: LOGIN.optional(),
@@ -34,7 +37,10 @@ export type LinkRequest = z.output<typeof LINK_REQUEST>;
 export const GITHUB_TOKEN_RULE = z.strictObject({ all_repositories: z.boolean() });
 export type GitHubTokenRule = z.output<typeof GITHUB_TOKEN_RULE>;
 
-/** The query with which GitHub sends a browser back. GitHub may add parameters of its own. */
+/**
+ * The query with which GitHub sends a browser back to the service. GitHub may add parameters of its
+ * own, so others are allowed.
+ */
 export const LINK_CALLBACK = z.object({
   state: z.string().max(4096).default(''),
   code: z.string().max(512).optional(),
@@ -43,8 +49,8 @@ export const LINK_CALLBACK = z.object({
 export type LinkCallback = z.output<typeof LINK_CALLBACK>;
 
 /**
- * An id of an installation. An id that is no number matches no installation, so the answer is 404
- * and not 400.
+ * The id of an installation of the GitHub App. An id that is no number matches no installation, so
+ * the answer is 404 and not 400.
  */
 export const INSTALLATION_ID = z.object({ id: z.coerce.number().int().catch(0) });
 

@@ -9,7 +9,7 @@ import { Route } from '#platform/http/routing/route.js';
 
 const DATABASE_TIMEOUT_MS = 2000;
 
-/** Serves the probes of an orchestrator: liveness and readiness. */
+/** Serves the health probes of an orchestrator such as Kubernetes: liveness and readiness. */
 @Controller('health')
 @Route({
   tier: 'unlimited',
@@ -31,8 +31,8 @@ export class HealthController {
   ) {}
 
   /**
-   * Answers the liveness probe. It checks nothing, so that no pod is restarted because the database
-   * cannot be reached.
+   * Answers the liveness probe. It checks nothing, because a restart of the process would not help
+   * if the database cannot be reached.
    */
   @Get()
   @Route({ summary: 'Says that the process is alive' })
@@ -42,8 +42,8 @@ export class HealthController {
   }
 
   /**
-   * Answers the readiness probe: 503 while the database cannot be reached or takes no writes, and
-   * while the process is stopping.
+   * Answers the readiness probe. The answer is 503 if the database cannot be reached or takes no
+   * writes, and after the process began to stop.
    */
   @Get('ready')
   @Route({ summary: 'Says whether the process takes traffic' })

@@ -3,21 +3,25 @@ import { readFileSync } from 'node:fs';
 import { encodedDocument, type EncodedDocument } from '#platform/http/request/encoded-document.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The bundle of the `svc` command, as clients download it, with its hash. */
+/** The file of the `svc` command, as clients download it, with its hash. */
 export interface CommandFile extends EncodedDocument {
-  /** The SHA-256 of the bundle, in hexadecimal. */
+  /** The SHA-256 of the file, in hexadecimal. */
   readonly sha256: string;
 }
 
-/** The address of the bundle. The same relative path is right in the sources and in the build. */
+/**
+ * The file of the `svc` command, which is one bundle. The same relative path is right in the
+ * sources and in the build.
+ */
 const BUNDLE = new URL('../../../dist/svc.mjs', import.meta.url);
 
 let known: CommandFile | undefined;
 
 /**
- * Reads the bundle at its first use, and keeps it: it changes only with a new build.
+ * Reads the file of the `svc` command at the first call, and keeps it in memory, because only a new
+ * build changes it.
  *
- * @throws DomainError not_found in a build without the bundle
+ * @throws DomainError not_found in a build without the file
  */
 export function commandFile(): CommandFile {
   known ??= read();

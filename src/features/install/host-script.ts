@@ -2,12 +2,15 @@ import { readFileSync } from 'node:fs';
 
 const FOLDER = new URL('host/', import.meta.url);
 
-/** Matches a line of a script that is replaced by the content of another file of the folder. */
+/**
+ * Matches a line of a script (`#include FILE`) that is replaced by the content of another file of
+ * the folder.
+ */
 const INCLUDE = /^#include (\S+)$/gm;
 
 /**
- * Composes `/install-host.sh` out of the files in `host/`, for a service with this base URL. The
- * refresh program and the units of systemd are in it, so that one request fetches all.
+ * Composes `/install-host.sh`, for a service with this base URL, from the files in `host/`. It
+ * contains the refresh program and the units of systemd, so that a host needs one request only.
  *
  * @throws Error if the base URL has a character that the shell, systemd or cron would read in
  *   another way

@@ -7,8 +7,8 @@ export interface InstallFacts {
 }
 
 /**
- * Writes the POSIX shell script of `/install.sh`. All of it is in one function, and only the last
- * line calls the function. So a script whose download was cut off does nothing.
+ * Returns the POSIX shell script `/install.sh`. All of it is in one function, which only the last
+ * line calls, so that a script whose download was cut off does nothing.
  */
 export function installScript({ server, sha256 }: InstallFacts): string {
   return `#!/bin/sh
@@ -21,7 +21,10 @@ sha256=${quoted(sha256)}
 ${SCRIPT}`;
 }
 
-/** Quotes a value for the shell. It drops quotes, because an address and a hash contain none. */
+/**
+ * Quotes a value for the shell. It drops quotation marks, because an address and a hash contain
+ * none.
+ */
 function quoted(value: string): string {
   return `'${value.replaceAll("'", '')}'`;
 }

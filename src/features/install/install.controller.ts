@@ -10,8 +10,8 @@ import { commandFile } from './command-file.js';
 import { installScript } from './install-script.js';
 
 /**
- * Hands out the `svc` command: the page `/install`, the script `/install.sh`, and the file
- * `/static/svc.mjs`.
+ * Lets users download the `svc` command: by the page `/install`, the script `/install.sh`, and the
+ * file `/static/svc.mjs`.
  */
 @Controller()
 @Route({ tier: 'general', audience: 'ui', errors: 'negotiated', auth: PUBLIC })

@@ -7,7 +7,9 @@ import { ServiceMetrics } from '#platform/telemetry/service-metrics.service.js';
 import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 
-/** The injection token of the value of SVC_METRICS_BEARER_TOKEN. */
+/**
+ * The injection token of the bearer token for the metrics, the value of SVC_METRICS_BEARER_TOKEN.
+ */
 export const METRICS_TOKEN = Symbol('metrics token');
 
 /** Serves `GET /metrics` for a caller that presents SVC_METRICS_BEARER_TOKEN. */

@@ -3,7 +3,7 @@ import { METRICS_TOKEN, MetricsController } from './metrics.controller.js';
 
 /**
  * Serves GET /metrics: the counters of this process. Without SVC_METRICS_BEARER_TOKEN the path does
- * not exist. The edge counts requests, and features count their events.
+ * not exist. The requests are counted before the router, and other events in the features.
  */
 @Module({})
 export class MetricsModule {

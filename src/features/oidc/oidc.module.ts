@@ -44,12 +44,15 @@ import { Fido2Grant } from './token/fido2-grant.service.js';
 import { TokenController } from './token/token.controller.js';
 import { UserinfoController } from './token/userinfo.controller.js';
 
-/** The rules for requests that no route takes, below the endpoints that browsers navigate to. */
+/**
+ * The rules for requests that no route takes, at the paths below endpoints to which browsers
+ * navigate.
+ */
 const NAVIGATION = { tier: 'general', audience: 'navigation', errors: 'html' } as const;
 
 /**
- * OAuth 2.0, OpenID Connect and FAPI 2.0 on `oidc-provider`. README.md lists the folders, one for
- * each endpoint.
+ * Serves OAuth 2.0, OpenID Connect and FAPI 2.0 by the library `oidc-provider`. README.md lists the
+ * folders, one for each endpoint.
  */
 @UnmatchedPaths({
   '/oauth/*': { errors: 'oauth' },

@@ -16,7 +16,7 @@ const DESCRIPTION = `Every credential here needs an attested FIDO2 security key.
 - **Changes**: within a version, responses may gain members and enumerations may gain values.
   Clients ignore what they do not know.`;
 
-/** The texts of the API document, and the groups of its routes. */
+/** The texts of the OpenAPI document, and the groups of its routes. */
 export const API: ApiDescription = {
   title: 'Hardware-key authentication service',
   version: '1.0',

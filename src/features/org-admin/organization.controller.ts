@@ -16,7 +16,7 @@ import {
   type OrganizationChange,
 } from './organization.schemas.js';
 
-/** `/api/v1/org`: the settings of the organization. */
+/** `/api/v1/org`: shows and changes the settings of the organization. */
 @Controller('api/v1/org')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class OrganizationController {

@@ -23,7 +23,7 @@ import {
 } from './scim-tokens.schemas.js';
 import { OrganizationAdmin } from '#domain/admin/organization/organization-admin.service.js';
 
-/** The valid tokens of an organization, and the writes with them that were refused. */
+/** The valid SCIM tokens of an organization, and the writes with them that were refused. */
 interface TokensJson {
   readonly tokens: ScimTokenJson[];
   readonly refused_writes: ScimRefusalJson[];
@@ -76,7 +76,7 @@ export class ScimTokensController {
     return { tokens: tokens.map(scimTokenJson), refused_writes: refusals.map(scimRefusalJson) };
   }
 
-  /** Revokes a token. Revocation reduces access, so it demands no recent assertion. */
+  /** Revokes a token. This reduces access, so it demands no recent touch of the security key. */
   @Delete(':id')
   @Route({
     auth: ADMIN_READS,

@@ -7,7 +7,10 @@ import type {
   NewToken,
 } from '#domain/admin/organization/organization-admin.service.js';
 
-/** The days until a token expires: the default, and the most that an admin can choose. */
+/**
+ * The days until a SCIM token expires: the default, and the largest number that an admin can
+ * choose.
+ */
 const DAYS = { usual: 90, most: 365 } as const;
 
 /** The body of `POST /api/v1/org/scim-tokens`. */
@@ -16,7 +19,7 @@ export const CREATE_TOKEN = z.strictObject({
   expires_in_days: z.int().min(1).max(DAYS.most).default(DAYS.usual),
   /**
    * The id of the token that the new one will replace. Both are valid until an admin revokes the
-   * earlier one.
+   * older one.
    */
   replaces: z.string().max(64, 'must have at most 64 characters').exactOptional(),
 });
@@ -26,7 +29,7 @@ export type CreateToken = z.output<typeof CREATE_TOKEN>;
 /** The path parameter of a token. A text that is no UUID gets 404, and not 400. */
 export const TOKEN_ID = z.object({ id: z.string() });
 
-/** A token in the list of the API, without its secret. */
+/** A SCIM token in the list of the API, without its secret. */
 export const SCIM_TOKEN_JSON = z
   .object({
     id: z.string(),
@@ -49,7 +52,7 @@ export const SCIM_TOKEN_JSON = z
 /** The type of a token in the list of the API. */
 export type ScimTokenJson = z.output<typeof SCIM_TOKEN_JSON>;
 
-/** A write of an identity provider that was refused, or of which a part was left out. */
+/** A write of an identity provider by SCIM that was refused, or of which a part was left out. */
 export const SCIM_REFUSAL_JSON = z
   .object({
     token_id: z.string(),
@@ -68,10 +71,10 @@ export const SCIM_REFUSAL_JSON = z
     last_at: z.iso.datetime(),
   })
   .meta({ id: 'ScimRefusal' });
-/** The type of a write of an identity provider that was refused in the JSON of the API. */
+/** The type of a refused SCIM write in the JSON of the API. */
 export type ScimRefusalJson = z.output<typeof SCIM_REFUSAL_JSON>;
 
-/** Renders a refused write as JSON. */
+/** Renders a refused SCIM write as JSON. */
 export function scimRefusalJson(refusal: ListedRefusal): ScimRefusalJson {
   return {
     token_id: refusal.tokenId,
@@ -86,7 +89,7 @@ export function scimRefusalJson(refusal: ListedRefusal): ScimRefusalJson {
   };
 }
 
-/** A new token with its secret. The API returns the secret only here. */
+/** A new SCIM token with its secret. Only this answer contains the secret. */
 export const NEW_TOKEN_JSON = z
   .object({
     id: z.string(),
@@ -99,10 +102,10 @@ export const NEW_TOKEN_JSON = z
       .meta({ description: 'The membership setting of the organization, from this token on.' }),
   })
   .meta({ id: 'NewScimToken' });
-/** The type of a new token with its secret in the JSON of the API. */
+/** The type of a new SCIM token with its secret in the JSON of the API. */
 export type NewTokenJson = z.output<typeof NEW_TOKEN_JSON>;
 
-/** Renders a token as JSON. */
+/** Renders a SCIM token as JSON. */
 export function scimTokenJson(token: ListedToken): ScimTokenJson {
   return {
     id: token.id,
@@ -117,7 +120,7 @@ export function scimTokenJson(token: ListedToken): ScimTokenJson {
   };
 }
 
-/** Renders a new token as JSON. */
+/** Renders a new SCIM token as JSON. */
 export function newTokenJson({ scimToken, secret, membership }: NewToken): NewTokenJson {
   return {
     id: scimToken.id,

@@ -18,7 +18,7 @@ import { person } from './shell/person.js';
 
 const QUERY = z.object({ redirect_to: z.string().max(2048).optional() });
 
-/** Serves the page of enrollment, and the logout. */
+/** Serves the page on which a user enrolls a security key, and the logout. */
 @Controller()
 @Route({
   tier: 'general',
@@ -42,7 +42,8 @@ export class AccountPagesController {
   }
 
   /**
-   * Shows the page of enrollment. It has a field for the re-enrollment pass if the user needs one.
+   * Shows the page on which a user enrolls a security key. It has a field for a re-enrollment pass
+   * if the user needs one from an admin.
    *
    * @throws DomainError already_enrolled (403) for a user who has a key
    */
@@ -68,8 +69,8 @@ export class AccountPagesController {
   }
 
   /**
-   * Ends the session of each received session cookie, so that a cookie that another host has set
-   * cannot keep a session open.
+   * Ends the session of each session cookie of the request. If another host has set a second
+   * cookie, it cannot keep a session open.
    */
   @Post('logout')
   @Route({ summary: 'Ends the session of the browser' })

@@ -12,7 +12,7 @@ import { MembersPageController } from './admin/members/members-page.controller.j
 /** The folders of the templates of these pages. */
 const VIEWS = ['admin/views/', 'admin/members/views/', 'admin/audit/views/'];
 
-/** Serves /admin and the pages below it: the console of an organization, for its admins. */
+/** Serves /admin and the pages below it, on which the admins of an organization manage it. */
 @Module({
   imports: [AdminModule, KeysModule, HttpModule],
   controllers: [

@@ -12,8 +12,8 @@ import { person } from './shell/person.js';
 import { launcherOf } from './account/reach-words.js';
 
 /**
- * Serves `/`: the welcome of a visitor, and the applications, hosts, roles and clusters of a user
- * who logged in with a security key.
+ * Serves `/`: a welcome for a visitor, and the applications, hosts, roles and clusters of a user
+ * who has logged in with a security key.
  */
 @Controller()
 @Route(PAGE_ROUTE)

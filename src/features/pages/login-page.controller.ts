@@ -20,19 +20,21 @@ const QUERY = z.object({
   provider: z.string().max(32).optional(),
   login_hint: z.string().max(254).optional(),
   redirect_to: z.string().max(2048).optional(),
-  /** Set if an application requires a new login with the key, even right after another one. */
+  /**
+   * Set if an application requires a new login with the key, even if the user has just logged in.
+   */
   again: z.literal('true').optional(),
-  /** In certification test mode: the pending login that the form ends. */
+  /** In certification test mode: the waiting login that the form of the page ends. */
   interaction: z.string().max(64).optional(),
   user_code: z.string().max(64).optional(),
 });
 
-/** Matches the path of a pending authorization request, and its id. */
+/** Matches the path of a waiting authorization request, and captures its id. */
 const INTERACTION = /^\/interaction\/([\w-]{1,64})$/;
 
 /**
- * Serves `GET /login`: a button for each identity provider and one for the key. `?provider=`
- * redirects to that identity provider at once.
+ * Serves `GET /login`: a button for each identity provider and one for the security key.
+ * `?provider=` redirects to that identity provider at once.
  */
 @Controller('login')
 @Route({
@@ -115,7 +117,7 @@ function isCrossSite(request: Request): boolean {
 }
 
 /**
- * Returns the field of the certification form that names the pending login; undefined if there is
+ * Returns the field of the certification form that names the waiting login; undefined if there is
  * none.
  */
 function pendingLogin({ interaction, user_code: userCode }: z.output<typeof QUERY>) {

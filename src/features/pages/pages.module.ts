@@ -22,9 +22,9 @@ import { LoginPageController } from './login-page.controller.js';
 import { StaticController } from './static.controller.js';
 
 /**
- * Serves /, /login, /enroll, /account, /logout and /static: pages rendered by the server, escaped
- * by the template engine, without inline script or style. The ceremonies that they start are in the
- * feature webauthn.
+ * Serves /, /login, /enroll, /account, /logout and /static: pages that the server renders, without
+ * inline script or style. The feature webauthn serves the requests by which these pages enroll keys
+ * and log users in.
  */
 @UnmatchedPaths({
   '/account/*': { tier: 'general', audience: 'ui' },

@@ -23,8 +23,8 @@ const VIEWS = [
 ];
 
 /**
- * Serves the pages below /admin on which admins set up their organization: tokens, settings and
- * applications.
+ * Serves the pages below /admin on which admins set up their organization: targets, tokens,
+ * settings and applications.
  */
 @Module({
   imports: [OAuthModule, GitHubModule, HttpModule, AdminModule],

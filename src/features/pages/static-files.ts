@@ -4,7 +4,7 @@ import { basename, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { encodedDocument, type EncodedDocument } from '#platform/http/request/encoded-document.js';
 
-/** A file that pages use, kept in memory. */
+/** A file that pages load, such as a script, in memory. */
 export interface StaticFile extends EncodedDocument {
   readonly type: string;
 }
@@ -16,8 +16,8 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads every file of a folder and its subfolders into a map by file name. A request for any other
- * name gets 404.
+ * Reads every file of a folder and its subfolders into a map by the name of the file. Only these
+ * names can be requested.
  */
 export function readStaticFiles(folder: URL): ReadonlyMap<string, StaticFile> {
   const path = fileURLToPath(folder);

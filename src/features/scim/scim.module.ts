@@ -11,10 +11,10 @@ import { ScimResources } from './resources/scim-resources.service.js';
 import { RESOURCE_SIZE } from './language/scim-language.js';
 
 /**
- * `/scim/v2`: an organization's identity provider provisions its users and groups by SCIM 2.0 (RFC
- * 7643, RFC 7644, RFC 9865). Its token gives access to one organization. A change takes effect
- * before the response: a user who is deleted or inactive has no session, token or valid certificate
- * left.
+ * Serves `/scim/v2`, by which an organization's identity provider creates, changes and removes its
+ * users and groups (SCIM 2.0: RFC 7643, RFC 7644, RFC 9865). A token gives access to one
+ * organization. A change takes effect before the response: a user who is deleted or inactive has no
+ * session, token or valid certificate left.
  */
 @UnmatchedPaths({
   '/scim/*': { errors: 'scim', protectedResource: true },

@@ -19,7 +19,7 @@ export class SecurityContactController {
   ) {}
 
   /**
-   * Returns the file.
+   * Returns the text of `security.txt`.
    * @throws DomainError not_found if the operator has set no contact
    */
   @Get()

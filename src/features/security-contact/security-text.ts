@@ -1,18 +1,18 @@
 const DAY = 86_400_000;
 
-/** The days until the file expires. RFC 9116 §2.5.5 recommends less than a year. */
+/** The days until `security.txt` expires. RFC 9116 §2.5.5 recommends less than a year. */
 const GOOD_FOR = 180;
 
-/** The values that are written into security.txt. */
+/** The values that `security.txt` contains. */
 export interface SecurityFacts {
-  /** An https, mailto or tel URI. */
+  /** The address for reports: an https, mailto or tel URI. */
   readonly contact: string;
   readonly baseUrl: string;
 }
 
 /**
- * Writes the security.txt of a service (RFC 9116 §2.5). Its expiry is rounded to a day, so that the
- * text changes once a day.
+ * Returns the text of `security.txt` (RFC 9116 §2.5). Its expiry is rounded to a day, so that the
+ * text changes only once a day.
  */
 export function securityText({ contact, baseUrl }: SecurityFacts, now: Date): string {
   const today = Math.floor(now.getTime() / DAY) * DAY;

@@ -47,8 +47,8 @@ export class SessionsController {
   }
 
   /**
-   * Ends every session of the user but that of the request. If there is no other session, nothing
-   * ends.
+   * Ends every session of the user except the session of the request. If there is no other session,
+   * nothing changes.
    */
   @Post('end-others')
   @HttpCode(200)

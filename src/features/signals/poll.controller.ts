@@ -10,7 +10,10 @@ import { Route } from '#platform/http/routing/route.js';
 import { CHANGES } from './access.js';
 import { POLL, POLLED_JSON, POLLED_STREAM, type PollBody } from './signals.schemas.js';
 
-/** `/ssf/poll/{stream_id}`: takes the events of a stream, and waits for them (RFC 8936). */
+/**
+ * `/ssf/poll/{stream_id}`: returns the events of a stream to its receiver, and waits if there are
+ * none (RFC 8936).
+ */
 @Controller('ssf/poll')
 @Route({ tier: 'general', audience: 'api', errors: 'oauth', auth: CHANGES })
 export class PollController {

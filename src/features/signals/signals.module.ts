@@ -8,7 +8,10 @@ import { StreamStatusController } from './stream-status.controller.js';
 import { StreamsController } from './streams.controller.js';
 import { TransmitterController } from './transmitter.controller.js';
 
-/** Serves the Shared Signals Framework 1.0: its metadata, streams and polls. */
+/**
+ * Serves the Shared Signals Framework 1.0, by which applications learn of security events of their
+ * users: metadata, streams and polls.
+ */
 @UnmatchedPaths({
   '/ssf/*': { tier: 'general', errors: 'oauth', protectedResource: true },
 })

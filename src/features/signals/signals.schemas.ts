@@ -2,13 +2,17 @@ import { z } from 'zod';
 import { STREAM_STATUSES } from '#domain/oauth/shared-signals/streams.repository.js';
 import { isVisibleLine, VISIBLE_LINE } from '#platform/text/single-line.js';
 
-/** The most events that a receiver may ask for, acknowledge or refuse in one request. */
+/**
+ * The largest numbers of events that a receiver may ask for, acknowledge or refuse in one request.
+ */
 const MOST = { requested: 100, acknowledged: 1000, faults: 100 } as const;
 
 const text = (most: number) => z.string().min(1).max(most).refine(isVisibleLine, VISIBLE_LINE);
 const streamId = z.string().min(1).max(64);
 
-/** The `delivery` of a stream (SSF §8.1.1, §11.2). */
+/**
+ * The member `delivery` of a stream, which says how events reach the receiver (SSF §8.1.1, §11.2).
+ */
 const DELIVERY = z.discriminatedUnion('method', [
   z.object({
     method: z.literal('urn:ietf:rfc:8935'),
@@ -23,7 +27,7 @@ const DELIVERY = z.discriminatedUnion('method', [
   }),
   z.object({ method: z.literal('urn:ietf:rfc:8936'), endpoint_url: z.string().optional() }),
 ]);
-/** A parsed {@link DELIVERY}. */
+/** The type of a parsed {@link DELIVERY}. */
 export type DeliveryBody = z.output<typeof DELIVERY>;
 
 const SETTINGS = {
@@ -32,7 +36,10 @@ const SETTINGS = {
   description: text(256).optional(),
 };
 
-/** The members that the transmitter supplies. A request may repeat them as they are. */
+/**
+ * The members of a stream that this service (the transmitter) sets. A request may contain them with
+ * their present values.
+ */
 const SUPPLIED = {
   iss: z.string().optional(),
   aud: z.union([z.string(), z.array(z.string())]).optional(),
@@ -41,34 +48,37 @@ const SUPPLIED = {
   min_verification_interval: z.int().optional(),
 };
 
-/** The body that creates a stream. Unknown members are ignored. */
+/** The body of the request that creates a stream. Unknown members are ignored. */
 export const NEW_STREAM = z.object({ ...SETTINGS, ...SUPPLIED }).prefault({});
-/** A parsed {@link NEW_STREAM}. */
+/** The type of a parsed {@link NEW_STREAM}. */
 export type NewStreamBody = z.output<typeof NEW_STREAM>;
 
-/** The body that changes or replaces a stream. */
+/** The body of the request that changes or replaces a stream. */
 export const CHANGED_STREAM = z.object({ stream_id: streamId, ...SETTINGS, ...SUPPLIED });
-/** A parsed {@link CHANGED_STREAM}. */
+/** The type of a parsed {@link CHANGED_STREAM}. */
 export type ChangedStreamBody = z.output<typeof CHANGED_STREAM>;
 
-/** The query that may name a stream, and the one that must. */
+/** The queries by which a request may name a stream (`OPTIONAL_STREAM`), or must. */
 export const OPTIONAL_STREAM = z.object({ stream_id: streamId.optional() });
 export const OF_STREAM = z.object({ stream_id: streamId });
 
-/** The path of a poll. */
+/** The path parameter of a poll: the id of the stream. */
 export const POLLED_STREAM = z.object({ id: streamId });
 
-/** The body that changes the state of a stream (SSF §8.1.2.2). */
+/** The body of the request that changes the state of a stream (SSF §8.1.2.2). */
 export const NEW_STATUS = z.object({
   stream_id: streamId,
   status: z.enum(STREAM_STATUSES),
   reason: text(256).optional(),
 });
 
-/** The body that asks for a verification event (SSF §8.1.4.2). */
+/**
+ * The body of the request that asks for a verification event, by which a receiver tests the
+ * delivery (SSF §8.1.4.2).
+ */
 export const VERIFY = z.object({ stream_id: streamId, state: z.string().max(1024).optional() });
 
-/** A person as a receiver names one (RFC 9493 §3.2.2, §3.2.3). */
+/** A person in the forms in which a receiver names one (RFC 9493 §3.2.2, §3.2.3). */
 const SUBJECT = z.discriminatedUnion(
   'format',
   [
@@ -77,17 +87,20 @@ const SUBJECT = z.discriminatedUnion(
   ],
   { error: 'must be an email or an iss_sub' },
 );
-/** A parsed {@link SUBJECT}. */
+/** The type of a parsed {@link SUBJECT}. */
 export type SubjectBody = z.output<typeof SUBJECT>;
 
-/** The body that adds or removes a person (SSF §8.1.3). */
+/** The body of the request that adds a person to a stream or removes one (SSF §8.1.3). */
 export const CHANGED_SUBJECT = z.object({
   stream_id: streamId,
   subject: SUBJECT,
   verified: z.boolean().optional(),
 });
 
-/** The body of a poll (RFC 8936 §2.2). */
+/**
+ * The body of a poll, by which a receiver gets events and acknowledges earlier ones (RFC 8936
+ * §2.2).
+ */
 export const POLL = z
   .object({
     maxEvents: z.int().min(0).max(1_000_000).optional(),
@@ -102,15 +115,15 @@ export const POLL = z
       .default({}),
   })
   .prefault({});
-/** A parsed {@link POLL}. */
+/** The type of a parsed {@link POLL}. */
 export type PollBody = z.output<typeof POLL>;
 
-/** The answer to a poll (RFC 8936 §2.3). */
+/** The answer to a poll: the events (RFC 8936 §2.3). */
 export const POLLED_JSON = z
   .object({ sets: z.record(z.string(), z.string()), moreAvailable: z.boolean().optional() })
   .meta({ id: 'PolledSignals' });
 
-/** A stream in an answer. */
+/** A stream in the JSON of an answer. */
 export const STREAM_JSON = z
   .object({
     stream_id: z.string(),
@@ -124,10 +137,10 @@ export const STREAM_JSON = z
     description: z.string().optional(),
   })
   .meta({ id: 'SignalStream' });
-/** The JSON of {@link STREAM_JSON}. */
+/** The type of {@link STREAM_JSON}. */
 export type StreamJson = z.output<typeof STREAM_JSON>;
 
-/** The state of a stream in an answer. */
+/** The state of a stream in the JSON of an answer. */
 export const STATUS_JSON = z
   .object({
     stream_id: z.string(),
@@ -135,10 +148,10 @@ export const STATUS_JSON = z
     reason: z.string().optional(),
   })
   .meta({ id: 'SignalStreamStatus' });
-/** The JSON of {@link STATUS_JSON}. */
+/** The type of {@link STATUS_JSON}. */
 export type StreamStatusJson = z.output<typeof STATUS_JSON>;
 
-/** The metadata of the transmitter. */
+/** The metadata of the service as a transmitter of signals (SSF §7.1). */
 export const TRANSMITTER_JSON = z.looseObject({
   spec_version: z.string(),
   issuer: z.string(),
@@ -147,7 +160,7 @@ export const TRANSMITTER_JSON = z.looseObject({
   configuration_endpoint: z.string(),
 });
 
-/** The metadata of a protected resource. */
+/** The metadata of the endpoints of signals as a protected resource (RFC 9728 §2). */
 export const RESOURCE_JSON = z.looseObject({
   resource: z.string(),
   authorization_servers: z.array(z.string()),

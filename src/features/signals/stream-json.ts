@@ -15,10 +15,16 @@ import type {
   StreamJson,
 } from './signals.schemas.js';
 
-/** The ways of delivery, with their URNs (SSF §11.2.1). */
+/**
+ * The URNs of the two ways in which events are delivered (SSF §11.2.1): the service sends them, or
+ * the receiver asks for them.
+ */
 export const METHODS = { push: 'urn:ietf:rfc:8935', poll: 'urn:ietf:rfc:8936' } as const;
 
-/** Converts a stream to its configuration (SSF §8.1.1). It never has the Authorization header. */
+/**
+ * Converts a stream to the JSON of its configuration (SSF §8.1.1). It never contains the
+ * Authorization header for the receiver, which is a secret.
+ */
 export function streamJson(stream: SignalStream, issuer: string): StreamJson {
   const { id, clientId, method, endpointUrl, events, eventsRequested, description } = stream;
   return {
@@ -46,7 +52,10 @@ export function statusJson({ id, status, statusReason }: SignalStream): StreamSt
   };
 }
 
-/** Returns the settings of a new or replaced stream. Poll is the default (SSF §8.1.1.1). */
+/**
+ * Returns the settings of a new or replaced stream. Without `delivery` the receiver polls (SSF
+ * §8.1.1.1).
+ */
 export function settingsOf(body: NewStreamBody): WantedSettings {
   return {
     delivery: body.delivery === undefined ? { method: 'poll' } : deliveryOf(body.delivery),
@@ -55,7 +64,10 @@ export function settingsOf(body: NewStreamBody): WantedSettings {
   };
 }
 
-/** Returns the settings of a stream after a change of the members that a request has. */
+/**
+ * Returns the settings of a stream after a change. Members that the request does not have keep
+ * their values.
+ */
 export function changedSettings(current: SignalStream, body: ChangedStreamBody): ChangedSettings {
   const wanted = settingsOf(body);
   const { endpointUrl } = current;
@@ -79,7 +91,8 @@ function deliveryOf(body: DeliveryBody): WantedSettings['delivery'] {
 }
 
 /**
- * Checks that the members which the transmitter supplies are as they are (SSF §8.1.1.3).
+ * Checks that a request does not change the members of a stream that this service sets (SSF
+ * §8.1.1.3).
  *
  * @throws DomainError invalid_request
  */
@@ -107,7 +120,10 @@ export function assertSupplied(body: NewStreamBody, expected: StreamJson): void 
   }
 }
 
-/** Compares two values; a list of one is the same as its member, and the order is free. */
+/**
+ * Returns true if two values are equal. A list of one equals its member, and the order of a list
+ * does not matter.
+ */
 function same(one: string | readonly string[], other: string | readonly string[]): boolean {
   const [a, b] = [[one].flat().toSorted(), [other].flat().toSorted()];
   return a.length === b.length && a.every((value, n) => value === b[n]);

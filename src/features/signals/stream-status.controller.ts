@@ -21,10 +21,15 @@ import {
 } from './signals.schemas.js';
 import { statusJson } from './stream-json.js';
 
-/** The id of no person: a subject that the service cannot know changes nothing. */
+/**
+ * The id of no person. It is used for a subject that the service cannot know, so that the request
+ * changes nothing.
+ */
 const NO_PERSON = { id: '00000000-0000-0000-0000-000000000000' } as const;
 
-/** The state, the verification and the people of a stream (SSF §8.1.2 to §8.1.4). */
+/**
+ * Serves the state, the verification and the people of a stream of signals (SSF §8.1.2 to §8.1.4).
+ */
 @Controller('ssf')
 @Route({ tier: 'general', audience: 'api', errors: 'oauth', auth: CHANGES })
 export class StreamStatusController {
@@ -116,7 +121,10 @@ export class StreamStatusController {
   }
 }
 
-/** @throws DomainError invalid_request for a subject of another issuer */
+/**
+ * Returns the person that a subject names.
+ * @throws DomainError invalid_request for a subject of another issuer
+ */
 function personOf(subject: SubjectBody, issuer: string): NamedPerson {
   if (subject.format === 'email') return { email: asciiLowerCase(subject.email.trim()) };
   if (subject.iss !== issuer) {

@@ -19,7 +19,10 @@ import {
 } from './signals.schemas.js';
 import { assertSupplied, changedSettings, settingsOf, streamJson } from './stream-json.js';
 
-/** `/ssf/stream`: the stream of an application (SSF §8.1.1). Another application's is a 404. */
+/**
+ * `/ssf/stream`: creates, shows, changes and deletes the stream of an application (SSF §8.1.1). The
+ * stream of another application gets 404.
+ */
 @Controller('ssf/stream')
 @Route({ tier: 'general', audience: 'api', errors: 'oauth', auth: CHANGES })
 export class StreamsController {
@@ -57,7 +60,7 @@ export class StreamsController {
     return stream ? [this.#json(stream)] : [];
   }
 
-  /** Changes the members that the body has (SSF §8.1.1.3). */
+  /** Changes those members of a stream that the body has (SSF §8.1.1.3). */
   @Patch()
   @Route({
     summary: 'Changes a stream',

@@ -9,7 +9,10 @@ import { Route } from '#platform/http/routing/route.js';
 import { RESOURCE_JSON, TRANSMITTER_JSON } from './signals.schemas.js';
 import { METHODS } from './stream-json.js';
 
-/** `/.well-known/*`: the metadata of the transmitter, and of its endpoints as a resource. */
+/**
+ * `/.well-known/*`: serves the metadata of the service as a transmitter of signals, and of its
+ * endpoints as a protected resource.
+ */
 @Controller('.well-known')
 @Route({ tier: 'unlimited', audience: 'api', errors: 'negotiated', auth: PUBLIC })
 export class TransmitterController {

@@ -19,15 +19,16 @@ import {
 
 type Form = 'bin' | 'json';
 
-/** An encoded list with its entity tag. */
+/** An encoded revocation list with its entity tag. */
 interface Written {
   readonly body: Buffer;
   readonly tag: string;
 }
 
 /**
- * `GET /v1/credentials/ssh/krl`: the file that `RevokedKeys` of sshd reads, or JSON for a client
- * that prefers it. `/krl/{serial}` tells if one serial is revoked.
+ * `GET /v1/credentials/ssh/krl`: serves the file of revoked SSH certificates that sshd reads
+ * (`RevokedKeys`), or JSON for a client that prefers it. `/krl/{serial}` says if one serial is
+ * revoked.
  */
 @Controller('v1/credentials/ssh/krl')
 @Route({
@@ -39,8 +40,8 @@ interface Written {
 })
 export class RevocationListController {
   /**
-   * The encodings of each list. A list never changes, so that they can be reused until the list is
-   * replaced.
+   * The encodings of each revocation list. A list never changes, so its encodings are reused until
+   * another list replaces it.
    */
   readonly #written = new WeakMap<PublishedRevocations, Partial<Record<Form, Written>>>();
 

@@ -6,8 +6,8 @@ import { CertificateAuthority } from '#domain/ssh/authority/certificate-authorit
 import { AUTHORITY_JSON, authorityJson } from './ssh-ca.schemas.js';
 
 /**
- * `GET /v1/credentials/ssh/ca`: the lines for `TrustedUserCAKeys`, or JSON for a client that
- * prefers it.
+ * `GET /v1/credentials/ssh/ca`: serves the keys of the SSH certificate authority as lines for
+ * `TrustedUserCAKeys` of sshd, or as JSON for a client that prefers it.
  */
 @Controller('v1/credentials/ssh/ca')
 @Route({

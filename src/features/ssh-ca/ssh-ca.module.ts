@@ -5,9 +5,9 @@ import { RevocationListController } from './revocation-list.controller.js';
 import { SshCaController } from './ssh-ca.controller.js';
 
 /**
- * Serves /v1/credentials/ssh/ca and /v1/credentials/ssh/krl (OpenSSH PROTOCOL.krl): the facts that
- * an sshd needs about this service. They are public and contain no secret: of a revoked
- * certificate, only the serial is shown.
+ * Serves /v1/credentials/ssh/ca and /v1/credentials/ssh/krl (OpenSSH PROTOCOL.krl), from which an
+ * sshd learns whose certificates to trust, and which are revoked. They are public and contain no
+ * secret: of a revoked certificate, only the serial is shown.
  */
 @UnmatchedPaths({ '/v1/credentials/ssh/krl/*': { tier: 'general' } })
 @Module({

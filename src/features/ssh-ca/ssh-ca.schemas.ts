@@ -3,7 +3,9 @@ import type { CertificateAuthority } from '#domain/ssh/authority/certificate-aut
 
 const END = 2n ** 64n; // serials of certificates are 64 bits (OpenSSH PROTOCOL.certkeys)
 
-/** The path parameter of `GET /v1/credentials/ssh/krl/{serial}`. */
+/**
+ * The path parameter of `GET /v1/credentials/ssh/krl/{serial}`: the serial number of a certificate.
+ */
 export const SERIAL = z.object({
   serial: z
     .string()
@@ -13,7 +15,7 @@ export const SERIAL = z.object({
 });
 export type SerialParameter = z.output<typeof SERIAL>;
 
-/** The revocation list in JSON. Times are as in RFC 3339. */
+/** The revocation list in JSON. Times are in the format of RFC 3339. */
 export const REVOCATION_LIST_JSON = z
   .object({
     revoked_serials: z.array(z.string()).readonly().meta({ description: 'Decimal, ascending.' }),
@@ -28,17 +30,17 @@ export const REVOCATION_LIST_JSON = z
     generated_at: z.iso.datetime(),
   })
   .meta({ id: 'RevocationList' });
-/** The type of the list in JSON. */
+/** The type of the revocation list in JSON. */
 export type RevocationListJson = z.output<typeof REVOCATION_LIST_JSON>;
 
-/** The revocation state of one serial. */
+/** The JSON that says if the certificate with a serial is revoked. */
 export const REVOCATION_JSON = z
   .object({ serial: z.string(), revoked: z.boolean(), checked_at: z.iso.datetime() })
   .meta({ id: 'Revocation' });
-/** The type of the revocation state of one serial in the JSON of the API. */
+/** The type of the JSON that says if the certificate with a serial is revoked. */
 export type RevocationJson = z.output<typeof REVOCATION_JSON>;
 
-/** A public key of the authority. */
+/** A public key of the SSH certificate authority in the JSON of the API. */
 export const AUTHORITY_KEY_JSON = z
   .object({
     public_key: z.string().meta({ description: 'The type and the key, as in a `.pub` file.' }),
@@ -47,7 +49,7 @@ export const AUTHORITY_KEY_JSON = z
     signs: z.boolean().meta({ description: 'False for a key that has signed or will sign.' }),
   })
   .meta({ id: 'SshAuthorityKey' });
-/** The type of a public key of the authority in the JSON of the API. */
+/** The type of a public key of the SSH certificate authority in the JSON of the API. */
 export type AuthorityKeyJson = z.output<typeof AUTHORITY_KEY_JSON>;
 
 /**
@@ -63,7 +65,7 @@ export const AUTHORITY_JSON = z
 /** The type of the answer of `GET /v1/credentials/ssh/ca` in JSON. */
 export type AuthorityJson = z.output<typeof AUTHORITY_JSON>;
 
-/** Renders the public keys of the authority as JSON. */
+/** Renders the public keys of the SSH certificate authority as JSON. */
 export function authorityJson(authority: CertificateAuthority): AuthorityJson {
   const { comment } = authority;
   const lines = authority.publicKeyLines();

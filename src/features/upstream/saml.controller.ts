@@ -20,14 +20,15 @@ import { goOn } from './signed-in.js';
 
 /**
  * The form that a browser sends for the SAML provider. Its `RelayState` is ignored, because the id
- * of the request leads to the sign-in.
+ * in the response is enough to find the sign-in.
  */
 const RESPONSE = z.object({ SAMLResponse: z.string().min(1) });
 const PROVIDER = z.object({ provider: z.string().max(32).optional() });
 const COMPLETE = z.object({ request: z.string().max(64), response: z.string().max(64) });
 
 /**
- * Serves /saml/*: the metadata of this service, and the return of a browser from a SAML provider.
+ * Serves /saml/*: the metadata of this service, and the addresses to which a SAML provider sends a
+ * browser back.
  */
 @Controller('saml')
 @Route({ tier: 'unlimited', audience: 'api', errors: 'html', auth: PUBLIC })
@@ -51,9 +52,9 @@ export class SamlController {
   }
 
   /**
-   * Receives the response of a SAML provider. A browser sends no cookie with a POST from another
-   * site. So the response is a page that calls an address at which the browser must have the
-   * cookies with which it began the sign-in.
+   * Receives the response of a SAML provider from a browser. A browser sends no cookie with a POST
+   * from another site. So the answer is a page that loads a second address, to which the browser
+   * sends the cookies with which it began the sign-in.
    */
   @Post('acs')
   @Route({
@@ -93,8 +94,7 @@ export class SamlController {
   ): Promise<void> {
     const returned = await this.providers.resume({
       url: new URL(request.originalUrl, this.#baseUrl),
-      // Without both cookies no state matches. The response then belongs to a sign-in that another
-      // browser began.
+      // Without both cookies no `state` matches, because then another browser began the sign-in.
       kept: this.#takeKept(request, response, query.request) ?? '',
       browser: this.cookies.browserSecret(request) ?? '',
     });

@@ -3,8 +3,8 @@ import type { SignedIn } from '#domain/sign-in/upstream-login/upstream-login.ser
 import type { SessionCookies } from '#platform/http/access/session-cookies.service.js';
 
 /**
- * Sets the cookie of the bootstrap session of a sign-in, and redirects the browser to the page on
- * which the user enrolls a key or uses one.
+ * Sets the cookie of the session after a sign-in (a bootstrap session), and redirects the browser
+ * to the page on which the user enrolls a security key or uses one.
  */
 export function goOn(
   response: Response,

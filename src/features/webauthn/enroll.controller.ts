@@ -20,7 +20,8 @@ import {
 } from './webauthn.schemas.js';
 
 /**
- * Enrolls the first key of a user, in a bootstrap session. A user who already has a key is refused.
+ * Enrolls the first key of a user, in the session after the sign-in at the identity provider. A
+ * user who already has a key is refused.
  */
 @Controller('enroll/webauthn')
 @Route({
@@ -66,7 +67,7 @@ export class EnrollController {
 
   /**
    * Completes the enrollment. Without a session every state is invalid. If several requests send
-   * one state, the first of them has ended the session.
+   * the same state, only the first one succeeds, because it ends the session.
    */
   @Post('complete')
   @Route({

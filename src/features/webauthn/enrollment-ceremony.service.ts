@@ -23,14 +23,14 @@ import type { CompleteEnrollment, FailedEnrollment, StartEnrollment } from './we
 
 const PURPOSE = 'webauthn-enroll';
 
-/** Returns the text that binds a ceremony to the session in which it began. */
+/** Returns the text that binds a WebAuthn ceremony to the session in which it began. */
 export function sessionBinding(sessionId: string): string {
   return `session ${sessionId}`;
 }
 
 /**
- * Returns the user of a new credential for the browser (WebAuthn §5.4.3). The handle is the id of
- * the user.
+ * Returns the user of a new credential, as the browser needs it (WebAuthn §5.4.3). The user handle
+ * is the id of the user.
  */
 export function userEntity(
   userId: string,
@@ -44,8 +44,8 @@ export function userEntity(
 }
 
 /**
- * Verifies a registration by the policy of enrollment, and names the key. The name is that which
- * the user chose, or else that of the model.
+ * Verifies the registration of a new key by the policy of enrollment, and names the key: by the
+ * name that the user chose, or else by its model.
  *
  * @throws DomainError attestation_rejected and the other causes of a refused key
  */
@@ -61,14 +61,14 @@ export async function verifyNewKey(
 
 interface State {
   readonly challenge: string;
-  /** The user handle for the key: the id that the user has or will get. */
+  /** The user handle that the key stores: the id that the user has or will get. */
   readonly userId: string;
   readonly redirectTo: string;
   /** The SHA-256 of the re-enrollment pass in base64url; absent without a pass. */
   readonly passHash?: string;
 }
 
-/** Runs the registration ceremony of the first key of a user (WebAuthn §7.1). */
+/** Runs the WebAuthn ceremony by which a user registers the first key (WebAuthn §7.1). */
 @Injectable()
 export class EnrollmentCeremony {
   constructor(
@@ -81,8 +81,8 @@ export class EnrollmentCeremony {
   ) {}
 
   /**
-   * Begins a ceremony. A re-enrollment pass is only compared here. The completion of the ceremony
-   * consumes it.
+   * Begins the enrollment of a key. A re-enrollment pass is only compared here. The completion of
+   * the ceremony uses it up.
    *
    * @throws DomainError already_enrolled, enrollment_refused, enrollment_pass_required or
    *   enrollment_pass_invalid, each with an audit event
@@ -122,7 +122,7 @@ export class EnrollmentCeremony {
   }
 
   /**
-   * Completes a ceremony: verifies the registration and enrolls the key.
+   * Completes the enrollment: verifies the registration and enrolls the key.
    *
    * @throws DomainError invalid_state; with an audit event attestation_rejected, the other causes
    *   of a refused key, and the errors of Enrollment.enroll
@@ -141,7 +141,8 @@ export class EnrollmentCeremony {
   }
 
   /**
-   * Records that the browser created no credential. The state of the ceremony cannot be used again.
+   * Records that the browser created no credential. The state of this enrollment cannot be used
+   * again.
    *
    * @throws DomainError invalid_state
    */
@@ -168,8 +169,9 @@ export class EnrollmentCeremony {
   }
 
   /**
-   * Returns the address after the enrollment: `redirectTo` if the key verified its user, else the
-   * login page. If `redirectTo` is the start page, it is replaced by the page about a second key.
+   * Returns the address that opens after the enrollment: `redirectTo` if the key verified its user
+   * (by PIN or fingerprint), else the login page. In place of the start page, the page that
+   * recommends a second key opens.
    */
   #whereNext(level: Enrolled['level'], redirectTo: string): string {
     const { baseUrl } = this.config.http;

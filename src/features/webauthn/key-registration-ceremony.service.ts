@@ -23,8 +23,8 @@ interface State {
 }
 
 /**
- * Runs the registration ceremony of a further key, in a verified session (WebAuthn §7.1). The
- * session does not change.
+ * Runs the WebAuthn ceremony by which a user registers a further key, in a session that a key has
+ * verified (WebAuthn §7.1). The session does not change.
  */
 @Injectable()
 export class KeyRegistrationCeremony {
@@ -38,7 +38,8 @@ export class KeyRegistrationCeremony {
   ) {}
 
   /**
-   * Begins a ceremony. The options exclude the keys that the user already has.
+   * Begins the registration of a further key. The options name the user's keys, so that the browser
+   * refuses these.
    *
    * @throws DomainError limit_reached, with an audit event
    */
@@ -74,7 +75,7 @@ export class KeyRegistrationCeremony {
   }
 
   /**
-   * Completes a ceremony: verifies the registration by the policy of enrollment, and adds the key.
+   * Completes the registration: verifies it by the policy of enrollment, and adds the key.
    *
    * @throws DomainError invalid_state; with an audit event attestation_rejected, the other causes
    *   of a refused key, and the errors of Enrollment.addKey

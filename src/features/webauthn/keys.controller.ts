@@ -51,8 +51,8 @@ export class KeysController {
   }
 
   /**
-   * Removes a key with everything that it opened. If the browser's own session ends with the key,
-   * the response also removes the cookie.
+   * Removes a key, and ends every session that was opened with it. If the browser's own session is
+   * one of them, the response also removes the cookie.
    */
   @Delete(':id')
   @Route({

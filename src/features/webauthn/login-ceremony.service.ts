@@ -27,14 +27,17 @@ interface State {
   readonly redirectTo: string;
 }
 
-/** The session or the browser of a login request, to which the ceremony is bound. */
+/** The session or the browser that sent a login request. The WebAuthn ceremony is bound to it. */
 export interface LoginRequester {
   readonly session: LiveSession | undefined;
-  /** The secret of the browser, which is used for a request without a session. */
+  /** The secret of the browser, to which the ceremony is bound if there is no session. */
   readonly browser: string | undefined;
 }
 
-/** Runs the assertion ceremony of a login or a step-up (WebAuthn §7.2). */
+/**
+ * Runs the WebAuthn ceremony of a login, or of a further touch of the key in a session (step-up;
+ * WebAuthn §7.2).
+ */
 @Injectable()
 export class LoginCeremony {
   constructor(
@@ -47,9 +50,9 @@ export class LoginCeremony {
   ) {}
 
   /**
-   * Begins a ceremony. Without a session, the key identifies the user: it must be a discoverable
-   * credential that verifies its user. In a session, the keys of the user are listed, and a key
-   * that cannot verify its user may assert presence.
+   * Begins a login. Without a session, the key identifies the user, so it must be a discoverable
+   * credential and verify its user by PIN or fingerprint. In a session, the options list the keys
+   * of the user, and a key that cannot verify its user may be touched only.
    */
   async start(
     requester: LoginRequester,
@@ -76,7 +79,7 @@ export class LoginCeremony {
   }
 
   /**
-   * Completes a ceremony.
+   * Completes a login.
    *
    * @returns the new session and the next address; for a step-up the session is undefined, because
    *   the present session is kept
@@ -110,7 +113,7 @@ function verificationFor(
 }
 
 /**
- * Returns the text that binds a ceremony to a session or a browser.
+ * Returns the text that binds a WebAuthn ceremony to a session or a browser.
  * @throws DomainError invalid_state for a request that has neither
  */
 function bindingOf({ session, browser }: LoginRequester): string {

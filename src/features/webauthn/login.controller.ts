@@ -11,8 +11,8 @@ import { LoginCeremony } from './login-ceremony.service.js';
 import { COMPLETE_LOGIN, START, type CompleteLogin, type Start } from './webauthn.schemas.js';
 
 /**
- * Logs users in with a security key: without a session, in a bootstrap session, or again in a
- * verified session (step-up).
+ * Logs users in with a security key: without a session, in the session after a sign-in at the
+ * identity provider, or again in a session that a key has verified (step-up).
  */
 @Controller('login/webauthn')
 @Route({

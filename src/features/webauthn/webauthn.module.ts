@@ -13,7 +13,9 @@ import { LoginController } from './login.controller.js';
 import { KeyRegistrationCeremony } from './key-registration-ceremony.service.js';
 import { KeyRegistrationController } from './key-registration.controller.js';
 
-/** The rules for requests that no route takes, below the paths of the two ceremonies. */
+/**
+ * The rules for requests that no route takes, at paths below those of the two WebAuthn ceremonies.
+ */
 const CEREMONY = {
   tier: 'authentication',
   body: { max: 32 * KIB },

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { VISIBLE_LINE, isVisibleLine } from '#platform/text/single-line.js';
 
-/** The address to open after the ceremony. Addresses of other services are not followed. */
+/** The address that opens after the ceremony. An address of another service is ignored. */
 const redirectTo = z.string().max(2048).optional();
 
 /** The body of `POST /login/webauthn/start`, which may be absent. */
@@ -26,7 +26,10 @@ export type StartEnrollment = z.output<typeof START_ENROLLMENT>;
 
 const completion = {
   state: z.string().max(8192),
-  /** A RegistrationResponseJSON or AuthenticationResponseJSON. The ceremony itself validates it. */
+  /**
+   * A RegistrationResponseJSON or AuthenticationResponseJSON of WebAuthn. The ceremony itself
+   * validates it.
+   */
   credential: z.unknown(),
 };
 
@@ -59,7 +62,10 @@ export type Rename = z.output<typeof RENAME>;
 /** The path parameter of a key. A text that is no UUID gets 404, and not 400. */
 export const KEY_ID = z.object({ id: z.string() });
 
-/** `PublicKeyCredentialCreationOptionsJSON` (WebAuthn Level 3 §5.1.8), as this service fills it. */
+/**
+ * The JSON form of the options for creating a credential (WebAuthn Level 3 §5.1.8), with the
+ * members that this service sets.
+ */
 export const CREATION_OPTIONS = z
   .object({
     rp: z.object({ id: z.string(), name: z.string() }),

@@ -1,23 +1,26 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
- * Time: the wall clock, a monotonic clock, and waiting. Nest injects it by this class; a test
- * passes one that advances by command.
+ * The source of time for the service: the wall clock, a monotonic clock, and waiting. Nest injects
+ * it by this class; a test passes a clock that stands still until the test advances it.
  */
 export abstract class Clock {
   /** The time of day in milliseconds since 1970. An operator or NTP may set it back. */
   abstract milliseconds(): number;
 
-  /** Milliseconds since an arbitrary moment, with fractions. This clock never goes backwards. */
+  /**
+   * Milliseconds since an arbitrary moment, with fractions. Unlike the time of day, it never goes
+   * backwards, so that durations are measured with it.
+   */
   abstract monotonic(): number;
 
   /**
-   * Waits for a number of milliseconds. It rejects with an `AbortError` if the signal is aborted
-   * before the end.
+   * Waits for a number of milliseconds. The wait rejects with an `AbortError` if the signal is
+   * aborted before its end.
    */
   abstract sleep(milliseconds: number, options?: { readonly signal?: AbortSignal }): Promise<void>;
 
-  /** The time of day. */
+  /** The time of day as a `Date`. */
   now(): Date {
     return new Date(this.milliseconds());
   }
@@ -45,5 +48,8 @@ class SystemClock extends Clock {
   }
 }
 
-/** The clock of the machine. Code that Nest does not build takes it as a parameter's default. */
+/**
+ * The clock of the machine. Code that Nest does not build, and so cannot get the clock injected,
+ * takes it as the default of a parameter.
+ */
 export const systemClock: Clock = new SystemClock();

@@ -1,12 +1,14 @@
 import { randomBytes, randomFillSync, randomUUID } from 'node:crypto';
 import { systemClock } from './clock.js';
 
-/** A source of random bytes. Nest injects it by this class. */
+/** A source of random bytes. Nest injects it by this class, so that a test can pass known bytes. */
 export abstract class Random {
-  /** Random bytes fit for secrets, fresh from the system's generator. */
+  /** Returns random bytes from the generator of the operating system, which are fit for secrets. */
   abstract bytes(length: number): Buffer;
 
-  /** A random secret of so many bytes in base64url; 32 bytes are 256 bits. */
+  /**
+   * Returns a random secret of `length` bytes in base64url. The default of 32 bytes gives 256 bits.
+   */
   token(length = 32): string {
     return this.bytes(length).toString('base64url');
   }
@@ -19,21 +21,21 @@ class SystemRandom extends Random {
 }
 
 /**
- * The random generator of the system. Code that Nest does not build takes it as a parameter's
- * default.
+ * The random generator of the operating system. Code that Nest does not build, and so cannot get
+ * the generator injected, takes it as the default of a parameter.
  */
 export const systemRandom: Random = new SystemRandom();
 
 /**
- * A pool of bytes for nonces. The system is asked for 4,096 bytes at a time, because each call has
- * a fixed cost.
+ * A pool of random bytes for nonces. It is filled with 4,096 bytes at a time, because each call of
+ * the operating system has a fixed cost.
  */
 const pool = Buffer.alloc(4096);
 let used = pool.length;
 
 /**
- * Random bytes for public values: ids and nonces. No byte is used twice. Secrets come from
- * {@link Random} instead, which keeps no pool.
+ * Returns random bytes for public values, which are ids and nonces. No byte is used twice. Secrets
+ * come from {@link Random} instead, which keeps no pool in memory.
  */
 export function nonceBytes(length: number): Buffer {
   if (length > pool.length) return randomFillSync(Buffer.alloc(length));
@@ -47,9 +49,9 @@ export function nonceBytes(length: number): Buffer {
 }
 
 /**
- * Makes a source of UUIDv7 (RFC 9562 §5.7): the time, a counter, and the random bits of a version
- * 4. The ids of one source ascend, even when its clock is set back: the twelve bits behind the
- * milliseconds are the counter (§6.2, method 1).
+ * Makes a function that returns UUIDv7 (RFC 9562 §5.7): each consists of the time, a counter, and
+ * the random bits of a UUID of version 4. The ids of one such function ascend, even if its clock is
+ * set back: the twelve bits behind the milliseconds are the counter (§6.2, method 1).
  *
  * @param clock returns milliseconds since 1970
  */
@@ -71,7 +73,7 @@ export function uuidsBy(clock: () => number): () => string {
 }
 
 /**
- * Returns a new UUIDv7. Of two ids of this process, the later one is the greater: indexes of large
- * tables stay dense, and lists are sorted by id.
+ * Returns a new UUIDv7. Of two ids of this process, the later one is the greater. So new rows go to
+ * the end of the index of a large table, and a list sorted by id is sorted by time.
  */
 export const newUuid = uuidsBy(() => systemClock.milliseconds());

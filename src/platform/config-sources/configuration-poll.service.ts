@@ -11,34 +11,35 @@ import type { TlsSource } from '#platform/tls/tls-material.js';
 import type { LiveConfiguration } from './live-configuration.js';
 
 /**
- * The injection token of the {@link LiveConfiguration}. The value is null if no object store is
- * configured.
+ * The injection token of the {@link LiveConfiguration}, which follows changes of the configuration
+ * document. The value is null if no object store is configured.
  */
 export const LIVE_CONFIGURATION = Symbol('LiveConfiguration');
 
 /**
- * The injection token of the {@link CertificateHolder}, which serves the certificate of a changed
- * document.
+ * The injection token of the {@link CertificateHolder}, which serves the TLS certificate of a
+ * changed configuration document.
  */
 export const CERTIFICATE_HOLDER = Symbol('CertificateHolder');
 
-/** The listeners, as far as their certificate is concerned. */
+/** The part of the HTTP listeners that replaces their TLS certificate. */
 export interface CertificateHolder {
   /**
-   * Serves new connections with another certificate and key. @throws Error if they cannot be used
+   * Serves new connections with another certificate and its private key.
+   * @throws Error if they cannot be used
    */
   replaceCertificate(source: TlsSource): void;
 }
 
 /**
- * The part of the interval by which a wait is shortened at most, so that replicas do not ask at the
- * same moment.
+ * The largest part of the interval by which one wait is shortened at random, so that the replicas
+ * do not all read the object store at the same moment.
  */
 const JITTER = 0.2;
 
 /**
- * Looks at the configuration document in the object store every SVC_S3_CONFIG_POLL_INTERVAL
- * seconds. A look begins after the one before has ended. The process's stop ends the looks.
+ * Reads the configuration document in the object store every SVC_S3_CONFIG_POLL_INTERVAL seconds,
+ * until the process stops. A read begins only after the previous one has ended.
  */
 @Injectable()
 export class ConfigurationPoll implements OnApplicationBootstrap, BeforeApplicationShutdown {
@@ -57,7 +58,7 @@ export class ConfigurationPoll implements OnApplicationBootstrap, BeforeApplicat
     if (this.live) this.#polling = this.#pollUntilStop(this.live);
   }
 
-  /** Ends the wait or the look that is under way, and resolves when it has ended. */
+  /** Ends the wait or the read that is under way, and resolves when it has ended. */
   async beforeApplicationShutdown(): Promise<void> {
     this.#stopping.abort();
     await this.#polling;

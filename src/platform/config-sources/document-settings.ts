@@ -9,20 +9,24 @@ import { toSingleLine } from '#platform/text/single-line.js';
 import { isPem } from '#platform/tls/pem.js';
 import { asVariable, jsonFormOf } from './json-value.js';
 
-/** The beginning of a problem or a warning about a setting that came from the document. */
+/**
+ * The beginning of a problem or a warning about a setting that came from the configuration document
+ * in the object store.
+ */
 export const FROM_STORE = 'object store: ';
 
 /**
- * Variables that the document may not set. The place of the document and of the data are known
- * before the document is read. Only the operator of the machine may turn certification test mode
- * on.
+ * The keys that the configuration document may not set: where the document and the data are,
+ * because both are known before the document is read; and certification test mode, because only the
+ * operator of the machine may turn that on.
  */
 const FORBIDDEN =
   /^(?:certification_test_token|certification_host|database_url|data_dir|s3_config(?:_.*)?)$/;
 
 /**
- * The variable for each key of the document. Variables of the AWS SDK are left out, and so are
- * those that are members of an object in the document (`tls`, `idps`).
+ * The environment variable that each key of the configuration document stands for. Variables of the
+ * AWS SDK have no key. The variables of `tls` and `idps` have none here either, because they are
+ * members of an object in the document.
  */
 const KEYS = new Map(
   [...VARIABLES.values()]
@@ -32,24 +36,30 @@ const KEYS = new Map(
 const KNOWN = [...KEYS.keys(), 'tls', 'idps'];
 const TLS_KEYS = Object.keys(TABLE.http.tls);
 
-/** The variable of each key of a provider, without its prefix. */
+/**
+ * The variable, without the prefix `SVC_IDP_<SLUG>_`, that each key of an identity provider stands
+ * for.
+ */
 const PROVIDER_KEYS = new Map(
   [...PROVIDER_VARIABLES.values()].map((row) => [row.name.toLowerCase(), row]),
 );
 const KNOWN_OF_PROVIDER = ['id', ...PROVIDER_KEYS.keys()];
 
 /**
- * The most unknown keys that a warning names. A document of 1 MiB can have tens of thousands, and
- * each costs a search for a similar name and a line of the log.
+ * The largest number of unknown keys that get a warning. A document of 1 MiB can have tens of
+ * thousands, and each costs a search for a similar name and a line of the log.
  */
 const MOST_WARNINGS = 20;
 
-/** The settings of a document as variables. A problem names the key, never its value. */
+/**
+ * The settings of the configuration document in the object store, converted to environment
+ * variables. A problem names the key of the document, never its value.
+ */
 export class DocumentSettings {
   readonly #variables: Record<string, string> = {};
   /**
-   * The key of each variable that the document sets or, within an object, could set: `SVC_TLS_CERT`
-   * is `tls.cert`.
+   * The key of the document for each variable that the document sets or, if the key is an object,
+   * could set: `SVC_TLS_CERT` is `tls.cert`. Problems name the key by it.
    */
   readonly keys = new Map<string, string>();
   readonly problems: string[] = [];
@@ -71,14 +81,17 @@ export class DocumentSettings {
     return this.#variables;
   }
 
-  /** True if the document has providers. They then replace all providers of the environment. */
+  /**
+   * True if the document has identity providers. They then replace all providers of the
+   * environment.
+   */
   get hasProviders(): boolean {
     return this.keys.has('SVC_IDPS');
   }
 
   /**
-   * Adds the variable of a key, or the problem of its value. A PEM in the document is never the
-   * path of a file.
+   * Adds the variable of a key, or a problem if the value does not fit. A PEM value must be the
+   * text itself: the document cannot name a file of this machine.
    */
   #add(key: string, variable: string, shape: z.ZodType, value: unknown): void {
     this.keys.set(variable, key);
@@ -91,7 +104,7 @@ export class DocumentSettings {
     else this.#problem(key, 'must be PEM or base64 of PEM; the document names no files');
   }
 
-  /** Adds `tls: {cert, key}`: both, as PEM or base64 of PEM. */
+  /** Adds `tls: {cert, key}` as two variables. Each value is PEM or base64 of PEM. */
   #addTls(value: unknown): void {
     if (!isObject(value)) return this.#problem('tls', 'must be an object of cert and key');
     for (const key of Object.keys(value)) {
@@ -104,7 +117,7 @@ export class DocumentSettings {
     }
   }
 
-  /** Adds `idps`, each as the variables of one provider. */
+  /** Adds `idps`, the list of identity providers, as the variables of each provider. */
   #addProviders(value: unknown): void {
     this.keys.set('SVC_IDPS', 'idps');
     const providers: readonly unknown[] = Array.isArray(value) ? value : [];
@@ -113,7 +126,7 @@ export class DocumentSettings {
     this.#variables['SVC_IDPS'] = slugs.join(',');
   }
 
-  /** Adds one provider, and returns its slug, if it has one. */
+  /** Adds one identity provider. Returns its slug in an array, which is empty if it has none. */
   #addProvider(provider: unknown, at: string): readonly string[] {
     if (!isObject(provider)) this.#problem(at, 'must be an object');
     else if (provider['id'] === undefined) this.#problem(`${at}.id`, 'is required');

@@ -1,6 +1,6 @@
 import { JSON_FORMS, type JsonForm } from '#platform/config/table/shapes.js';
 
-/** The text of a variable, or the reason why a value of the document has none. */
+/** The text of an environment variable, or the reason why a value of the document cannot be one. */
 export type VariableText = { readonly text: string } | { readonly problem: string };
 
 const EXPECTED: Readonly<Record<JsonForm | 'string', string>> = {
@@ -11,14 +11,14 @@ const EXPECTED: Readonly<Record<JsonForm | 'string', string>> = {
   string: 'must be a string',
 };
 
-/** The members of a Zod schema that lead to the schema from which it was made. */
+/** The members of a Zod schema that lead to the schema from which it was derived. */
 interface MadeOf {
   readonly def?: { readonly innerType?: unknown; readonly in?: unknown };
 }
 
 /**
- * Returns the form in JSON that a setting with a schema has. The form is that of the shape from
- * which the schema is made; undefined means a plain string.
+ * Returns the form in JSON, such as a list or a number, that a setting with a schema has. A derived
+ * schema has the form of the schema it was derived from; undefined means a plain string.
  */
 export function jsonFormOf(schema: unknown): JsonForm | undefined {
   if (typeof schema !== 'object' || schema === null) return undefined;
@@ -28,8 +28,8 @@ export function jsonFormOf(schema: unknown): JsonForm | undefined {
 }
 
 /**
- * Converts a value of the document to the text of its variable. An empty string is unset, as in a
- * variable.
+ * Converts a value of the configuration document to the text of its environment variable. An empty
+ * string counts as unset, as an empty variable does.
  */
 export function asVariable(value: unknown, form: JsonForm | undefined): VariableText {
   if (typeof value === 'string') return { text: value };

@@ -6,27 +6,35 @@ import type { TlsSource } from '#platform/tls/tls-material.js';
 import type { DocumentSettings } from './document-settings.js';
 import { validated, withVariable, type StoredConfiguration } from './stored-configuration.js';
 
-/** The log and the listeners that a look at the document may act on. */
+/**
+ * The effects that a read of the configuration document can have: log lines, and a new certificate.
+ */
 export interface LiveEffects {
   readonly log: Pick<LoggerService, 'log' | 'warn' | 'error'>;
-  /** Gives the listeners another certificate and key. @throws Error if they cannot be used */
+  /**
+   * Gives the HTTP listeners another certificate and its private key.
+   * @throws Error if they cannot be used
+   */
   replaceCertificate(source: TlsSource): void;
 }
 
 /**
- * Compares the document of the object store with the configuration that runs. A look applies a
- * changed certificate at once, and logs that any other change needs a restart. A document that
- * cannot be read or is wrong changes nothing.
+ * Compares the configuration document in the object store with the configuration that runs. {@link
+ * look} applies a changed TLS certificate at once, and logs that any other change needs a restart.
+ * A document that is wrong or cannot be read changes nothing.
  */
 export class LiveConfiguration {
-  /** The tag of the document that was examined last. */
+  /**
+   * The entity tag of the document that was examined last, so that an unchanged document is not
+   * read again.
+   */
   #etag: string | undefined;
   /** The problems of the document that was examined last; undefined if it had none. */
   #refusal: ConfigProblems | undefined;
   #tls: TlsSource | undefined;
-  /** The changes that were reported last, as text. */
+  /** The changes that were logged last, as text, so that the same changes are not logged again. */
   #reported = '';
-  /** The problems since the last look without one, because each problem is logged once. */
+  /** The problems that were logged since the last success, so that each is logged once. */
   readonly #problems = new Set<string>();
   readonly #warnings: Set<string>;
 
@@ -42,8 +50,8 @@ export class LiveConfiguration {
   }
 
   /**
-   * Looks at the document once. Never rejects: a failure is logged once, and so is the first
-   * success after it.
+   * Examines the document once. It never rejects: a failure is logged once, and so is the first
+   * success after a failure.
    */
   async look(effects: LiveEffects, signal?: AbortSignal): Promise<void> {
     try {
@@ -65,8 +73,8 @@ export class LiveConfiguration {
   }
 
   /**
-   * Reads the document, and applies it. It keeps the tag of this read and not that of the HEAD
-   * request, because the document may have changed between the two.
+   * Reads the document and applies it. It remembers the entity tag of this read and not that of the
+   * earlier HEAD request, because the document may have changed between the two.
    */
   async #examine(effects: LiveEffects, signal?: AbortSignal): Promise<void> {
     const object = await withVariable(() => this.reader.read(signal));
@@ -97,7 +105,7 @@ export class LiveConfiguration {
     this.#tell(changed, effects);
   }
 
-  /** Logs the keys that need a restart, once for each change. */
+  /** Logs the keys whose change needs a restart, once for each change. */
   #tell(changed: ReadonlyMap<string, string>, { log }: LiveEffects): void {
     const report = JSON.stringify([...changed]);
     if (report === this.#reported) return;
@@ -119,7 +127,7 @@ export class LiveConfiguration {
 }
 
 /**
- * Returns the keys whose settings differ, each with its new settings as text, in their alphabetical
+ * Returns the keys whose settings differ, each with its new settings as text, in alphabetical
  * order.
  */
 function changedKeys(before: DocumentSettings, after: DocumentSettings): Map<string, string> {

@@ -9,24 +9,28 @@ import { LiveConfiguration } from './live-configuration.js';
 import { readStored } from './stored-configuration.js';
 
 /**
- * A valid configuration, and the comparison with a document that may change while the process runs.
+ * A valid configuration, and the object that compares it with a configuration document that may
+ * change while the process runs.
  */
 export interface ReadConfiguration extends LoadedConfig {
-  /** Undefined if no object store is configured. */
+  /**
+   * The object that compares the configuration with the document; undefined if no object store is
+   * configured.
+   */
   readonly live: LiveConfiguration | undefined;
 }
 
-/** The times of the object store that a test shortens. */
+/** The waits for the object store, which a test shortens. */
 export interface StoreTimes {
-  /** Milliseconds for one read of the document. */
+  /** The milliseconds that one read of the document may take. */
   readonly timeLimit?: number;
-  /** Seconds between two looks at the document, in place of SVC_S3_CONFIG_POLL_INTERVAL. */
+  /** The seconds between two reads of the document, in place of SVC_S3_CONFIG_POLL_INTERVAL. */
   readonly pollSeconds?: number;
 }
 
 /**
- * The variables that say where the document is, and the variables of the AWS SDK for the same
- * purpose.
+ * The variables that say where the configuration document is, and the variables of the AWS SDK that
+ * say the same. They are read before all others.
  */
 const PLACE = {
   ...TABLE.objectStore,
@@ -38,8 +42,8 @@ const PLACE = {
 };
 
 /**
- * The region for the first request if no region is set. AWS answers with the region of the bucket,
- * and the SDK repeats the request there.
+ * The region of the first request if no region is set. AWS then answers with the region of the
+ * bucket, and the SDK repeats the request there.
  */
 const FIRST_REGION = 'us-east-1';
 
@@ -71,8 +75,8 @@ export async function configurationOf(
 }
 
 /**
- * Returns the place of the document in the object store, and the seconds between two looks at it;
- * undefined if no bucket is set.
+ * Returns where the configuration document is in the object store, and the seconds between two
+ * reads of it; undefined if no bucket is set.
  *
  * @throws ConfigProblems with every problem of these variables at once
  */

@@ -9,19 +9,19 @@ import { readJsonObject, UnreadableObject } from '#platform/text/json-object.js'
 import { DocumentSettings, FROM_STORE } from './document-settings.js';
 
 /**
- * The valid configuration of a document and the environment together, with the settings of the
- * document.
+ * The valid configuration that a document and the environment make together, and the settings of
+ * the document alone, which are compared with those of a later document.
  */
 export interface StoredConfiguration {
   readonly loaded: LoadedConfig;
   readonly settings: DocumentSettings;
-  /** The entity tag of the document; undefined if the store sends none. */
+  /** The entity tag of the document; undefined if the object store sends none. */
   readonly etag: string | undefined;
 }
 
 /**
  * The end of the name of the variable (`SVC_S3_CONFIG_…`) that an operator has to correct after a
- * fault of the object store. A fault that is missing here concerns the bucket.
+ * fault of the object store. A fault that is not listed here is a fault of `SVC_S3_CONFIG_BUCKET`.
  */
 const VARIABLE_OF: Readonly<Partial<Record<ObjectStoreFault, string>>> = {
   'no-object': 'KEY',
@@ -62,7 +62,8 @@ export function validated(
 }
 
 /**
- * Runs a request to the object store. A fault becomes a problem that names the variable to correct.
+ * Sends a request to the object store. A fault becomes a problem that names the variable to
+ * correct.
  * @throws ConfigProblems
  */
 export async function withVariable<T>(request: () => Promise<T>): Promise<T> {
@@ -77,8 +78,8 @@ export async function withVariable<T>(request: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Validates a document together with the environment, by the rules of the environment. A problem or
- * warning of a setting that the document has names the key of the document.
+ * Validates a document together with the environment, by the same rules as the environment alone. A
+ * problem or warning about a setting of the document names the key of the document.
  * @throws ConfigProblems with every problem at once
  */
 function loadMerged(environment: Environment, document: DocumentSettings): LoadedConfig {
@@ -113,8 +114,8 @@ function overlay(environment: Environment, document: DocumentSettings): Environm
 }
 
 /**
- * Replaces the name of a variable by the key of the document in a problem or a warning, if the
- * document has that setting.
+ * Replaces the variable that begins a problem or a warning by the key of the document, if the
+ * setting came from the document.
  */
 function named(line: string, keys: ReadonlyMap<string, string>): string {
   const variable = line.slice(0, line.indexOf(': '));

@@ -3,12 +3,12 @@ import type { PROVIDERS } from './table/providers.js';
 import { TABLE } from './table/settings.js';
 import { valueOf, type Frozen, type KmsKeyUse, type Values } from './table/variable.js';
 
-/** The values of the table as an operator gave them, or their defaults. */
+/** The values of all variables of the table, as an operator gave them, or their defaults. */
 type Settings = Values<typeof TABLE>;
 
 /**
- * The settings of one upstream provider (SVC_IDP_<SLUG>_*), with its slug and the label of its
- * button.
+ * The settings of one upstream identity provider (SVC_IDP_<SLUG>_*), with its slug and the label of
+ * its sign-in button.
  */
 type ProviderOf<Type extends keyof typeof PROVIDERS> = Omit<
   Values<(typeof PROVIDERS)[Type]>,
@@ -17,19 +17,19 @@ type ProviderOf<Type extends keyof typeof PROVIDERS> = Omit<
 
 /** The settings of an upstream OpenID Connect provider. */
 export type OidcProviderConfig = ProviderOf<'oidc'>;
-/** The settings of an upstream SAML provider, with the entity id that this service has there. */
+/** The settings of an upstream SAML provider, with the entity id by which it knows this service. */
 export type SamlProviderConfig = ProviderOf<'saml'> & { readonly spEntityId: string };
 /** The settings of an upstream provider of either type. */
 export type ProviderConfig = OidcProviderConfig | SamlProviderConfig;
 
-/** A key in AWS KMS that a variable names: by an id, an ARN or an alias. */
+/** A key in AWS KMS, and the variable that names it by an id, an ARN or an alias. */
 export interface KmsKeySetting {
   readonly variable: string;
   readonly keyId: string;
   readonly use: KmsKeyUse;
 }
 
-/** Returns settings that only have an effect together; undefined if one is missing. */
+/** Returns settings that have an effect only together; undefined if one of them is missing. */
 function whole<T extends object>(settings: T) {
   const isWhole = Object.values(settings).every((value) => value !== undefined);
   return isWhole ? (settings as { [Key in keyof T]: Exclude<T[Key], undefined> }) : undefined;
@@ -47,7 +47,7 @@ export function arrange(
   const webUrl = isPublicApi ? 'https://github.com' : new URL(github.apiUrl).origin;
   return {
     ...settings,
-    /** The certificate and its key; undefined if a proxy ends TLS, or there is no TLS. */
+    /** The certificate and its key; undefined if a proxy terminates TLS, or there is none. */
     http: { ...http, tls: whole(http.tls) },
     relyingParty: {
       id: relyingParty.id ?? new URL(http.baseUrl).hostname,
@@ -64,14 +64,14 @@ export function arrange(
   };
 }
 
-/** A validated configuration. Its root secret is undefined while KMS still has to derive it. */
+/** A validated configuration. Its root secret is undefined if AWS KMS still has to derive it. */
 export type ValidConfig = Frozen<ReturnType<typeof arrange>>;
 
 /** The operator's settings, validated and frozen. A provider takes the part that it needs. */
 export interface Config extends Omit<ValidConfig, 'secrets'> {
   /**
-   * The root secret, from which a key for each purpose is derived, and the previous root secret,
-   * which still opens data that it sealed.
+   * The root secret, from which the key of each purpose is derived, and the previous root secret,
+   * which still opens data that was encrypted under it.
    */
   readonly secrets: { readonly root: string; readonly previousRoot: string | undefined };
 }
@@ -79,5 +79,5 @@ export interface Config extends Omit<ValidConfig, 'secrets'> {
 export type GitHubSettings = NonNullable<Config['github']>;
 export type TracingConfig = NonNullable<Config['tracing']>;
 
-/** The injection token of the {@link Config}, which is frozen. */
+/** The injection token of the frozen {@link Config}. */
 export const CONFIG = Symbol('Config');

@@ -4,12 +4,12 @@ import type { Environment } from './table/variable.js';
 
 export type { Environment };
 
-/** Returns the environment of the process over that of `.env`. Empty strings count as unset. */
+/** Returns the variables of `.env` and the process, which wins. Empty strings count as unset. */
 export function readEnvironment(): Environment {
   return withoutEmpty({ ...readDotEnv(), ...readProcessEnvironment() });
 }
 
-/** Returns the environment of the process without `.env`. Empty strings count as unset. */
+/** Returns the variables of the process without those of `.env`. Empty strings count as unset. */
 export function readProcessEnvironment(): Environment {
   return withoutEmpty(process.env);
 }
@@ -19,7 +19,7 @@ export function setProcessVariable(name: string, value: string): void {
   process.env[name] = value;
 }
 
-/** Removes variables that are set to the empty string. */
+/** Removes variables that are set to the empty string, because these count as unset. */
 export function withoutEmpty(environment: Environment): Environment {
   return Object.fromEntries(Object.entries(environment).filter(([, value]) => value !== ''));
 }

@@ -6,7 +6,7 @@ import { TABLE } from './table/settings.js';
 import { readTable, type Table, type Values } from './table/variable.js';
 import { unknownNames } from './unknown-variables.js';
 
-/** The problems of a configuration: a line for each, with the variable's name, never its value. */
+/** The problems of a configuration. Each is a line with the variable's name, never its value. */
 export class ConfigProblems extends Error {
   override readonly name = 'ConfigProblems';
 

@@ -4,17 +4,17 @@ import { PROVIDER_VARIABLES, PROVIDERS } from './table/providers.js';
 import { TABLE } from './table/settings.js';
 import { readTable, rowsOf, valueOf } from './table/variable.js';
 
-/** Returns the slugs of SVC_IDPS; none for a malformed list, which its row reports. */
+/** Returns the slugs of SVC_IDPS; none for a malformed list, which another check reports. */
 export function slugsOf(environment: Environment): readonly string[] {
   return valueOf(TABLE.upstream.slugs, environment) ?? [];
 }
 
-/** Names a variable of a provider: `SVC_IDP_CORP_SAML_METADATA_URL` for the slug `corp-saml`. */
+/** Returns the name of a provider's variable: `SVC_IDP_CORP_NAME` for the slug `corp`. */
 export function providerVariable(slug: string, name: string): string {
   return `SVC_IDP_${slug.replaceAll('-', '_').toUpperCase()}_${name}`;
 }
 
-/** A provider, if its settings are right, and the problems of its settings. */
+/** An identity provider if its settings are right, and otherwise the problems of its settings. */
 interface LoadedProvider {
   readonly provider?: ProviderConfig;
   readonly problems: readonly string[];

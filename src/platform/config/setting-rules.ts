@@ -15,7 +15,7 @@ const TOGETHER = [
   rowsOf(TABLE.github).filter(({ name }) => !/_(?:API|WEB)_URL$/.test(name)),
 ].map((rows) => rows.map(({ name }) => name));
 
-/** Variables that need another one: the pattern, the other variable, and the words for it. */
+/** Variables that have no effect without another: their pattern, the other, and words for it. */
 const NEEDS = [
   [/^SVC_MTLS_/, 'SVC_TLS_CERT', 'SVC_TLS_CERT and SVC_TLS_KEY'],
   [/^SVC_CERTIFICATION_HOST$/, 'SVC_CERTIFICATION_TEST_TOKEN'],
@@ -23,7 +23,7 @@ const NEEDS = [
   [/^SVC_GITHUB_(?:API|WEB)_URL$/, 'SVC_GITHUB_APP_ID'],
 ] as const;
 
-/** The rules between variables, each of which yields its problems. */
+/** The rules between variables. Each rule yields a line for each problem. */
 const RULES: readonly ((environment: Environment) => Iterable<string>)[] = [
   oneRootSecret,
   someProvider,
@@ -35,14 +35,14 @@ const RULES: readonly ((environment: Environment) => Iterable<string>)[] = [
   privateSigningKeys,
 ];
 
-/** Lists the problems between variables. A problem of one variable is reported by its row. */
+/** Lists the problems between variables. Each row reports the problems of its own variable. */
 export function problemsOf(environment: Environment): string[] {
   return RULES.flatMap((rule) => [...rule(environment)]);
 }
 
 /**
- * Adapts the environment to TLS. If the service itself ends TLS, the default public origin is that
- * of the relying party, and SVC_LISTEN_ADDR is ignored.
+ * Sets the default of SVC_BASE_URL if the service itself terminates TLS: `https` and the host of
+ * the relying party. SVC_LISTEN_ADDR is then ignored.
  */
 export function withTlsOrigin(environment: Environment): Environment {
   const { SVC_TLS_CERT: cert, SVC_TLS_KEY: key, SVC_RP_ID: rpId } = environment;
@@ -52,7 +52,7 @@ export function withTlsOrigin(environment: Environment): Environment {
   return isGiven ? rest : { ...rest, SVC_BASE_URL: `https://${rpId}` };
 }
 
-/** Lists every key in AWS KMS that a variable names. */
+/** Lists every key in AWS KMS that a set variable names. */
 export function kmsKeysOf(environment: Environment): KmsKeySetting[] {
   return [...VARIABLES.values()].flatMap((row) => {
     const { name: variable, kmsUse: use } = row;
@@ -77,7 +77,7 @@ function* oneRootSecret(environment: Environment) {
   }
 }
 
-/** Checks that there is an upstream provider. Only certification test mode needs none. */
+/** Checks that there is an upstream identity provider. Only certification test mode needs none. */
 function* someProvider(environment: Environment) {
   const isMissing = valueOf(TABLE.upstream.slugs, environment)?.length === 0;
   if (isMissing && environment['SVC_CERTIFICATION_TEST_TOKEN'] === undefined) {
@@ -85,7 +85,7 @@ function* someProvider(environment: Environment) {
   }
 }
 
-/** Returns the public origin; undefined for a malformed one, which its row reports. */
+/** Returns the public origin; undefined for a malformed one, which another check reports. */
 function baseUrlOf(environment: Environment): URL | undefined {
   const value = valueOf(TABLE.http.baseUrl, environment);
   return value === undefined ? undefined : new URL(value);
@@ -109,7 +109,7 @@ function* matchingOrigin(environment: Environment) {
   }
 }
 
-/** Checks that the certificate, its key and the public origin match each other. */
+/** Checks that the TLS certificate, its private key and the public origin match each other. */
 function* matchingTls(environment: Environment) {
   const { SVC_TLS_CERT: cert, SVC_TLS_KEY: key, SVC_BASE_URL: baseUrl } = environment;
   if (cert === undefined || key === undefined) return;
@@ -132,7 +132,7 @@ function* together(environment: Environment) {
   }
 }
 
-/** Checks that certification test mode, which bypasses logins, is on the host named for it. */
+/** Checks that certification test mode, which bypasses logins, is on SVC_CERTIFICATION_HOST. */
 function* certificationOnItsHost(environment: Environment) {
   const hostname = baseUrlOf(environment)?.hostname;
   const { SVC_CERTIFICATION_TEST_TOKEN: token, SVC_CERTIFICATION_HOST: meant } = environment;
@@ -142,7 +142,7 @@ function* certificationOnItsHost(environment: Environment) {
   }
 }
 
-/** Checks that the address of KMS is https or loopback, if a key in KMS is configured. */
+/** Checks that the endpoint of KMS is https or loopback, if a key in KMS is configured. */
 function* safeKms(environment: Environment) {
   const isSet = ({ name }: { readonly name: string }) => environment[name] !== undefined;
   const endpoint = Object.values(TABLE.kms).find(isSet);
@@ -152,7 +152,7 @@ function* safeKms(environment: Environment) {
   }
 }
 
-/** Checks that the first signing key is a private one, unless a key in KMS signs. */
+/** Checks that the first signing key is a private key, unless a key in AWS KMS signs. */
 function* privateSigningKeys(environment: Environment) {
   for (const kind of ['ec', 'rsa'] as const) {
     const row = TABLE.oidc.signingKeys[kind];

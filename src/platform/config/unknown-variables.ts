@@ -4,11 +4,11 @@ import { providerVariable, slugsOf } from './provider-settings.js';
 import { PROVIDER_VARIABLES } from './table/providers.js';
 import { VARIABLES } from './table/settings.js';
 
-/** Every name that an operator may set; `SVC_HOME` is the folder of the command `svc`. */
+/** Every name that an operator may set. `SVC_HOME` is the folder of the command `svc`. */
 const KNOWN = [...VARIABLES.keys(), 'SVC_HOME'];
 const OF_PROVIDERS = [...PROVIDER_VARIABLES.keys()];
 
-/** The greatest edit distance from a known name of a name that counts as mistyped. */
+/** The largest edit distance from a known name at which a name counts as mistyped. */
 const MISTYPED = 2;
 
 /**
@@ -22,7 +22,7 @@ const OF_KUBERNETES = [
   /^\w+_PORT(?:_\d+_(?:TCP|UDP|SCTP))?=(?:tcp|udp|sctp):\/\//,
 ];
 
-/** A name that is no setting: a problem if it is probably mistyped, otherwise a warning. */
+/** A name that is no setting: fatal if it is probably mistyped, otherwise a warning. */
 interface Finding {
   readonly isFatal: boolean;
   readonly text: string;
@@ -54,7 +54,7 @@ function unknown(name: string): Finding {
   return { isFatal: distance <= MISTYPED, text };
 }
 
-/** Compares only the name after the prefix: operators choose the slugs, which may be similar. */
+/** Compares the name after the provider's prefix, because operators choose the slugs in it. */
 function unknownOfProvider(name: string, prefixes: readonly string[]): Finding | undefined {
   const prefix = prefixes
     .filter((candidate) => name.startsWith(candidate))

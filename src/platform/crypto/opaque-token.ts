@@ -1,23 +1,25 @@
 import { hash, timingSafeEqual } from 'node:crypto';
 import { systemRandom } from '#platform/clock/random.js';
 
-/** A bearer secret for its owner, and the hash of the secret. Only the hash is stored. */
+/**
+ * A bearer secret, and the hash of it. The secret goes to its owner, and only the hash is stored.
+ */
 export interface OpaqueToken {
   /** 256 random bits, base64url. */
   readonly token: string;
-  /** SHA-256 of the token. */
+  /** The SHA-256 of the token, by which the database finds it. */
   readonly hash: Buffer;
 }
 
-/** Mints a new bearer secret of 256 random bits. */
+/** Makes a new bearer secret of 256 random bits. */
 export function mintOpaqueToken(): OpaqueToken {
   const token = systemRandom.token();
   return { token, hash: hashOpaqueToken(token) };
 }
 
 /**
- * Returns the stored form of a bearer secret. A random secret needs no slow hash, since it cannot
- * be guessed.
+ * Returns the hash under which a bearer secret is stored. SHA-256 is enough: a slow hash protects
+ * passwords, which can be guessed, and a random secret cannot.
  */
 export function hashOpaqueToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');

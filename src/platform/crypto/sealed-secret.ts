@@ -4,19 +4,20 @@ import type { Config } from '#platform/config/config.js';
 
 const ALGORITHMS = { alg: 'dir', enc: 'A256GCM' } as const;
 
-/** A secret in plain text, after its seal was opened. */
+/** A secret in plain text, after it was decrypted. */
 export interface OpenedSecret {
   readonly text: string;
   /**
-   * True if the previous root secret opened the text. The caller must seal it again, because it
-   * cannot be opened after the previous root secret is removed.
+   * True if the previous root secret decrypted the text. The caller must then seal the text again,
+   * because it cannot be opened after the operator removes the previous root secret.
    */
   readonly isOutdated: boolean;
 }
 
 /**
- * Seals a secret for storage: a JWE (RFC 7516, `dir` with A256GCM) under the key that is derived
- * from the root secret for this purpose. Unlike a sealed token it never expires.
+ * Encrypts a secret for storage: as a JWE (RFC 7516, `dir` with A256GCM) under the key that is
+ * derived from the root secret for this purpose. Unlike a sealed token, a sealed secret never
+ * expires.
  */
 export function sealSecret(
   { root }: Config['secrets'],
@@ -29,8 +30,8 @@ export function sealSecret(
 }
 
 /**
- * Opens a secret that was sealed for this purpose under the current or previous root secret;
- * undefined for anything else.
+ * Decrypts a secret that was sealed for this purpose under the current or previous root secret.
+ * Returns undefined for anything else.
  */
 export async function openSecret(
   { root, previousRoot }: Config['secrets'],
@@ -57,8 +58,8 @@ function keyOf(secret: string, purpose: string): Buffer {
 }
 
 /**
- * Derives the key of one purpose from a root secret by HKDF-SHA256 (RFC 5869). One key reveals
- * nothing about another key.
+ * Derives the key of one purpose from a root secret by HKDF-SHA256 (RFC 5869). A leaked key reveals
+ * nothing about the keys of other purposes.
  *
  * @param length in bytes
  */

@@ -6,9 +6,9 @@ import { deriveKey } from './sealed-secret.js';
 const HEADER = { alg: 'dir', enc: 'A256GCM' } as const;
 
 /**
- * Makes and reads opaque tokens of this deployment: JWEs (RFC 7516, `dir` with A256GCM) under keys
- * derived from the root secret by HKDF (RFC 5869), one per purpose, so that a token of one purpose
- * opens nothing else.
+ * Makes and reads sealed tokens, which only this deployment can read: JWEs (RFC 7516, `dir` with
+ * A256GCM) under keys that are derived from the root secret by HKDF (RFC 5869). Each purpose has
+ * its own key, so that a token of one purpose is refused for any other.
  */
 export class SealedTokens {
   readonly #keys = new Map<string, Promise<webcrypto.CryptoKey[]>>();
@@ -19,7 +19,7 @@ export class SealedTokens {
     this.#secrets = previousRoot === undefined ? [root] : [root, previousRoot];
   }
 
-  /** Seals a payload for a purpose. The token is valid for `ttlSeconds`. */
+  /** Encrypts a payload as a token for a purpose. The token is valid for `ttlSeconds`. */
   async seal(purpose: string, payload: JWTPayload, ttlSeconds: number): Promise<string> {
     const [key] = await this.#keysOf(purpose);
     if (!key) throw new Error('no root secret');

@@ -12,7 +12,10 @@ import { promisify } from 'node:util';
  */
 export type SignerAlgorithm = 'ES256' | 'RS256' | 'Ed25519';
 
-/** A private key that signs. The key itself may be in this process or in a key service. */
+/**
+ * A private key that signs. The key itself may be in this process or in a key service such as AWS
+ * KMS.
+ */
 export interface Signer {
   readonly alg: SignerAlgorithm;
   readonly publicKey: KeyObject;
@@ -24,11 +27,15 @@ export interface Signer {
 }
 
 /**
- * Signs in a thread of libuv: an RSA signature would hold up every other request for a millisecond.
+ * Signs in a thread of libuv, because an RSA signature takes a millisecond, in which the main
+ * thread could serve no other request.
  */
 const signInThread = promisify<string | null, Buffer, SignKeyObjectInput, Buffer>(sign);
 
-/** Signs with a private key of this process. @throws Error when no algorithm fits the key */
+/**
+ * Returns a signer with a private key of this process.
+ * @throws Error if no algorithm fits the key
+ */
 export function localSigner(privateKey: KeyObject): Signer {
   const alg = algorithmOf(privateKey);
   if (alg === undefined) throw new Error('only P-256, RSA and Ed25519 keys sign');

@@ -4,13 +4,17 @@ import { reasonOf } from '#platform/database/statements/faults.js';
 import { openMigrationConnection, type DatabaseAddress } from './connection.js';
 import { migrateInBackground } from './migrations.js';
 
-/** The pauses between two attempts in milliseconds: the first one, and the longest. */
+/**
+ * The pauses between two attempts to build the indexes, in milliseconds: the first one, and the
+ * longest.
+ */
 const FIRST_PAUSE = 60_000;
 const LONGEST_PAUSE = 3_600_000;
 
 /**
- * Builds the indexes of this version while the process serves, until they are there. A failure is
- * logged and tried again later: without an index the service works and is slower.
+ * Builds the indexes of this version while the process already serves, until all of them exist. A
+ * failure is logged and tried again later, because the service works without an index and is only
+ * slower.
  *
  * @returns a function that ends the work. PostgreSQL may still complete the index that it is
  *   building; otherwise a later process builds it.
@@ -45,10 +49,10 @@ async function repeat(address: DatabaseAddress, log: Logger, signal: AbortSignal
 }
 
 /**
- * Builds the indexes of this version on a connection of its own, which closes when the signal is
+ * Builds the indexes of this version on a connection of its own, which is closed if the signal is
  * aborted.
  *
- * @throws Error when one cannot be built, or the signal ends the work
+ * @throws Error if an index cannot be built, or the signal ends the work
  */
 export async function completeMigrations(
   address: DatabaseAddress,

@@ -43,7 +43,7 @@ export async function warnOfCompilation(manager: EntityManager, log: Logger): Pr
 
 /**
  * Returns true if PostgreSQL compiles the statements of a session that does not switch compilation
- * off itself. To find out, it resets that setting of this connection for good.
+ * off itself. To find out, it resets that setting of the connection, and does not restore it.
  */
 export async function compilesStatements(manager: EntityManager): Promise<boolean> {
   await manager.query('RESET jit');

@@ -1,13 +1,16 @@
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 import { sql } from '#platform/database/statements/sql.js';
 
-/** The program that runs. Each one trusts other attestation roots. */
+/**
+ * The program that runs: the service, its demo or a test. Each one trusts other attestation roots,
+ * which are the certificates of makers of security keys.
+ */
 export type Composition = 'production' | 'demo' | 'test';
 
 /**
- * Claims a new database for this composition, or checks that it belongs to it. The first start
- * decides, by one conditional insert, so that no software key of the demo is in a database that
- * production trusts.
+ * Records in a new database which composition (production, demo or test) it belongs to, or checks
+ * that record. The first start decides, by one conditional insert. So no software key of the demo
+ * can be in a database that production trusts.
  *
  * @throws Error that names both compositions, if another one made the database
  */
@@ -21,8 +24,8 @@ export async function claimDatabase(
 }
 
 /**
- * Refuses a database of another composition; a new database passes. The check also runs before the
- * migrations, so that a refused start changes nothing in the other database.
+ * Refuses a database of another composition (production, demo or test), and accepts a new one. The
+ * check also runs before the migrations, so that a refused start changes nothing in the database.
  *
  * @throws Error that names both compositions
  */

@@ -7,8 +7,9 @@ import { TenantWork } from '#platform/database/tenants/tenant-work.js';
 
 /**
  * Provides the database to every module: TypeORM's `DataSource` and `EntityManager`, connected to
- * SVC_DATABASE_URL or to the embedded PostgreSQL. It is migrated and claimed before any provider
- * that needs it is built.
+ * SVC_DATABASE_URL or to the embedded PostgreSQL. Before any provider that uses them is built, the
+ * database is migrated, and it is checked that it belongs to this composition (production, demo or
+ * test).
  *
  * It registers no entities: repositories read and write rows by SQL.
  */

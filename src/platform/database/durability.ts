@@ -5,9 +5,9 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * Makes the commits of a session durable if `synchronous_commit` is off. Otherwise a crash of one
- * backend would lose commits and issue serials twice. The service would not notice, because such a
- * crash does not change the start time of PostgreSQL.
+ * Switches `synchronous_commit` on for a session if it is off. Without it, a crash of one backend
+ * of PostgreSQL would lose commits, and serial numbers of certificates would be issued twice. The
+ * service would not notice, because such a crash does not change the start time of PostgreSQL.
  */
 export const DURABLE_COMMITS =
   "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'";
@@ -20,13 +20,13 @@ export interface DurabilitySettings {
   readonly fullPageWrites: string;
   readonly synchronousCommit: string;
   readonly synchronousStandbyNames: string;
-  /** The number of standbys that are attached now. */
+  /** The number of standbys that are connected to the server now. */
   readonly standbys: number;
 }
 
 /**
- * Reads the settings. Consumers of logical replication and running backups do not count as
- * standbys.
+ * Reads the settings that decide which commits survive. Consumers of logical replication and
+ * running backups do not count as standbys.
  */
 export async function readDurability(manager: EntityManager): Promise<DurabilitySettings> {
   const [row] = await sql<{

@@ -26,19 +26,19 @@ const UNCONFIRMED_SERVER =
   'try again. Otherwise start the service, or run node dist/admin.js reconcile. See docs/operations/failover.md.';
 
 /**
- * The database of an installed service. A command opens it without migrating, claiming or creating
- * anything.
+ * The database of an installed service. An operator's command opens it without migrating it and
+ * without creating anything in it.
  */
 export interface InstalledDatabase {
   readonly dataSource: DataSource;
-  /** Opens connections to the database, also if its server is not confirmed. */
+  /** Opens connections to the database even if its server is not confirmed. */
   readonly unchecked: UncheckedDatabase;
   close(): Promise<void>;
 }
 
 /**
- * Opens the database of an installed service for a command that runs beside the service. It starts
- * the embedded server if the service is down.
+ * Opens the database of an installed service for an operator's command that runs beside the
+ * service. It starts the embedded server if the service is down.
  *
  * @param isGated true to refuse a server that is not confirmed. The embedded server is never
  *   refused, because one process alone uses it and no service confirms it meanwhile.
@@ -94,11 +94,12 @@ export async function connectToInstalled(
 }
 
 /**
- * Checks that a service of this version can use a database.
+ * Checks that a command of this version can use a database.
  *
- * @returns the reason why a command must not change the database; undefined if it may. The reason
- *   is that a later version migrated it, which may have kinds of access that this version would not
- *   end
+ * @returns the reason why the command must not change the database: a later version has migrated
+ *   it,
+ *   and may have kinds of access that this version does not know and would not end. Undefined if
+ *   the command may change it
  * @throws Error for a server that is too old, a database without a service, and missing migrations
  */
 export async function assertInstalled(manager: EntityManager): Promise<string | undefined> {

@@ -60,10 +60,10 @@ export async function migrate(
 }
 
 /**
- * Builds the indexes that no start waits for. One process builds them, and others wait until
- * nothing is left for them.
+ * Builds the indexes that are built while the service already runs. One process builds them, and
+ * the others wait until no index is missing.
  *
- * @throws Error when a file fails; what an earlier file built stays
+ * @throws Error if a file fails; the indexes of earlier files stay
  */
 export async function migrateInBackground(
   dataSource: DataSource,
@@ -98,8 +98,8 @@ export interface MigrationDifference {
 }
 
 /**
- * Compares the migrations of a database with those of this version. It changes nothing. @throws
- * Error for one that was changed
+ * Compares the migrations of a database with those of this version, and changes nothing.
+ * @throws Error for a migration file that was changed after the database ran it
  */
 export async function compareMigrations(
   manager: EntityManager,
@@ -121,8 +121,8 @@ export async function compareMigrations(
 }
 
 /**
- * Returns the applied migrations. It creates their table only if it is missing, so that a role
- * without that right can start.
+ * Returns the migrations that the database has run. It creates their table only if it is missing,
+ * so that a role without the right to create tables can start.
  */
 async function appliedMigrations(manager: EntityManager): Promise<Map<string, string>> {
   const [table] = await sql<{ known: boolean }>(manager)`

@@ -24,21 +24,21 @@ import { sql } from '#platform/database/statements/sql.js';
 import { COSTLY_STATEMENT, sharesOf, TenantWork } from '#platform/database/tenants/tenant-work.js';
 
 /**
- * Milliseconds. A start waits at most `PATIENCE` for a database that cannot be reached or takes no
- * writes, and tries again every `RETRY_EVERY`.
+ * The milliseconds for which a start waits for a database that cannot be reached or takes no writes
+ * (`PATIENCE`), and between two attempts (`RETRY_EVERY`).
  */
 const PATIENCE = 30_000;
 const RETRY_EVERY = 1_000;
 
 /**
- * Opens connections to a database whose server may not be confirmed yet. The pools of the service
- * refuse such a server.
+ * A database whose server may not be confirmed yet. The pools of the service refuse such a server,
+ * and this object opens connections to it all the same.
  */
 export interface UncheckedDatabase {
   /** True for the embedded PostgreSQL, which only one process at a time can use. */
   readonly isEmbedded: boolean;
   /**
-   * Opens one connection to a server that may be unconfirmed. The caller destroys it.
+   * Opens one connection to a server that may be unconfirmed. The caller must destroy it.
    *
    * @param answerWithin the longest wait for an answer, in milliseconds; a minute by default
    */
@@ -46,22 +46,26 @@ export interface UncheckedDatabase {
 }
 
 /**
- * Confirms the server of the database at a start, after the migrations and before the pools open.
+ * Confirms the server of the database at the start of the service, after the migrations and before
+ * the pools open: it checks that the server is the known one and lacks no commits.
  */
 export type ConfirmAtStart = (database: UncheckedDatabase) => Promise<void>;
 
-/** The pools of a process, and the work of tenants that runs on them. */
+/** The connection pools of a process, and the limits for the work of each organization on them. */
 interface Pools {
   readonly main: DataSource;
   readonly costly: DataSource;
   readonly tenantWork: TenantWork;
 }
 
-/** The database of this process: connected, migrated, and claimed by this process's composition. */
+/**
+ * The database of this process: it is connected and migrated, and belongs to the composition
+ * (production, demo or test) of the process.
+ */
 export class Database {
   constructor(
     private readonly pools: Pools,
-    /** Refuses connections to a server that is not confirmed. */
+    /** The check that refuses connections to a server that is not confirmed. */
     readonly gate: ConfirmationGate,
     readonly unchecked: UncheckedDatabase,
     private readonly stopServer: () => Promise<void>,
@@ -71,13 +75,14 @@ export class Database {
     return this.pools.main;
   }
 
-  /** The work of tenants, whose costly part has a pool of its own. */
+  /** The limits for the work of each organization. Costly work has a pool of its own. */
   get tenantWork(): TenantWork {
     return this.pools.tenantWork;
   }
 
   /**
-   * Sets the function that learns the ids of audit rows whose commit through a pool has returned.
+   * Registers the function that gets the ids of audit rows after their commit through a pool has
+   * returned.
    */
   onRecorded(listener: (ids: readonly string[]) => void): void {
     onRecorded(this.pools.main, listener);
@@ -99,8 +104,8 @@ async function closed(pool: DataSource): Promise<void> {
 }
 
 /**
- * Opens the configured database, or starts the embedded one; migrates it; claims it for this
- * composition.
+ * Opens the configured database, or starts the embedded one. It migrates the database, and records
+ * or checks that it belongs to this composition (production, demo or test).
  *
  * @param confirm confirms the server; without it the pools accept an unconfirmed server
  * @throws Error if the database cannot be reached for 30 s, is too old, cannot be migrated, or
@@ -157,8 +162,8 @@ export function uncheckedDatabase(
 }
 
 /**
- * Migrates the configured database, or the embedded one, and claims it for this composition. Unlike
- * a start of the service, it also waits until the indexes are built.
+ * Migrates the configured database, or the embedded one, and records or checks that it belongs to
+ * this composition. Unlike a start of the service, it also waits until the indexes are built.
  *
  * @throws Error in the cases of {@link openDatabase}, and if an index cannot be built
  */
@@ -195,7 +200,8 @@ export async function locateServer(
   if (url !== undefined) {
     return { address: addressOf(url), stop: () => Promise.resolve() };
   }
-  // The additional connections are for the supervisor's own session, a migration, and an operator.
+  // Beyond the connections of the pools, the supervisor's session, a migration and an operator need
+  // some.
   const settings = { max_connections: String(maxConnections + 10) };
   const server = await startEmbeddedPostgres({ dataDir, log, settings });
   const { socketDir: host, port, user, database } = server;
@@ -239,7 +245,7 @@ async function prepare(
     lacksIndexes = await migrate(dataSource, log);
     await claimDatabase(dataSource, composition);
     if (url !== undefined) await warnOfLoss(dataSource.manager, failover, log);
-    // This session is older than the setting that the migration makes.
+    // This session was opened before the migration changed the setting, so it shows the old value.
     compiled = await compilesStatements(dataSource.manager);
   } finally {
     await dataSource.destroy();
@@ -249,8 +255,8 @@ async function prepare(
 }
 
 /**
- * Warns if a new connection still compiles statements. It is opened like a connection of a pool,
- * but without the settings that the service makes for itself.
+ * Warns if a new connection still compiles statements (JIT). The connection is opened like one of a
+ * pool, but without the settings by which the service switches compilation off for itself.
  */
 async function checkNewConnection(address: DatabaseAddress, log: Logger): Promise<void> {
   const dataSource = await connect(address, log);

@@ -3,8 +3,8 @@ import { CONFIRMED } from '#platform/database/identity/confirmed.js';
 import { sql } from '#platform/database/statements/sql.js';
 
 /**
- * Checks that the database takes writes now. A standby and a read-only server answer every look-up,
- * but this service can do nothing without a write.
+ * Checks that the database takes writes now. A standby or a read-only server answers every look-up,
+ * but the service would fail at its first write.
  *
  * @throws Error if the server takes no writes or is not confirmed; the driver's error if it cannot
  *   be reached

@@ -1,47 +1,59 @@
 import { GRACE, longestDebt, type Rate, type Decision } from './gcra.js';
 
-/** The number of intervals after its slot at which an unused booking expires. */
+/**
+ * The time after which an unused booking expires, as a number of the rate's intervals after the
+ * booked moment.
+ */
 export const LAPSE_INTERVALS = 2;
 
 /**
- * A slot that is reserved for a refused client: the moment at which the response told the client to
- * return. It expires if it is not used.
+ * The moment that is reserved for a refused client: the rate limit told the client to repeat the
+ * request then. The booking expires if the client does not.
  */
 export interface Booking {
-  /** The credential, method and path that booked, as {@link holderText} writes them. */
+  /**
+   * The request that made the booking: its credential, method and path, as {@link holderText}
+   * writes them.
+   */
   readonly holder: string;
-  /** The time of the slot, in milliseconds of the limiter's clock. */
+  /** The booked moment, in milliseconds of the limiter's clock. */
   readonly slot: number;
 }
 
-/** The mark at the beginning of the text of a holder whose request goes first. */
+/**
+ * The first character of the text of a holder whose request goes first: it need not wait behind the
+ * bookings of the same credential.
+ */
 const FIRST = '!';
 
 /**
- * Writes the holder of a booking as text.
+ * Writes the holder of a booking, which is the request that made it, as text.
  *
  * @param credential a hash without a dot
  * @param request a hash of the method and the path
- * @param goesFirst true for a request that may use the room before the bookings of its own
- *   credential
+ * @param goesFirst true for a request that need not wait behind the bookings of the same credential
  */
 export function holderText(credential: string, request: string, goesFirst: boolean): string {
   return `${goesFirst ? FIRST : ''}${credential}.${request}`;
 }
 
-/** Returns true if a holder is marked as one that goes first. */
+/**
+ * Returns true if the request of a booking goes first, so that it need not wait behind the bookings
+ * of the same credential.
+ */
 export const goesFirst = (holder: string): boolean => holder.startsWith(FIRST);
 
 /**
- * The credential of a holder. The mark of a holder that goes first is a part of it, so that such
- * bookings are counted separately.
+ * Returns the credential of a holder. For a request that goes first, it includes the mark {@link
+ * FIRST}, so that such bookings are counted separately.
  */
 const credentialOf = (holder: string): string => holder.split('.', 1)[0] ?? '';
 
 /**
- * Returns the number of intervals by which a further booking of a credential is later: one for
- * every two bookings that the credential has. A holder that goes first can book into this room, so
- * that no booking moves.
+ * Returns how much later, in intervals, a further booking of a credential is than the earliest
+ * possible moment: by one interval for every two bookings that the credential already has. The
+ * intervals that stay free are for requests that go first, which can use them without moving a
+ * booking.
  */
 function roomLeftBy(holder: string, others: readonly Booking[]): number {
   if (goesFirst(holder)) return 0;
@@ -52,7 +64,7 @@ function roomLeftBy(holder: string, others: readonly Booking[]): number {
 
 /**
  * Returns true if a refused client can book. A bucket has at most as many bookings as its burst.
- * The bookings of one credential leave room for holders that go first.
+ * The bookings of one credential leave some of them free for requests that go first.
  */
 export function canBook(
   others: readonly Booking[],
@@ -64,8 +76,8 @@ export function canBook(
 }
 
 /**
- * Finds the slot of a new booking. A holder that goes first gets the earliest slot at which no
- * other booking has to move. Any other holder gets the slot after all others.
+ * Finds the moment for a new booking. A request that goes first gets the earliest moment at which
+ * no other booking has to move. Any other request gets the moment after all other bookings.
  */
 function slotAfter(
   others: readonly Booking[],
@@ -83,9 +95,12 @@ function slotAfter(
   return Math.max(start + (tight + 2 - burst) * interval, slots[tight] ?? -Infinity);
 }
 
-/** The state of a bucket: GCRA's number, and the bookings. */
+/**
+ * The state of a bucket of the rate limit: the theoretical arrival time of GCRA, and the bookings
+ * of refused clients.
+ */
 export interface Bucket {
-  /** The theoretical arrival time of GCRA. Only requests that are let through change it. */
+  /** The theoretical arrival time of GCRA. Only requests that are allowed change it. */
   readonly tat: number;
   readonly bookings: readonly Booking[];
 }
@@ -93,9 +108,9 @@ export interface Bucket {
 /** The facts from which a request is decided. */
 export interface BookingFacts extends Bucket {
   readonly rate: Rate;
-  /** The holder of the request. */
+  /** The request, as the holder of a booking is written: {@link holderText}. */
   readonly holder: string;
-  /** The greatest number of bookings; at most the burst. */
+  /** The largest number of bookings of the bucket, which is at most the burst. */
   readonly places: number;
 }
 
@@ -103,15 +118,15 @@ export interface BookingFacts extends Bucket {
 export interface BookedDecision extends Decision, Bucket {}
 
 /**
- * Decides by GCRA with bookings. A refused request books the moment at which it will conform even
- * if each earlier booking is used. A booking never lets more requests through, since its holder
- * must conform too. It only reserves room: a request without a due booking must conform and leave
- * room for the bookings of other clients. A request that goes first may use the room that other
- * bookings do not need.
+ * Decides about a request by GCRA with bookings. A refused request books the moment at which it
+ * will be allowed even if each earlier booking is used. A booking never lets more requests through
+ * than GCRA does, since the repeated request must conform too. It only reserves capacity: a request
+ * without a due booking must conform, and must leave capacity for the bookings of other clients. A
+ * request that goes first may use the capacity that other bookings do not need.
  *
  * Therefore no booking moves after the client learned of it. With `due = max(slot, now)` this holds
- * for the i-th booking by its slot, before and after each decision:
- * `max(tat, due) + i × interval ≤ due + burst × interval`.
+ * for the i-th booking by its slot, before and after each decision: `max(tat, due) + i × interval ≤
+ * due + burst × interval`.
  *
  * @param now in milliseconds of the clock of `tat` and the slots
  */
@@ -130,7 +145,7 @@ export function takeOrBook(
   const slot = slotAfter(others, holder, { start, now, rate });
   const isDue = own !== undefined && own.slot <= now + GRACE;
   const next = goesFirst(holder) ? slot : start + (others.length + 1 - burst) * interval;
-  // There is no grace if a booking would then have to wait.
+  // A request may come a little early (GRACE), but only if no booking would have to wait for it.
   const leavesRoom = next <= now + (others.length === 0 ? GRACE : 0);
   const allowed = start + interval <= latest && (isDue || leavesRoom);
   const after = allowed
@@ -144,8 +159,9 @@ export function takeOrBook(
 }
 
 /**
- * Returns the decision for the client, from the bucket after it. A client without a booking gets
- * the end of the queue as its wait: a lower bound, since other clients may come before it.
+ * Returns the decision for the client, from the state of the bucket after the request. If the
+ * client has no booking, its wait is until the last booking: it may have to wait longer, since
+ * other clients may come before it.
  */
 export function decisionAfter(
   allowed: boolean,

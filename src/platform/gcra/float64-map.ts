@@ -1,15 +1,18 @@
 const FIRST_SLOTS = 2 ** 11;
 
-/** The factor by which the table grows, a power of two. Few, large steps leave less garbage. */
+/**
+ * The factor by which the table grows, a power of two. Few large steps leave less garbage than many
+ * small ones.
+ */
 const GROWTH = 4;
 
 /**
- * A map from numbers to numbers in typed arrays, 16 bytes a slot. A million entries take 32 MB, a
- * fifth of a `Map` of strings, and the garbage collector has no entries to visit. The map only
- * grows; no entry is removed.
+ * A map from numbers to numbers in typed arrays, with 16 bytes for each slot. A million entries
+ * take 32 MB, a fifth of a `Map` of strings, and the garbage collector has no entries to visit. The
+ * map only grows; no entry is removed.
  *
- * Open addressing with linear probing; a key is its own hash, so its low bits must be evenly
- * spread.
+ * It uses open addressing with linear probing. A key is its own hash, so its low bits must be
+ * evenly spread.
  */
 export class Float64Map {
   #keys = new Float64Array(FIRST_SLOTS); // 0 is an empty slot

@@ -1,48 +1,52 @@
-/** The rate of a client: `burst` requests at once, then one every `interval` milliseconds. */
+/**
+ * The rate that a client may use: `burst` requests at once, then one every `interval` milliseconds.
+ */
 export interface Rate {
   readonly burst: number;
   readonly interval: number;
 }
 
-/** The decision about a request, for its client. */
+/** The decision about a request, with the facts that its client is told. */
 export interface Decision {
   readonly allowed: boolean;
-  /** The number of further requests that would be let through at this moment. */
+  /** The number of further requests that would be allowed at this moment. */
   readonly remaining: number;
-  /** Milliseconds until a request is let through; 0 if this one was. */
+  /** The milliseconds until a request is allowed; 0 if this one was allowed. */
   readonly retryAfter: number;
 }
 
-/** A decision, with the state of the bucket after it. */
+/** A decision about a request, and the theoretical arrival time (TAT) of the bucket after it. */
 export interface BucketDecision extends Decision {
   readonly tat: number;
 }
 
 /**
- * Milliseconds by which a request may come early and still conform: timers fire a little early, and
- * two clocks differ. A request that comes early moves the bucket as far as any other request.
+ * The milliseconds by which a request may come early and still be allowed, because timers fire a
+ * little early, and two clocks differ. A request that comes early uses as much of the rate as any
+ * other.
  */
 export const GRACE = 5;
 
 /**
- * Returns the longest debt of a bucket in milliseconds. A bucket that is not used for as long
- * equals a new one.
+ * Returns the longest debt of a bucket in milliseconds: a bucket that was unused for that time is
+ * like a new one, so that it need not be kept.
  */
 export function longestDebt({ burst, interval }: Rate): number {
   return burst * interval + GRACE;
 }
 
 /**
- * The generic cell rate algorithm (ITU-T I.371): a leaky bucket whose state is one number, the
- * theoretical arrival time (TAT) of the next request of a client at exactly the sustained rate.
+ * Decides about a request by the generic cell rate algorithm (ITU-T I.371): a leaky bucket whose
+ * state is one number, the theoretical arrival time (TAT) of the next request of a client at
+ * exactly the sustained rate.
  *
  *     debt     = max(tat - now, 0)                      the remaining debt
  *     allowed  ⇔ debt + interval ≤ burst × interval     one request more fits in
  *     tat'     = now + debt + interval                  if allowed; else tat' = tat
  *     wait     = debt + interval - burst × interval     until it fits, if it does not
  *
- * In any time t at most `burst + t / interval` requests are let through. A refused request costs
- * its client nothing.
+ * In any time t at most `burst + t / interval` requests are allowed. A refused request does not
+ * make its client wait longer.
  *
  * @param tat the bucket's state; a value not after `now` is an unused bucket
  * @param now of the same clock, both in whole milliseconds so that the sums are exact
@@ -57,9 +61,10 @@ export function gcra(tat: number, now: number, rate: Rate): BucketDecision {
 }
 
 /**
- * Returns a decision for the client, from the bucket's debt after it.
+ * Returns the decision for the client: the remaining requests, and the wait if the request was
+ * refused.
  *
- * @param debt of the bucket after it, in milliseconds
+ * @param debt the debt of the bucket after the request, in milliseconds
  */
 export function decisionFor(allowed: boolean, debt: number, { burst, interval }: Rate): Decision {
   const room = burst * interval - debt;

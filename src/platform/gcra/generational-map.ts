@@ -9,15 +9,19 @@ interface Generation<Key, Value> {
  * A map whose entries expire: an entry is kept for at least `lifetime` after it was set, and for
  * less than twice that time.
  *
- * It has two generations and drops the older one as a whole. So expiry needs no timer, and its cost
- * does not depend on the number of entries.
+ * It has two generations: new entries go to the young one, which later becomes the old one, and the
+ * old one is dropped as a whole. So expiry needs no timer, and its cost does not depend on the
+ * number of entries.
  */
 export class GenerationalMap<Key, Value> {
   #young: Generation<Key, Value>;
   #old: Generation<Key, Value>;
   #turned = -Infinity;
 
-  /** @param lifetime in the unit of `now` of the other methods, which never goes backwards */
+  /**
+   * @param lifetime in the unit of the parameter `now` of the other methods, which never goes
+   *   backwards
+   */
   constructor(
     private readonly lifetime: number,
     private readonly newGeneration: () => Generation<Key, Value>,
@@ -28,8 +32,7 @@ export class GenerationalMap<Key, Value> {
 
   /**
    * The number of entries; an entry in both generations counts twice. If the caller adds new keys
-   * only while this is below a limit, neither generation exceeds the limit: the young one then only
-   * takes over keys of the old one.
+   * only while this number is below a limit, neither generation exceeds the limit.
    */
   get size(): number {
     return this.#young.size + this.#old.size;

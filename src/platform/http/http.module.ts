@@ -9,8 +9,8 @@ import { SessionCookies } from '#platform/http/access/session-cookies.service.js
 import { Views } from '#platform/http/views/views.service.js';
 
 /**
- * The parts of HTTP that features and the edge share: cookies, views, errors, and the table of
- * routes.
+ * Provides what features and the steps before the router share: cookies, views, errors, and the
+ * table of routes.
  */
 @Module({
   providers: [

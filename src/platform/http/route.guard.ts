@@ -15,18 +15,18 @@ import { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
 
 /**
- * The header in which our pages state the session for which they were made, so that a page of an
- * earlier session changes nothing.
+ * The request header in which our pages name the session for which they were rendered. A page that
+ * is older than the present session is refused, so that it changes nothing.
  */
 const PAGE_SESSION = 'svc-session';
 
 /**
  * Applies the rules of a route to every request, after the rate limit: the declared size of the
- * body, the origin of a write, the caller, and then the body itself. After a refusal, no further
- * look-up is made and the body is not read.
+ * body, the origin of a write, the caller, and then the body itself. After a refusal, nothing more
+ * is looked up and the body is not read.
  *
- * The body is read in this guard and not in an interceptor, because interceptors wrap every request
- * in streams.
+ * The body is read in this guard and not in an interceptor, because interceptors would wrap every
+ * request in streams.
  */
 @Injectable()
 export class RouteGuard implements CanActivate {
@@ -63,7 +63,8 @@ export class RouteGuard implements CanActivate {
     const presented = presentedToken(request, cookie);
     const session = await this.accessPolicy.find(presented, auth);
     if (session === undefined || presented === undefined) return;
-    // The caller is noted first, so that the log names a refused caller too.
+    // The caller is recorded before the rule is checked, so that the log also names a caller who is
+    // refused.
     noteCaller(request, this.accessPolicy.factsOf(session));
     const { scheme, method, path } = presented;
     const verified = {
@@ -79,8 +80,8 @@ export class RouteGuard implements CanActivate {
 }
 
 /**
- * Makes the error for HEAD on a route that refuses it. Nest calls the handler of GET for HEAD too,
- * so that a link preview could use up a GET that works only once.
+ * Makes the error for a HEAD request to a route that refuses it. Nest calls the handler of GET for
+ * HEAD as well, so a link preview could use up a GET that works only once.
  */
 function headRefused(request: AdmittedRequest, response: Response): DomainError {
   const methods = allowedMethods(request.app, request.path, false);

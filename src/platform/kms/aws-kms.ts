@@ -1,8 +1,9 @@
 /**
- * This file alone imports `@aws-sdk/client-kms`. The service uses its six calls, its signatures
- * (SigV4) and its chain of credentials. Its retries are off, because one policy with an injected
- * clock decides them (`kms-calls.ts`); its errors are turned into `KmsFault`. The library is loaded
- * only if a key of KMS is configured: it costs start-up time and memory.
+ * This file alone imports `@aws-sdk/client-kms`. The service uses six calls of the library, its
+ * signatures of requests (SigV4) and its search for credentials. The retries of the library are
+ * off, because `kms-calls.ts` decides about them with an injected clock. Its errors become
+ * `KmsFault`. The library is loaded only if a key of KMS is configured, because it costs start-up
+ * time and memory.
  */
 import { Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
@@ -14,7 +15,8 @@ import type { KeyFacts } from './key-check.js';
 import { KmsFault } from './kms-fault.js';
 
 /**
- * Public context that a data key is bound to. KMS decrypts the key only if the same pairs are sent.
+ * Public pairs of names and values to which a data key is bound. KMS decrypts the data key only if
+ * the same pairs are sent.
  */
 export type EncryptionContext = Readonly<Record<string, string>>;
 
@@ -33,7 +35,8 @@ export interface KmsConnection {
 }
 
 /**
- * The most connections to one region. Further requests wait for one of them, within their time-out.
+ * The largest number of connections to one region. Further requests wait for one of them, within
+ * their time limit.
  */
 const MOST_SOCKETS = 50;
 
@@ -45,7 +48,10 @@ const ALGORITHMS: Readonly<Record<SignerAlgorithm, SigningAlgorithmSpec>> = {
 
 type Library = typeof import('@aws-sdk/client-kms');
 
-/** The calls of AWS KMS that the service uses. A failed call rejects with the error of the SDK. */
+/**
+ * Makes the calls of AWS KMS that the service uses. A failed call rejects with the error of the
+ * SDK.
+ */
 export class AwsKms {
   readonly #clients = new Map<string | undefined, KMSClient>();
 
@@ -54,7 +60,7 @@ export class AwsKms {
     private readonly connection: KmsConnection,
   ) {}
 
-  /** Loads the SDK. The first call opens the connection. */
+  /** Loads the AWS SDK. It opens no connection; the first call does. */
   static async load(connection: KmsConnection): Promise<AwsKms> {
     return new AwsKms(await import('@aws-sdk/client-kms'), connection);
   }
@@ -165,8 +171,8 @@ export class AwsKms {
 }
 
 /**
- * Makes a client refuse requests over http, except to a loopback host. The SDK may read an address
- * from its own files, which the configuration of this service never sees.
+ * Makes a client refuse requests over http, except to a loopback host. The SDK may take an http
+ * endpoint from its own files, which the configuration of this service never checks.
  */
 function refuseCleartext(client: KMSClient): void {
   client.middlewareStack.add(

@@ -1,14 +1,16 @@
 import type { CircuitLimits } from './circuit.js';
 import { isPassing, type KmsFault } from './kms-fault.js';
 
-/** The limits of calls to KMS. Times are in milliseconds. */
+/** The limits of a call to AWS KMS. Times are in milliseconds. */
 export interface KmsLimits extends CircuitLimits {
-  /** The most attempts of one call. */
+  /** The largest number of attempts of one call. */
   readonly attempts: number;
   readonly attemptTimeout: number;
   /** The longest time of a call with all its attempts and pauses. */
   readonly callTimeout: number;
-  /** The longest pause before the second attempt. It doubles before each further attempt. */
+  /**
+   * The longest possible pause before the second attempt. It doubles before each further attempt.
+   */
   readonly firstPause: number;
   readonly longestPause: number;
 }
@@ -32,14 +34,14 @@ export interface FailedAttempt {
   /** The milliseconds since the call began. */
   readonly elapsed: number;
   readonly fault: KmsFault;
-  /** A random number from 0 up to but not including 1. */
+  /** A random number from 0 up to but not including 1, for the length of the pause. */
   readonly chance: number;
 }
 
 /**
- * Returns the milliseconds to wait before the next attempt; undefined ends the call. The pause has
- * full jitter: any length from zero to a limit that doubles, so that many callers do not come back
- * at the same moment.
+ * Returns the milliseconds to wait before the next attempt; undefined if no further attempt is
+ * made. The pause is random, from zero to a limit that doubles with each attempt, so that many
+ * callers do not repeat their calls at the same moment.
  */
 export function pauseBeforeRetry(
   { attempts, elapsed, fault, chance }: FailedAttempt,

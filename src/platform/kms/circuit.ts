@@ -1,41 +1,39 @@
-/** The limits of a circuit. Times are in milliseconds. */
+/** The limits of a circuit breaker. Times are in milliseconds. */
 export interface CircuitLimits {
-  /** The number of calls that fail in a row before the circuit opens. */
+  /** The number of calls that must fail in a row to open the circuit, so that calls are refused. */
   readonly failuresToOpen: number;
   /**
-   * The milliseconds for which the circuit stays open the first time. They double with each failed
-   * probe.
+   * The milliseconds for which the circuit is open the first time. They double each time the probe,
+   * which is a single call after that time, fails.
    */
   readonly firstOpening: number;
   readonly longestOpening: number;
 }
 
 /**
- * The circuit of one key: closed lets calls through, open refuses them, and probing lets one call
- * through.
+ * The state of the circuit breaker of one key: closed sends calls, open refuses them, and probing
+ * sends one call to find out if KMS works again.
  */
 export type Circuit =
   | { readonly state: 'closed'; readonly failures: number }
   | { readonly state: 'open'; readonly until: number; readonly opening: number }
   | { readonly state: 'probing'; readonly opening: number };
 
-/** A circuit that lets calls through. */
+/** The state of a circuit breaker that sends calls, before any failure. */
 export const CLOSED: Circuit = { state: 'closed', failures: 0 };
 
-/** The decision about a call, with the circuit after it. */
+/** The decision about a call, and the state of the circuit after it. */
 export interface Admission {
   readonly circuit: Circuit;
-  /**
-   * The milliseconds after which a refused call may be repeated; undefined if the call is admitted.
-   */
+  /** The milliseconds after which a refused call may be repeated; undefined if the call is sent. */
   readonly wait: number | undefined;
   /** True if the call is the probe: its outcome decides if the circuit closes. */
   readonly isProbe: boolean;
 }
 
 /**
- * Decides whether a call is sent. The first call after an opening is the probe. Calls at the same
- * time as the probe are refused.
+ * Decides whether a call is sent. After the circuit was open for its time, the first call is sent
+ * as the probe. Other calls are refused until the probe has ended.
  */
 export function admit(circuit: Circuit, now: number, { firstOpening }: CircuitLimits): Admission {
   if (circuit.state === 'closed') return { circuit, wait: undefined, isProbe: false };
@@ -47,8 +45,9 @@ export function admit(circuit: Circuit, now: number, { firstOpening }: CircuitLi
 }
 
 /**
- * Returns the circuit after a call failed. The failure of a call that was sent before the circuit
- * opened does not count. Only a failed probe opens the circuit again, for twice the time.
+ * Returns the state of the circuit after a call failed. The failure of a call that was sent before
+ * the circuit opened does not count. If the probe failed, the circuit opens again, for twice the
+ * time.
  */
 export function afterFailure(
   circuit: Circuit,

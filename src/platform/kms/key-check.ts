@@ -1,6 +1,6 @@
 import type { KmsKeyUse } from '#platform/config/table/variable.js';
 
-/** The facts that KMS states about a key. */
+/** The facts that AWS KMS states about a key. */
 export interface KeyFacts {
   readonly arn: string;
   readonly state: string;
@@ -13,7 +13,7 @@ export interface KeyFacts {
 /** The properties that a key needs for a use. */
 interface Requirements {
   readonly usage: string;
-  /** The accepted key specs, each with the signature algorithm that the key must offer. */
+  /** The types of keys that fit, each with the signature algorithm that the key must offer. */
   readonly specs: Readonly<Record<string, string | undefined>>;
   readonly words: string;
 }
@@ -59,7 +59,7 @@ export function keyProblem(use: KmsKeyUse, facts: KeyFacts): string | undefined 
   return undefined;
 }
 
-/** Returns true if the use of a key is a signature, so that its public key is read. */
+/** Returns true if a key is used for signatures, because only then its public key is read. */
 export function isForSignatures(use: KmsKeyUse): boolean {
   return REQUIREMENTS[use].usage === 'SIGN_VERIFY';
 }

@@ -4,12 +4,13 @@ import { pauseBeforeRetry, timeForAttempt, type KmsLimits } from './call-policy.
 import { admit, afterFailure, CLOSED, type Circuit } from './circuit.js';
 import { faultOf, KmsFault, suspended, timedOut } from './kms-fault.js';
 
-/** One attempt of a call. The signal aborts it when its time is over. */
+/** One attempt of a call. The signal is aborted when the time of the attempt is over. */
 export type KmsAttempt<T> = (signal: AbortSignal) => Promise<T>;
 
 /**
- * Runs calls to KMS. Each call has a time-out and is repeated with random pauses. Each key has a
- * circuit that refuses calls after many failures.
+ * Runs calls to AWS KMS. A call has a time limit and is repeated with random pauses. Each key has a
+ * circuit breaker, which refuses calls after many failures, so that a KMS that fails gets no
+ * further load.
  */
 export class KmsCalls {
   readonly #circuits = new Map<string, Circuit>();
@@ -22,7 +23,8 @@ export class KmsCalls {
 
   /**
    * Runs a call that uses a key.
-   * @throws KmsFault if the last attempt fails, or if the circuit of the key is open
+   * @throws KmsFault if the last attempt fails, or if the circuit breaker of the key refuses the
+   *   call
    */
   async run<T>(keyId: string, attempt: KmsAttempt<T>): Promise<T> {
     const { wait, isProbe, circuit } = admit(this.#of(keyId), this.clock.monotonic(), this.limits);
@@ -76,8 +78,8 @@ export class KmsCalls {
   }
 
   /**
-   * Returns true if another call has opened the circuit of the key meanwhile. The caller then
-   * stops, so that no burst of retries reaches KMS.
+   * Returns true if failures of other calls have opened the circuit breaker of the key meanwhile.
+   * The call is then not repeated.
    */
   #isOpen(keyId: string): boolean {
     return this.#of(keyId).state === 'open';
@@ -89,8 +91,8 @@ export class KmsCalls {
 }
 
 /**
- * Returns the whole seconds that a client should wait before it repeats a request that failed by
- * this fault.
+ * Returns the whole seconds that a client should wait before it repeats a request that failed
+ * because of a fault of KMS.
  */
 export function secondsToWait({ wait }: KmsFault): number {
   return Math.max(1, Math.ceil(wait / 1000));

@@ -1,4 +1,4 @@
-/** The kinds of reasons for which a call of KMS failed. */
+/** The kinds of reasons for which a call of AWS KMS failed. */
 export type KmsFaultKind =
   | 'throttled'
   | 'failing'
@@ -14,13 +14,13 @@ export type KmsFaultKind =
   | 'suspended';
 
 /**
- * A failed call of KMS. Its message is for the log and for the operator at start-up, never for a
- * client.
+ * The error of a failed call of AWS KMS. Its message is for the log and for the operator at
+ * start-up, never for a client.
  */
 export class KmsFault extends Error {
   override readonly name = 'KmsFault';
 
-  /** @param wait milliseconds until the next call makes sense, if that is known */
+  /** @param wait the milliseconds until a next call may succeed, if that is known */
   constructor(
     readonly kind: KmsFaultKind,
     message: string,
@@ -32,7 +32,7 @@ export class KmsFault extends Error {
 
 /**
  * The kinds of faults that may end by themselves within a second. A refusal is not among them,
- * because KMS would refuse another attempt too.
+ * because KMS would refuse another attempt as well.
  */
 const PASSING: ReadonlySet<KmsFaultKind> = new Set([
   'throttled',
@@ -41,12 +41,12 @@ const PASSING: ReadonlySet<KmsFaultKind> = new Set([
   'timeout',
 ]);
 
-/** Returns true if another attempt may succeed. */
+/** Returns true if another attempt of the call may succeed. */
 export function isPassing({ kind }: KmsFault): boolean {
   return PASSING.has(kind);
 }
 
-/** The kind for each name of an error of AWS or of the SDK. */
+/** The kind of fault for each name of an error of AWS or of its SDK. */
 const KIND_OF_NAME: Readonly<Record<string, KmsFaultKind>> = {
   ThrottlingException: 'throttled',
   Throttling: 'throttled',
@@ -82,7 +82,7 @@ const KIND_OF_NAME: Readonly<Record<string, KmsFaultKind>> = {
 /** Matches the codes of Node.js for faults of a connection. */
 const NETWORK_CODE = /^(?:E[A-Z]+|CERT_[A-Z_]+|[A-Z_]*CERT[A-Z_]*|ERR_(?:SSL|TLS)_[A-Z_]+)$/;
 
-/** The texts of faults for an operator. They contain nothing that AWS wrote. */
+/** The text of each kind of fault for an operator. No text quotes AWS. */
 const WORDS: Readonly<Record<Exclude<KmsFaultKind, 'refused'>, string>> = {
   throttled: 'KMS answers that it gets too many requests',
   failing: 'KMS answers with an error of its own',
@@ -106,8 +106,8 @@ interface SdkError {
 }
 
 /**
- * Finds the kind of an error of the SDK. The fault gets a text of this service and the name that
- * AWS gave the error.
+ * Converts an error of the AWS SDK to a fault. Its message has a text of this service and the name
+ * that AWS gave the error.
  */
 export function faultOf(thrown: unknown): KmsFault {
   if (thrown instanceof KmsFault) return thrown;
@@ -124,14 +124,15 @@ export function timedOut(): KmsFault {
   return new KmsFault('timeout', WORDS.timeout);
 }
 
-/** Makes the fault of a call that is not sent because the circuit of its key is open. */
+/** Makes the fault of a call that is not sent because the circuit breaker of its key is open. */
 export function suspended(wait: number): KmsFault {
   return new KmsFault('suspended', WORDS.suspended, wait);
 }
 
 function kindOf(error: SdkError, name: string, code: string | undefined): KmsFaultKind {
   const { httpStatusCode: status = 0, clockSkewCorrected } = error.$metadata ?? {};
-  // the SDK signs the next request by the clock of AWS
+  // The clock of this machine was wrong. The SDK has noted the difference, and signs the next
+  // request by the clock of AWS.
   if (clockSkewCorrected === true) return 'failing';
   const known = Object.hasOwn(KIND_OF_NAME, name) ? KIND_OF_NAME[name] : undefined;
   if (known !== undefined) return known;

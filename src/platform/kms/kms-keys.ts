@@ -17,14 +17,14 @@ import { isForSignatures, keyProblem } from './key-check.js';
 import { KmsCalls, secondsToWait, type KmsAttempt } from './kms-calls.js';
 import { faultOf, KmsFault } from './kms-fault.js';
 
-/** A configured key, as KMS described it at start-up. */
+/** A configured key, as AWS KMS described it at start-up. */
 interface CheckedKey {
   /**
-   * The ARN of the key. If the configuration names an alias that is moved later, the service keeps
-   * this key until its next start.
+   * The ARN of the key. If the configuration names an alias, and the alias is moved to another key
+   * later, the service uses this key until its next start.
    */
   readonly arn: string;
-  /** Undefined for a key that does not sign. */
+  /** The public key; undefined for a key that does not sign. */
   readonly publicKey: KeyObject | undefined;
 }
 
@@ -34,7 +34,7 @@ type KmsConfig = {
   readonly upstream: Pick<Config['upstream'], 'extraCaCerts'>;
 };
 
-/** The limits, the clock and the random numbers of calls to KMS. Tests replace them. */
+/** The limits of calls to AWS KMS, and their clock and random numbers, which tests replace. */
 export interface KmsOptions {
   readonly limits?: KmsLimits;
   readonly clock?: Clock;
@@ -43,8 +43,8 @@ export interface KmsOptions {
 
 /**
  * The keys in AWS KMS that the configuration names. Each key is checked once at start-up. Later, a
- * failure of KMS becomes `kms_unavailable`: 503 with the seconds after which a client may try
- * again.
+ * failure of KMS becomes the error `kms_unavailable`: 503 with the seconds after which a client may
+ * try again.
  */
 export class KmsKeys {
   readonly #keys = new Map<string, CheckedKey>();
@@ -92,7 +92,7 @@ export class KmsKeys {
         const encoded = await aws.sign(arn, alg, payload, signal);
         const signature = alg === 'ES256' ? rawEcdsaSignature(encoded) : encoded;
         // A wrong signature means that another server answers as KMS, or that another key signed.
-        // It must not leave as a credential.
+        // The client must not get it in a credential.
         if (!isSignatureOf({ alg, publicKey }, message, signature)) throw wrongSignature();
         return signature;
       });
@@ -110,7 +110,7 @@ export class KmsKeys {
   }
 
   /**
-   * Makes a data key of 256 bits under a configured key.
+   * Makes a data key of 256 bits, encrypted under a configured key.
    *
    * @throws DomainError `kms_unavailable`
    */
@@ -120,7 +120,7 @@ export class KmsKeys {
   }
 
   /**
-   * Decrypts a data key that was made under the same key and the same context.
+   * Decrypts a data key that was made under the same configured key and the same context.
    *
    * @throws DomainError `kms_unavailable`
    * @throws KmsFault of the kind `input` if the blob is not of this key and context
@@ -131,7 +131,7 @@ export class KmsKeys {
   }
 
   /**
-   * Checks a configured key.
+   * Checks that a configured key exists and fits its use.
    * @returns the problem of a key that does not fit, in one line; undefined for a key that fits
    */
   async #check({ variable, keyId, use }: KmsKeySetting): Promise<string | undefined> {
@@ -160,7 +160,7 @@ export class KmsKeys {
   }
 
   /**
-   * Calls KMS for a request of a client.
+   * Calls AWS KMS while a client waits for a response. A fault becomes the error `kms_unavailable`.
    *
    * @param takesBlob true for a call that sends bytes that KMS encrypted. Only such a call can fail
    *   because of what it sends

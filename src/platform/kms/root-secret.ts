@@ -3,16 +3,16 @@ import { ConfigProblems } from '#platform/config/load-config.js';
 import type { KmsKeys } from './kms-keys.js';
 
 /**
- * The text whose MAC is the root secret. It must never change, because then no stored secret could
- * be opened.
+ * The text whose MAC by AWS KMS is the root secret. It must never change: another text gives
+ * another root secret, by which no stored secret could be decrypted.
  */
 const TEXT = 'svc root secret v1';
 
 /**
- * Completes a configuration whose root secret is in KMS. The secret is the HMAC-SHA-256 of a fixed
- * text in base64url; KMS computes it once at start-up, and it is neither stored nor logged.
+ * Completes a configuration whose root secret comes from AWS KMS. The secret is the HMAC-SHA-256 of
+ * a fixed text in base64url. KMS computes it once at start-up, and it is neither stored nor logged.
  *
- * @throws ConfigProblems when KMS does not answer
+ * @throws ConfigProblems if KMS does not answer
  */
 export async function withRootSecret(config: ValidConfig, kmsKeys: KmsKeys): Promise<Config> {
   const { root, kmsKeyId, previousRoot, previousKmsKeyId } = config.secrets;

@@ -10,7 +10,9 @@ export type ObjectStoreFault =
   | 'unreachable'
   | 'failed';
 
-/** A failed read. Its message is one line without anything that the object contains. */
+/**
+ * The error if an object cannot be read. Its message is one line that quotes nothing of the object.
+ */
 export class ObjectStoreError extends Error {
   override readonly name = 'ObjectStoreError';
 
@@ -23,7 +25,9 @@ export class ObjectStoreError extends Error {
   }
 }
 
-/** The members of an error of the AWS SDK, or of Node.js below it, that tell the reason. */
+/**
+ * The members of an error of the AWS SDK, or of an error of Node.js inside it, that say the reason.
+ */
 interface SdkError {
   readonly name?: unknown;
   readonly code?: unknown;
@@ -34,8 +38,8 @@ const NO_OBJECT: ReadonlySet<unknown> = new Set(['NoSuchKey', 'NotFound']);
 const ABORTED: ReadonlySet<unknown> = new Set(['AbortError', 'TimeoutError']);
 
 /**
- * Turns an error of the AWS SDK into an error of one line. The text of a response is left out,
- * because anyone may have written it.
+ * Converts an error of the AWS SDK to an error with a message of one line. The text of a response
+ * is left out, because any server may have written it.
  */
 export function asObjectStoreError(error: unknown): ObjectStoreError {
   if (error instanceof ObjectStoreError) return error;
@@ -43,7 +47,7 @@ export function asObjectStoreError(error: unknown): ObjectStoreError {
   const status = $metadata?.httpStatusCode;
   const as = (fault: ObjectStoreFault, message: string) =>
     new ObjectStoreError(fault, message, { cause: error });
-  // The SDK calls a lost connection a time-out, too, and leaves its code.
+  // The SDK gives a lost connection the name of a time-out as well, but leaves the code of Node.js.
   if (ABORTED.has(name) && typeof code !== 'string')
     return as('slow', 'the object store took too long to answer');
   if (name === 'CredentialsProviderError') {

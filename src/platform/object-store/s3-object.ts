@@ -17,7 +17,7 @@ export interface ObjectLocation {
   readonly extraCaCerts: readonly string[];
 }
 
-/** The contents of an object, with the tag that changes with them. */
+/** The contents of an object, with the entity tag that changes with them. */
 export interface StoredObject {
   readonly bytes: Buffer;
   readonly etag: string | undefined;
@@ -31,18 +31,18 @@ export interface ObjectReader {
   read(signal?: AbortSignal): Promise<StoredObject>;
 }
 
-/** The most bytes that an object may have. */
+/** The largest number of bytes of an object. */
 const MAX_BYTES = 1024 * 1024;
 
-/** Milliseconds for one read, with all attempts of the SDK. */
+/** The milliseconds for one read, with all attempts of the SDK. */
 const TIME_LIMIT = 10_000;
 
 /**
  * Opens one object of an S3 store for reading, by HEAD and GET. Only this function loads the AWS
- * SDK for S3 (`@aws-sdk/client-s3`), so that a server without an object store never loads it.
- * Credentials come from the chain of the SDK: variables, web identity (IRSA), containers, EC2. The
- * size of the object and the time of a read are limited here, because the SDK limits neither. Plain
- * http is refused, except to a loopback host.
+ * SDK for S3 (`@aws-sdk/client-s3`), so that a server without an object store never loads it. The
+ * SDK finds the credentials: in variables, by web identity (IRSA), from a container or from EC2.
+ * This function limits the size of the object and the time of a read, because the SDK limits
+ * neither. Plain http is refused, except to a loopback host.
  */
 export async function openS3Object(
   { bucket, key, region, endpoint, extraCaCerts }: ObjectLocation,
@@ -82,7 +82,7 @@ export async function openS3Object(
   };
 }
 
-/** Refuses a request in plain HTTP, which a configuration file of the SDK could ask for. */
+/** Refuses a request over plain HTTP, to which a configuration file of the SDK could lead. */
 function requireTls(request: unknown): void {
   const { protocol, hostname } = request as {
     readonly protocol: string;
@@ -92,7 +92,7 @@ function requireTls(request: unknown): void {
   throw new ObjectStoreError('failed', 'must be reached by https (http only for localhost)');
 }
 
-/** Runs a read until it ends, its time is over or the signal aborts it. */
+/** Runs a read until it ends, its time is over, or the signal is aborted. */
 async function withinLimit<T>(
   timeLimit: number,
   stopping: AbortSignal | undefined,
@@ -104,8 +104,8 @@ async function withinLimit<T>(
   const onAbort = () => reject(signal.reason);
   signal.addEventListener('abort', onAbort);
   try {
-    // The SDK does not notice the signal while it waits between two attempts, or looks for
-    // credentials.
+    // The race is needed because the SDK does not notice the signal while it waits between two
+    // attempts or looks for credentials.
     return await Promise.race([read(signal), aborted]);
   } catch (error) {
     throw asObjectStoreError(error);

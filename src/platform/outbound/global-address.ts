@@ -1,6 +1,9 @@
 import { BlockList, isIP, SocketAddress } from 'node:net';
 
-/** IPv4 networks that are not global, or shared (IANA special-purpose registry, RFC 6890). */
+/**
+ * The IPv4 networks whose addresses are not on the public internet (IANA special-purpose registry,
+ * RFC 6890).
+ */
 const SPECIAL_IPV4: readonly (readonly [string, number])[] = [
   ['0.0.0.0', 8], // this network
   ['10.0.0.0', 8], // private
@@ -24,9 +27,9 @@ const SPECIAL_IPV4: readonly (readonly [string, number])[] = [
 ];
 
 /**
- * Networks in 2000::/3 that are not global. Outside of 2000::/3 no address is global: loopback,
- * unique-local, link-local, multicast, and the forms with an IPv4 address inside (mapped,
- * compatible, NAT64).
+ * The networks in 2000::/3 whose addresses are not on the public internet. No address outside of
+ * 2000::/3 counts as public: loopback, unique-local, link-local, multicast, and the forms with an
+ * IPv4 address inside (mapped, compatible, NAT64).
  */
 const SPECIAL_IPV6: readonly (readonly [string, number])[] = [
   ['2001::', 23], // protocol assignments, Teredo, benchmarking, ORCHID
@@ -43,8 +46,8 @@ const NOT_GLOBAL = blockList(SPECIAL_IPV4, SPECIAL_IPV6);
 const GLOBAL_UNICAST = blockList([], [['2000::', 3]]);
 
 /**
- * Returns true if an address is global: not of this machine, a private network or a cloud's
- * metadata.
+ * Returns true if an address is on the public internet: not of this machine, a private network or a
+ * cloud's metadata service.
  *
  * @param address IPv4, or IPv6 with or without a zone
  */
@@ -69,8 +72,8 @@ export function isLoopbackAddress(address: string): boolean {
 }
 
 /**
- * Returns true if the last half is `0:5efe` or `200:5efe` and an IPv4 address (ISATAP, RFC 5214
- * §6.1).
+ * Returns true if an IPv6 address contains an IPv4 address by ISATAP: its last half is `0:5efe` or
+ * `200:5efe`, then the IPv4 address (RFC 5214 §6.1).
  */
 function isIsatap(ipv6: string): boolean {
   const canonical = new SocketAddress({ address: ipv6, family: 'ipv6' }).address;

@@ -7,7 +7,8 @@ import { resolveAddresses } from './resolve-addresses.js';
 import { Agent, request } from './undici.js';
 
 /**
- * Milliseconds. The default time for a whole fetch, from the look-up of the name to the last byte.
+ * The default time in milliseconds for a whole fetch, from the look-up of the name to the last
+ * byte.
  */
 const DEADLINE = 2500;
 
@@ -21,13 +22,13 @@ export interface OutboundRequest {
   readonly within?: number;
 }
 
-/** Options for tests. */
+/** Options that only tests set. */
 export interface OutboundOptions {
-  /** Resolves a name; the default asks the DNS. */
+  /** Resolves a name to its addresses; the default asks the DNS. */
   readonly resolve?: (hostname: string, signal: AbortSignal) => Promise<readonly string[]>;
   /**
-   * Trusted authorities (PEM) in place of those of Node. SVC_EXTRA_CA_CERTS is not trusted for
-   * addresses that clients choose.
+   * The trusted certificate authorities (PEM) in place of those of Node. Authorities of
+   * SVC_EXTRA_CA_CERTS are not trusted for addresses that clients choose.
    */
   readonly ca?: readonly string[];
 }
@@ -36,15 +37,15 @@ export interface OutboundOptions {
 export const OUTBOUND_OPTIONS = Symbol('OutboundOptions');
 
 /**
- * The error for an address that must not be fetched. Only the log has the reason, so that a client
- * learns nothing about internal networks.
+ * The error for an address that must not be fetched. The reason is only in the log, so that a
+ * client learns nothing about internal networks.
  */
 export class OutboundRefused extends Error {
   override readonly name = 'OutboundRefused';
 }
 
 /**
- * The error for an allowed address that gave no usable response. Only the log has the cause, so
+ * The error for an allowed address that gave no usable response. The cause is only in the log, so
  * that a client learns nothing about internal networks.
  */
 export class OutboundFailed extends Error {
@@ -52,7 +53,7 @@ export class OutboundFailed extends Error {
 
   constructor(
     message: string,
-    /** The part of the fetch that failed. */
+    /** The step of the fetch that failed. */
     readonly reason: 'name' | 'connection' | 'tls' | 'redirect' | 'size' | 'time',
     options: ErrorOptions,
   ) {
@@ -60,13 +61,14 @@ export class OutboundFailed extends Error {
   }
 }
 
-/** The most bytes of a response, which is not decompressed. */
+/** The largest number of bytes of a response, which is not decompressed. */
 const MOST_BYTES = 64 * 1024;
 
 /**
- * Fetches addresses that clients choose (`jwks_uri`, `request_uri`, `backchannel_logout_uri`): over
- * https, to global addresses, to exactly the addresses that were checked, without redirects, and
- * with limits of time and size.
+ * Fetches addresses that clients choose (`jwks_uri`, `request_uri`, `backchannel_logout_uri`),
+ * which must not lead into internal networks. It fetches only over https, only from public
+ * addresses, and connects to exactly the addresses that were checked. It follows no redirect, and
+ * limits time and size.
  */
 @Injectable()
 export class OutboundHttp {
@@ -84,10 +86,9 @@ export class OutboundHttp {
   }
 
   /**
-   * Checks that an address may be fetched. It resolves the name of the address, and does not
-   * connect.
+   * Checks that an address may be fetched. It resolves the name, and does not connect.
    *
-   * @throws OutboundRefused, or OutboundFailed when the name could not be resolved
+   * @throws OutboundRefused, or OutboundFailed if the name could not be resolved
    */
   async assertAllowed(address: string): Promise<void> {
     await this.#check(address, AbortSignal.timeout(DEADLINE));
@@ -206,8 +207,8 @@ function reasonOf(error: unknown): OutboundFailed['reason'] {
 }
 
 /**
- * Makes a look-up that returns the checked addresses for every name, so that a second DNS response
- * cannot change them (DNS rebinding).
+ * Makes a look-up function that returns the checked addresses for every name. The connection asks
+ * no second time, because a second DNS response could name an internal address (DNS rebinding).
  */
 function pinnedLookup(checked: readonly string[]): LookupFunction {
   const answers = checked.map((address) => ({ address, family: isIP(address) }));

@@ -1,19 +1,20 @@
 import { Resolver } from 'node:dns/promises';
 
 /**
- * The error codes of the DNS for a name that has no address of one kind. They are valid responses.
+ * The error codes for a name that has no IPv4 or no IPv6 address. They are valid responses of the
+ * DNS, and no faults.
  */
 const NO_ADDRESS: ReadonlySet<unknown> = new Set(['ENODATA', 'ENOTFOUND']);
 
 /**
  * Returns every IPv4 and IPv6 address of a name in the DNS; for `localhost`, loopback (RFC 6761
- * §6.3). Unlike `dns.lookup` it does not wait in one of Node's four worker threads, where a
- * client's slow name server would delay all other work.
+ * §6.3). Unlike `dns.lookup` it does not wait in one of Node's four worker threads: a slow name
+ * server that a client chose would delay all other work there.
  *
  * @param signal ends the look-up
  * @param servers name servers as `address:port`; the default is those of the system
  * @returns an empty list for a name without addresses
- * @throws the resolver's error when it got no response for either kind of address
+ * @throws the resolver's error if it got no response for either kind of address
  */
 export async function resolveAddresses(
   hostname: string,

@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises';
 
-/** Options for tests. */
+/** Options that only tests set. */
 export interface DnsOptions {
   /** Name servers as `address:port`; the default is those of the system. */
   readonly servers?: readonly string[];
@@ -25,8 +25,8 @@ const NO_RECORDS: ReadonlySet<unknown> = new Set(['ENODATA', 'ENOTFOUND']);
 const DEADLINE = 5000;
 
 /**
- * Looks up TXT records in the DNS. It follows aliases, and asks over TCP if a response is
- * truncated.
+ * Looks up TXT records in the DNS. It follows aliases (CNAME), and asks again over TCP if a
+ * response is truncated.
  */
 export class TxtRecords {
   readonly #servers: readonly string[] | undefined;
@@ -38,8 +38,8 @@ export class TxtRecords {
   }
 
   /**
-   * Returns the text of every TXT record of a name, each with its pieces joined (RFC 7208 §3.3).
-   * The list is empty for a name without records.
+   * Returns the text of every TXT record of a name. A record consists of pieces, which are joined
+   * (RFC 7208 §3.3). The list is empty for a name without records.
    *
    * @param signal ends the look-up early
    * @throws DnsFault if the servers do not answer, fail or refuse

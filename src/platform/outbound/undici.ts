@@ -1,7 +1,8 @@
 /**
- * This file alone imports `undici`. The service uses its agents and its `request`. The entry of the
- * library also loads `fetch`, WebSockets, caches, proxies and mocks: 109 modules and 21 MiB instead
- * of 30 and 10, in every process (docs/performance.md). So it imports the files of the two parts.
+ * This file alone imports `undici`. The service uses its agents and its `request`, and imports only
+ * the two files that have them. The entry of the library would also load `fetch`, WebSockets,
+ * caches, proxies and mocks: 109 modules and 21 MiB instead of 30 and 10, in every process
+ * (docs/performance.md).
  */
 import type { Dispatcher } from 'undici';
 import Agent from 'undici/lib/dispatcher/agent.js';
@@ -12,7 +13,7 @@ export { Agent };
 /** The options of a request without the origin and the path, which come from its address. */
 type RequestOptions = Omit<Dispatcher.RequestOptions, 'origin' | 'path'>;
 
-/** Sends a request through a dispatcher, as `request` of the entry does. */
+/** Sends a request through a dispatcher, as the function `request` of undici's entry does. */
 export function request(
   address: string | URL,
   { dispatcher, ...options }: RequestOptions & { readonly dispatcher: Dispatcher },

@@ -4,7 +4,7 @@ import { Agent, request } from './undici.js';
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 const WITHOUT_BODY = new Set([204, 205, 304]);
 
-/** The methods that are sent as they are. Any other method is sent as GET. */
+/** The methods that can be sent. Any other method is sent as GET. */
 const METHODS: ReadonlySet<string> = new Set(['POST', 'DELETE']);
 
 /** A request to a configured address, in the shape that openid-client gives to its `fetch`. */
@@ -13,21 +13,24 @@ export interface UpstreamRequest {
   readonly headers?: Record<string, string>;
   readonly body?: ConstructorParameters<typeof Response>[0];
   readonly signal?: AbortSignal | null | undefined;
-  /** A member of openid-client's requests. It has no effect, because no redirect is followed. */
+  /**
+   * A member of the requests of openid-client. It has no effect here, because no redirect is
+   * followed.
+   */
   readonly redirect?: string;
 }
 
 /**
  * Sends HTTP requests to addresses that the operator configured: those of identity providers and of
- * GitHub. It trusts the authorities of Node.js and of SVC_EXTRA_CA_CERTS, and reads at most 1 MiB.
- * Unlike `fetch`, it follows no redirect and decompresses nothing, so that the limit holds in
- * memory, too.
+ * GitHub. It trusts the certificate authorities of Node.js and of SVC_EXTRA_CA_CERTS, and reads at
+ * most 1 MiB. Unlike `fetch`, it follows no redirect and decompresses nothing, so that the limit
+ * also bounds the memory.
  */
 export class UpstreamHttp {
   readonly #agent: Agent;
 
   /**
-   * @param extraCaCerts PEM certificates
+   * @param extraCaCerts PEM certificates of additional authorities
    * @param answerTimeout the seconds that an upstream server may take for a response
    */
   constructor(
@@ -41,7 +44,9 @@ export class UpstreamHttp {
     });
   }
 
-  /** Replaces `fetch` in openid-client. It rejects with the errors of undici. */
+  /**
+   * Sends a request for openid-client, in place of `fetch`. It rejects with the errors of undici.
+   */
   readonly fetch = async (
     url: string,
     { method = 'GET', headers = {}, body, signal }: UpstreamRequest,
@@ -69,8 +74,8 @@ export class UpstreamHttp {
 }
 
 /**
- * The TLS contexts of this process, by their extra authorities. Each is made once, because parsing
- * the certificates takes 20 ms.
+ * The TLS contexts of this process, by their additional certificate authorities. Each is made once,
+ * because parsing the certificates takes 20 ms.
  */
 const trusts = new Map<string, SecureContext>();
 

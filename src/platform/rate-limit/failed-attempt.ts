@@ -1,13 +1,16 @@
-/** The outcome of a request, as far as it decides if the request was a failed attempt. */
+/**
+ * The facts about a finished request that decide whether it was a failed attempt to authenticate.
+ */
 export interface RequestOutcome {
   readonly status: number;
-  /** The error code, or the `error` of OAuth; undefined without an error. */
+  /** The error code of this service or of OAuth; undefined without an error. */
   readonly error: string | undefined;
 }
 
 /**
- * The errors of status 401 that a client with a valid credential gets: for an assertion that is too
- * old (RFC 9470), and for the first request with DPoP, which has no nonce yet (RFC 9449 §8).
+ * The errors of status 401 that a client with a valid credential gets, so that they are no failed
+ * attempts: for a touch of the key that is too old (RFC 9470), and for the first request with DPoP,
+ * which has no nonce yet (RFC 9449 §8).
  */
 const OF_VALID_CREDENTIALS: ReadonlySet<string | undefined> = new Set([
   'insufficient_user_authentication',
@@ -18,8 +21,8 @@ const OF_VALID_CREDENTIALS: ReadonlySet<string | undefined> = new Set([
 const WRONG_SECRETS: ReadonlySet<string | undefined> = new Set(['invalid_client', 'invalid_grant']);
 
 /**
- * Returns true if a response counts against the network of its client, because authentication
- * failed or because of the status that its route counts as well. A device that polls
+ * Returns true if a response counts as a failed attempt of the client's network: authentication
+ * failed, or the response has the status that the route adds. A device that polls
  * (`authorization_pending`, RFC 8628 §3.5) has not failed.
  *
  * @param failureStatus see {@link RoutePolicy.failureStatus}

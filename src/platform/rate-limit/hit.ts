@@ -6,11 +6,11 @@ import type { TierName } from '#platform/http/routing/route-policy.js';
 import { TIERS } from './buckets/tiers.js';
 
 /**
- * Returns the hit of a client's request, by its address. An IPv6 client is its /64, which one
- * subscriber has. Clients that have disconnected, so that their address is unknown, share one
- * bucket.
+ * Returns the bucket and rate for a client's request, by the client's address. An IPv6 client is a
+ * /64 network, which one subscriber has. Clients that have disconnected, so that their address is
+ * unknown, share one bucket.
  *
- * @param holder returns the holder of the request's booking
+ * @param holder returns the request as the holder of a booking is written
  */
 export function hitOf(
   tier: TierName,
@@ -21,7 +21,7 @@ export function hitOf(
   return { bucket: `${tier} ${client}`, tier, rate: TIERS[tier], holder };
 }
 
-/** The parts of a request that decide to which holder its booking belongs. */
+/** The parts of a request from which the holder of its booking is made. */
 export interface BookingRequest {
   /**
    * The token or session of the request; undefined for a request without either. All requests
@@ -30,14 +30,14 @@ export interface BookingRequest {
   readonly credential: string | undefined;
   readonly method: string;
   readonly path: string;
-  /** True if the route is one whose requests go first ({@link RoutePolicy.goesFirst}). */
+  /** True if the route's requests go before others ({@link RoutePolicy.goesFirst}). */
   readonly goesFirst: boolean;
 }
 
 /**
- * Returns the holder of a booking: hashes of the credential, and of the method and the path. All
- * requests without a credential are one holder, because otherwise one program could book every
- * place of its address by asking for many paths.
+ * Returns the holder of a booking as text: hashes of the credential, and of the method and the
+ * path. All requests without a credential are one holder. Otherwise one program could take all
+ * bookings of its address by requests for many paths.
  */
 export function holderOf({ credential, method, path, goesFirst }: BookingRequest): string {
   if (credential === undefined) return holderText(NO_CREDENTIAL, '', false);

@@ -9,7 +9,7 @@ import { TIERS } from './buckets/tiers.js';
 const LIMIT = 'x-ratelimit-limit';
 const REMAINING = 'x-ratelimit-remaining';
 
-/** The tier that limited a request, and the number of requests that would still be let through. */
+/** The tier that limited a request, and the number of further requests that are allowed now. */
 interface StatedLimit {
   readonly tier: TierName;
   readonly remaining: number;
@@ -18,14 +18,15 @@ interface StatedLimit {
 const STATED = Symbol('limit of the route');
 type Limited = ServerResponse & { [STATED]?: StatedLimit };
 
-/** Notes the limit that was applied to a request, for the headers of its response. */
+/** Records the limit that was applied to a request, for the headers of its response. */
 export function noteLimit(response: ServerResponse, limit: StatedLimit): void {
   (response as Limited)[STATED] = limit;
 }
 
 /**
- * Sets the headers about limits on every response. A response without a limit states the General
- * tier's bucket, from what this process knows: nothing is counted, and no statement is sent.
+ * Sets the headers about the rate limit on every response. If no limit was applied, they show the
+ * bucket of the General tier, from what this process knows: nothing is counted, and no statement is
+ * sent.
  */
 export class LimitHeaders {
   constructor(
@@ -33,7 +34,10 @@ export class LimitHeaders {
     private readonly addressOf: ClientAddressResolver,
   ) {}
 
-  /** Sets the headers when the head is written. Each 429 states its wait in both headers. */
+  /**
+   * Sets the headers right before the head of the response is written. A 429 states its wait in
+   * both `retry-after` and the header of the limit.
+   */
   readonly set = (request: IncomingMessage, response: Limited, status: number): void => {
     const { tier, remaining } = response[STATED] ?? this.#general(this.addressOf(request));
     response.setHeader(LIMIT, String(TIERS[tier].burst));

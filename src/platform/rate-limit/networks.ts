@@ -5,30 +5,30 @@ import type { Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from './buckets/tiers.js';
 
 /**
- * The length of the prefix of a site's IPv6 network, which contains 65,536 client networks (RFC
- * 6177 §2).
+ * The length in bits of the prefix of a site, which is the IPv6 network of one customer with 65,536
+ * client networks (RFC 6177 §2).
  */
 const SITE_PREFIX = 48;
 
-/** The number of single clients whose limits together are the limit of a site. */
+/** The factor of a site's limit: it is as large as the limits of 64 single clients together. */
 const FACTOR = 64;
 
-/** The rate of failed requests of a site, and that of its anonymous rows. */
+/** The rate of failed requests of a site, which is an IPv6 /48, and of its anonymous rows. */
 export const SITE_RATE: Rate = {
   burst: FACTOR * TIERS.authentication.burst,
   interval: TIERS.authentication.interval / FACTOR,
 };
 
 /**
- * The outcomes of requests that are counted for a site, each in a bucket of its own: failed
- * attempts, and rows of requests without a user or an authenticated client.
+ * The outcomes of requests that are counted for a site (an IPv6 /48), each in a bucket of its own:
+ * failed attempts, and rows that requests without a user or an authenticated client insert.
  */
 export type SiteCount = 'failures' | 'rows';
 
 /**
- * Limits one kind of outcomes of the requests of each IPv6 /48. A request is counted when its
- * outcome is known, and only if the outcome is of that kind. A request under way reserves a place
- * in this process, so that many concurrent requests cannot exceed the limit.
+ * Limits one kind of outcomes, such as failed attempts, of the requests of each IPv6 /48. A request
+ * is counted when its outcome is known, and only if the outcome is of that kind. Meanwhile it
+ * counts in this process as if it were, so that many concurrent requests cannot exceed the limit.
  */
 export class Networks {
   readonly #underWay = new Map<string, number>();
@@ -39,8 +39,8 @@ export class Networks {
   ) {}
 
   /**
-   * Returns the milliseconds until the network of an address may send such a request again; always
-   * 0 for IPv4.
+   * Returns the milliseconds until the network of an address may send such a request again. For
+   * IPv4 it is always 0, because the limit of the address is enough.
    */
   wait(address: string): number {
     if (!isIPv6(address)) return 0;
@@ -52,8 +52,8 @@ export class Networks {
   }
 
   /**
-   * Reserves a place for a request.
-   * @returns a function to be called once with the outcome: true counts the request
+   * Counts a request provisionally, until its outcome is known.
+   * @returns a function to be called once with the outcome: true counts the request for good
    */
   begin(address: string): (counts: boolean) => void {
     if (!isIPv6(address)) return () => undefined;
@@ -69,7 +69,7 @@ export class Networks {
   }
 }
 
-/** Returns the hit for one kind of outcomes, in the bucket of the address's /48. */
+/** Returns the bucket and rate of the address's /48 for one kind of outcomes. */
 export function siteOf(address: string, counted: SiteCount): Hit {
   return {
     bucket: `${counted} ${normalizeIp(address, SITE_PREFIX)}`,

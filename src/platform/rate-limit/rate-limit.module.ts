@@ -9,8 +9,8 @@ import { RateLimitsRepository } from './buckets/rate-limits.repository.js';
 import { TIERS } from './buckets/tiers.js';
 
 /**
- * Provides the rate limits for TierGuard, on `@nestjs/throttler`: its options and its storage.
- * Replicas share their buckets in the operator's database; the embedded database serves one
+ * Provides the rate limits to TierGuard by `@nestjs/throttler`: its options and its storage. If the
+ * operator has a database, all replicas share the buckets in it. The embedded database serves one
  * process, whose buckets are in its memory.
  *
  * Certification test mode turns all limits off.

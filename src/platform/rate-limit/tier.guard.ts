@@ -23,9 +23,9 @@ import { Networks } from './networks.js';
 
 /**
  * Limits the requests of every route by its tier. It is the first guard of every route, so that a
- * refused request costs no look-up. A client is its address; an IPv6 client is its /64, which one
+ * refused request costs no look-up. A client is an IPv4 address, or an IPv6 /64, which one
  * subscriber has. Clients of one /48 share a bucket of failed attempts, and one of the rows that
- * they write without a user or an authenticated client.
+ * they insert without a user or an authenticated client.
  *
  * Unlike `@nestjs/throttler`, which counts a request in every tier, it counts a request in the tier
  * of its route only.
@@ -81,8 +81,8 @@ export class TierGuard extends ThrottlerGuard {
     const refusal = () =>
       address === undefined ? undefined : this.#refusalOfNetwork(address, counts, hit);
     const taken = refusal() ?? (await this.buckets.take(hit));
-    // Checked again: other requests of the network may have begun meanwhile. No `await` follows
-    // before the reservation.
+    // The network is checked again, because other requests of it may have begun meanwhile. There is
+    // no `await` between this check and the reservation.
     const { allowed, remaining, retryAfter } = (taken.allowed ? refusal() : undefined) ?? taken;
     noteLimit(response, { tier, remaining });
     if (!allowed) throw refused(Math.ceil(retryAfter / 1000));
@@ -90,8 +90,8 @@ export class TierGuard extends ThrottlerGuard {
   }
 
   /**
-   * Returns the kinds of outcomes that are counted for the network of a request: failed attempts in
-   * the Authentication tier, and anonymous rows.
+   * Returns the kinds of outcomes that are counted for the network of a request: failed attempts if
+   * the route is in the Authentication tier, and anonymous rows if the route may insert them.
    */
   #countsOf(
     { tier, failureStatus, anonymousRows }: RoutePolicy,
@@ -112,7 +112,7 @@ export class TierGuard extends ThrottlerGuard {
 
   /**
    * Returns the denial if the network of a request has reached one of its limits; undefined
-   * otherwise. The wait is long enough for the client's own bucket too.
+   * otherwise. The client is told a wait that is also long enough for its own bucket.
    */
   #refusalOfNetwork(address: string, counts: readonly Count[], hit: Hit): Decision | undefined {
     const wait = Math.max(0, ...counts.map(({ networks }) => networks.wait(address)));
@@ -123,15 +123,15 @@ export class TierGuard extends ThrottlerGuard {
 }
 
 /**
- * A kind of outcomes that is counted for the network of a request, with the function that tells if
- * this request's outcome is of that kind.
+ * A kind of outcomes that is counted for the network of a request, and the function that says
+ * whether this request had such an outcome.
  */
 interface Count {
   readonly networks: Networks;
   readonly isCounted: () => boolean;
 }
 
-/** Reserves the places of a request, and counts its outcome when the response has closed. */
+/** Counts a request provisionally, and counts its real outcome when the response has closed. */
 function countOutcome(address: string, counts: readonly Count[], response: Response): void {
   if (response.closed || counts.length === 0) return; // closed: no event would end the reservations
   const begun = counts.map(({ networks, isCounted }) => ({

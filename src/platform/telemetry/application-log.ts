@@ -11,13 +11,16 @@ import { requestPath } from '#platform/http/contract/request-path.js';
 import { routeTemplateOf } from '#platform/http/routing/route-template.js';
 import { nestPinoParams, servedRequest } from './pino-options.js';
 
-/** The log target of the lines about requests. */
+/** The target, which is the part of the service that a log line names, of lines about requests. */
 const HTTP_TARGET = 'http';
-/** The context of Nest's start-up errors, which are left out because the entry point logs them. */
+/**
+ * The context under which Nest logs an error of the start. Such lines are left out, because the
+ * entry point logs the same error.
+ */
 const STARTUP_ERRORS = 'ExceptionHandler';
 /**
- * The contexts of the lines that Nest writes while it assembles the application. They are logged at
- * debug level.
+ * The contexts of the lines that Nest writes while it builds the application. They are logged at
+ * debug level, because operators do not need them.
  */
 const ASSEMBLY = new Set(['NestFactory', 'InstanceLoader', 'RoutesResolver', 'RouterExplorer']);
 
@@ -32,26 +35,23 @@ class ApplicationLogger extends NestPinoLogger {
   }
 }
 
-/**
- * The log of an application: the service behind each Nest `Logger`, and the edge step that logs
- * requests.
- */
+/** The log of an application: the logger that Nest writes to, and the step that logs requests. */
 export interface ApplicationLog {
   readonly nest: LoggerService;
   /**
-   * Writes one line per request, and adds the interaction id to each line that is written during
-   * the request.
+   * Writes one log line for each request, and adds the interaction id of the request to all lines
+   * that are written during it.
    */
   readonly requestLog: EdgeStep;
 }
 
-/** Creates an application's log on the logger of the process. */
+/** Makes the log of an application on the logger of the process. */
 export function applicationLog(logger: Logger, addressOf: ClientAddressResolver): ApplicationLog {
   const params = nestPinoParams(logger);
   const root = new PinoLogger(params);
   const requestLog: EdgeStep = (request, response, next) => {
     const start = systemClock.monotonic();
-    // read now: the address is gone once the connection is closed
+    // The address is read now, because it is unknown after the connection was closed.
     const client = addressOf(request);
     response.once('close', () => {
       const ms = Math.round(systemClock.monotonic() - start);
@@ -69,7 +69,7 @@ export function applicationLog(logger: Logger, addressOf: ClientAddressResolver)
 /** Matches the paths of static files and of probes, whose lines are logged at debug level. */
 const QUIET = /^\/(?:static\/|health(?:\/ready)?(?:$|\?))/;
 
-/** Returns the fields of the log line of a request. Fields without a value are omitted. */
+/** Returns the facts that the log line of a request shows. Facts without a value are omitted. */
 function factsOf(request: IncomingMessage, response: ServerResponse): object {
   const { userId, orgId, clientId } = callerOf(request);
   return {
@@ -93,7 +93,7 @@ function requestLine(request: IncomingMessage, response: ServerResponse): string
   return `${request.method} ${plainPath(requestPath(request))} ${outcome}`;
 }
 
-/** The most characters of a logged path. No route has a longer path. */
+/** The largest number of characters of a logged path. No route has a longer path. */
 const LONGEST_PATH = 200;
 
 /**

@@ -5,21 +5,23 @@ const DEEPEST = 6;
 
 /**
  * Cleans the arguments of a log call. Line breaks, control characters and changes of text direction
- * are removed from messages, keys and values, so that a client cannot forge a line. Errors are left
- * to the serializer of errors.
+ * are removed from messages, keys and values, so that a client cannot forge a line. Errors are
+ * cleaned later, when they are converted to text.
  *
  * @param args the arguments of a pino call: an object or an error first, or the message
  */
 export function cleanArguments(args: readonly unknown[]): unknown[] {
   const [first] = args;
   if (first instanceof Error && args.length === 1) {
-    // pino would take the message from the error without cleaning it.
+    // Without this message, pino would take the one of the error, without cleaning it.
     return [{ err: first }, withoutControls(first.message)];
   }
   return args.map((argument) => (isClean(argument, DEEPEST) ? argument : clean(argument, DEEPEST)));
 }
 
-/** Returns true if a value needs no cleaning. Most lines need none, so that they are not copied. */
+/**
+ * Returns true if a value needs no cleaning, so that it need not be copied. Most lines need none.
+ */
 function isClean(value: unknown, depth: number): boolean {
   if (typeof value === 'string') return isSingleLine(value);
   if (typeof value !== 'object' || value === null || value instanceof Error) return true;

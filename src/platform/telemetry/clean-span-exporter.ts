@@ -3,14 +3,17 @@ import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
 import { cleanSpan } from './clean-span.js';
 
-/** Exports spans without their secrets, and logs if they cannot be delivered. */
+/**
+ * Exports spans (the steps of a trace) without secrets, and logs if the collector cannot be
+ * reached.
+ */
 export class CleanSpanExporter implements SpanExporter {
   #logger: Logger | undefined;
   #isDelivering = true;
 
   constructor(private readonly exporter: SpanExporter) {}
 
-  /** Sets the logger of the reports. */
+  /** Sets the logger for the lines about the delivery. */
   reportTo(logger: Logger): void {
     this.#logger = logger;
   }
@@ -31,7 +34,7 @@ export class CleanSpanExporter implements SpanExporter {
     return this.exporter.shutdown();
   }
 
-  /** Logs one line when delivery first fails, and one when it works again. */
+  /** Logs one line if the delivery of spans begins to fail, and one when it works again. */
   #report({ code, error }: ExportResult): void {
     const isDelivering = code === ExportResultCode.SUCCESS;
     if (isDelivering === this.#isDelivering) return;

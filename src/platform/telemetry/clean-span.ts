@@ -1,7 +1,7 @@
 import { SpanKind, type Attributes, type SpanContext } from '@opentelemetry/api';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 
-/** The attribute for the interaction id of a span's request. */
+/** The name of the attribute that has the interaction id of the request a span belongs to. */
 export const INTERACTION_ATTRIBUTE = 'svc.interaction_id';
 
 const ALWAYS = [INTERACTION_ATTRIBUTE, 'error.type'];
@@ -16,8 +16,8 @@ const SERVER = ['server.address', 'server.port'];
 const DATABASE = ['db.system.name', 'db.namespace', 'db.operation.name', 'db.query.text'];
 
 /**
- * The attributes that are exported, by kind of span. `server.address` of a server span is not
- * exported, because a client chooses it.
+ * The attributes of spans that are exported, by the kind of span. `server.address` of a server span
+ * is not exported, because a client chooses it.
  */
 const EXPORTED: Readonly<Record<SpanKind, ReadonlySet<string>>> = {
   [SpanKind.SERVER]: new Set([...ALWAYS, ...HTTP, 'http.route']),
@@ -28,9 +28,9 @@ const EXPORTED: Readonly<Record<SpanKind, ReadonlySet<string>>> = {
 };
 
 /**
- * Returns a span without secrets. Instrumentations record queries of URLs, headers and error
- * messages, so only listed attributes are kept. The text of a query to the database is kept, since
- * its values are parameters. Events, links and status messages are dropped.
+ * Returns a copy of a span without secrets. Instrumentations record queries of URLs, headers and
+ * error messages, so only listed attributes are kept. The SQL of a query is kept, because its
+ * values are parameters, which it does not contain. Events, links and status messages are dropped.
  */
 export function cleanSpan(span: ReadableSpan): ReadableSpan {
   const { name, kind, parentSpanContext, resource, instrumentationScope } = span;
@@ -60,7 +60,9 @@ function pick(attributes: Attributes, names: ReadonlySet<string>): Attributes {
   return Object.fromEntries(Object.entries(attributes).filter(([name]) => names.has(name)));
 }
 
-/** Drops the trace state, which is a header of the client. */
+/**
+ * Returns the context of a span without the trace state, because that is a header of the client.
+ */
 function withoutState({ traceId, spanId, traceFlags, isRemote }: SpanContext): SpanContext {
   return { traceId, spanId, traceFlags, ...(isRemote === undefined ? {} : { isRemote }) };
 }

@@ -30,32 +30,36 @@ import { CleanSpanExporter } from './clean-span-exporter.js';
 import { INTERACTION_ATTRIBUTE } from './clean-span.js';
 
 /**
- * The instrumentations: incoming requests (`http`), queries (`pg`) and outgoing requests
- * (`undici`). The package reads them only from an environment variable.
+ * The instrumentations of OpenTelemetry that are used: incoming requests (`http`), queries (`pg`)
+ * and outgoing requests (`undici`). OpenTelemetry takes their names only from an environment
+ * variable.
  */
 const INSTRUMENTATIONS = 'http,pg,undici';
-/** Milliseconds between two exports of metrics. */
+/** The milliseconds between two exports of metrics. */
 const METRICS_INTERVAL_MS = 60_000;
-/** Milliseconds for the delivery of the last spans when the application stops. */
+/** The milliseconds for delivering the last spans when the application stops. */
 const LAST_DELIVERY_MS = 3000;
 
 /**
- * Tracing that has started. Nest calls `onApplicationShutdown` when the application stops, so that
- * the last spans are delivered.
+ * The running tracing. Nest calls `onApplicationShutdown` when the application stops, so that the
+ * last spans are delivered.
  */
 export interface Tracing {
   /**
-   * Sets the logger that reports when spans cannot be delivered, and when they can be delivered
-   * again.
+   * Sets the logger for lines that say that spans cannot be delivered, or that they can be
+   * delivered again.
    */
   reportTo(logger: Logger): void;
-  /** Returns the ids of the active span; undefined outside spans. */
+  /** Returns the ids of the span in which the current code runs; undefined outside of spans. */
   activeSpan(): SpanContext | undefined;
   /** Delivers the last spans, in {@link LAST_DELIVERY_MS} milliseconds at most. */
   onApplicationShutdown(): Promise<void>;
 }
 
-/** Copies the interaction id of a span to each span below it. */
+/**
+ * Copies the interaction id of a span to each span inside it, so that all spans of a request have
+ * it.
+ */
 class InteractionIdProcessor extends NoopSpanProcessor {
   override onStart(span: SdkSpan, context: Context): void {
     const parent = trace.getSpan(context) as Partial<SdkSpan> | undefined;
@@ -65,10 +69,10 @@ class InteractionIdProcessor extends NoopSpanProcessor {
 }
 
 /**
- * Loads OpenTelemetry and starts tracing. Traces and the gauges of `gauges/` are sent. Other
- * metrics are scraped, and logs go to standard output.
+ * Loads OpenTelemetry and starts tracing. It sends traces and the gauges of `gauges/` to the
+ * collector. The other metrics are read at `/metrics`, and logs go to standard output.
  *
- * @throws Error naming OTEL_EXPORTER_OTLP_ENDPOINT when the exporter cannot be built
+ * @throws Error naming OTEL_EXPORTER_OTLP_ENDPOINT if the exporter cannot be built
  */
 export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
   setProcessVariable('OTEL_NODE_ENABLED_INSTRUMENTATIONS', INSTRUMENTATIONS);
@@ -89,7 +93,7 @@ export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
       },
       '@opentelemetry/instrumentation-undici': { requireParentforSpans: true },
     }),
-    // No baggage: values of a client are not passed on to other services.
+    // Baggage, which has values that a client chose, is not passed on to other services.
     textMapPropagator: new W3CTraceContextPropagator(),
     spanProcessors: [new InteractionIdProcessor(), new BatchSpanProcessor({ exporter })],
     metricReaders: [],
@@ -98,7 +102,8 @@ export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
   diag.disable(); // with OTEL_LOG_LEVEL it would print data, queries included
   sdk.start();
   const gauges = exportGauges(address, serviceName);
-  // Only modules loaded by `require` are instrumented.
+  // OpenTelemetry changes only modules that are loaded by `require`, so these two are loaded by it
+  // once.
   const require = createRequire(import.meta.url);
   for (const name of ['node:http', 'node:https']) require(name);
   return {
@@ -112,8 +117,8 @@ export function traceTo({ endpoint, serviceName }: TracingConfig): Tracing {
 }
 
 /**
- * Exports the gauges of `gauges/` alone: the instrumentations, which measure more, were started
- * without a provider of metrics.
+ * Exports the gauges of `gauges/`, and no other metrics: the instrumentations measure more, but
+ * have no provider of metrics to export it.
  */
 function exportGauges(address: string, serviceName: string): MeterProvider {
   const provider = new MeterProvider({
@@ -137,7 +142,10 @@ function otlpExporter(url: string): OTLPTraceExporter {
   }
 }
 
-/** Names the span of an incoming request by its route, which is known at the end of the request. */
+/**
+ * Names the span of an incoming request by its route. The route is known only at the end of the
+ * request.
+ */
 function nameByRoute(span: Span, request: IncomingMessage | ClientRequest): void {
   if (!(request instanceof IncomingMessage)) return;
   const route = routeTemplateOf(request);
@@ -147,8 +155,8 @@ function nameByRoute(span: Span, request: IncomingMessage | ClientRequest): void
 }
 
 /**
- * Names the span of a query by the first word of the SQL, because the instrumentation would use the
- * hash that names the prepared statement.
+ * Names the span of a query by the first word of the SQL. The instrumentation itself would use the
+ * name of the prepared statement, which is a hash.
  */
 function nameByVerb(span: Span, statement: string): void {
   const [verb = ''] = statement.trim().split(/\W/, 1);

@@ -15,7 +15,8 @@ import { parseLogFilter } from '#platform/telemetry/filter/log-filter.js';
 export const servedRequest = new AsyncLocalStorage<IncomingMessage>();
 
 /**
- * Creates the logger of the process: filtered by target (RUST_LOG), in the operator's format.
+ * Makes the logger of the process, filtered by target (RUST_LOG) and in the format that the
+ * operator chose.
  *
  * @param destination a file descriptor, or a stream, which takes JSON in every format
  */
@@ -63,7 +64,10 @@ function currentIds(): object {
 let millisecond = 0;
 let written = '';
 
-/** Returns the time of a line (RFC 3339). It is formatted once per millisecond. */
+/**
+ * Returns the present time in RFC 3339 for a log line. It is formatted once for each millisecond,
+ * because many lines share one.
+ */
 function isoTime(): string {
   const now = systemClock.milliseconds();
   if (now !== millisecond) {
@@ -73,13 +77,14 @@ function isoTime(): string {
   return written;
 }
 
-/** The most causes of an error that are logged. */
+/** The largest number of causes of an error that are logged. */
 const CAUSES = 3;
 
 /**
  * Returns the parts of an error for the log: its type, message, code, stack and causes. Other
- * properties are dropped, since libraries attach secrets such as the parameters of a failed query.
- * Texts of a client are cleaned, so that they forge no line.
+ * properties are dropped, since libraries attach secrets to errors, such as the parameters of a
+ * failed query. Line breaks and control characters are removed, so that a client's text cannot
+ * forge a log line.
  */
 export function describeError(error: unknown, causes = CAUSES): unknown {
   if (!(error instanceof Error)) return typeof error;
@@ -94,7 +99,7 @@ export function describeError(error: unknown, causes = CAUSES): unknown {
   };
 }
 
-/** The most characters of a logged message, and of a line of a stack. */
+/** The largest number of characters of a logged message, and of a line of a stack. */
 const LONGEST_MESSAGE = 1000;
 
 /**
@@ -111,7 +116,7 @@ function framesOf(stack: string): string {
 
 /**
  * Returns the options with which nestjs-pino uses the logger of the process, and describes errors
- * in the same way.
+ * as {@link describeError} does.
  */
 export function nestPinoParams(logger: Logger) {
   return {

@@ -4,8 +4,8 @@ import { UNMATCHED, routeTemplateOf } from '#platform/http/routing/route-templat
 import type { ServiceMetrics } from './service-metrics.service.js';
 
 /**
- * Counts every request once, at its end. A request whose client closed the connection before the
- * response was sent is counted with the status `aborted`, as in the log.
+ * Makes the step that counts every request once, at its end. A request whose client closed the
+ * connection before the response was sent is counted with the status `aborted`, as in the log.
  */
 export function requestMetrics(metrics: ServiceMetrics): EdgeStep {
   return (request, response, next) => {
@@ -23,10 +23,10 @@ export function requestMetrics(metrics: ServiceMetrics): EdgeStep {
 }
 
 /**
- * Counts responses to bytes that Node could not read as a request: an unreadable, oversized or late
- * head, and CONNECT.
+ * Makes the function that counts responses to bytes that Node could not read as a request: an
+ * unreadable, oversized or late head, and CONNECT.
  *
- * @returns a function that takes the status of the response, and the method if one was read
+ * @returns a function that takes the status of the response, and the method if it could be read
  */
 export function rawAnswerMetrics(
   metrics: ServiceMetrics,

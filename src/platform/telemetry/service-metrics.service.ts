@@ -33,8 +33,8 @@ const METHODS = new Set([
 ]);
 
 /**
- * The limits of the histogram's buckets in seconds, from the duration of the fastest route to the
- * deadline of a request.
+ * The upper bounds of the histogram's buckets in seconds, from the duration of the fastest route to
+ * the deadline of a request.
  */
 const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
@@ -42,16 +42,16 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 export interface CountedRequest {
   readonly method: string;
   /**
-   * The template of the request's route. It is never the client's path, because that could have any
-   * value.
+   * The template of the request's route. It is never the path that the client sent, because each
+   * new value would add a series to the metrics.
    */
   readonly path: string;
   readonly status: number | 'aborted';
-  /** The duration of the request; undefined if its start is unknown. */
+  /** The duration of the request in seconds; undefined if its start is unknown. */
   readonly seconds?: number;
 }
 
-/** The four metrics of this process. */
+/** Counts the four metrics of this process, and returns them for `/metrics`. */
 @Injectable()
 export class ServiceMetrics {
   readonly #registry = new Registry();
@@ -82,7 +82,7 @@ export class ServiceMetrics {
   });
 
   constructor() {
-    // Each series starts at zero, so that the first event gives a rate.
+    // Each series starts at zero, so that a monitoring system sees the first event as an increase.
     for (const event_type of AUTH_EVENTS) this.#authEvents.inc({ event_type }, 0);
     for (const type of CREDENTIALS) this.#issued.inc({ type }, 0);
   }
@@ -94,14 +94,14 @@ export class ServiceMetrics {
     if (seconds !== undefined) this.#durations.observe({ method, path }, seconds);
   }
 
-  /** Counts the outcome of an authentication. */
+  /** Counts the outcome of an authentication, such as a failed login. */
   countAuthEvent(event_type: AuthEvent): void {
     this.#authEvents.inc({ event_type });
   }
 
   /**
-   * Waits for a browser's login, and counts its outcome. An internal error counts as neither
-   * success nor failure.
+   * Waits for a browser's login, and counts whether it succeeds. An internal error counts as
+   * neither success nor failure.
    */
   async countLogin<Login>(attempt: Promise<Login>): Promise<Login> {
     try {

@@ -6,8 +6,8 @@ import type { Tracing } from './open-telemetry.js';
 import { ServiceMetrics } from './service-metrics.service.js';
 
 /**
- * Provides structured logs by nestjs-pino, and the metrics. The edge steps of `application-log.ts`
- * and `request-metrics.ts` handle every request before routing.
+ * Provides structured logs by nestjs-pino, and the metrics. The steps that log and count requests,
+ * in `application-log.ts` and `request-metrics.ts`, run before the router.
  */
 @Module({})
 export class TelemetryModule {
@@ -23,8 +23,8 @@ export class TelemetryModule {
 }
 
 /**
- * Ends tracing when the application stops: Nest calls `onApplicationShutdown` of {@link Tracing}.
- * Only production uses it.
+ * Stops tracing when the application stops: Nest calls `onApplicationShutdown` of {@link Tracing}.
+ * Only production uses this module.
  */
 @Module({})
 export class TracingModule {

@@ -21,13 +21,13 @@ interface LogLine {
   readonly [field: string]: unknown;
 }
 
-/** The fields that are not repeated after the message, because the line already shows them. */
+/** The fields that are not repeated after the message, because the line shows them already. */
 const REPEATED = new Set(['level', 'time', 'msg', 'context', 'err', 'method', 'route', 'status']);
 
 /**
- * Makes a stream that turns pino's JSON into lines for readers. It writes them at once in this
- * process, so that a crash loses none. It is our own code, because `pino-pretty` is a tool of
- * development with eleven packages of its own.
+ * Makes a stream that converts the JSON of pino to lines for people. It writes each line at once
+ * and in this process, so that a crash loses none. It is our own code, because `pino-pretty` is a
+ * tool of development with eleven dependencies.
  */
 export function textLines(fd: 1 | 2, isColored: boolean): DestinationStream {
   const out = pino.destination({ dest: fd, sync: true });

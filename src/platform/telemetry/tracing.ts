@@ -4,11 +4,11 @@ import type { Tracing } from './open-telemetry.js';
 let tracing: Tracing | undefined;
 
 /**
- * Starts tracing when OTEL_EXPORTER_OTLP_ENDPOINT is set. Without it only OpenTelemetry's API is
- * loaded, by prom-client. The entry point calls this function before it imports other modules,
- * because a module that is already loaded cannot be traced.
+ * Starts tracing if OTEL_EXPORTER_OTLP_ENDPOINT is set. Otherwise only the API of OpenTelemetry is
+ * loaded, which prom-client needs. The entry point calls this function before it imports other
+ * modules, because a module that is already loaded cannot be traced.
  *
- * @returns undefined when tracing is off
+ * @returns undefined if tracing is off
  */
 export async function startTracing(config: Config['tracing']): Promise<Tracing | undefined> {
   if (!config) return undefined;
@@ -17,7 +17,10 @@ export async function startTracing(config: Config['tracing']): Promise<Tracing |
   return tracing;
 }
 
-/** Returns the ids of the active span; undefined without tracing, and outside spans. */
+/**
+ * Returns the ids of the span in which the current code runs; undefined without tracing, and
+ * outside of spans.
+ */
 export function activeSpan(): ReturnType<Tracing['activeSpan']> {
   return tracing?.activeSpan();
 }

@@ -5,7 +5,8 @@ import { domainToASCII } from 'node:url';
 const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
- * Converts a domain of two labels or more to ASCII and lower case; undefined for any other name.
+ * Converts a domain of two labels or more to ASCII and lower case. Returns undefined for any other
+ * name.
  */
 export function asDomain(item: string): string | undefined {
   if (!/^[\p{L}\p{M}\p{N}.-]+$/u.test(item)) return undefined;
@@ -32,7 +33,7 @@ export function asDomainPatterns(items: readonly string[]): readonly string[] | 
 
 /**
  * Parses an address and a port, such as `[::]:3000`. Without an address, the result means every
- * address. Undefined for a malformed text.
+ * address of the machine. Returns undefined for a malformed text.
  */
 export function asListenAddress(value: string) {
   const match = /^(?:\[([^\]]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(value);

@@ -2,18 +2,18 @@
 const FORMULA = /^(?:\s*[=+\-@＝＋－＠]|[\t\r\n])/;
 
 /**
- * Matches the places within a cell after which a formula would begin in a spreadsheet that splits
- * lines at semicolons. Such a spreadsheet does not see the quotation marks around the cell.
+ * Matches the places inside a cell at which a formula could begin for a spreadsheet that splits
+ * lines at semicolons, because such a spreadsheet ignores the quotation marks around the cell.
  */
 const DIVIDED = /(;|(?<=\S)[\r\n]+)(?=\s*[=+\-@＝＋－＠])/g;
 
-/** Writes the cells of a line of a table (RFC 4180). */
+/** Returns a line of CSV with the given cells (RFC 4180). */
 export function csvLine(cells: readonly string[]): string {
   return `${cells.map(csvCell).join(',')}\r\n`;
 }
 
 /**
- * Writes a cell in quotation marks. An apostrophe goes before a text that a spreadsheet would
+ * Returns a cell in quotation marks. An apostrophe is put before a text that a spreadsheet would
  * compute as a formula.
  */
 export function csvCell(text: string): string {

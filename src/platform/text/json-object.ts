@@ -6,10 +6,13 @@ export class UnreadableObject extends Error {
   override readonly name = 'UnreadableObject';
 }
 
-/** The most objects and arrays that may lie inside each other. */
+/** The largest number of objects and arrays that may be nested in each other. */
 const MAX_DEPTH = 8;
 
-/** Matches the tokens of a JSON text that show its structure. A string is one token. */
+/**
+ * Matches the tokens of a JSON text that show its structure. A string is one token, so that
+ * brackets in it do not count.
+ */
 const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\]:,]/gs;
 
 /**
@@ -49,7 +52,7 @@ function parse(text: string): unknown {
  * The parser would ignore the first value of such a key.
  */
 function checkStructure(text: string): void {
-  // the keys of each open object; undefined for an array
+  // The keys of each open object; undefined for an open array.
   const open: (Set<string> | undefined)[] = [];
   let last = '';
   for (const [token] of text.matchAll(TOKENS)) {

@@ -1,8 +1,8 @@
 import { z } from 'zod';
 
 /**
- * Makes a Zod shape from a function that reads a value. The value is invalid if the function throws
- * or returns undefined.
+ * Makes a Zod schema from a function that converts a value. The value is invalid if the function
+ * throws or returns undefined.
  */
 export function readBy<From extends z.ZodType, T>(
   from: From,
@@ -14,7 +14,8 @@ export function readBy<From extends z.ZodType, T>(
       const result = read(value);
       if (result !== undefined) return result;
     } catch {
-      // The message below omits the reason, which may quote the value.
+      // The error of the function is dropped, because its message may quote the value, which may be
+      // a secret.
     }
     context.addIssue({ code: 'custom', message });
     return z.NEVER;

@@ -1,6 +1,6 @@
 /**
- * Matches characters that a line must not contain: controls, halves of surrogate pairs, and changes
- * of text direction.
+ * Matches characters that one line of text must not contain: control characters, single halves of
+ * surrogate pairs, and changes of text direction.
  */
 const NOT_IN_A_LINE = /[\p{Cc}\p{Cs}\u2028\u2029\u202a-\u202e\u2066-\u2069]/gu;
 
@@ -13,37 +13,40 @@ export function isSingleLine(text: string): boolean {
 }
 
 /**
- * Matches format characters. They are invisible, so that two names can look the same and differ
+ * Matches format characters. They are invisible, so that two different names could look the same
  * (UTS #39 §3.1).
  */
 const INVISIBLE = /\p{Cf}/u;
 
-/** The words for an error about a text that breaks the rule of {@link isVisibleLine}. */
+/** The text of the error for a text that {@link isVisibleLine} refuses. */
 export const VISIBLE_LINE = 'must be one line of text, without invisible characters';
 
 /**
  * Returns true if a text is one line without invisible characters, as the name of a thing must be.
- * The rule does not suit the names of people, because Persian and Indic scripts need invisible
- * joiners.
+ * Names of people are not checked by it, because Persian and Indic scripts need invisible
+ * characters.
  */
 export function isVisibleLine(text: string): boolean {
   return isSingleLine(text) && !INVISIBLE.test(text);
 }
 
-/** Replaces characters that a line must not contain by spaces. */
+/** Replaces the characters that one line must not contain by spaces. */
 export function withoutControls(text: string): string {
   return isSingleLine(text) ? text : text.replaceAll(NOT_IN_A_LINE, ' ');
 }
 
-/** Cleans an external text to one line of at most `limit` characters; null if nothing is left. */
+/**
+ * Converts a text from outside to one line of at most `limit` characters. Returns null if nothing
+ * is left.
+ */
 export function toSingleLine(text: string, limit: number): string | null {
   const clean = withoutControls(text).trim();
   return Array.from(clean).slice(0, limit).join('') || null;
 }
 
 /**
- * Lower-cases A to Z only. Unicode lower-casing would turn the Kelvin sign into `k`, and so one
- * name into another.
+ * Converts A to Z to lower case, and leaves all other characters. Unicode lower-casing would turn
+ * the Kelvin sign into `k`, and so one name into another.
  */
 export function asciiLowerCase(text: string): string {
   return text.replaceAll(/[A-Z]/g, (letter) => letter.toLowerCase());

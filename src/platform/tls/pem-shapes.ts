@@ -4,19 +4,19 @@ import { readBy } from '#platform/text/shape-of-reader.js';
 import { readCertificates, readKeys, readPem } from './pem.js';
 import { holdsCertificates, holdsPrivateKey } from './tls-material.js';
 
-/** PEM certificates. The value becomes a list with one PEM block for each certificate. */
+/** A text of PEM certificates. The value becomes a list with one PEM block for each certificate. */
 export const certificates = readBy(
   z.string(),
   readCertificates,
   'must be PEM certificates, or a readable file of them',
 );
 
-/** The certificate chain of a listener. */
+/** The certificate chain of an HTTPS listener. */
 export const tlsCertificates = z
   .string()
   .refine(holdsCertificates, 'must be PEM certificates, base64 of them, or a readable file');
 
-/** The private key of a listener. */
+/** The private key of an HTTPS listener. */
 export const tlsKey = z
   .string()
   .refine(holdsPrivateKey, 'must be a PEM private key, base64 of it, or a readable file');
@@ -32,7 +32,10 @@ export const rsaPrivateKey = readBy(
   'must be an RSA private key in PEM, base64 of it, or a readable file',
 );
 
-/** The problems of signing keys. The rule about the first key uses the same texts. */
+/**
+ * The texts of problems with signing keys. The rule that the first key must be a private one uses
+ * the same texts.
+ */
 export const SIGNING_KEY_PROBLEMS = {
   ec: 'must be P-256 keys in PEM, a private one first',
   rsa: 'must be RSA keys of 3072 bits or more in PEM, a private one first',
@@ -45,7 +48,7 @@ const isLongRsa = ({ asymmetricKeyType: type, asymmetricKeyDetails: details }: K
 
 /**
  * PEM blocks of signing keys: the first is the private key that signs, the others are only
- * published. A public key may come first if a key in KMS signs, which a rule of
+ * published. A public key may come first if a key in AWS KMS signs, which a rule in
  * `config/setting-rules.ts` checks.
  */
 export const signingKeys = {

@@ -4,10 +4,10 @@ import { readFileSync } from 'node:fs';
 const BEGIN = '-----BEGIN ';
 
 /**
- * Returns the PEM text of a source: the source itself, its base64 decoding, or the contents of the
+ * Returns the PEM text of a source, which is the PEM text itself, base64 of it, or the path of a
  * file.
  *
- * @throws the system's error when there is no such file
+ * @throws the system's error if there is no such file
  */
 export function readPem(source: string): string {
   return decoded(source) ?? readFileSync(source, 'utf8');
@@ -42,8 +42,8 @@ export function isPrivate(block: string): boolean {
 }
 
 /**
- * Returns the keys of a source, private or public, each as a block of PEM; undefined if the source
- * has no key, has a block that is cut off, or has a key that does not fit.
+ * Returns the keys of a source, private or public, each as a block of PEM. Returns undefined if the
+ * source has no key, a block that is cut off, or a key that does not fit.
  *
  * @throws an error for a file that cannot be read, and for a block that is no key
  */

@@ -17,7 +17,7 @@ export interface TlsMaterial {
 }
 
 /**
- * Reads and checks certificate and key.
+ * Reads a certificate and its private key, and checks that they belong together.
  *
  * @throws Error with one line that has the variable's name and never its value
  */
@@ -53,7 +53,7 @@ function succeeds(attempt: () => unknown): boolean {
 }
 
 /**
- * Runs an attempt, and replaces its error by a description with the code of the error. The message
+ * Runs a function, and replaces its error by a description with the code of the error. The message
  * of the error is dropped, because it may quote the value.
  */
 function explain<T>(what: string, attempt: () => T): T {

@@ -10,8 +10,8 @@ import type { FailoverService } from './failover-service.js';
 const run = promisify(execFile);
 
 /**
- * The certificates that `ssh` offers in one connection: it takes 100 files, and the plain key comes
- * beside them.
+ * The number of certificates that `ssh` offers in one connection. It takes at most 100 files, and
+ * adds the plain key.
  */
 const OFFERED = 90;
 
@@ -32,7 +32,7 @@ export class CertificateProof {
   }
 
   /**
-   * Starts `sshd` with the present list. All certificates are for one key pair.
+   * Starts `sshd` with the present revocation list. All certificates are for one key pair.
    *
    * @param principals every address of the certificates
    */
@@ -62,7 +62,7 @@ export class CertificateProof {
   }
 
   /**
-   * Tells whether `sshd` lets in a client that offers these certificates one after the other. If
+   * Returns true if `sshd` admits a client that offers these certificates one after the other. If
    * not, each of them was refused because the list revokes it.
    */
   async acceptsAny(certificates: readonly string[]): Promise<boolean> {
@@ -81,7 +81,7 @@ export class CertificateProof {
     return false;
   }
 
-  /** Returns those certificates that the list does not revoke, by `ssh-keygen -Q`. */
+  /** Returns those certificates that the revocation list does not revoke, by `ssh-keygen -Q`. */
   async unlisted(certificates: readonly string[]): Promise<string[]> {
     const found: string[] = [];
     for (let at = 0; at < certificates.length; at += 500) {

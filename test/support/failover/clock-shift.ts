@@ -3,10 +3,10 @@ import { chmodSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * Compiles the library that shifts the clock of a program, into a folder.
+ * Compiles, into a folder, the library that shifts the clock of a program.
  *
  * @param seconds how far the clock is ahead; negative: behind
- * @returns the variables of the program
+ * @returns the variables by which a program loads the library
  */
 export function shiftedClock(folder: string, seconds: number): Record<string, string> {
   const library = join(folder, 'clock-shift.so');

@@ -11,26 +11,29 @@ import { decided, Person, succeeded, type SignInApplication } from './person.js'
 const DOMAIN = 'failover.example';
 const ADMIN = `admin@${DOMAIN}`;
 
-/** The number of people whose certificates `sshd` knows. */
+/** The largest number of people whose certificates `sshd` accepts. */
 const MOST_PEOPLE = 500;
 
 const addressOf = (number: number) => `person-${number}@${DOMAIN}`;
 
-/** The options of a world. */
+/** The options of a {@link FailoverWorld}. */
 export interface WorldOptions extends ClusterOptions {
-  /** The people who request certificates without a pause. */
+  /** The number of people who request certificates without a pause. */
   readonly people?: number;
-  /** The milliseconds between two requests of one of them. */
+  /** The milliseconds between two requests of one person. */
   readonly gap?: number;
-  /** The replicas know the addresses of all databases, in place of the one in front of them. */
+  /**
+   * True if the replicas know the addresses of all databases, and not only that of the proxy in
+   * front of them.
+   */
   readonly isMultiHost?: boolean;
   /** Variables of the replicas. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
 /**
- * A replicated PostgreSQL, two replicas of the service, an organization with SCIM, an application,
- * people who request SSH certificates, and a real `sshd`.
+ * The whole scene of the failover tests: a replicated PostgreSQL, two replicas of the service, an
+ * organization with SCIM, an application, people who request SSH certificates, and a real `sshd`.
  */
 export class FailoverWorld {
   readonly ledger = new Ledger();
@@ -47,7 +50,7 @@ export class FailoverWorld {
     readonly proof: CertificateProof,
   ) {}
 
-  /** Starts all of it, and the load. The caller must close it. */
+  /** Starts all parts, and the requests of the people. The caller must close it. */
   static async start(options: WorldOptions = {}): Promise<FailoverWorld> {
     await using parts = new AsyncDisposableStack();
     const cluster = parts.use(await ReplicatedPostgres.start(options));
@@ -62,13 +65,13 @@ export class FailoverWorld {
     return world;
   }
 
-  /** The people who request certificates without a pause. */
+  /** The requests of the people who request certificates without a pause. */
   get load(): IssuanceLoad {
     if (!this.#load) throw new Error('the load was not started');
     return this.#load;
   }
 
-  /** Makes a person by SCIM, who then signs in and enrolls a key. */
+  /** Creates a person by SCIM, who then signs in and enrolls a key. */
   async newPerson(): Promise<Person> {
     const email = addressOf(this.#people);
     this.#people += 1;
@@ -81,7 +84,7 @@ export class FailoverWorld {
     return person;
   }
 
-  /** Sends a request to `/scim/v2` as the directory of the organization. */
+  /** Sends a request to `/scim/v2` as the organization's identity provider. */
   scim(method: string, path: string, body?: unknown): Promise<Answer> {
     return this.service.client().send(method, `/scim/v2${path}`, {
       ...(body === undefined ? {} : { body }),
@@ -89,7 +92,7 @@ export class FailoverWorld {
     });
   }
 
-  /** Sends a request as the admin, who signs in and touches the key before where it is due. */
+  /** Sends a request as the admin. If needed, the admin first signs in and touches the key. */
   async asAdmin(method: string, path: string, body?: unknown): Promise<Answer> {
     const { browser, key } = this.#admin ?? (await this.#newAdmin());
     const send = () =>
@@ -110,8 +113,8 @@ export class FailoverWorld {
   }
 
   /**
-   * Founds the organization, its SCIM token, which makes it take members from SCIM alone, and its
-   * application.
+   * Creates the organization, its SCIM token, and its application. With the token the organization
+   * takes members from SCIM alone.
    */
   async #found(): Promise<void> {
     const application = {

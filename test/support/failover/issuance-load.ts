@@ -2,15 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Person } from './person.js';
 
 /**
- * People who request certificates without a pause, and log in again whenever their session has
- * ended.
+ * Lets people request certificates without a pause. A person whose session has ended logs in again.
  */
 export class IssuanceLoad {
-  /** How many answers had another status than 200, by status and code. */
+  /** The number of answers that had another status than 200, by status and code. */
   readonly refusals = new Map<string, number>();
-  /**
-   * How often a session had ended, and its person logged in with the identity provider and the key.
-   */
+  /** The number of times that a person's session had ended, so that the person logged in again. */
   logins = 0;
   readonly #got = new Map<string, number>();
   #isStopped = true;
@@ -22,14 +19,14 @@ export class IssuanceLoad {
     private readonly gap = 0,
   ) {}
 
-  /** Goes on, unless it runs. */
+  /** Lets people request certificates again after a pause. If they already do, nothing changes. */
   resume(): void {
     if (!this.#isStopped) return;
     this.#isStopped = false;
     this.#done = Promise.all(this.people.map((person) => this.#work(person)));
   }
 
-  /** Resolves when each person, from now on, has got so many certificates. */
+  /** Resolves when each person has got `count` more certificates from now on. */
   async untilEachGot(count: number): Promise<void> {
     const goals = this.people.map(({ email }) => this.#gotBy(email) + count);
     const deadline = performance.now() + 120_000;
@@ -40,7 +37,7 @@ export class IssuanceLoad {
     }
   }
 
-  /** Waits for the answers that are under way, and requests no more. */
+  /** Sends no more requests, and waits for the answers that are under way. */
   async pause(): Promise<void> {
     this.#isStopped = true;
     await this.#done;

@@ -4,19 +4,19 @@ import type { FailoverWorld } from './failover-world.js';
 import type { PostgresNode } from './postgres-node.js';
 import { succeeded, type Person } from './person.js';
 
-/** An act that ends the access of a person, or of one of the keys. */
+/** A request that ends the access of a person, or of one of the person's keys. */
 export interface Leaving {
   readonly name: string;
-  /** Prepares the act, before replication is held back. */
+  /** Prepares the request, before replication is stopped. */
   prepare?(world: FailoverWorld, person: Person): Promise<void>;
   act(world: FailoverWorld, person: Person): Promise<Answer>;
-  /** A statement that tells of a user id, `$1`, whether the act is in effect. */
+  /** A statement that says of a user id, `$1`, if the request is in effect. */
   readonly isDone: string;
 }
 
 const PATCH = 'urn:ietf:params:scim:api:messages:2.0:PatchOp';
 
-/** Every act whose loss would give access back. */
+/** Every request whose loss in a failover would give access back. */
 export const LEAVINGS: readonly Leaving[] = [
   {
     name: 'SCIM DELETE',
@@ -53,7 +53,10 @@ export const LEAVINGS: readonly Leaving[] = [
   },
 ];
 
-/** Tells whether the act of a leaver is in effect on a node, which may be a standby. */
+/**
+ * Returns true if the request is in effect for a person on a node of PostgreSQL, which may be a
+ * standby.
+ */
 export async function isDoneOn(
   node: PostgresNode,
   { isDone }: Leaving,

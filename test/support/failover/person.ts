@@ -13,17 +13,17 @@ export interface SignInApplication {
   readonly clientSecret: string;
 }
 
-/** What a person of the tests is made with. */
+/** The parts of the scene that a person needs. */
 export interface Surroundings {
   readonly service: FailoverService;
   readonly application: SignInApplication;
-  /** The server that the certificates are for. */
+  /** The server at which the certificates are tried. */
   readonly proof: CertificateProof;
-  /** Gets every certificate that is answered. */
+  /** The list to which every returned certificate is added. */
   readonly ledger: Ledger;
 }
 
-/** The ways in which a person gets something of the service. */
+/** The ways in which a person can get something from the service. */
 export type Way =
   | 'session'
   | 'key alone: browser'
@@ -33,12 +33,12 @@ export type Way =
   | 'token: introspection'
   | 'certificate';
 
-/** The ways that use the security key and nothing older. */
+/** The ways that need only the security key, and no session or token from before. */
 export const BY_KEY_ALONE: readonly Way[] = ['key alone: browser', 'key alone: FIDO2 grant'];
 
-/** A person with a security key, a session, tokens of two kinds and an SSH certificate. */
+/** A person with a security key, a session, two kinds of tokens and an SSH certificate. */
 export class Person {
-  /** The id in SCIM, of the user that the directory made. */
+  /** The SCIM id of the person's user, whom the identity provider created. */
   scimId = '';
   certificate = '';
   serial = '';
@@ -52,7 +52,10 @@ export class Person {
     private readonly around: Surroundings,
   ) {}
 
-  /** Signs the person in for the first time, enrolls a key, and gets one of each. */
+  /**
+   * Signs the person in for the first time, enrolls a key, and gets a session, tokens and a
+   * certificate.
+   */
   static async enrolled(email: string, around: Surroundings): Promise<Person> {
     const browser = around.service.client();
     const key = around.service.newKey();
@@ -88,8 +91,8 @@ export class Person {
   }
 
   /**
-   * Signs in at the identity provider and touches the key, from an address of its own, which no
-   * earlier try has used up.
+   * Signs in at the identity provider and touches the key, from a new address, whose rate limit is
+   * not used up.
    */
   async logIn(): Promise<Answer> {
     const browser = this.around.service.client();
@@ -100,8 +103,9 @@ export class Person {
   }
 
   /**
-   * Tries every way, and returns those that are open. It asks again after 429 and 503, which decide
-   * nothing. The certificate is tried with the list that was downloaded last.
+   * Tries every way to get something, and returns those that work. After 429 and 503, which decide
+   * nothing, it tries again. The certificate is tried with the revocation list that was downloaded
+   * last.
    */
   async openWays(): Promise<Way[]> {
     const { service, application, proof } = this.around;
@@ -144,7 +148,7 @@ export class Person {
   }
 }
 
-/** Returns the header of an application that authenticates with its secret. */
+/** Returns the header by which an application authenticates with its secret. */
 function basic({ clientId, clientSecret }: SignInApplication): Record<string, string> {
   const pair = Buffer.from(`${clientId}:${clientSecret}`).toString('base64');
   return { authorization: `Basic ${pair}` };
@@ -152,13 +156,16 @@ function basic({ clientId, clientSecret }: SignInApplication): Record<string, st
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
-/** Returns an answer of 2xx. @throws Error with any other one */
+/** Returns the answer if its status is 2xx. @throws Error for any other status */
 export function succeeded(answer: Answer, what: string): Answer {
   if (answer.status >= 200 && answer.status < 300) return answer;
   throw new Error(`${what} was answered ${answer.status}: ${answer.text.slice(0, 300)}`);
 }
 
-/** Asks until the answer is a decision: the service may be busy, limited or away. */
+/**
+ * Repeats a request until the answer is a decision. Before, the service may be busy, unreachable,
+ * or limit the rate.
+ */
 export async function decided(ask: () => Promise<Answer>): Promise<Answer> {
   const deadline = performance.now() + 60_000;
   for (;;) {

@@ -11,10 +11,13 @@ import { freePort } from '../free-port.js';
 
 const run = promisify(execFile);
 
-/** PostgreSQL refuses to run as root, so the root user starts it as `nobody`. */
+/**
+ * The user that starts PostgreSQL. If the tests run as root it is `nobody`, because PostgreSQL
+ * refuses to run as root.
+ */
 const USER = process.getuid?.() === 0 ? { uid: 65_534, gid: 65_534 } : {};
 
-/** Settings of a node over the defaults of Debian. */
+/** The settings of each PostgreSQL server that differ from Debian's defaults. */
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
@@ -22,19 +25,22 @@ const SETTINGS = {
   wal_keep_size: '256MB',
 };
 
-/** The way a node starts. */
+/** How a PostgreSQL server starts. */
 export interface NodeStart {
   /** The port of the relay to the primary, for a standby. */
   readonly upstream?: number;
-  /** Settings over those of every node. */
+  /** Settings that replace those of every server. */
   readonly settings?: Readonly<Record<string, string>>;
   /** Variables of the process, such as `LD_PRELOAD`. */
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-/** One PostgreSQL of Debian on loopback: a data directory, a port, and a process while it runs. */
+/**
+ * One PostgreSQL server of Debian on loopback: its data directory, its port, and its process if it
+ * runs.
+ */
 export class PostgresNode {
-  /** The database of statements; `postgres` until that of the service is made. */
+  /** The database in which statements run: `postgres` until the service's database is made. */
   database = 'postgres';
   #process: ChildProcess | undefined;
 
@@ -45,7 +51,7 @@ export class PostgresNode {
     private readonly programs: string,
   ) {}
 
-  /** Names a node below a folder, without a data directory yet. */
+  /** Prepares a server below a folder. It has no data directory yet. */
   static async create(folder: string, name: string): Promise<PostgresNode> {
     const programs = debianPostgres();
     if (programs === undefined) throw new Error('no PostgreSQL of Debian is installed');
@@ -56,14 +62,14 @@ export class PostgresNode {
     return this.#process !== undefined;
   }
 
-  /** Makes a new cluster. */
+  /** Makes a new data directory. */
   async initialize(): Promise<void> {
     await this.#emptyFolder();
     const settings = '-U postgres --auth=trust -E UTF8 --locale=C --no-sync';
     await this.#run('initdb', settings);
   }
 
-  /** Copies the cluster of the server at a port in place of an own one. */
+  /** Copies the data directory of the server at a port. */
   async copyFrom(port: number): Promise<void> {
     await this.#emptyFolder();
     const source = `-h 127.0.0.1 -p ${port} -U postgres`;
@@ -71,7 +77,7 @@ export class PostgresNode {
   }
 
   /**
-   * Starts the server as a primary, or as a standby of an upstream, and returns when it takes
+   * Starts the server as a primary, or as a standby of `upstream`, and returns when it accepts
    * connections.
    */
   async start({ upstream, settings = {}, environment = {} }: NodeStart = {}): Promise<void> {
@@ -104,7 +110,10 @@ export class PostgresNode {
     }
   }
 
-  /** Stops the server and waits for its end; a primary sends its standbys all it wrote before. */
+  /**
+   * Stops the server and waits for its end. A primary first sends its standbys everything that it
+   * has written.
+   */
   async stop(): Promise<void> {
     const child = this.#process;
     if (child === undefined) return;
@@ -126,13 +135,13 @@ export class PostgresNode {
     while (children.some(isRunning)) await delay(5);
   }
 
-  /** Kills the server process of one connection, as the kernel does when memory is short. */
+  /** Kills the server process of one connection, as the kernel does if memory is short. */
   async killBackend(pid: number): Promise<void> {
     killIfRunning(pid);
     while (isRunning(pid)) await delay(5);
   }
 
-  /** Makes a standby the primary, and returns when it takes writes. */
+  /** Makes a standby the primary, and returns when it accepts writes. */
   async promote(): Promise<void> {
     await this.query('SELECT pg_promote(true, 60)');
     while (await this.isStandby()) await delay(5);
@@ -169,7 +178,7 @@ export class PostgresNode {
     if (USER.uid !== undefined) await chown(this.folder, USER.uid, USER.gid);
   }
 
-  /** Runs a program on the folder, with arguments that are words. */
+  /** Runs a program of PostgreSQL on the data directory, with arguments that contain no spaces. */
   async #run(program: string, words: string): Promise<void> {
     const args = [...words.split(' '), '-D', this.folder];
     await run(join(this.programs, program), args, { ...USER, cwd: this.folder });
@@ -192,8 +201,8 @@ function killIfRunning(pid: number): void {
 }
 
 /**
- * Tells whether a process runs; one that has ended counts as gone before its parent has asked for
- * its status.
+ * Returns true if a process runs. A process that has ended counts as gone, even if its parent has
+ * not read its status yet.
  */
 function isRunning(pid: number): boolean {
   try {

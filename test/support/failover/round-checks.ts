@@ -4,7 +4,7 @@ import type { AnsweredCertificate } from './ledger.js';
 import type { Person, Way } from './person.js';
 import type { Happened, Leaver, RoundReport } from './round.js';
 
-/** Every way of a person who stays. */
+/** Every way in which a person who keeps access can get something from the service. */
 const ALL_WAYS: readonly Way[] = [
   'session',
   'key alone: browser',
@@ -15,7 +15,7 @@ const ALL_WAYS: readonly Way[] = [
   'certificate',
 ];
 
-/** Tries everything that was answered before the change. */
+/** After the change of the database, tries everything that was returned before it. */
 export async function tried(
   world: FailoverWorld,
   happened: Happened,
@@ -50,7 +50,9 @@ export async function tried(
   };
 }
 
-/** Returns the certificates that have no row on the present primary. */
+/**
+ * Returns the certificates for which the present primary has no row, because the failover lost it.
+ */
 async function lostOf(
   world: FailoverWorld,
   answered: readonly AnsweredCertificate[],
@@ -63,9 +65,7 @@ async function lostOf(
   return answered.filter(({ serial }) => !kept.has(serial));
 }
 
-/**
- * Tries the certificates at `sshd`: the lost ones, the others of the same seconds, and new ones.
- */
+/** Tries certificates at `sshd`: the lost ones, others from the same seconds, and new ones. */
 async function certificatesTold(
   { proof, ledger }: FailoverWorld,
   { scenario, changed }: Happened,
@@ -96,8 +96,8 @@ async function leaversTold(leavers: readonly Leaver[]): Promise<string[]> {
 }
 
 /**
- * After a loss a person gets nothing by what is older, and all of it after a login with the
- * provider and the key.
+ * Checks that after a loss of commits a person gets nothing by a session or token from before, and
+ * everything after a login with the provider and the key.
  */
 async function newLoginIsDue(world: FailoverWorld, { stays }: Happened): Promise<string[]> {
   const violations: string[] = [];
@@ -110,7 +110,10 @@ async function newLoginIsDue(world: FailoverWorld, { stays }: Happened): Promise
   return [...violations, ...closedFor(await stays.openWays(), 'after a login with both')];
 }
 
-/** After a change that lost nothing all of it goes on, and no person had to log in again. */
+/**
+ * Checks that after a change without a loss every session and token still works, so that no person
+ * had to log in again.
+ */
 async function sessionsGoOn(world: FailoverWorld, { stays, logins }: Happened): Promise<string[]> {
   const violations = closedFor(await stays.openWays(), 'of a person who stayed');
   const again = world.load.logins - logins;
@@ -122,7 +125,7 @@ function closedFor(open: readonly Way[], when: string): string[] {
   return closed.length === 0 ? [] : [`closed ${when}: ${closed.join(', ')}`];
 }
 
-/** Counts the leavers whose act is in effect now. */
+/** Counts the people whose access has ended, as was requested, on the present primary. */
 async function endedOf(world: FailoverWorld, leavers: readonly Leaver[]): Promise<number> {
   const { primary } = world.cluster;
   let count = 0;
@@ -131,7 +134,10 @@ async function endedOf(world: FailoverWorld, leavers: readonly Leaver[]): Promis
   return count;
 }
 
-/** The old key opens nothing either when its person signs in at the identity provider. */
+/**
+ * Checks that the old key of a person whose access has ended opens nothing, even if the person
+ * signs in at the identity provider.
+ */
 async function noneComesBack(leavers: readonly Leaver[]): Promise<string[]> {
   const violations: string[] = [];
   for (const { leaving, person } of leavers)
@@ -145,12 +151,12 @@ async function comesBack(person: Person): Promise<boolean> {
 }
 
 /**
- * While the database is away, a request is answered 503, or asks for a login; a proxy answers 502
- * for a replica that died.
+ * Returns the answers that are not expected. While the database is unreachable, a request gets 503
+ * or is asked for a login; a proxy answers 502 for a replica that has ended.
  */
 function unexpectedAnswers({ load }: FailoverWorld, { scenario }: Happened): string[] {
-  // A login that begins before a confirmation and ends after it is refused, too: the next one
-  // succeeds, as later checks show.
+  // A login that begins before a confirmation of the server and ends after it is also refused. The
+  // next one succeeds, as later checks show.
   const expected =
     scenario.losesMemory === true
       ? /^(?:login )?(?:401|403|502|503)\b/

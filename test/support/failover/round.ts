@@ -4,78 +4,81 @@ import { isDoneOn, LEAVINGS, type Leaving } from './leavings.js';
 import { tried } from './round-checks.js';
 import type { Person } from './person.js';
 
-/** What happens to the database, and what is lost with it. */
+/** A scenario of a failover test: what happens to the database, and what is lost. */
 export interface Scenario {
   readonly name: string;
-  /** Changes the server, and ends when a primary takes writes. */
+  /** Changes the database server, and resolves when a primary accepts writes. */
   readonly change: (world: FailoverWorld) => Promise<void>;
   /** True if the commits of the last seconds are lost. */
   readonly isLossy: boolean;
-  /** How long replication is held back at least before the change, in milliseconds. */
+  /** The shortest time in milliseconds for which replication is stopped before the change. */
   readonly lag?: number;
-  /** True if a replica dies as well: what it remembers of leavers is gone. */
+  /** True if a replica of the service also ends, so that its memory of ended access is lost. */
   readonly losesMemory?: boolean;
   /**
-   * During the lag the oldest replica serves alone, so that no other one remembers what was lost.
+   * True if, during the lag, only the oldest replica serves, so that no other replica remembers
+   * what is lost.
    */
   readonly isByOldest?: boolean;
-  /** The load pauses during the change, so that a killed primary loses nothing. */
+  /**
+   * True if the people send no requests during the change, so that a killed primary loses nothing.
+   */
   readonly isQuiet?: boolean;
-  /** The acts whose loss is tried; every one by default. */
+  /** The requests whose loss is tested; all of them by default. */
   readonly leavings?: readonly Leaving[];
 }
 
-/** A person who left, or lost a key, and the act. */
+/** A person whose access, or one of whose keys, was ended, and the request that did it. */
 export interface Leaver {
   readonly person: Person;
   readonly leaving: Leaving;
 }
 
-/** What happened in a round, for the checks. */
+/** What happened in one round of the test, for the checks after it. */
 export interface Happened {
   readonly scenario: Scenario;
   /**
-   * The time from which commits were held back, and that when a primary took writes again, of
-   * `performance.now()`.
+   * The time at which replication was stopped, and the time at which a primary accepted writes
+   * again, by `performance.now()`.
    */
   readonly began: number;
   readonly changed: number;
   readonly leavers: readonly Leaver[];
-  /** A person who stays, with a session from before the change. */
+  /** A person who keeps access, with a session from before the change. */
   readonly stays: Person;
-  /** How many people of the load had to log in again before the change. */
+  /** How often people had to log in again before the change. */
   readonly logins: number;
-  /** How many pairs of equal serials there were before the round. */
+  /** The number of pairs of equal serials before the round. */
   readonly equalSerials: number;
 }
 
-/** What a round has shown. */
+/** The results of one round of the test. */
 export interface RoundReport {
   readonly scenario: string;
-  /** The certificates that were answered from the beginning of the lag to the change. */
+  /**
+   * The number of certificates that were returned between the stop of replication and the change.
+   */
   readonly answered: number;
-  /** Those of them without a row afterwards. */
+  /** The number of these certificates for which the new primary has no row. */
   readonly lost: number;
   readonly equalSerials: number;
   /**
-   * The leavers whose answered act the standby did not have, and those of them that are in effect
-   * afterwards.
+   * The number of people whose ended access the standby did not know of, and of those whose access
+   * is ended afterwards all the same.
    */
   readonly undone: number;
   readonly endedAgain: number;
-  /** The longest time without a certificate, in milliseconds. */
+  /** The longest time in milliseconds in which no certificate was returned. */
   readonly pause: number;
-  /**
-   * The answers other than certificates to the people of the load, and how many there were of each.
-   */
+  /** The kinds of answers other than certificates that the people got, with the number of each. */
   readonly refusals: string;
-  /** Sentences, one for each violation. */
+  /** The violations that the checks found, each as a sentence. */
   readonly violations: readonly string[];
 }
 
 /**
- * Runs one round: people leave, the database changes, and everything that was answered before is
- * tried.
+ * Runs one round: people's access is ended, the database changes, and everything that was returned
+ * before is tried.
  */
 export async function runRound(world: FailoverWorld, scenario: Scenario): Promise<RoundReport> {
   const { load, ledger, cluster, service } = world;
@@ -123,7 +126,7 @@ async function leave(world: FailoverWorld, leaving: Leaving, person: Person): Pr
     throw new Error(`${leaving.name} was answered ${status}: ${text.slice(0, 300)}`);
 }
 
-/** Counts the leavers whose act a standby does not have. */
+/** Counts the people whose ended access a standby does not know of. */
 async function undoneOf(world: FailoverWorld, leavers: readonly Leaver[]): Promise<number> {
   const [standby] = world.cluster.standbys;
   if (!standby) throw new Error('there is no standby');

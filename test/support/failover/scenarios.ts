@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Scenario } from './round.js';
 
-/** The primary dies, and a standby that lacks its last commits takes over. */
+/** The primary ends, and a standby that lacks the primary's last commits takes over. */
 export const PROMOTION: Scenario = {
   name: 'promotion with lag',
   isLossy: true,
@@ -11,7 +11,7 @@ export const PROMOTION: Scenario = {
   },
 };
 
-/** A second primary dies before a standby has what the first one and the second one committed. */
+/** A second primary ends before a standby has the commits of the first and the second primary. */
 export const TWO_PROMOTIONS: Scenario = {
   name: 'two promotions inside one lag',
   isLossy: true,
@@ -24,7 +24,7 @@ export const TWO_PROMOTIONS: Scenario = {
   },
 };
 
-/** A replica of the service dies together with the primary, and a new one starts. */
+/** A replica of the service ends together with the primary, and a new replica starts. */
 export const WITH_A_REPLICA: Scenario = {
   name: 'a replica dies with the primary',
   isLossy: true,
@@ -36,7 +36,10 @@ export const WITH_A_REPLICA: Scenario = {
   },
 };
 
-/** The replica that dies with the primary was the only one that answered in the lag. */
+/**
+ * The replica that ends with the primary was the only one that served during the lag, so that no
+ * other remembers what is lost.
+ */
 export const SILENT_REPLICA: Scenario = {
   name: 'the only witness dies with the primary',
   isLossy: true,
@@ -50,7 +53,7 @@ export const SILENT_REPLICA: Scenario = {
   },
 };
 
-/** The primary dies after its standby has everything. */
+/** The primary ends after its standby has all commits. */
 export const WITHOUT_LAG: Scenario = {
   name: 'promotion without lag',
   isLossy: false,
@@ -58,7 +61,7 @@ export const WITHOUT_LAG: Scenario = {
   change: PROMOTION.change,
 };
 
-/** The operator moves the primary to its standby. */
+/** The operator makes the standby the primary, as planned. */
 export const SWITCHOVER: Scenario = {
   name: 'planned switchover',
   isLossy: false,
@@ -73,8 +76,8 @@ export const RESTART: Scenario = {
 };
 
 /**
- * The primary crashes and recovers: with `synchronous_commit=on` it has everything that it
- * answered.
+ * The primary crashes and recovers. With `synchronous_commit=on` it has everything that it has
+ * acknowledged.
  */
 export const CRASH: Scenario = {
   name: 'crash and recovery',
@@ -82,7 +85,7 @@ export const CRASH: Scenario = {
   change: ({ cluster }) => cluster.restart({ isKilled: true }),
 };
 
-/** The primary refuses writes for two seconds, and takes them again. */
+/** The primary refuses writes for two seconds, and then accepts them again. */
 export const READ_ONLY: Scenario = {
   name: 'read-only for 2 s',
   isLossy: false,

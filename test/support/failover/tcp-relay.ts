@@ -3,14 +3,15 @@ import { createConnection, createServer, type Server, type Socket } from 'node:n
 import { freePort } from '../free-port.js';
 
 /**
- * A TCP relay on loopback whose target a test changes, and whose bytes from the target can be held
- * back. It stands for HAProxy in front of a database, and for the network between two databases.
+ * A TCP relay on loopback. A test can change its target, and can hold back the bytes from the
+ * target. It takes the place of HAProxy in front of a database, and of the network between two
+ * databases.
  */
 export class TcpRelay {
   readonly #open = new Set<Socket>();
   /**
-   * The bytes that are held back, with the sockets that would get them; undefined while the relay
-   * forwards.
+   * The bytes that are held back, each with the socket that will get them; undefined if nothing is
+   * held back.
    */
   #held: { readonly to: Socket; readonly bytes: Buffer }[] | undefined;
   #target: number | undefined;
@@ -20,7 +21,7 @@ export class TcpRelay {
     private readonly server: Server,
   ) {}
 
-  /** Starts a relay at a free port, without a target: it ends each connection at once. */
+  /** Starts a relay at a free port. Without a target it ends each connection at once. */
   static async start(): Promise<TcpRelay> {
     const port = await freePort();
     const server = createServer();
@@ -36,7 +37,9 @@ export class TcpRelay {
     return (this.#held ?? []).reduce((sum, { bytes }) => sum + bytes.length, 0);
   }
 
-  /** Ends every connection; the next ones lead to this port, or end at once without one. */
+  /**
+   * Ends every connection. New connections lead to this port, or end at once if it is undefined.
+   */
   point(target: number | undefined): void {
     this.#target = target;
     this.cut();
@@ -53,7 +56,7 @@ export class TcpRelay {
     this.#held ??= [];
   }
 
-  /** Sends the bytes that were held back, and forwards again. */
+  /** Sends the bytes that were held back, and forwards all bytes from now on. */
   release(): void {
     const held = this.#held ?? [];
     this.#held = undefined;

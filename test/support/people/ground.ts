@@ -10,23 +10,23 @@ import { expectEqual, Human, type Claims, type PeopleHost, type Reach } from './
 export type Mode = 'open' | 'scim_only';
 
 /**
- * The end of a row for a person: every way gives this principal, none does, or each way by its
- * name.
+ * The expected access of a person at the end of a row of the test table: the principal that every
+ * way gives (null for none), or that of each way by its name.
  */
 export type End = readonly [human: Human, reach: string | null | Reach];
 
-/** A service of a test file, whose people choose their claims. */
+/** The service for a test file whose people choose the claims about themselves. */
 export interface PeopleService {
   readonly app: TestApp;
   /**
-   * Founds an organization. Its membership becomes the mode with the first request of the
-   * directory.
+   * Creates an organization. When the directory sends its first request, the membership of the
+   * organization becomes `mode`.
    */
   found(mode: Mode): Promise<Ground>;
   close(): Promise<void>;
 }
 
-/** Starts the service. */
+/** Starts the service whose people choose the claims about themselves. */
 export async function startPeopleService(
   options: Pick<TestAppOptions, 'database' | 'environment'> = {},
 ): Promise<PeopleService> {
@@ -40,7 +40,8 @@ export async function startPeopleService(
 }
 
 /**
- * An organization with an admin, a directory that sends SCIM, and the people of one row of a table.
+ * An organization with an admin, an identity provider that sends SCIM, and the people of one row of
+ * a test table.
  */
 export class Ground {
   readonly #domain = `${randomUUID().slice(0, 13)}.example`;
@@ -71,7 +72,7 @@ export class Ground {
     return `${local}@${this.#domain}`;
   }
 
-  /** Creates a person. */
+  /** Creates a person, without signing in. */
   human(local: string, ...own: readonly string[]): Human {
     const addresses = own.map((each) => this.at(each));
     const human = new Human(this.app, this.claims, this.at(local), addresses);
@@ -86,7 +87,7 @@ export class Ground {
     return human;
   }
 
-  /** Sends a request of the directory. */
+  /** Sends a SCIM request as the organization's identity provider. */
   async scim(method: string, path: string, body?: unknown): Promise<Answer> {
     if (!this.#isConnected) {
       this.#isConnected = true;
@@ -100,7 +101,7 @@ export class Ground {
     return answer;
   }
 
-  /** Creates a user, and returns the id. */
+  /** Creates a user by SCIM, and returns the id. */
   async post(body: object): Promise<string> {
     const answer = await this.scim('POST', '/Users', body);
     expectEqual(answer.status, 201, answer.text);
@@ -115,7 +116,7 @@ export class Ground {
     return succeeded(await this.scim('PATCH', `/Users/${id}`, patchOf(...operations)));
   }
 
-  /** Sets one attribute. */
+  /** Sets one attribute of a user by SCIM. */
   set(id: string, path: string, value: unknown): Promise<Answer> {
     return this.patch(id, { op: 'replace', path, value });
   }
@@ -124,34 +125,34 @@ export class Ground {
     expectEqual((await this.scim('DELETE', `/Users/${id}`)).status, 204);
   }
 
-  /** Reads a user by its id. */
+  /** Reads a user by SCIM. */
   async show(id: string): Promise<Answer['json']> {
     return succeeded(await this.scim('GET', `/Users/${id}`)).json;
   }
 
-  /** Returns the ids of the users that a filter finds. */
+  /** Returns the ids of the users that a SCIM filter finds. */
   async find(filter: string): Promise<string[]> {
     const answer = await this.scim('GET', `/Users?filter=${encodeURIComponent(filter)}`);
     return (succeeded(answer).json.Resources as { id: string }[]).map(({ id }) => id);
   }
 
-  /** Sends a request of the admin's API. */
+  /** Sends a request to the admins' API. */
   org(method: string, path: string, body?: unknown): Promise<Answer> {
     if (!this.admin.browser) throw new Error('the admin has no session');
     return orgApi(this.admin.browser, method, path, body);
   }
 
-  /** Performs an act of an admin on a member. */
+  /** Makes a change of a member, as an admin. */
   async act(id: string, name: string): Promise<Answer> {
     return succeeded(await this.org('POST', `/members/${id}/${name}`));
   }
 
-  /** Lets an address in again. */
+  /** Readmits, as an admin, a removed person by the address. */
   async readmit(email: string): Promise<Answer> {
     return succeeded(await this.org('POST', '/members/readmit', { email }));
   }
 
-  /** Returns the ids of the events of a type about an account. */
+  /** Returns the audit events of one type about an account. */
   events(type: string, id: string): Promise<{ class: string; details: Record<string, unknown> }[]> {
     return rows(
       this.app.dataSource,
@@ -161,9 +162,9 @@ export class Ground {
   }
 
   /**
-   * Checks the ends of a row, and what holds at the end of every row: no certificate of a leaver
-   * stays valid, no certificate names the address of another person, no account serves two people,
-   * and no other subject gets in by a person's address.
+   * Checks the expected access of the people, and what is true at the end of every row: no
+   * certificate of a person who has left is valid, no certificate names the address of another
+   * person, no account belongs to two people, and no other subject gets in by a person's address.
    */
   async check(ends: readonly End[], strangers: 'refused' | 'unchecked' = 'refused'): Promise<void> {
     for (const [human, reach] of ends) {
@@ -221,8 +222,8 @@ function succeeded(answer: Answer): Answer {
 }
 
 /**
- * Returns the value of `emails` for a primary address of type `work`, and further ones by their
- * type.
+ * Returns the SCIM value of `emails` for a primary address of type `work`, and further addresses by
+ * their type.
  */
 export function emails(primary: string, more: Readonly<Record<string, string>> = {}): object[] {
   const others = Object.entries(more).map(([type, value]) => ({ value, type }));

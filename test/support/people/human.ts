@@ -7,12 +7,12 @@ import { rows } from '../rows.js';
 import { newPublicKeyLine } from '../ssh-public-keys.js';
 
 /**
- * The claims of the people of a test file, by the login hint that selects the person at the
+ * The claims of the people of a test file, by the login hint with which each signs in at the
  * provider.
  */
 export type Claims = Map<string, object>;
 
-/** The service of the people: one application, or replicas behind one address. */
+/** The service at which the people sign in: one application, or replicas behind one address. */
 export type PeopleHost = Pick<TestApp, 'baseUrl' | 'client' | 'newKey' | 'dataSource'>;
 
 /** A certificate that the service issued to a person. */
@@ -22,17 +22,23 @@ export interface Issued {
   readonly principals: readonly string[];
 }
 
-/** What a person may still get: the principal of an SSH certificate, or null for a refusal. */
+/**
+ * What a person can still get in each way: the principal of an SSH certificate, or null for a
+ * refusal.
+ */
 export interface Reach {
-  /** By the session of the browser in which the person enrolled. */
+  /** The principal by the session of the browser in which the person enrolled. */
   readonly session: string | null;
-  /** By the key alone, in a new browser. */
+  /** The principal by the key alone, in a new browser. */
   readonly key: string | null;
-  /** By a new sign-in at the provider, with the key of the person or a new one. */
+  /** The principal by a new sign-in at the provider, with the person's key or a new one. */
   readonly signIn: string | null;
 }
 
-/** Expects two values to be equal, in a method of a class or a row of a table. */
+/**
+ * Expects two values to be equal. Unlike `expect`, it may be used outside of a test function, in a
+ * class or a table.
+ */
 export function expectEqual(actual: unknown, expected: unknown, about?: string): void {
   expect(actual, about).toEqual(expected);
 }
@@ -52,10 +58,11 @@ export class Human {
   key: SoftwareKey | undefined;
 
   /**
-   * @param claims where the provider finds the claim; without it the provider says the login hint,
-   *   and the address is the subject
+   * @param claims the map in which the provider looks up the claims; without it the provider states
+   *   the
+   *   login hint as address and subject
    * @param claim the e-mail claim of the provider
-   * @param own the addresses that may be principals of this person, beside each claim
+   * @param own the addresses, beside each claim, that may be principals of this person
    */
   constructor(
     private readonly app: PeopleHost,
@@ -68,7 +75,7 @@ export class Human {
     this.claimIs(claim);
   }
 
-  /** Tells whether an address may be a principal of this person. */
+  /** Returns true if an address may be a principal of this person. */
   owns(address: string): boolean {
     return this.#own.has(address);
   }
@@ -82,7 +89,7 @@ export class Human {
     return this.issued.at(-1)?.userId ?? 'no account';
   }
 
-  /** Changes the e-mail claim; the subject stays. */
+  /** Changes the e-mail claim of the person. The subject stays the same. */
   claimIs(email: string): void {
     this.#claim = email;
     this.#own.add(email);
@@ -90,14 +97,14 @@ export class Human {
   }
 
   /**
-   * Creates another subject with the same e-mail claim: a stranger, or a person whom the provider
-   * created again.
+   * Creates a person with the same e-mail claim and another subject: a stranger, or the same person
+   * whose account at the provider was created again.
    */
   double(): Human {
     return new Human(this.app, this.claims, this.#claim, this.#own);
   }
 
-  /** Signs in at the provider, in a new browser. */
+  /** Signs in at the identity provider, in a new browser. */
   async signIn(): Promise<Answer> {
     this.browser = this.app.client();
     return this.browser.signIn(this.#hint);
@@ -111,20 +118,20 @@ export class Human {
     return answer;
   }
 
-  /** Signs in, enrolls a key, and takes a certificate. */
+  /** Signs in, enrolls a key, and gets a certificate. Each step must succeed. */
   async join(): Promise<void> {
     expectEqual((await this.signIn()).status, 200, `sign-in of ${this.#claim}`);
     await this.enrollWell();
   }
 
-  /** Enrolls a key and takes a certificate. */
+  /** Enrolls a key and gets a certificate. Both must succeed. */
   async enrollWell(): Promise<void> {
     const answer = await this.enroll();
     expectEqual(answer.status, 200, `enrollment of ${this.#claim}: ${answer.text}`);
     expectEqual((await this.certificate()) === null, false, `certificate of ${this.#claim}`);
   }
 
-  /** Asks for an SSH certificate in a browser. Returns the principals, or null for a refusal. */
+  /** Requests an SSH certificate in a browser. Returns the principals, or null for a refusal. */
   async certificate(browser = this.browser): Promise<string | null> {
     if (!browser) return null;
     const answer = await browser.post(
@@ -146,7 +153,7 @@ export class Human {
     return principals.join(' ');
   }
 
-  /** Tries every way to a certificate. */
+  /** Tries every way to get a certificate. */
   async reach(): Promise<Reach> {
     const session = await this.certificate();
     const key = await this.#byKey();
@@ -166,7 +173,8 @@ export class Human {
   }
 
   /**
-   * Signs in anew, then logs in with the own key, or enrolls a new one where the account has none.
+   * Signs in again, then logs in with the person's key, or enrolls a new key if the account has
+   * none.
    */
   async bySignIn(): Promise<string | null> {
     const browser = this.app.client();

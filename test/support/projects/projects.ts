@@ -2,33 +2,40 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /**
- * The projects of the tests: what needs neither a server nor a program, what needs PostgreSQL
- * alone, and the rest.
+ * The groups (projects) of the tests: those that need neither a server nor a program, those that
+ * need PostgreSQL alone, and the rest.
  */
 export type ProjectName = (typeof PROJECTS)[number];
 
 /**
- * The projects of `npm test`. Long files come first, so that no worker is left with one at the end.
+ * The projects of `npm test`. Those with long files come first, so that no worker is still busy
+ * with a long file at the end.
  */
 export const PROJECTS = ['systems', 'api', 'unit'] as const;
 
-/** A module that starts other programs: a test file that reaches one belongs to `systems`. */
+/**
+ * Modules that start other programs. A test file that imports one, even indirectly, belongs to the
+ * project `systems`.
+ */
 const PROGRAMS = ['node:child_process', 'playwright-core'];
 
-/** The modules that use the PostgreSQL of the run. */
+/**
+ * The modules that use PostgreSQL. A test file that imports one belongs to the project `api`,
+ * unless it starts other programs.
+ */
 const DATABASE = ['test/support/database.ts'];
 
-/** The module by which a test reads how large it is. */
+/** The module by which a test learns whether to run at full size. */
 const SCALE = 'test/support/scale.ts';
 
-/** These folders hold functions and documents alone. */
+/** Matches the folders whose tests may only test functions and documents. */
 const UNIT = /^(?:test\/(?:unit|architecture)|packages\/[^/]+\/test)\//;
 
-/** An import that stays at run time. */
+/** Matches an import that remains at run time, unlike an import of types. */
 const IMPORT =
   /(?:^|\n)(?:import|export)(?! type\b)(?:[^;'"]*\bfrom)?\s*['"]([^'"]+)['"]|\bimport\(\s*['"]([^'"]+)['"]/g;
 
-/** Sorts all test files under a folder into projects, by what they import. */
+/** Sorts all test files below a folder into projects, by the modules that they import. */
 export class TestFiles {
   readonly #imports = new Map<string, readonly string[]>();
 
@@ -55,7 +62,10 @@ export class TestFiles {
     return globSync(patterns, { cwd: this.root }).toSorted();
   }
 
-  /** Checks whether a file imports one of these modules, itself or by other files of the tests. */
+  /**
+   * Returns true if a file imports one of these modules, directly or through other files of the
+   * tests.
+   */
   #reaches(file: string, modules: readonly string[], seen = new Set<string>()): boolean {
     if (seen.has(file)) return false;
     seen.add(file);
@@ -69,7 +79,7 @@ export class TestFiles {
     const known = this.#imports.get(file);
     if (known) return known;
     const path = join(this.root, file);
-    // A test of imports has some in its texts, of files that do not exist.
+    // A test about imports contains imports in its texts, of files that do not exist.
     const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
     const found = [...text.matchAll(IMPORT)].map(([, from, dynamic]) => from ?? dynamic ?? '');
     const imports = found.map((one) =>

@@ -2,8 +2,8 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { PROJECTS, type ProjectName } from './projects.js';
 
 /**
- * Runs the projects in their order, and in each of them the longest files first, as far as an
- * earlier run knows them.
+ * Runs the projects in their order, and the files of each by the duration in an earlier run, the
+ * longest first.
  */
 export class ProjectSequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

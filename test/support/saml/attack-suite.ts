@@ -20,34 +20,38 @@ import {
 
 /** The user whose account an attacker wants. */
 export const VICTIM = 'admin@victim.example';
-/** The attacker's own account at the provider. */
+/** An attacker's own account at the provider. */
 export const MALLORY = 'mallory@forged.example';
 
-/** Writes a response: XML, which is then encoded, or the form field itself. */
+/** Makes a response: XML, which is then encoded, or the form field itself. */
 export type Forge = (
   asked: Asked,
   provider: ForgedProvider,
 ) => string | Buffer | { readonly field: string };
 
-/** An attack beside the same response without the attack. */
+/**
+ * An attack by a forged response. The same response without the attack must be accepted, so that
+ * the attack is the reason of the refusal.
+ */
 export interface Attack {
-  /** The response without the attack, which must sign the user in. */
+  /** Makes the response without the attack, which must sign the user in. */
   readonly honest?: Forge;
   readonly forged: Forge;
   /**
-   * Matches the reason in the audit event or the page, so that no other fault refuses the response.
+   * Matches the expected reason in the audit event or the page, so that the test fails if another
+   * fault is the reason.
    */
   readonly reason: RegExp;
-  /** The slug of the provider; by default the one whose NameID is the e-mail address. */
+  /** The slug of the SAML provider; by default `corp`, whose NameID is the e-mail address. */
   readonly slug?: 'corp' | 'attr';
 }
 
 /** The service with two SAML providers whose responses the tests write. */
 export interface AttackSuite {
   readonly app: TestApp;
-  /** `corp`, whose NameID is the e-mail address. */
+  /** The provider `corp`, whose NameID is the e-mail address. */
   readonly corp: ForgedProvider;
-  /** `attr`, whose attribute `mail` is the e-mail address. */
+  /** The provider `attr`, whose attribute `mail` is the e-mail address. */
   readonly attr: ForgedProvider;
 }
 
@@ -83,7 +87,7 @@ export function attackSuite(): AttackSuite {
   };
 }
 
-/** Signs in with a response in a new browser, and expects that the user is signed in. */
+/** Signs in with a response in a new browser, and expects that it succeeds. */
 export async function expectAccepted(
   suite: AttackSuite,
   forge: Forge,
@@ -99,8 +103,8 @@ export async function expectAccepted(
 }
 
 /**
- * Proves that the honest response passes, and that the forged one is refused and leaves nothing
- * behind.
+ * Checks that the honest response signs the user in, and that the forged one is refused and changes
+ * nothing.
  */
 export async function expectAttackRefused(
   suite: AttackSuite,
@@ -112,8 +116,8 @@ export async function expectAttackRefused(
 }
 
 /**
- * Expects that a submission is refused for a reason, and leaves no session, user or identity
- * behind.
+ * Expects that a form with a response is refused for a reason, and that no session, user or
+ * identity is made.
  */
 export async function expectRefused(
   { app }: Pick<AttackSuite, 'app'>,
@@ -144,19 +148,19 @@ async function submit(
   return comeBack(client, formOf(asked, forge(asked, suite[slug])));
 }
 
-/** Returns the writer of a right response with the given differences. */
+/** Returns a function that makes a response that is right except for the given changes. */
 export function honestly(changes: ResponseChanges = {}): Forge {
   return (asked, provider) => provider.respond(asked, { email: MALLORY, ...changes });
 }
 
-/** Returns the form that carries a written response. */
+/** Returns the form by which a browser would post a response. */
 export function formOf(asked: Asked, written: ReturnType<Forge>): AcsForm {
   const samlResponse =
     typeof written === 'string' || Buffer.isBuffer(written) ? encoded(written) : written.field;
   return { samlResponse, relayState: asked.relayState };
 }
 
-/** Returns what a sign-in would leave behind, and the reasons of all refusals so far. */
+/** Returns what a sign-in would have stored, and the reasons of all refusals so far. */
 async function traces({ dataSource }: Pick<TestApp, 'dataSource'>) {
   const refusals = await rows<{ reason: string }>(
     dataSource,

@@ -2,13 +2,13 @@ import { createServer, request } from 'node:http';
 import { pipeline } from 'node:stream';
 import { listenOnLoopback, stopServer } from '@svc/stand-ins/loopback-server';
 
-/** A load balancer before replicas: each request goes to the next one. */
+/** A load balancer in front of replicas. It sends each request to the next replica. */
 export interface Balancer {
-  /** `http://localhost:{port}`, the base URL of every replica. */
+  /** The base URL of every replica: `http://localhost:{port}`. */
   readonly baseUrl: string;
-  /** The addresses of the replicas, set after they started. */
+  /** The addresses of the replicas. They are set after the replicas have started. */
   replicas: readonly string[];
-  /** How many requests each replica answered. */
+  /** The number of requests that each replica has answered. */
   readonly served: Map<string, number>;
   close(): Promise<void>;
 }

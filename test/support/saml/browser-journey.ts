@@ -4,9 +4,9 @@ import type { TestApp } from '../app.js';
 import { openProfile } from '../browser.js';
 
 /**
- * Goes the whole way in Chromium: from the button of a provider over its site to the enrollment of
- * a key, out, and in again through the provider and the key. Returns the errors that the pages
- * reported.
+ * Signs a user in by Chromium: from the button of a provider, through the provider's site, to the
+ * enrollment of a key; then logs out, and in again by the provider and the key. Returns the errors
+ * that the pages reported.
  *
  * @param atProvider what the user does at the provider at the first sign-in
  */

@@ -5,7 +5,7 @@ import { basicConstraints, issueCertificate } from '@svc/stand-ins/certificates'
 export interface SigningCertificate {
   readonly key: string;
   readonly cert: string;
-  /** The certificate as metadata carries it: base64 of the DER. */
+  /** The certificate in the form that metadata contain: base64 of the DER. */
   readonly base64: string;
 }
 

@@ -14,21 +14,21 @@ import {
 } from './forger.js';
 import { BINDING, NAME_ID, NS } from './saml-names.js';
 
-/** Differences between a response and one that is right in every respect. */
+/** Changes to a response that is otherwise right in every respect. */
 export interface ResponseChanges {
   readonly email?: string;
   readonly assertion?: Partial<AssertionFields>;
   readonly response?: Partial<ResponseFields>;
   readonly signature?: Partial<SignatureOptions>;
-  /** The signed elements; by default the assertion alone, as Entra does. */
+  /** The elements that are signed; by default only the assertion, as Entra does. */
   readonly signs?: 'assertion' | 'response' | 'both' | 'none';
-  /** Changes the assertion before it is signed. */
+  /** Changes the text of the assertion before it is signed. */
   readonly beforeSigning?: (assertion: string) => string;
-  /** Changes the signed assertion. */
+  /** Changes the text of the assertion after it was signed. */
   readonly afterSigning?: (assertion: string) => string;
 }
 
-/** A provider whose metadata is served, and whose responses the test writes. */
+/** A SAML provider that serves metadata, and whose responses the test makes. */
 export interface ForgedProvider {
   readonly origin: string;
   readonly entityId: string;
@@ -36,12 +36,12 @@ export interface ForgedProvider {
   readonly certificate: SigningCertificate;
   /** The key and certificate with which a right response is signed. */
   readonly signer: SignatureOptions;
-  /** Writes a response to a request: a right one with the given differences. */
+  /** Makes a response to a request. It is right except for the given changes. */
   respond(asked: Asked, changes?: ResponseChanges): string;
   close(): Promise<void>;
 }
 
-/** Serves the metadata of a provider on loopback. */
+/** Starts a server on loopback that serves the metadata of a SAML provider. */
 export async function startForgedProvider(path = 'forged'): Promise<ForgedProvider> {
   const certificate = makeSigningCertificate(path);
   const server = createServer((_request, response) => {

@@ -2,12 +2,12 @@ import { createHash, createHmac, createSign, randomUUID } from 'node:crypto';
 import { ALG, NAME_ID, NS } from './saml-names.js';
 
 /**
- * Writes SAML responses as text in canonical form (Exclusive XML Canonicalization), so that the
- * digest of an element is the digest of its text. No XML library takes part: the tests decide every
- * byte.
+ * Makes SAML responses as text in canonical form (Exclusive XML Canonicalization), so that the
+ * digest of an element is the digest of its text. No XML library is used, because the tests must
+ * decide every byte.
  */
 
-/** The request that a response answers. */
+/** The SAML request to which a response belongs. */
 export interface Asked {
   readonly requestId: string;
   readonly acsUrl: string;
@@ -16,9 +16,7 @@ export interface Asked {
   readonly relayState: string;
 }
 
-/**
- * The content of an assertion. Texts are XML already, so that a test can write markup into them.
- */
+/** The content of an assertion. Texts are XML already, so that a test can put markup into them. */
 export interface AssertionFields {
   readonly id: string;
   readonly issuer: string;
@@ -30,13 +28,13 @@ export interface AssertionFields {
   readonly issueInstant: Date;
   readonly notBefore: Date;
   readonly notOnOrAfter: Date;
-  /** Attributes in order; a name with several values has several. */
+  /** The attributes in their order. A name may have several values. */
   readonly attributes: readonly (readonly [name: string, ...values: string[]])[];
   /** Further XML at the end of the assertion. */
   readonly extra: string;
 }
 
-/** The content of a response around its assertions. */
+/** The content of a response other than its assertions. */
 export interface ResponseFields {
   readonly id: string;
   readonly issuer: string;
@@ -46,9 +44,9 @@ export interface ResponseFields {
   readonly status: string;
 }
 
-/** The way in which an element is signed. */
+/** How an element is signed. */
 export interface SignatureOptions {
-  /** The private key, PEM; for HMAC the secret. */
+  /** The private key as PEM; for HMAC the secret. */
   readonly key: string;
   /** The certificate in KeyInfo, base64; without one there is no KeyInfo. */
   readonly certificate?: string | undefined;
@@ -60,15 +58,15 @@ export interface SignatureOptions {
   readonly uri?: string;
   /** Changes the text of SignedInfo before it is signed. */
   readonly signedInfo?: (signedInfo: string) => string;
-  /** Changes the text of the signature after it was made. */
+  /** Changes the text of the signature element after signing. */
   readonly signature?: (signature: string) => string;
-  /** The text that is digested in place of the element. */
+  /** The text to digest in place of the element, so that the digest is wrong. */
   readonly digested?: string;
 }
 
 const MINUTE = 60_000;
 
-/** Returns the fields of an assertion that is right in every respect. */
+/** Returns the fields of a right assertion. */
 export function assertionFields(
   asked: Asked,
   issuer: string,
@@ -91,7 +89,7 @@ export function assertionFields(
   };
 }
 
-/** Returns the fields of a response that is right in every respect. */
+/** Returns the fields of a right response. */
 export function responseFields(asked: Asked, issuer: string, now = new Date()): ResponseFields {
   return {
     id: `_${randomUUID()}`,
@@ -138,7 +136,7 @@ export function attributeStatement(attributes: AssertionFields['attributes']): s
   return `<saml:AttributeStatement>${written.join('')}</saml:AttributeStatement>`;
 }
 
-/** Writes an unsigned response around its content. */
+/** Writes an unsigned response with the given content. */
 export function responseXml(fields: ResponseFields, content: string): string {
   const { destination, inResponseTo } = fields;
   const to = destination === undefined ? '' : ` Destination="${destination}"`;
@@ -152,23 +150,23 @@ export function responseXml(fields: ResponseFields, content: string): string {
   );
 }
 
-/** Signs an element in canonical form, and puts the signature behind its Issuer. */
+/** Signs an element in canonical form, and puts the signature after its Issuer. */
 export function signed(element: string, options: SignatureOptions): string {
   return afterIssuer(element, signatureOf(element, options));
 }
 
-/** Puts XML behind the first Issuer of an element. */
+/** Puts XML after the first Issuer of an element. */
 export function afterIssuer(element: string, xml: string): string {
   const end = element.indexOf('</saml:Issuer>') + '</saml:Issuer>'.length;
   return element.slice(0, end) + xml + element.slice(end);
 }
 
-/** Returns the ID of an element. */
+/** Returns the value of the attribute ID of an element. */
 export function idOf(element: string): string {
   return / ID="([^"]*)"/.exec(element)?.[1] ?? '';
 }
 
-/** Returns the signature of an element that contains none yet. */
+/** Returns the signature for an element that contains none yet. */
 export function signatureOf(element: string, options: SignatureOptions): string {
   const { signedInfo: change = same, signature: changeSignature = same } = options;
   const signedInfo = change(signedInfoOf(element, options));
@@ -185,7 +183,7 @@ export function signatureOf(element: string, options: SignatureOptions): string 
   );
 }
 
-/** Signs a SignedInfo in canonical form. Returns base64. */
+/** Signs a SignedInfo element in canonical form. Returns base64. */
 export function signatureValue(
   signedInfo: string,
   { key, method = ALG.rsaSha256 }: SignatureOptions,

@@ -5,20 +5,20 @@ import { makeSigningCertificate } from './certificate.js';
 import { ALG, BINDING, NAME_ID } from './saml-names.js';
 import { samlify, type SamlifyProvider, type SamlifyServiceProvider } from './samlify.js';
 
-/** A user as the provider states the user. */
+/** The facts that the provider states about a user. */
 export interface StatedUser {
   readonly email: string;
   readonly nameId?: string;
 }
 
-/** A running identity provider on samlify, at `http://127.0.0.1:{port}`. */
+/** A running SAML provider, made of the library samlify, at `http://127.0.0.1:{port}`. */
 export interface NodeSamlProvider {
   readonly origin: string;
   readonly entityId: string;
   readonly metadataUrl: string;
   /** The user that the provider signs in; a test changes it between sign-ins. */
   user: StatedUser;
-  /** The queries of the received requests, the oldest first. */
+  /** The queries of the requests so far, the oldest first. */
   readonly requests: URLSearchParams[];
   /** Registers the service provider. */
   trust(serviceProviderMetadata: string): void;
@@ -29,12 +29,15 @@ export interface NodeSamlProvider {
 
 /** Options of the provider. */
 export interface NodeProviderOptions {
-  /** Publishes `WantAuthnRequestsSigned` and refuses a request without a valid signature. */
+  /**
+   * True if the metadata contain `WantAuthnRequestsSigned`, and a request without a valid signature
+   * is refused.
+   */
   readonly wantsSignedRequests?: boolean;
   readonly nameIdFormat?: string;
 }
 
-/** Starts an identity provider that signs its user in without a question. */
+/** Starts a SAML provider that signs its user in without a page. */
 export async function startNodeSamlProvider(
   options: NodeProviderOptions = {},
 ): Promise<NodeSamlProvider> {
@@ -107,7 +110,8 @@ export async function startNodeSamlProvider(
 }
 
 /**
- * samlify's template with the statement of an authentication, which SAML Profiles §4.1.4.2 demands.
+ * The template of a response in samlify, with an added statement of the authentication, which SAML
+ * Profiles §4.1.4.2 demands.
  */
 const TEMPLATE = samlify.SamlLib.defaultLoginResponseTemplate.context.replace(
   '{AuthnStatement}',
@@ -116,7 +120,7 @@ const TEMPLATE = samlify.SamlLib.defaultLoginResponseTemplate.context.replace(
     '</saml:AuthnContextClassRef></saml:AuthnContext></saml:AuthnStatement>',
 );
 
-/** Returns the values of the places in samlify's template of a response. */
+/** Returns the values for the placeholders in samlify's template of a response. */
 function responseValues(
   provider: Pick<NodeSamlProvider, 'entityId' | 'user'>,
   { entityMeta }: SamlifyServiceProvider,

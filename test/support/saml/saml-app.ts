@@ -5,13 +5,16 @@ import type { Client } from '../client.js';
 import { count, rows } from '../rows.js';
 import { textOf, type Landed } from './saml-browser.js';
 
-/** The settings of a SAML provider, in addition to the address of its metadata. */
+/** The settings of a SAML provider: the address of its metadata, and others. */
 export interface SamlSettings {
   readonly metadataUrl: string;
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** Returns the variables of SAML providers by slug, which stand behind the demo's OIDC provider. */
+/**
+ * Returns the variables of SAML providers by slug. In the list of providers they come after the
+ * OpenID provider of the demo.
+ */
 export function samlEnvironment(
   providers: Readonly<Record<string, SamlSettings>>,
 ): Record<string, string> {
@@ -27,7 +30,7 @@ export function samlEnvironment(
   return variables;
 }
 
-/** Returns the metadata of the service for a provider. */
+/** Returns the service's own SAML metadata for a provider. */
 export async function metadataOf(app: Pick<TestApp, 'client'>, slug: string): Promise<string> {
   const { status, text } = await app.client().get(`/saml/metadata?provider=${slug}`);
   if (status !== 200) throw new Error(`no metadata: ${status} ${text}`);
@@ -35,8 +38,8 @@ export async function metadataOf(app: Pick<TestApp, 'client'>, slug: string): Pr
 }
 
 /**
- * Goes the whole way of a user: signs in, enrolls a key, logs out, logs in by the key, and signs in
- * once more.
+ * Signs a user in, enrolls a key, logs out, logs in by the key, and signs in once more. Each step
+ * must succeed.
  *
  * @param signIn takes the browser to the provider and back, and returns the last page
  */

@@ -7,7 +7,7 @@ export interface Landed extends Answer {
   readonly url: URL;
 }
 
-/** Begins a sign-in and reads the request that the browser takes to the provider. */
+/** Begins a sign-in, and returns the SAML request that the browser brings to the provider. */
 export async function beginSamlSignIn(
   client: Client,
   slug: string,
@@ -20,7 +20,7 @@ export async function beginSamlSignIn(
   return readRequest(new URL(location));
 }
 
-/** Reads the request of the HTTP-Redirect binding (SAML Bindings §3.4). */
+/** Decodes a request of the HTTP-Redirect binding (SAML Bindings §3.4). */
 export function readRequest(url: URL): Asked & { readonly request: string; readonly url: URL } {
   const packed = Buffer.from(url.searchParams.get('SAMLRequest') ?? '', 'base64');
   const request = inflateRawSync(packed).toString();
@@ -47,8 +47,8 @@ export interface AcsForm {
 }
 
 /**
- * Posts a form to the assertion consumer service as a browser does from another site: without Lax
- * cookies.
+ * Posts a form to the assertion consumer service as a browser does from another site, which is
+ * without cookies of `SameSite=Lax`.
  */
 export function postToAcs(
   client: Pick<Client, 'baseUrl' | 'address'>,
@@ -67,7 +67,9 @@ export function postToAcs(
   });
 }
 
-/** Posts a form and follows the redirects with the cookies of the browser. */
+/**
+ * Posts a form, and follows the redirects with the cookies of the browser. Returns the last page.
+ */
 export async function comeBack(client: Client, form: AcsForm): Promise<Landed> {
   const posted = await postToAcs(client, form);
   const location = posted.headers.get('location');
@@ -76,7 +78,7 @@ export async function comeBack(client: Client, form: AcsForm): Promise<Landed> {
   return client.follow(new URL(location, client.baseUrl).href);
 }
 
-/** Reads the form of a page that submits itself, and its target. */
+/** Returns the form of a page that submits itself, and the address to which it is posted. */
 export function readForm(page: string): { readonly action: string; readonly form: AcsForm } {
   const attribute = (tag: string, name: string) =>
     unescapeHtml(new RegExp(`\\b${name}="([^"]*)"`).exec(tag)?.[1] ?? '');
@@ -96,7 +98,7 @@ export function readForm(page: string): { readonly action: string; readonly form
   };
 }
 
-/** Replaces the character references of HTML. */
+/** Replaces the character references of HTML, such as `&amp;`, by characters. */
 export function unescapeHtml(text: string): string {
   const names: Readonly<Record<string, string>> = { amp: '&', quot: '"', lt: '<', gt: '>' };
   return text.replace(/&(#x?[0-9a-f]+|\w+);/gi, (whole, name: string) => {
@@ -106,7 +108,7 @@ export function unescapeHtml(text: string): string {
   });
 }
 
-/** Returns the words of a page, which name the cause when an expectation fails. */
+/** Returns the text of a page. A failed expectation shows it, because it names the cause. */
 export function textOf(page: Landed): string {
   return page.text
     .replace(/<(style|script)[\s\S]*?<\/\1>/g, '')

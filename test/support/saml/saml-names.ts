@@ -1,4 +1,4 @@
-/** The names of SAML 2.0 and XML Signature that the tests write. */
+/** The XML namespaces of SAML 2.0 and XML Signature that the tests use. */
 export const NS = {
   protocol: 'urn:oasis:names:tc:SAML:2.0:protocol',
   assertion: 'urn:oasis:names:tc:SAML:2.0:assertion',
@@ -6,7 +6,7 @@ export const NS = {
   signature: 'http://www.w3.org/2000/09/xmldsig#',
 } as const;
 
-/** The bindings of an endpoint. */
+/** The bindings of an endpoint, which say how messages reach it. */
 export const BINDING = {
   redirect: 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-Redirect',
   post: 'urn:oasis:names:tc:SAML:2.0:bindings:HTTP-POST',
@@ -19,7 +19,7 @@ export const NAME_ID = {
   transient: 'urn:oasis:names:tc:SAML:2.0:nameid-format:transient',
 } as const;
 
-/** Algorithms of signatures, digests, canonical forms and transforms. */
+/** The names of algorithms for signatures, digests, canonical forms and transforms. */
 export const ALG = {
   rsaSha256: 'http://www.w3.org/2001/04/xmldsig-more#rsa-sha256',
   rsaSha1: 'http://www.w3.org/2000/09/xmldsig#rsa-sha1',

@@ -1,8 +1,8 @@
 import { createRequire } from 'node:module';
 
 /**
- * The parts of samlify that the tests use. Its own types would bring the types of browsers into the
- * program.
+ * The types of the parts of samlify that the tests use. Samlify's own types would add the types of
+ * browsers to the program.
  */
 interface Samlify {
   IdentityProvider(settings: object): SamlifyProvider;
@@ -17,7 +17,10 @@ interface Samlify {
 /** An identity provider of samlify. */
 export interface SamlifyProvider {
   getMetadata(): string;
-  /** Rejects a request that is malformed, or whose signature the metadata asks for and is wrong. */
+  /**
+   * Parses a request. Rejects if it is malformed, or if the metadata demand a signature and it is
+   * wrong.
+   */
   parseLoginRequest(
     serviceProvider: SamlifyServiceProvider,
     binding: 'redirect',
@@ -46,5 +49,5 @@ export interface SamlifyServiceProvider {
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- an untyped import of a CommonJS package
 export const samlify = createRequire(import.meta.url)('samlify') as Samlify;
 
-// samlify asks for a schema validator; its parser is enough here.
+// samlify demands a function that validates XML schemas. Its parser is enough for these tests.
 samlify.setSchemaValidator({ validate: () => Promise.resolve('valid') });

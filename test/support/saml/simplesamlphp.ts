@@ -9,32 +9,37 @@ import { makeSigningCertificate } from './certificate.js';
 import { comeBack, readForm, unescapeHtml, type Landed } from './saml-browser.js';
 import { ALG, NAME_ID } from './saml-names.js';
 
-/** The program as Debian installs it. */
+/** The folder in which Debian installs SimpleSAMLphp. */
 const INSTALLED = '/usr/share/simplesamlphp';
 
-/** The one account of the provider. */
+/** The only account of the provider. */
 export const PHP_USER = { name: 'ada', password: 'lovelace', email: 'ada@php.example' } as const;
 
 /** A running SimpleSAMLphp. */
 export interface SimpleSamlPhp {
-  /** `http://127.0.0.1:{port}`: another site than `localhost`. */
+  /**
+   * The address `http://127.0.0.1:{port}`, which for a browser is another site than `localhost`.
+   */
   readonly origin: string;
   readonly entityId: string;
   readonly metadataUrl: string;
-  /** Registers a service provider from its metadata, read by SimpleSAMLphp itself. */
+  /** Registers a service provider by its metadata, which SimpleSAMLphp itself reads. */
   trust(serviceProviderMetadata: string): Promise<void>;
   close(): Promise<void>;
 }
 
 /** Options of the provider. */
 export interface SimpleSamlPhpOptions {
-  /** Publishes `WantAuthnRequestsSigned` and refuses an unsigned request. */
+  /**
+   * True if the metadata contain `WantAuthnRequestsSigned`, and a request without a signature is
+   * refused.
+   */
   readonly wantsSignedRequests?: boolean;
-  /** The format of the NameID for a service provider; by default that of an e-mail address. */
+  /** The format of the NameID for the service provider; by default that of an e-mail address. */
   readonly nameIdFormat?: string;
 }
 
-/** Starts Debian's SimpleSAMLphp as an identity provider with PHP's own server. */
+/** Starts Debian's SimpleSAMLphp as an identity provider, in the server that PHP contains. */
 export async function startSimpleSamlPhp(
   options: SimpleSamlPhpOptions = {},
 ): Promise<SimpleSamlPhp> {
@@ -59,7 +64,7 @@ export async function startSimpleSamlPhp(
   );
   const ended = once(child, 'close');
   const close = async () => {
-    // The workers are children of their own: the whole group ends.
+    // PHP's server has workers in processes of their own, so the whole process group is killed.
     if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
     await ended;
     await rm(directory, { recursive: true, force: true, maxRetries: 10 });
@@ -164,8 +169,8 @@ $config = [
 }
 
 /**
- * PHP's own server takes `/module.php/core/x.php` for a file; this hands the rest of the path to
- * the script.
+ * A script for PHP's own server, which would take `/module.php/core/x.php` for the name of a file.
+ * The script runs `module.php` with the rest of the path.
  */
 const ROUTER = `<?php
 $path = rawurldecode(parse_url($_SERVER['REQUEST_URI'], PHP_URL_PATH));
@@ -183,7 +188,7 @@ return true;
 `;
 
 /**
- * Converts the metadata of a service provider with SimpleSAMLphp's own parser, as its administrator
+ * Converts the metadata of a service provider by SimpleSAMLphp's own parser, as an administrator
  * does.
  */
 async function trust(directory: string, metadata: string, nameIdFormat: string): Promise<void> {
@@ -212,13 +217,13 @@ async function answers(url: string): Promise<boolean> {
 }
 
 /**
- * Signs the user in as a browser does: follows redirects, fills in the form, and posts the
- * response.
+ * Signs the user in as a browser does: follows redirects, fills in the form of the provider, and
+ * posts the response.
  */
 export async function signInAtSimpleSamlPhp(client: Client, slug: string): Promise<Landed> {
   const asked = await client.follow(`/login?provider=${slug}&redirect_to=%2Faccount%2Fkeys`);
   let page: Answer = asked;
-  // A later sign-in finds a session at the provider, which asks for nothing.
+  // At a later sign-in the provider still has a session, and asks for no password.
   if (page.text.includes('name="password"')) {
     const state = /name="AuthState" value="([^"]*)"/.exec(page.text)?.[1] ?? '';
     const fields = new URLSearchParams({

@@ -1,30 +1,30 @@
-/** The name of a test with its suites, and its file. */
+/** The title of a test with its suites, and its file. */
 export interface Title {
   readonly file: string;
   readonly name: string;
 }
 
-/** One line of the list of renamed tests. */
+/** One line of the list of renamed tests: the old and the new title. */
 export interface Renaming {
   readonly old: string;
   readonly new: string;
 }
 
-/** The result of a comparison. */
+/** The result of comparing two lists of tests. */
 export interface Comparison {
   /**
-   * The number of tests that stayed, went to another file, went to another suite, or got another
-   * title.
+   * The numbers of tests that are the same, are in another file, are in another suite, or have
+   * another title.
    */
   readonly counts: Readonly<Record<'same' | 'moved' | 'regrouped' | 'renamed', number>>;
   readonly lost: readonly Title[];
   readonly added: readonly Title[];
 }
 
-/** Separates the suites of a test, as `vitest list` writes it. */
+/** The text that separates the suites of a test in the output of `vitest list`. */
 const STEP = ' > ';
 
-/** The keys by which tests of two lists are paired, the closest first. */
+/** The keys by which tests of the two lists are paired. The strictest key is tried first. */
 const PAIRINGS = [
   ['same', ({ file, name }: Title) => `${file}${STEP}${name}`],
   ['moved', ({ name }: Title) => name],
@@ -32,11 +32,11 @@ const PAIRINGS = [
 ] as const;
 
 /**
- * Compares the titles of two lists of tests.
+ * Compares the titles of two lists of tests, to find tests that were lost.
  *
- * Several renamings of one old title say that a test was split, and several with one new title that
- * tests were merged. A test is lost if it has no pair and no renaming, or if a new title of its
- * renaming is not there.
+ * Several renamings of one old title mean that a test was split, and several with one new title
+ * that tests were merged. A test is lost if it has no pair and no renaming, or if a new title of
+ * its renaming is missing.
  */
 export function compareTitles(
   before: readonly Title[],
@@ -61,7 +61,7 @@ export function compareTitles(
   return { counts, lost, added };
 }
 
-/** Pairs the titles with equal keys, each at most once, and returns those without a pair. */
+/** Pairs the titles with equal keys, each at most once, and returns the titles without a pair. */
 function withoutPairs(
   before: readonly Title[],
   after: readonly Title[],
@@ -72,7 +72,10 @@ function withoutPairs(
   return { gone, fresh: [...free.values()].flat() };
 }
 
-/** A list of renamed tests may name a test with its suites or without them. */
+/**
+ * Returns both names of a test, because the list of renamed tests may name it with its suites or
+ * without them.
+ */
 function namesOf({ name }: Title): [string, string] {
   return [name, lastStep(name)];
 }
@@ -82,9 +85,9 @@ function lastStep(name: string): string {
 }
 
 /**
- * Reads lines `old title -> new title`. Empty lines, and lines that begin with `#`, say nothing.
+ * Parses lines `old title -> new title`. Empty lines, and lines that begin with `#`, are ignored.
  *
- * @throws Error for another line
+ * @throws Error for any other line
  */
 export function readRenamings(text: string): Renaming[] {
   return text

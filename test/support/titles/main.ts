@@ -25,7 +25,7 @@ print(
 );
 process.exitCode = lost.length === 0 ? 0 : 1;
 
-/** Lists the tests of a commit, those of `npm run test:scale` too if it has some. */
+/** Lists the tests of a commit, including those of `npm run test:scale` if it has some. */
 function titlesOf(commit: string): Title[] {
   const folder = mkdtempSync(join(tmpdir(), 'svc-titles-'));
   const run = (command: string, ...args: string[]) =>
@@ -60,7 +60,10 @@ function titlesOf(commit: string): Title[] {
   }
 }
 
-/** Replaces what each run draws at random: keys, ids, cursors and names of temporary folders. */
+/**
+ * Replaces the parts of a title that are random in each run: keys, ids, cursors and names of
+ * temporary folders.
+ */
 function withoutChance(name: string): string {
   return name.replaceAll(/[\w+/=-]{24,}|(?<=svc-test-)\w{6}/g, '...');
 }

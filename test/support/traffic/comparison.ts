@@ -1,11 +1,13 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** One kind of response that a test met, as `recorder.js` writes it. */
+/** One kind of response that a test got, as `recorder.js` writes it. */
 export interface Met {
   readonly method: string;
   readonly head: boolean;
-  /** The route that took the request; null for one that a step before the routes answered. */
+  /**
+   * The template of the route that took the request; null if a step before the routes answered it.
+   */
   readonly template: string | null;
   readonly path: string | null;
   readonly status: number;
@@ -30,7 +32,10 @@ export interface Described {
   readonly components: { readonly responses: Readonly<Record<string, Response>> };
 }
 
-/** Lists what the tests met and the document lacks, as `GET /v1/keys 418 text/plain`. */
+/**
+ * Lists the kinds of responses that tests got and the document lacks, as `GET /v1/keys 418
+ * text/plain`.
+ */
 export function undocumented(met: readonly Met[], document: Described): string[] {
   const lines = met.flatMap((one) => {
     const where = placeOf(one, document);
@@ -43,7 +48,8 @@ export function undocumented(met: readonly Met[], document: Described): string[]
     const isKnownType = content === undefined ? one.type === '' : one.type in content;
     const hasBody = !one.head && one.status !== 304;
     if (hasBody && !isKnownType) return [`${where.label} ${one.status} as "${one.type}"`];
-    // The library of the OAuth endpoints has codes of its own.
+    // The library of the OAuth endpoints has error codes of its own, which the document does not
+    // list.
     const isOurs = one.type === 'application/problem+json' || one.type === 'application/scim+json';
     const isKnownCode = one.code === null || codes?.includes(one.code) === true;
     return isOurs && !isKnownCode ? [`${where.label} ${one.status} ${one.code}`] : [];
@@ -51,7 +57,7 @@ export function undocumented(met: readonly Met[], document: Described): string[]
   return [...new Set(lines)].toSorted();
 }
 
-/** Lists what the document has and no test met. */
+/** Lists the kinds of responses that the document has and no test got. */
 export function unmet(met: readonly Met[], document: Described): string[] {
   const seen = new Set(
     met.flatMap((one) => {
@@ -74,7 +80,7 @@ export function documentedKinds(document: Described): string[] {
   );
 }
 
-/** Reads what all processes of a run recorded. */
+/** Reads the kinds of responses that all processes of a run have recorded. */
 export function readTraffic(folder: string): Met[] {
   return readdirSync(folder)
     .filter((name) => name.endsWith('.ndjson'))
@@ -83,15 +89,18 @@ export function readTraffic(folder: string): Met[] {
     .map((line) => JSON.parse(line) as Met);
 }
 
-/** Reads the document that an application of the run served; undefined where none was started. */
+/**
+ * Reads the OpenAPI document that an application of the run served; undefined if no application was
+ * started.
+ */
 export function readDocument(folder: string): Described | undefined {
   const file = join(folder, 'document.json');
   return existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as Described) : undefined;
 }
 
 /**
- * Another method than those of a path, and HEAD where a GET spends something: the document says it
- * once for all.
+ * Returns true for the answer to a method that the path does not have, or to HEAD on a route whose
+ * GET has effects. The document describes both answers once for all paths.
  */
 function isOfMethod({ status, head }: Met): boolean {
   return status === 405 || (head && status === 404);
@@ -115,7 +124,9 @@ function placeOf(one: Met, { paths }: Described): Place | undefined {
   return operation && { label: `${one.method} ${path}`, responses: operation.responses };
 }
 
-/** Finds the path of the document that a request meant. A fixed segment wins over a parameter. */
+/**
+ * Finds the path of the document that a request meant. A fixed segment is preferred to a parameter.
+ */
 function pathLike(path: string, known: readonly string[]): string | undefined {
   const segments = path.toLowerCase().replace(/\/$/, '').split('/');
   const fits = known.filter((one) => {

@@ -4,8 +4,8 @@ import type { NestExpressApplication } from '@nestjs/platform-express';
 import { ApiDocument } from '../../../src/platform/http/openapi/api-document.service.js';
 
 /**
- * Writes the OpenAPI document of an application beside the traffic of the run, once, for the
- * comparison at its end.
+ * Writes the OpenAPI document of an application into the folder of the recorded responses, once,
+ * for the comparison at the end of the run.
  */
 export async function keepDocument(nest: NestExpressApplication): Promise<void> {
   const folder = process.env['TEST_TRAFFIC'];

@@ -1,6 +1,6 @@
-// Writes every kind of response of our server into the folder TEST_TRAFFIC: method, route, status,
-// media type and error code. vitest loads it in every worker, and the tests load it in every server
-// process by --import.
+// Records every kind of response of our server in the folder TEST_TRAFFIC: method, route, status,
+// media type and error code. vitest loads this file in every worker, and the tests load it in every
+// server process by --import.
 import { subscribe } from 'node:diagnostics_channel';
 import { appendFileSync } from 'node:fs';
 import { threadId } from 'node:worker_threads';
@@ -13,7 +13,8 @@ if (folder !== undefined && globalThis[STARTED] === undefined) {
   const file = `${folder}/${process.pid}-${threadId}.ndjson`;
   const seen = new Set();
   subscribe('http.server.response.finish', ({ request, response }) => {
-    // Only our server has these headers; stand-ins of the tests do not.
+    // Only our server sets these headers. Stand-ins of the tests, which must not be recorded, do
+    // not.
     if (!response.hasHeader('x-ratelimit-limit') || request.method === 'OPTIONS') return;
     if (isElsewhere(request, response)) return;
     const line = JSON.stringify(factsOf(request, response));
@@ -22,14 +23,14 @@ if (folder !== undefined && globalThis[STARTED] === undefined) {
     try {
       appendFileSync(file, `${line}\n`);
     } catch {
-      // The run has ended, and its folder is gone.
+      // The run has ended, and its folder was removed.
     }
   });
 }
 
 /**
- * The document describes the service's own origin: neither the host of a tenant, nor the plain
- * listener that redirects to https.
+ * Returns true for a response of another origin than the service's own: of a tenant's host, or of
+ * the plain listener that redirects to https. The document describes only the service's own origin.
  */
 function isElsewhere(request, response) {
   const host = /^https?:\/\/([^/?]*)/i.exec(request.url)?.[1] ?? request.headers.host ?? '';

@@ -26,13 +26,15 @@ import { checkLength } from '../schema/stored-user.js';
 import { refusedPart } from '../schema/written-user.js';
 
 /**
- * Refuses a write because of a part that cannot be applied. @throws ScimError the error of the part
+ * Refuses the whole write because of a part that cannot be applied. A photo that is too large does
+ * not count.
+ * @throws ScimError the error of the part
  */
 export function throwPart({ kind, error }: RefusedPart): void {
   if (kind !== 'dropped') throw error;
 }
 
-/** Builds the error for a required attribute without a value. */
+/** Makes the error for a required attribute without a value. */
 export function missing(name: string): ScimError {
   return new ScimError('invalidSyntax', `${name} is required.`);
 }
@@ -44,20 +46,23 @@ export interface Given {
 }
 
 /**
- * A resource type with its critical attribute, and the function that receives the parts that are
- * not understood.
+ * How to read a body: the resource type, its critical attribute (an unclear mention of which is
+ * never ignored), and the function that receives the parts that are not understood.
  */
 export interface BodyReading {
   readonly resource: ResourceSchema;
   readonly critical: CriticalAttribute;
   readonly refuse: Refuse;
-  /** True for a POST, in which an unknown name that resembles the critical attribute is ignored. */
+  /**
+   * True for a POST. In a POST, an unknown name that resembles the critical attribute is ignored,
+   * because there is no access yet to end.
+   */
   readonly isNew?: boolean;
 }
 
 /**
  * Finds the attributes that a body sets, by path. Keys may be nested, dotted, or prefixed with a
- * URN. `null` sets nothing. An attribute with two values is refused and not set.
+ * URN. The value `null` sets nothing. An attribute that the body has twice is refused and not set.
  * @throws ScimError `invalidSyntax` for a body that is no object
  */
 export function givenIn(body: unknown, reading: BodyReading): Map<string, Given> {
@@ -81,8 +86,8 @@ export function givenIn(body: unknown, reading: BodyReading): Map<string, Given>
 }
 
 /**
- * Refuses a reference to the critical attribute that is not understood, and a name that may mean
- * it.
+ * Returns true for an unclear reference to the critical attribute (`active` or `members`), and for
+ * a name that may mean it. The part is then refused, because it may be meant to end access.
  */
 function isUnclear(
   key: string,
@@ -97,7 +102,7 @@ function isUnclear(
   return kind !== undefined;
 }
 
-/** Reads the values of attributes into a draft. */
+/** Reads the values of attributes into a draft, which is a resource that is not complete yet. */
 export function draftFrom(given: ReadonlyMap<string, Given>, refuse: Refuse): Draft {
   const draft: Draft = new Map();
   for (const each of given.values()) {
@@ -110,8 +115,8 @@ export function draftFrom(given: ReadonlyMap<string, Given>, refuse: Refuse): Dr
 }
 
 /**
- * Reads an attribute by a function. If the attribute cannot be applied, it is refused; the result
- * is then undefined.
+ * Reads an attribute by a function. If the attribute cannot be applied, it is refused, and the
+ * result is undefined.
  */
 export function attempt<Value>(
   given: Given | undefined,
@@ -156,7 +161,10 @@ function put(draft: Draft, target: AttributeReference, raw: unknown): void {
   }
 }
 
-/** Merges the parts of a complex value: a body may have both `name` and `name.givenName`. */
+/**
+ * Adds a part of a complex value to its other parts, because a body may have both `name` and
+ * `name.givenName`.
+ */
 function merge(draft: Draft, path: string, value: AttributeValue): void {
   const before = complexIn(draft, path);
   draft.set(path, before && isComplex(value) ? Object.assign(before, value) : value);

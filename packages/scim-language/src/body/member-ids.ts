@@ -6,8 +6,8 @@ const MEMBERS = GROUP_ATTRIBUTES.find(({ name }) => name === 'members');
 const MAX_ID = 512;
 
 /**
- * Reads the ids in a list of members, without duplicates: the `value` of each object, or the string
- * itself. The ids are not looked up here.
+ * Reads the ids in a list of group members, without duplicates: the `value` of each object, or the
+ * string itself. Whether the ids exist is not checked here.
  * @throws ScimError `invalidValue` for a member without an id, or for a group. No member is
  *   skipped, because a skipped member would lose or keep access without notice.
  */
@@ -18,7 +18,7 @@ export function memberIds(raw: unknown): string[] {
 }
 
 function memberId(raw: unknown): string {
-  // An id is never a number, unlike other texts.
+  // A number is no id, although a number is accepted for other texts.
   const isNumbered = isObject(raw) && Object.values(raw).some((part) => typeof part === 'number');
   const parts = MEMBERS && !Array.isArray(raw) && !isNumbered ? readParts(MEMBERS, raw) : [];
   const [id, type] = ['value', 'type'].map(
@@ -33,8 +33,8 @@ function memberId(raw: unknown): string {
 }
 
 /**
- * Returns the list in the value of an operation with the path `members`. Some clients put the list
- * into an object with the member `members`.
+ * Returns the list of members in the value of an operation with the path `members`. Some clients
+ * put the list into an object with the member `members`.
  */
 export function listOfMembers(value: unknown): unknown {
   if (!isObject(value)) return value;

@@ -10,12 +10,12 @@ import { memberIds } from './member-ids.js';
 export interface GroupAttributes {
   readonly displayName: string;
   readonly externalId: string | undefined;
-  /** The ids of the members, without duplicates. */
+  /** The ids of the members of the group, without duplicates. */
   readonly members: readonly string[];
 }
 
 /**
- * Reads the body of a POST of a group. A body without `members` means a group without members.
+ * Parses the body of a POST of a group. A body without `members` means a group without members.
  * @throws ScimError `invalidSyntax` if the name is missing, `invalidValue` if an attribute is wrong
  */
 export function readGroup(body: unknown): GroupAttributes {
@@ -33,15 +33,16 @@ export interface ReplacedGroup {
   readonly displayName: string | undefined;
   readonly externalId: string | undefined;
   readonly members: readonly string[];
-  /** The parts that were left out of a PUT that ends memberships. */
+  /** The parts of the PUT that were not applied. This happens only if the PUT ends memberships. */
   readonly leftOut: readonly RefusedPart[];
 }
 
 /**
- * Reads the body of a PUT of a group. A PUT without members ends all memberships. It is not refused
- * because of parts that it cannot apply: they are left out.
+ * Parses the body of a PUT of a group. A PUT without members ends all memberships. Such a PUT is
+ * not refused because of parts that cannot be applied: they are left out.
  *
- * @param taken the error of an earlier attempt, for a `displayName` that another group has
+ * @param taken the error of an earlier attempt to write, because another group has the
+ *   `displayName`
  * @throws ScimError `invalidSyntax` if the name is missing, `invalidValue` if an attribute is wrong
  */
 export function readGroupReplacement(body: unknown, taken?: ScimError): ReplacedGroup {
@@ -57,7 +58,8 @@ export function readGroupReplacement(body: unknown, taken?: ScimError): Replaced
   if (taken || !isNamed) {
     refuse({ kind: 'fault', name: 'displayName', error: taken ?? missing('displayName') });
   }
-  // A name that resembles `members` may stand for the members that the body seems to lack.
+  // If the body has no `members`, but a name that resembles it, that name may stand for the
+  // members.
   const mayHaveMembers = hasMembers ? isOf('members') : mayNameMembers;
   const endsAccess = group.members.length === 0 && !refused.some(mayHaveMembers);
   const leftOut = partsLeftOut(refused, { hasCritical: hasMembers, endsAccess, operations: 1 });
@@ -71,8 +73,8 @@ function mayNameMembers({ kind, name }: RefusedPart): boolean {
 }
 
 /**
- * Reads the attributes of a group. The members have no limit, because a service stores each as a
- * row.
+ * Reads the attributes of a group. The number of members is not limited, because a service stores
+ * each member as a row.
  */
 function groupIn(given: Map<string, Given>, refuse: Refuse) {
   const members = attempt(given.get('members'), refuse, ({ raw }) => memberIds(raw)) ?? [];
@@ -84,7 +86,7 @@ function groupIn(given: Map<string, Given>, refuse: Refuse) {
   return { displayName, externalId, members };
 }
 
-/** Reads a text of a group, and trims the displayName; undefined for an empty text. */
+/** Reads a text attribute of a group, and trims the displayName; undefined for an empty text. */
 export function groupText(path: string, value: AttributeValue | undefined): string | undefined {
   if (typeof value !== 'string') return undefined;
   const text = path === 'displayName' ? value.trim() : value;

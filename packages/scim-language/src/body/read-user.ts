@@ -6,7 +6,7 @@ import { finished, namesAddress, type WrittenUser } from '../schema/written-user
 import { draftFrom, givenIn, missing, throwPart } from './given-attributes.js';
 
 /**
- * Reads the body of a POST of a user. Unknown and read-only attributes, `schemas` and `password`
+ * Parses the body of a POST of a user. Unknown and read-only attributes, `schemas` and `password`
  * are ignored.
  * @throws ScimError `invalidSyntax` if a required attribute is missing, `invalidValue` if one
  *   is wrong
@@ -26,11 +26,11 @@ const NEW_USER = {
 } as const;
 
 /**
- * Reads the body of a PUT of a user. A PUT without `userName` or `active` keeps the values of
+ * Parses the body of a PUT of a user. A PUT without `userName` or `active` keeps the values of
  * `current`, so that an update of a profile never reactivates a user. A PUT with `active: false` is
- * not refused because of parts that it cannot apply: their present values remain.
+ * not refused because of parts that cannot be applied: the present values of these parts remain.
  *
- * @param taken the error of an earlier attempt, for a `userName` that another user has
+ * @param taken the error of an earlier attempt to write, because another user has the `userName`
  * @throws ScimError `invalidSyntax` for a body that is no object, `invalidValue` if an attribute is
  *   wrong
  */
@@ -53,7 +53,8 @@ export function readReplacement(
   }
   const said = draft.get('active');
   const before = draftOf(current);
-  // What a write leaves out stays as it is.
+  // The userName, active, and attributes that cannot be applied keep their present values if the
+  // PUT does not set them.
   for (const path of ['userName', 'active', ...refused.map(({ name }) => name)]) {
     const value = before.get(path);
     if (!draft.has(path) && value !== undefined) draft.set(path, value);

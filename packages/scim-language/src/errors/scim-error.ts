@@ -1,4 +1,4 @@
-/** The names of the errors of RFC 7644 §3.12 that a request can have by itself. */
+/** The error types of RFC 7644 §3.12 that follow from a request alone, without the database. */
 export type ScimErrorType =
   | 'invalidFilter'
   | 'invalidPath'
@@ -11,7 +11,7 @@ export type ScimErrorType =
 
 /**
  * The error of a request that breaks a rule of SCIM. `detail` is for the client: it states the
- * problem and the remedy.
+ * problem and how to correct it.
  */
 export class ScimError extends Error {
   override readonly name: string = 'ScimError';

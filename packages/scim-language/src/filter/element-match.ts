@@ -4,8 +4,8 @@ import type { Filter } from './filter.js';
 import type { Operator } from '../schema/literal.js';
 
 /**
- * Returns true if an element meets the filter between the brackets of a path. The filter means the
- * same as in a search for resources.
+ * Returns true if an element of a multi-valued attribute meets the filter between the brackets of a
+ * path. The filter means the same as in a search for resources.
  */
 export function meets(element: ComplexValue, filter: Filter): boolean {
   if (filter.kind === 'and') return filter.operands.every((operand) => meets(element, operand));
@@ -37,7 +37,7 @@ const TESTS: Readonly<Record<Operator, (left: string, right: string) => boolean>
 
 /**
  * Returns the element that a filter describes by `type eq "mobile"`, or by several such comparisons
- * joined by `and`.
+ * joined by `and`. A PATCH can then create it.
  *
  * @returns undefined for a filter that does not determine an element
  */

@@ -3,9 +3,9 @@ import type { Filter } from './filter.js';
 type Element = Extract<Filter, { kind: 'element' }>;
 
 /**
- * Merges conditions on the same list: `emails[a] or emails[b]` becomes `emails[a or b]`, and
- * `not emails[a] and not emails[b]` becomes `not emails[a or b]`. The merged condition takes the
- * place of the first operand.
+ * Merges conditions on the same list, so that the list is read once: `emails[a] or emails[b]`
+ * becomes `emails[a or b]`, and `not emails[a] and not emails[b]` becomes `not emails[a or b]`. The
+ * merged condition takes the place of the first operand.
  */
 export function merged(filter: Filter): Filter {
   if (filter.kind === 'not') return { kind: 'not', operand: merged(filter.operand) };
@@ -50,8 +50,8 @@ function joinedBy(elements: readonly Element[], kind: 'and' | 'or'): Filter {
 }
 
 /**
- * Counts the conditions on lists in a filter that was {@link merged}. They are counted because each
- * reads a list of every resource.
+ * Counts the conditions on lists in a filter that was {@link merged}. Their number is limited,
+ * because each of them reads a list of every resource.
  */
 export function listsIn(filter: Filter): number {
   if (filter.kind === 'element') return 1;

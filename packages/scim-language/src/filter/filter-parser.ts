@@ -27,7 +27,10 @@ export type PatchPath =
       readonly target: AttributeReference;
       readonly filter: Filter | undefined;
     }
-  /** A URN alone: that of an extension, or the core URN, which stands for the whole resource. */
+  /**
+   * A URN alone: that of an extension, or the URN of the core schema, which stands for the whole
+   * resource.
+   */
   | { readonly kind: 'schema'; readonly schema: Schema }
   /** An unknown attribute, by its name in lower case. */
   | { readonly kind: 'unknown'; readonly name: string };
@@ -35,13 +38,13 @@ export type PatchPath =
 const MAX_DEPTH = 32;
 const MAX_NODES = 200;
 /**
- * The most conditions on lists in a filter. Such a condition costs far more than the comparison of
- * one value. Identity providers send one.
+ * The largest number of conditions on lists in a filter. Such a condition costs far more than the
+ * comparison of one value. Identity providers send one.
  */
 const MAX_LISTS = 20;
 
 /**
- * Reads a filter.
+ * Parses a filter.
  * @param others the schemas that are searched together with this one. Their attributes are allowed,
  *   but have no value in this resource (RFC 7644 §3.4.2.1).
  * @throws ScimError `invalidFilter` for a text that is not a filter, an unknown attribute, an
@@ -57,7 +60,7 @@ export function parseFilter(
 }
 
 /**
- * Reads the path of a PATCH operation.
+ * Parses the path of a PATCH operation.
  * @throws ScimError `invalidPath` for a text that is not a path, `invalidFilter` for a fault
  *   between its brackets
  */
@@ -68,7 +71,10 @@ export function parsePath(text: string, resource: ResourceSchema): PatchPath {
 /** A filter that matches no resource. */
 const NOTHING: Filter = { kind: 'or', operands: [] };
 
-/** Parses by recursive descent: each token is read once, and only brackets recurse. */
+/**
+ * Parses a filter or path by recursive descent. Each token is read once, and only brackets recurse,
+ * so that the time grows with the length alone.
+ */
 class Parser {
   readonly #resource: ResourceSchema;
   readonly #others: readonly ResourceSchema[];
@@ -111,7 +117,10 @@ class Parser {
     return { kind: 'attribute', target: of, filter };
   }
 
-  /** Parses the brackets of a path. An error between them is `invalidFilter` (RFC 7644 §3.12). */
+  /**
+   * Parses the brackets of a path. A fault between them gets the error `invalidFilter` (RFC 7644
+   * §3.12).
+   */
   #choice(target: AttributeReference): Filter {
     this.#checkElements(target);
     this.#reader.code = 'invalidFilter';
@@ -127,13 +136,15 @@ class Parser {
       return { kind: 'schema', schema };
     }
     if (!/^[!-~]+$/.test(word.text)) this.#reader.refuse('is not an attribute name', word.at);
-    // The brackets of an unknown attribute cannot be parsed.
+    // The brackets of an unknown attribute are skipped, because their content cannot be parsed
+    // without its schema.
     if (this.#reader.peek()?.kind !== '[') this.#reader.end();
     return { kind: 'unknown', name: asciiLowerCase(word.text) };
   }
 
   /**
-   * Parses `term *("or" term)`. Within brackets, `element` is the attribute before the brackets.
+   * Parses conditions that are joined by `or`. Between brackets, `element` is the attribute before
+   * the brackets.
    */
   #disjunction(element: AttributeReference | undefined, depth: number): Filter {
     const first = this.#conjunction(element, depth);
@@ -142,7 +153,7 @@ class Parser {
     return operands.length === 1 ? first : this.#node({ kind: 'or', operands });
   }
 
-  /** Parses the operands of `and`, which binds tighter than `or`. */
+  /** Parses conditions that are joined by `and`, which binds tighter than `or`. */
   #conjunction(element: AttributeReference | undefined, depth: number): Filter {
     const first = this.#factor(element, depth);
     const operands = [first];
@@ -201,8 +212,8 @@ class Parser {
   }
 
   /**
-   * Parses the rest of an expression: `pr`, or an operator and a literal. `wrap` turns the result
-   * into a condition on an element, if it has to be one.
+   * Parses the rest of a condition: `pr`, or an operator and a literal. `wrap` makes the result a
+   * condition on an element, if the attribute is multi-valued.
    */
   #expression(target: AttributeReference, wrap: (leaf: Filter) => Filter): Filter {
     const word = this.#reader.word();
@@ -239,8 +250,8 @@ class Parser {
   }
 
   /**
-   * Returns the target of a comparison. A complex attribute stands for its sub-attribute `value`
-   * (RFC 7643 §2.4).
+   * Returns the attribute that a comparison reads. A complex attribute stands for its sub-attribute
+   * `value` (RFC 7643 §2.4).
    */
   #default(named: AttributeReference, at: number): AttributeReference {
     return named.attribute.subAttributes ? this.#subOf(named, 'value', at) : named;

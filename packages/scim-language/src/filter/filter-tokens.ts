@@ -1,6 +1,6 @@
 import { isStorable } from '../schema/literal.js';
 
-/** A token of a filter or path; `at` is the offset of its first character. */
+/** A token (the smallest unit) of a filter or path; `at` is the offset of its first character. */
 export type Token =
   | { readonly kind: 'word'; readonly text: string; readonly at: number }
   | { readonly kind: 'string'; readonly value: string; readonly at: number }

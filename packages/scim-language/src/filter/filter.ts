@@ -2,16 +2,19 @@ import type { Literal, Operator } from '../schema/literal.js';
 import type { AttributeReference } from '../schema/schemas.js';
 
 /**
- * A filter (RFC 7644 §3.4.2.2) with resolved names and with literals in the type of their
- * attribute. Equivalent spellings have one form: `a ne v` is `not (a eq v)`, `a eq null` is
- * `not (a pr)`, `emails co "x"` and `emails.value co "x"` are `emails[value co "x"]`, and Entra's
+ * A parsed filter (RFC 7644 §3.4.2.2), with resolved names and with literals in the type of their
+ * attribute. Equivalent spellings have one form: `a ne v` is `not (a eq v)`, `a eq null` is `not (a
+ * pr)`, `emails co "x"` and `emails.value co "x"` are `emails[value co "x"]`, and Entra's
  * `emails[type eq "work"].value eq "x"` is `emails[type eq "work" and value eq "x"]`.
  */
 export type Filter =
   | { readonly kind: 'and'; readonly operands: readonly Filter[] }
   | { readonly kind: 'or'; readonly operands: readonly Filter[] }
   | { readonly kind: 'not'; readonly operand: Filter }
-  /** The attribute has a value. A complex attribute has one if one of its sub-attributes has. */
+  /**
+   * The condition that the attribute has a value. A complex attribute has one if one of its
+   * sub-attributes has.
+   */
   | { readonly kind: 'present'; readonly target: AttributeReference }
   | {
       readonly kind: 'compare';
@@ -19,5 +22,8 @@ export type Filter =
       readonly operator: Operator;
       readonly value: Literal;
     }
-  /** One element of a multi-valued attribute meets `where`, whose targets are sub-attributes. */
+  /**
+   * The condition that one element of a multi-valued attribute meets `where`, whose targets are
+   * sub-attributes.
+   */
   | { readonly kind: 'element'; readonly target: AttributeReference; readonly where: Filter };

@@ -25,10 +25,7 @@ export class TokenReader {
    */
   constructor(
     text: string,
-    /**
-     * The code of the next error. The parser changes it while it reads between the brackets of a
-     * path.
-     */
+    /** The error code for the next fault. It is another one between the brackets of a path. */
     public code: ParseErrorCode,
   ) {
     if (Buffer.byteLength(text) > MAX_BYTES) {
@@ -37,12 +34,12 @@ export class TokenReader {
     this.#tokens = this.#cut(text);
   }
 
-  /** Returns the next token, or one after it, without reading it. */
+  /** Returns the next token, or a later one, without reading it. */
   peek(ahead = 0): Token | undefined {
     return this.#tokens[this.#next + ahead];
   }
 
-  /** Reads a name. It refuses any other token. */
+  /** Reads the next token as a name. Any other token is a fault. */
   word(): Word {
     const token = this.peek();
     if (token?.kind !== 'word') this.refuse('must be a name', token?.at);
@@ -51,7 +48,7 @@ export class TokenReader {
   }
 
   /**
-   * Reads a keyword in any case and returns true, if it is the next token; otherwise it reads
+   * Returns true and reads the next token if it is the given keyword, in any case. Otherwise reads
    * nothing and returns false.
    */
   takeWord(wanted: string): boolean {
@@ -98,7 +95,7 @@ export class TokenReader {
       const number: unknown = JSON.parse(word);
       if (typeof number === 'number') return number;
     } catch {
-      // The word is not JSON.
+      // The word is no JSON value, so that the error below follows.
     }
     return this.refuse('must be a value; put text in double quotes', at);
   }
@@ -112,8 +109,8 @@ export class TokenReader {
   }
 
   /**
-   * Throws the error for a fault, with the place of the fault. It does not repeat the text of the
-   * client.
+   * Throws the error for a fault, with the place of the fault. The message does not repeat the
+   * client's text, which may be private.
    */
   refuse(problem: string, at: number | undefined): never {
     const place = at === undefined ? 'The end' : `The text from character ${at + 1}`;

@@ -26,11 +26,12 @@ export interface GroupPatch {
 }
 
 /**
- * Translates operations into changes of a group, without loading the group. If an operation cannot
- * be applied, the whole PATCH fails. If another operation removes members, the faulty operation is
- * only left out.
+ * Converts PATCH operations to changes of a group, without loading the group. If an operation
+ * cannot be applied, the whole PATCH fails, unless another operation removes members: then the
+ * faulty operation is only left out, because access must end.
  *
- * @param taken the error of an earlier attempt, for a `displayName` that another group has
+ * @param taken the error of an earlier attempt to write, because another group has the
+ *   `displayName`
  * @throws ScimError in the cases of {@link patchUser}
  */
 export function patchGroup(operations: readonly PatchOperation[], taken?: ScimError): GroupPatch {
@@ -92,7 +93,7 @@ function memberChanges({
   if (op === 'add') return listed('add', memberIds(value));
   if (op === 'replace')
     return isEmpty(value) ? [{ kind: 'clear' }] : listed('replace', memberIds(value));
-  // Without a value all members go (RFC 7644 §3.5.2.2); with an empty list, none.
+  // Without a value all members are removed (RFC 7644 §3.5.2.2); with an empty list, none.
   if (value === undefined || value === null) return [{ kind: 'clear' }];
   if (value === '') throw invalidValue('members', 'must be a list of {"value": id}');
   return listed('remove', memberIds(value));
@@ -103,8 +104,8 @@ function listed(kind: 'add' | 'replace' | 'remove', ids: readonly string[]): Mem
 }
 
 /**
- * Converts a filter on members to the removal of members. Only ids can choose members, so that no
- * member has to be loaded.
+ * Converts a filter on members to the removal of members. Members can be chosen by their ids only,
+ * so that none has to be loaded.
  */
 function removal(filter: Filter): MemberChange {
   const ids = (filter.kind === 'or' ? filter.operands : [filter]).flatMap(idsIn);
@@ -112,8 +113,8 @@ function removal(filter: Filter): MemberChange {
 }
 
 /**
- * Returns the ids in a condition: `value eq "id"`, optionally with `type eq "User"`, which is true
- * for every member.
+ * Returns the ids in a condition on members: `value eq "id"`, optionally with `type eq "User"`,
+ * which is true for every member.
  */
 function idsIn(filter: Filter): string[] {
   const conditions = filter.kind === 'and' ? filter.operands : [filter];

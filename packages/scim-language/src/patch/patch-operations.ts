@@ -13,8 +13,7 @@ export interface PatchOperation {
   readonly path: string | undefined;
   readonly value: unknown;
   /**
-   * The error of an operation that is malformed, or that exceeds the number of operations;
-   * undefined for any other operation.
+   * The error of an operation that is malformed or one too many; undefined for any other operation.
    */
   readonly fault?: ScimError;
 }
@@ -24,7 +23,7 @@ const MAX_OPERATIONS = 1000;
 const PATCH_OP = 'urn:ietf:params:scim:api:messages:2.0:patchop';
 
 /**
- * Reads the body of a PATCH. Keys and `op` may have any case, and `schemas` may be absent. A
+ * Parses the body of a PATCH. Keys and `op` may have any case, and `schemas` may be absent. A
  * malformed operation is returned with its fault.
  * @throws ScimError `invalidSyntax` for a body that is not a PATCH or has a key twice
  */
@@ -44,7 +43,7 @@ export function readOperations(body: unknown): PatchOperation[] {
 
 /**
  * Returns true if an operation sets `active`, or removes members, by its path. Such an operation is
- * applied even if there are too many operations.
+ * applied even if the PATCH has too many operations, because it may end access.
  */
 function endsAccess({ op, path = '' }: PatchOperation): boolean {
   const name = asciiLowerCase(path);
@@ -77,7 +76,7 @@ function readOperation(raw: unknown): PatchOperation {
 }
 
 /**
- * Reads an operation.
+ * Parses one operation.
  *
  * @throws ScimError `invalidSyntax` for an unknown `op`, `invalidPath` for a path that is not a
  *   string, `invalidValue` for an `add` without a value
@@ -113,8 +112,8 @@ export interface AttributeChange {
 }
 
 /**
- * A resource type with its critical attribute, and the function that receives the parts that are
- * not understood.
+ * How to read operations: the resource type, its critical attribute (an unclear mention of which is
+ * never ignored), and the function that receives the parts that are not understood.
  */
 export interface Reading {
   readonly resource: ResourceSchema;
@@ -137,7 +136,8 @@ export function changesOf(operation: PatchOperation, reading: Reading): Attribut
 }
 
 /**
- * Calls a function that reads a part. If it throws, the part is refused, and there are no changes.
+ * Calls a function that reads a part of an operation. If it throws, the part is refused, and the
+ * result is empty.
  */
 function attempt(
   name: string,
@@ -178,8 +178,8 @@ function changesAt(name: string, operation: PatchOperation, reading: Reading): A
 }
 
 /**
- * Refuses an attribute that an object has twice, because the intended value is unknown. Neither
- * value is applied.
+ * Refuses an attribute that an object has twice, because it is unknown which value is meant.
+ * Neither value is applied.
  */
 function once(changes: AttributeChange[], { refuse }: Reading): AttributeChange[] {
   const seen = new Set<string>();
@@ -197,7 +197,7 @@ function once(changes: AttributeChange[], { refuse }: Reading): AttributeChange[
 }
 
 /**
- * Returns the changes of an operation on a whole schema. An operation without a value removes the
+ * Returns the changes of an operation whose path is a whole schema. Without a value it removes the
  * extension.
  */
 function changesUnder(
@@ -216,14 +216,17 @@ function changesUnder(
   });
 }
 
-/** Returns the changes by an object of attributes. An attribute that occurs twice is refused. */
+/**
+ * Returns the changes that an object of attributes asks for. An attribute that occurs twice is
+ * refused.
+ */
 function changesIn(operation: PatchOperation, reading: Reading, prefix: string): AttributeChange[] {
   return once(attributesIn(operation, reading, prefix), reading);
 }
 
 /**
- * Returns the changes by an object of attributes, which is the `value` of an operation without a
- * path, or the values under a URN.
+ * Returns the changes that an object of attributes asks for. The object is the `value` of an
+ * operation without a path, or has the values under a URN.
  * @throws ScimError `noTarget`, `invalidValue` for a value that is no object
  */
 function attributesIn(
@@ -257,8 +260,8 @@ function pathOfKey(key: string, resource: ResourceSchema): PatchPath {
 }
 
 /**
- * Refuses a reference to the critical attribute that is not understood, and a name that may mean
- * it.
+ * Returns true for an unclear reference to the critical attribute (`active` or `members`), and for
+ * a name that may mean it. The part is then refused, because it may be meant to end access.
  * @param isAimed true for the path of an operation, false for a key of its value
  */
 function isUnclear(

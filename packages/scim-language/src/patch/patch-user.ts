@@ -24,18 +24,20 @@ import { subAttribute, USER_SCHEMA, type AttributeReference } from '../schema/sc
 import { checkColumn, draftOf, type StoredUser } from '../schema/stored-user.js';
 import { finished, namesAddress, refusedPart, type WrittenUser } from '../schema/written-user.js';
 
-/** The attributes that a PATCH cannot remove. */
+/** The attributes of a user that a PATCH cannot remove. */
 const INDISPENSABLE: ReadonlySet<string> = new Set(['userName', 'active']);
 
-/** The most comparisons of elements in a request: one for each element and condition. */
+/**
+ * The largest number of comparisons of elements in a request: one for each element and condition.
+ */
 const MOST_WORK = 20_000;
 
 /**
  * Applies operations to a user in their order. `current` is not modified. If an operation cannot be
- * applied, the whole PATCH fails. If the last readable value of `active` is false, the faulty
- * operation is only left out.
+ * applied, the whole PATCH fails, unless the last readable value of `active` is false: then the
+ * faulty operation is only left out, because access must end.
  *
- * @param taken the error of an earlier attempt, for a `userName` that another user has
+ * @param taken the error of an earlier attempt to write, because another user has the `userName`
  * @throws ScimError `mutability` if all operations are on read-only attributes, `noTarget`,
  *   `invalidPath`, `invalidFilter`, `invalidValue`, `tooMany` for too many comparisons of elements
  */
@@ -59,7 +61,7 @@ export function patchUser(
   });
 }
 
-/** Applies each change that can be applied. @returns the applied changes */
+/** Applies to the draft each change that can be applied. @returns the applied changes */
 function appliedTo(
   draft: Draft,
   operations: readonly PatchOperation[],
@@ -97,8 +99,8 @@ function tooMuchWork(): ScimError {
 }
 
 /**
- * Counts the comparisons of elements that a change needs. They are limited, because a request of 64
- * KiB may have a thousand operations on a hundred elements each.
+ * Counts the comparisons of elements that a change needs. Their number is limited, because a
+ * request of 64 KiB may have a thousand operations on a hundred elements each.
  */
 function workOf({ path: { target, filter }, value }: AttributeChange, draft: Draft): number {
   const elements = elementsIn(draft, rootPath(target)).length;
@@ -132,8 +134,8 @@ function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: Attri
 }
 
 /**
- * Changes a complex attribute. Sub-attributes without a new value remain (RFC 7644 §3.5.2.3). Those
- * of a reference do not, because they describe the former target.
+ * Changes a complex attribute. Sub-attributes without a new value keep theirs (RFC 7644 §3.5.2.3),
+ * unless the attribute is a reference: they would describe the former target.
  */
 function applyToComplex(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
   const path = rootPath(target);
@@ -172,13 +174,13 @@ function applyToElements(draft: Draft, change: AttributeChange): void {
   const { target } = change.path;
   const path = rootPath(target);
   const elements = changedElements(elementsIn(draft, path), change);
-  // after each operation, because the next one reads all elements
+  // The size is checked after each operation, because the next operation reads all elements.
   checkSize(target.attribute, elements);
   if (elements.length === 0) draft.delete(path);
   else draft.set(path, elements);
 }
 
-/** Changes the elements that the brackets choose, or all elements. */
+/** Changes the elements that the filter in brackets chooses, or all elements. */
 function changedElements(before: readonly ComplexValue[], change: AttributeChange): ComplexValue[] {
   const { op, value } = change;
   const { filter, target } = change.path;
@@ -200,7 +202,8 @@ function changedElements(before: readonly ComplexValue[], change: AttributeChang
   );
   if (changed.size === 0 && !isRemoved) {
     const made = changeOf(newElement(change));
-    // The new value must still meet the filter in the brackets.
+    // The new value must still meet the filter in the brackets. Otherwise it would not be the
+    // element that the client named.
     if (op === 'replace' && filter && !meets(made, filter)) throw noTarget();
     after.push(made);
   }
@@ -208,14 +211,14 @@ function changedElements(before: readonly ComplexValue[], change: AttributeChang
 }
 
 /**
- * Returns the part that clears the sub-attribute of a path; none for a path without a
+ * Returns the change that clears the sub-attribute of a path; none for a path without a
  * sub-attribute.
  */
 function emptied({ sub }: AttributeReference): Part[] {
   return sub ? [[sub, undefined]] : [];
 }
 
-/** Changes a list for a path without brackets: adds, removes or replaces elements. */
+/** Changes a list, for a path without brackets: adds, removes or replaces elements. */
 function changedList(
   before: readonly ComplexValue[],
   { op, path: { target }, value }: AttributeChange,
@@ -223,13 +226,16 @@ function changedList(
   const given = readElements(target.attribute, value);
   if (op === 'replace') return given;
   if (op === 'add') return added(before, given, target);
-  // Without a value, `remove` removes all elements (RFC 7644 §3.5.2.2); with a list, as Entra sends
-  // it, the listed elements.
+  // Without a value, `remove` removes all elements (RFC 7644 §3.5.2.2). With a list, which Entra
+  // sends, it removes the listed elements.
   if (value === undefined || value === null) return [];
   return before.filter((element) => !given.some((each) => includes(element, each)));
 }
 
-/** Adds elements. An element that differs from an existing one only in `primary` replaces it. */
+/**
+ * Adds elements to a list. An element that differs from an existing one only in `primary` replaces
+ * that one.
+ */
 function added(
   before: readonly ComplexValue[],
   given: readonly ComplexValue[],
@@ -253,10 +259,10 @@ function includes(element: ComplexValue, part: ComplexValue): boolean {
 }
 
 /**
- * Returns the new element if the brackets match none. Its attributes follow from the filter.
- * Microsoft Entra replaces a part of a value that does not exist yet, such as `phoneNumbers[type eq
- * "work"].value`. A `replace` of a whole element needs a match (RFC 7644 §3.5.2.3). The result is
- * undefined for a path without brackets.
+ * Returns the element to create if the filter in brackets matches none. Its attributes follow from
+ * the filter. Microsoft Entra replaces a part of a value that does not exist yet, such as
+ * `phoneNumbers[type eq "work"].value`. A `replace` of a whole element needs a match (RFC 7644
+ * §3.5.2.3). The result is undefined for a path without brackets.
  */
 function newElement({ op, path: { filter, target } }: AttributeChange): ComplexValue | undefined {
   if (!filter) return undefined;
@@ -270,7 +276,8 @@ function noTarget(): ScimError {
 }
 
 /**
- * Sets `primary` of the other elements to false if a changed element is primary (RFC 7644 §3.5.2).
+ * Sets `primary` of all other elements to false if a changed element is primary, because only one
+ * may be (RFC 7644 §3.5.2).
  */
 function onePrimary(
   elements: readonly ComplexValue[],

@@ -8,7 +8,10 @@ import {
   type ResourceSchema,
 } from '../schema/schemas.js';
 
-/** The attributes that a response shows (RFC 7644 §3.9), chosen before the resources are loaded. */
+/**
+ * The attributes that a response shows (RFC 7644 §3.9). They are known before the resources are
+ * loaded, so that the others need not be loaded.
+ */
 export interface Projection {
   /** Returns true if an attribute, named by its path, is shown in whole or in part. */
   includes(path: string): boolean;
@@ -16,15 +19,18 @@ export interface Projection {
   readonly needsMembers: boolean;
   /** True if a response shows the groups of a user. */
   readonly needsGroups: boolean;
-  /** True if a response shows attributes of a user other than those in {@link BESIDE}. */
+  /**
+   * True if a response shows attributes of a user that are not listed in {@link BESIDE}, so that
+   * all must be loaded.
+   */
   readonly needsAttributes: boolean;
-  /** True if a response shows the version, which changes with all attributes. */
+  /** True if a response shows the version of the resource, which changes with all attributes. */
   readonly needsVersion: boolean;
   /** True if the client chose no attributes. */
   readonly isDefault: boolean;
 }
 
-/** The two query parameters as the client sent them. */
+/** The two query parameters that choose the attributes of a response, as the client sent them. */
 export interface ProjectionQuery {
   readonly attributes?: string | undefined;
   readonly excludedAttributes?: string | undefined;
@@ -33,7 +39,8 @@ export interface ProjectionQuery {
 const MAX_LENGTH = 8192;
 
 /**
- * Reads `attributes` and `excludedAttributes`. Unknown names are ignored.
+ * Parses `attributes` and `excludedAttributes`, by which a client chooses the attributes of a
+ * response. Unknown names are ignored.
  * @throws ScimError `invalidValue` when both are present, or a list is too long
  */
 export function parseProjection(query: ProjectionQuery, resource: ResourceSchema): Projection {
@@ -59,7 +66,10 @@ const BESIDE: ReadonlySet<string> = new Set([
   'groups',
 ]);
 
-/** The projection for a request without these parameters, by resource type. */
+/**
+ * The projection (the attributes that a response shows) for a request that chooses none, by
+ * resource type.
+ */
 const DEFAULTS = new WeakMap<ResourceSchema, Projection>();
 
 function projectionOf(
@@ -116,8 +126,8 @@ function withSubs(target: AttributeReference): AttributeReference[] {
 }
 
 /**
- * Returns the paths in a parameter. The URN of an extension stands for all its attributes.
- * Undefined for an empty parameter.
+ * Returns the paths of attributes in a parameter. The URN of an extension stands for all its
+ * attributes. Undefined for an empty parameter.
  */
 function pathsIn(
   text: string | undefined,
@@ -131,8 +141,8 @@ function pathsIn(
 }
 
 /**
- * Removes a filter in brackets from a name, because Microsoft's tests request `emails[type eq
- * "work"]`, and a list is only shown as a whole.
+ * Removes a filter in brackets from a name. Microsoft's tests request `emails[type eq "work"]`, but
+ * a list is always shown as a whole.
  */
 function withoutBrackets(name: string): string {
   const [path = ''] = name.split('[', 1);
@@ -168,7 +178,8 @@ type Show = (value: unknown) => unknown;
 const showWhole: Show = (value) => value;
 
 /**
- * Returns a function that copies the shown parts of an attribute; undefined for a hidden attribute.
+ * Returns a function that copies the visible parts of an attribute; undefined for a hidden
+ * attribute.
  */
 function visible(path: string, projection: Projection): Show | undefined {
   if (!projection.includes(path)) return undefined;
@@ -185,7 +196,7 @@ function visible(path: string, projection: Projection): Show | undefined {
   return show;
 }
 
-/** Copies the shown members of an object; undefined if all are hidden. */
+/** Copies the visible members of an object; undefined if all are hidden. */
 function membersShown(value: unknown, how: (name: string) => Show | undefined): unknown {
   if (!isObject(value)) return undefined;
   const members = Object.entries(value)

@@ -4,7 +4,7 @@ import { booleanOf, isStorable } from './literal.js';
 import { RESOURCE_SIZE } from './resource-size.js';
 import { subAttribute } from './schemas.js';
 
-/** A value without parts. */
+/** The value of an attribute that has no sub-attributes. */
 export type SimpleValue = string | boolean;
 
 /**
@@ -19,13 +19,16 @@ export interface ComplexValue {
 export type AttributeValue = SimpleValue | ComplexValue | ComplexValue[];
 
 /**
- * The most elements of a multi-valued attribute. `members` has no such limit, because a service
- * stores each member as a row.
+ * The largest number of elements of a multi-valued attribute. `members` has no such limit, because
+ * a service stores each member as a row.
  */
 const MAX_ELEMENTS = 100;
-/** The most characters of a text. */
+/** The largest number of characters of a text. */
 const MAX_TEXT = 16_384;
-/** The most characters of all elements of an attribute: as many as a request body can contain. */
+/**
+ * The largest number of characters of all elements of an attribute together: as many as a request
+ * body can contain.
+ */
 const MAX_LIST = RESOURCE_SIZE;
 
 /**
@@ -43,7 +46,7 @@ export function isObject(raw: unknown): raw is Readonly<Record<string, unknown>>
   return typeof raw === 'object' && raw !== null && !Array.isArray(raw);
 }
 
-/** Builds the error for a value that does not fit its attribute (RFC 7644 §3.12). */
+/** Makes the error for a value that does not fit its attribute (RFC 7644 §3.12). */
 export function invalidValue(path: string, problem: string): ScimError {
   return new ScimError('invalidValue', `${path} ${problem}.`);
 }
@@ -56,8 +59,8 @@ export class TooLarge extends ScimError {
 }
 
 /**
- * Reads a value without parts. A boolean may be a string in any case, and a text may be a number;
- * nothing else is coerced.
+ * Reads a value of an attribute without sub-attributes. A boolean may be written as a string in any
+ * case, and a text as a number; nothing else is converted.
  * @returns undefined for an empty value
  * @throws ScimError `invalidValue`
  */
@@ -101,8 +104,8 @@ function isBase64(text: string): boolean {
 export type Part = readonly [sub: Attribute, value: SimpleValue | undefined];
 
 /**
- * Reads the parts of one complex value. A string means its `value`, and a list of one element means
- * the element. Read-only and unknown sub-attributes are left out.
+ * Reads the sub-attributes of one complex value. A string means its `value`, and a list of one
+ * element means that element. Read-only and unknown sub-attributes are left out.
  * @throws ScimError `invalidValue`
  */
 export function readParts(of: Attribute, raw: unknown): Part[] {
@@ -133,7 +136,10 @@ export function readComplex(of: Attribute, raw: unknown): ComplexValue | undefin
   return hasParts(value) ? value : undefined;
 }
 
-/** Copies a complex value and changes some parts; an empty part is removed. */
+/**
+ * Copies a complex value and changes some sub-attributes. A sub-attribute whose new value is
+ * undefined is removed.
+ */
 export function withParts(value: ComplexValue | undefined, parts: readonly Part[]): ComplexValue {
   const changed = Object.assign(Object.create(null) as ComplexValue, value);
   for (const [{ name }, part] of parts) {
@@ -144,8 +150,8 @@ export function withParts(value: ComplexValue | undefined, parts: readonly Part[
 }
 
 /**
- * Reads the elements of a multi-valued attribute without duplicates. One element may stand without
- * a list.
+ * Reads the elements of a multi-valued attribute without duplicates. A single element may come
+ * without a list around it.
  * @throws ScimError `invalidValue`, also for two primary elements (RFC 7643 §2.4)
  */
 export function readElements(of: Attribute, raw: unknown): ComplexValue[] {
@@ -157,7 +163,7 @@ export function readElements(of: Attribute, raw: unknown): ComplexValue[] {
 }
 
 /**
- * Leaves out photos that are over the limit of a text, because a photo that is too large must not
+ * Leaves out photos that exceed the limit of a text, because a photo that is too large must not
  * prevent the write of its user.
  */
 function shortOnes(photos: readonly unknown[]): readonly unknown[] {
@@ -190,7 +196,8 @@ export function readValue(of: Attribute, raw: unknown): AttributeValue | undefin
 }
 
 /**
- * Copies a stored value without sub-attributes that the schema does not have or that are read-only.
+ * Copies the stored value of an attribute, without sub-attributes that the schema does not have or
+ * that are read-only.
  */
 export function storedValue(of: Attribute, stored: unknown): AttributeValue | undefined {
   if (!of.subAttributes) return isSimple(stored) ? stored : undefined;
@@ -235,7 +242,10 @@ export function checkSize(of: Attribute, elements: readonly unknown[]): void {
 
 const lengthOf = (part: unknown): number => (typeof part === 'string' ? part.length : 0);
 
-/** Drops elements that have only a label: `type` and `primary` mean nothing without a value. */
+/**
+ * Drops elements that have only the labels `type` and `primary`, which mean nothing without a
+ * value.
+ */
 export function withoutLabels(elements: readonly ComplexValue[]): ComplexValue[] {
   return elements.filter((each) =>
     Object.keys(each).some((name) => name !== 'type' && name !== 'primary'),
@@ -253,8 +263,8 @@ export function distinct(elements: readonly ComplexValue[]): ComplexValue[] {
 }
 
 /**
- * Returns a text that is the same for elements that differ only in `primary`. The text is cached,
- * because elements are never modified.
+ * Returns a text that is the same for elements that differ only in `primary`, by which duplicates
+ * are found. The text is cached, because elements are never modified.
  */
 export function identity(element: ComplexValue): string {
   let known = IDENTITIES.get(element);
@@ -268,7 +278,8 @@ function writtenIdentity(element: ComplexValue): string {
   const names = Object.keys(element).filter((name) => name !== 'primary');
   const texts = names.toSorted().map((name) => {
     const value = element[name];
-    // The length delimits the text, so that no text can imitate a delimiter.
+    // The length before each text shows where the text ends, so that no value can imitate the end
+    // of another.
     return `${name} ${typeof value === 'string' ? `${value.length} ${value}` : String(value)}`;
   });
   return texts.join('\n');

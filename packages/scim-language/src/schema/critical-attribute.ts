@@ -4,15 +4,15 @@ import { booleanOf } from './literal.js';
 import type { ResourceSchema, Schema } from './schemas.js';
 
 /**
- * The critical attribute of a resource. A write with a reference to it that is not understood must
- * be refused. Ignoring an unparsable reference to `active` could leave a user enabled; a lost
- * reference to `members` could leave a user in a group.
+ * The critical attribute of a resource: `active` of a user, `members` of a group. A write with a
+ * reference to it that is not understood must be refused. If a faulty reference to `active` were
+ * ignored, a user could stay enabled; if one to `members` were, a user could stay in a group.
  */
 export type CriticalAttribute = 'active' | 'members';
 
 /**
- * Returns true if a name, path or URN refers to the attribute: `active.value`, `urn:x:y:active`,
- * `$active`.
+ * Returns true if a name, path or URN contains the name of the critical attribute: `active.value`,
+ * `urn:x:y:active`, `$active`.
  */
 export function refersTo(critical: CriticalAttribute, name: string): boolean {
   return asciiLowerCase(name)
@@ -20,7 +20,10 @@ export function refersTo(critical: CriticalAttribute, name: string): boolean {
     .includes(critical);
 }
 
-/** Returns true if a value has a key, at any depth, that refers to the attribute. */
+/**
+ * Returns true if a value has, at any depth, a key that contains the name of the critical
+ * attribute.
+ */
 export function containsReferenceTo(critical: CriticalAttribute, value: unknown): boolean {
   const pending: unknown[] = [value];
   while (pending.length > 0) {
@@ -35,16 +38,16 @@ export function containsReferenceTo(critical: CriticalAttribute, value: unknown)
   return false;
 }
 
-/** Matches unknown names that may mean the critical attribute. */
+/** Matches unknown names that a client may have written for the critical attribute. */
 const LOOKALIKES: Readonly<Record<CriticalAttribute, RegExp>> = {
   active: /^act|activ|enabl|disab|suspend|lock|status/,
   members: /member/,
 };
 
 /**
- * Returns true if an unknown attribute may mean the critical one: `accountEnabled: "False"`,
- * `actve: false`. A name that resembles `active` counts only with a boolean, because a status may
- * be any text.
+ * Returns true if an unknown attribute may be meant as the critical attribute: `accountEnabled:
+ * "False"`, `actve: false`. A name that resembles `active` counts only with a boolean, because a
+ * status may be any text.
  */
 export function resembles(critical: CriticalAttribute, name: string, value: unknown): boolean {
   const local = asciiLowerCase(name).replace(/^urn:.*:/, '');
@@ -53,7 +56,9 @@ export function resembles(critical: CriticalAttribute, name: string, value: unkn
   return critical === 'members' || readsAsBoolean(value);
 }
 
-/** Returns true if a value is a boolean, or is a list or an object whose `value` is one. */
+/**
+ * Returns true if a value is a boolean, or a list of one or an object whose `value` is a boolean.
+ */
 function readsAsBoolean(raw: unknown): boolean {
   if (Array.isArray(raw)) return raw.length === 1 && readsAsBoolean((raw as unknown[])[0]);
   if (!isObject(raw)) return booleanOf(raw) !== undefined;
@@ -63,8 +68,8 @@ function readsAsBoolean(raw: unknown): boolean {
 }
 
 /**
- * Returns true if a name begins with the URN of an unknown schema. Such names are harmless, because
- * clients send their own extensions to every service.
+ * Returns true if a name begins with the URN of an unknown schema. Such names cannot mean an
+ * attribute of ours, because clients send their own extensions to every service.
  */
 export function isForeign(name: string, { core, extensions }: ResourceSchema): boolean {
   const lower = asciiLowerCase(name);

@@ -2,27 +2,27 @@ import { invalidValue, type AttributeValue, type ComplexValue } from './attribut
 import { referenceTo, type AttributeReference } from './schemas.js';
 
 /**
- * The attributes of a resource while a request reads or patches them: the values, by the paths of
- * the attributes.
+ * The attributes of a resource during a request that reads or changes them: the values, by the
+ * paths of the attributes.
  */
 export type Draft = Map<string, AttributeValue>;
 
 /**
- * The most characters of a text that a service indexes, because PostgreSQL indexes at most 2704
- * bytes.
+ * The largest number of characters of a text that a service indexes, because PostgreSQL indexes at
+ * most 2704 bytes.
  */
 const MAX_INDEXED = 512;
 
 /**
- * Returns true if a client can write an attribute. A password is not writable, because the service
- * drops it.
+ * Returns true if a client can write an attribute. A password counts as not writable, because the
+ * service drops it.
  */
 export function isWritable({ attribute, sub }: AttributeReference): boolean {
   const { mutability } = attribute.mutability === 'readWrite' && sub ? sub : attribute;
   return mutability === 'readWrite' || mutability === 'immutable';
 }
 
-/** Returns the path of an attribute without its sub-attribute. */
+/** Returns the path of an attribute without its sub-attribute: `name` for `name.givenName`. */
 export function rootPath({ extension, attribute }: AttributeReference): string {
   return referenceTo(extension, attribute).path;
 }
@@ -41,8 +41,8 @@ export function elementsIn(draft: Draft, path: string): readonly ComplexValue[] 
 }
 
 /**
- * Reads a text that fits into an index; undefined for an attribute without a text.
- * @throws ScimError `invalidValue` for a text that is too long
+ * Returns the text of an attribute that is indexed; undefined if it has no text.
+ * @throws ScimError `invalidValue` for a text that is too long for an index
  */
 export function textIn(draft: Draft, path: string): string | undefined {
   const value = draft.get(path);
@@ -50,7 +50,7 @@ export function textIn(draft: Draft, path: string): string | undefined {
 }
 
 /**
- * Returns a text if it fits into an index.
+ * Returns a text if it is short enough for an index.
  * @throws ScimError `invalidValue` for a text that is too long
  */
 export function limited(path: string, value: string): string {

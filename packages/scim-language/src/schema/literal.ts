@@ -1,11 +1,14 @@
 import { asciiLowerCase } from '../text/ascii.js';
 import type { AttributeType } from './attributes/attribute.js';
 
-/** The comparison operators, without `ne`: the parser turns `a ne v` into `not (a eq v)`. */
+/**
+ * The comparison operators of filters. `ne` is not among them, because the parser converts `a ne v`
+ * to `not (a eq v)`.
+ */
 export type Operator = 'eq' | 'co' | 'sw' | 'ew' | 'gt' | 'ge' | 'lt' | 'le';
 
 /**
- * The value of a comparison, in the type of its attribute. A dateTime is a time as ISO 8601 in UTC.
+ * The value in a comparison, in the type of its attribute. A dateTime is a text in ISO 8601 in UTC.
  */
 export type Literal = string | boolean;
 
@@ -22,8 +25,8 @@ const OPERATORS: ReadonlySet<string> = new Set<Operator>([
 export const isOperator = (text: string): text is Operator => OPERATORS.has(text);
 
 /**
- * The operators for each type. `gt` with a boolean or bytes is an error (RFC 7644 §3.4.2.2), and so
- * is `co` with a time.
+ * The operators that each type allows. `gt` with a boolean or bytes is an error (RFC 7644
+ * §3.4.2.2), and so is `co` with a time.
  */
 export const COMPARABLE_BY: Record<AttributeType, ReadonlySet<Operator>> = {
   string: new Set(['eq', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le']),
@@ -35,10 +38,12 @@ export const COMPARABLE_BY: Record<AttributeType, ReadonlySet<Operator>> = {
   complex: new Set(),
 };
 
-/** A literal as it is in the filter, before the type of the attribute is known. */
+/** The value in a comparison as the filter has it, before the type of the attribute is known. */
 export type RawLiteral = string | number | boolean | null;
 
-/** Converts a literal to the type of the attribute; undefined if it does not fit. */
+/**
+ * Converts the value in a comparison to the type of the attribute; undefined if it does not fit.
+ */
 export function literalOf(type: AttributeType, raw: RawLiteral): Literal | undefined {
   if (type === 'boolean') return booleanOf(raw);
   if (typeof raw !== 'string') return undefined;
@@ -60,8 +65,8 @@ export function booleanOf(value: unknown): boolean | undefined {
 const DATE_TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(Z|[+-]\d\d:\d\d)?$/i;
 
 /**
- * Normalizes a time to the form that PostgreSQL reads with every setting. A time without an offset
- * is in UTC. Undefined for any other text.
+ * Converts a time to the form that PostgreSQL reads in the same way with every setting. A time
+ * without an offset is in UTC. Undefined for any other text.
  */
 function instantOf(text: string): string | undefined {
   const parts = DATE_TIME.exec(text);

@@ -10,7 +10,8 @@ import {
 import type { ResourceSchema } from './schemas.js';
 
 /**
- * The kinds of a part that a write does not apply.
+ * The reasons why a part of a write is not applied. (The critical attribute is `active` of a user
+ * or `members` of a group.)
  *
  * - `fault`: it cannot be applied.
  * - `unclear`: it names the critical attribute in a way that is not understood.
@@ -34,7 +35,7 @@ export type Refuse = (part: RefusedPart) => void;
 
 /** The facts about a write that decide if it is applied without its refused parts. */
 export interface Understood {
-  /** True if a part that was understood sets the critical attribute. */
+  /** True if a part that was understood sets the critical attribute (`active` or `members`). */
   readonly hasCritical: boolean;
   /** True if the write ends access: it says `active: false`, or removes members. */
   readonly endsAccess: boolean;
@@ -44,7 +45,7 @@ export interface Understood {
 
 /**
  * Decides whether a write is applied without its refused parts. A write that ends access always is,
- * because a faulty value must not keep the access of a person alive.
+ * because a faulty value elsewhere in the request must not keep a person's access.
  *
  * @returns the parts to report; none for attributes that every write ignores
  * @throws ScimError the error of a part for which the write is refused
@@ -59,7 +60,8 @@ export function partsLeftOut(
     ({ kind }) => kind === 'fault' || kind === 'unclear' || (kind === 'lookalike' && !hasCritical),
   );
   if (fault) throw fault.error;
-  // Each operation on an unknown, read-only or foreign attribute is one part.
+  // Each operation on an unknown attribute, a read-only one, or one of an unknown schema is one
+  // part.
   const ignored = refused.filter(({ kind }) => kind === 'unknown' || kind === 'foreign');
   const unknown = ignored.find(({ kind }) => kind === 'unknown');
   if (unknown && ignored.length === operations) throw unknown.error;
@@ -67,7 +69,8 @@ export function partsLeftOut(
 }
 
 /**
- * Tells how an attribute with another name may mean the critical attribute.
+ * Decides whether an attribute with another name may mean the critical attribute (`active` or
+ * `members`), and returns the kind of the refused part.
  *
  * @returns undefined if the name and the value have nothing to do with the critical attribute
  */
@@ -85,8 +88,8 @@ export function resemblanceOf(
 }
 
 /**
- * Builds the error for a value that refers to the critical attribute, or may mean it, in a way that
- * is not understood.
+ * Makes the error for a value that names the critical attribute, or may mean it, in a way that is
+ * not understood.
  */
 export function unclearValue(critical: CriticalAttribute): ScimError {
   return invalidValue(critical, 'is referenced in a way that is not understood');

@@ -46,8 +46,8 @@ export interface ResourceSchema {
 /** A reference to an attribute or sub-attribute, found by its name. */
 export interface AttributeReference {
   /**
-   * The URN of the attribute's extension, under which the resource has its values; undefined for
-   * core attributes.
+   * The URN of the extension to which the attribute belongs; undefined for core attributes. A
+   * resource has the values of an extension under its URN.
    */
   readonly extension: string | undefined;
   readonly attribute: Attribute;
@@ -56,7 +56,7 @@ export interface AttributeReference {
   readonly path: string;
 }
 
-/** The common attributes of every resource, which no schema lists (RFC 7643 §3.1). */
+/** The attributes that every resource has. No schema lists them (RFC 7643 §3.1). */
 const COMMON_ATTRIBUTES: readonly Attribute[] = [
   reference('schemas', 'The schemas of the resource.', ['uri'], {
     multiValued: true,
@@ -132,8 +132,8 @@ const namesIn = (attributes: readonly Attribute[]): Names =>
   new Map(attributes.map((each) => [asciiLowerCase(each.name), each]));
 
 /**
- * The attributes of each list by their names in lower case. A Map is used so that a name from a
- * client never reaches an object's prototype.
+ * The attributes of each schema by their names in lower case. A Map is used, because in an object a
+ * name such as `__proto__` from a client would have a meaning.
  */
 const NAMES = new Map<readonly Attribute[], Names>();
 
@@ -159,9 +159,9 @@ export function findSchema(resource: ResourceSchema, urn: string): Schema | unde
 
 /**
  * Finds an attribute by its name in any case: `attr`, `attr.sub`, `URN:attr`, `URN:attr.sub`, and
- * `URN.attr` as some clients write it. URNs contain dots and colons, so only the known URNs are
+ * `URN.attr`, which some clients write. URNs contain dots and colons, so only the known URNs are
  * recognized as prefixes. A name without a URN may belong to an extension, because Microsoft Entra
- * writes `manager`.
+ * writes `manager` without one.
  */
 export function findAttribute(
   resource: ResourceSchema,

@@ -12,16 +12,16 @@ import { RESOURCE_SIZE } from './resource-size.js';
 import { attributesOf, USER_SCHEMA, type AttributeReference } from './schemas.js';
 
 /**
- * Attributes in stored form: names are canonical, no value is empty, and the attributes of an
- * extension are under its URN.
+ * Attributes in the form in which they are stored: names are canonical, no value is empty, and the
+ * attributes of an extension are under its URN.
  */
 export interface StoredAttributes {
   readonly [name: string]: AttributeValue | Readonly<Record<string, AttributeValue>>;
 }
 
 /**
- * A user as the body of a request describes it. `attributes` has all attributes without a member of
- * their own.
+ * A user as the body of a request describes it. `attributes` has all attributes that are not listed
+ * here by name.
  */
 export interface UserAttributes {
   readonly userName: string;
@@ -36,13 +36,22 @@ export type StoredUser = Omit<UserAttributes, 'attributes'> & {
   readonly attributes: Readonly<Record<string, unknown>>;
 };
 
-/** The most bytes of all attributes of a resource: as many as a request body can contain. */
+/**
+ * The largest number of bytes of all attributes of a resource: as many as a request body can
+ * contain.
+ */
 const MAX_BYTES = RESOURCE_SIZE;
 
-/** The attributes with a member of their own in {@link UserAttributes}. */
+/**
+ * The attributes that {@link UserAttributes} lists by name. A service stores each of them in a
+ * column.
+ */
 const COLUMNS: ReadonlySet<string> = new Set(['userName', 'externalId', 'active', 'displayName']);
 
-/** Makes a draft of a stored user. Changes of the draft do not change the user. */
+/**
+ * Makes a draft, which can be changed, of a stored user. Changes of the draft do not change the
+ * user.
+ */
 export function draftOf(user: StoredUser): Draft {
   const draft: Draft = new Map([
     ['userName', user.userName],
@@ -83,7 +92,7 @@ export function userOf(draft: Draft): UserAttributes {
 }
 
 /**
- * Reads a stored user, normalized as by a write without any change.
+ * Reads a stored user and normalizes it, as a write without any change would do.
  * @throws ScimError in the cases of {@link userOf}
  */
 export function readStored(user: StoredUser): UserAttributes {
@@ -91,7 +100,9 @@ export function readStored(user: StoredUser): UserAttributes {
 }
 
 /**
- * Checks a new value of an attribute that has a limit of its own. @throws ScimError `invalidValue`
+ * Checks a new value of `userName`, `externalId`, `active` or `displayName`, which have limits of
+ * their own.
+ * @throws ScimError `invalidValue`
  */
 export function checkColumn(path: string, value: AttributeValue): void {
   if (path === 'userName' && typeof value === 'string' && value.trim() === '') throw noUserName();
@@ -99,7 +110,7 @@ export function checkColumn(path: string, value: AttributeValue): void {
 }
 
 /**
- * Checks the length of the value of an attribute with a member of its own.
+ * Checks the length of a text that a service stores in an indexed column.
  *
  * @throws ScimError `invalidValue` for a text that is too long for an index
  */
@@ -111,7 +122,10 @@ function noUserName(): ScimError {
   return invalidValue('userName', 'must have a value');
 }
 
-/** Collects the attributes without a member of their own. Every key is a name of the schema. */
+/**
+ * Collects the attributes that {@link UserAttributes} does not list by name. Every key is a name of
+ * the schema.
+ */
 function storedAttributes(draft: Draft): StoredAttributes {
   const stored = emptyRecord<AttributeValue | Record<string, AttributeValue>>();
   for (const { extension, attribute, path } of attributesOf(USER_SCHEMA)) {
@@ -136,7 +150,7 @@ function isTooLarge(stored: object): boolean {
 }
 
 /**
- * Removes the elements of a list that have only a label (`type`, `primary`); undefined if no
+ * Removes the elements of a list that have only the labels `type` and `primary`; undefined if no
  * element is left.
  *
  * @throws ScimError invalidValue for too many or too long elements

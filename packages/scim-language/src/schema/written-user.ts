@@ -9,16 +9,16 @@ import { draftOf, userOf, type StoredUser, type UserAttributes } from './stored-
 export interface WrittenUser {
   readonly user: UserAttributes;
   /**
-   * The values that the write gives to `userName` and `emails`, from which the address to sign in
-   * with may follow.
+   * The values that the write gives to `userName` and `emails`. The address with which the user
+   * signs in is one of them.
    */
   readonly named: readonly unknown[];
   readonly leftOut: readonly RefusedPart[];
 }
 
 /**
- * A user after a write, before its refused parts are judged. The parts that can be applied were
- * applied.
+ * A user after a write in which all parts that can be applied were applied. Whether the write as a
+ * whole is refused because of the other parts is not decided yet.
  */
 interface Written {
   readonly draft: Draft;
@@ -27,7 +27,7 @@ interface Written {
 }
 
 /**
- * Completes a write: refuses it for its refused parts, or leaves them out.
+ * Completes a write: either refuses it because of its refused parts, or leaves these out.
  * @throws ScimError the error of a part for which the write is refused
  */
 export function finished(
@@ -47,8 +47,8 @@ export function finished(
 }
 
 /**
- * Describes an attribute whose value cannot be applied. A photo over the limit is left out, and no
- * write is refused because of it.
+ * Describes an attribute whose value cannot be applied. A photo that is too large is only left out:
+ * no write is refused because of it.
  */
 export function refusedPart({ attribute, path }: AttributeReference, error: unknown): RefusedPart {
   if (!(error instanceof ScimError)) throw error;
@@ -56,7 +56,7 @@ export function refusedPart({ attribute, path }: AttributeReference, error: unkn
   return { kind: isDropped ? 'dropped' : 'fault', name: path, error };
 }
 
-/** Returns true if the values of an attribute can be the address to sign in with. */
+/** Returns true if a value of the attribute may be the address with which the user signs in. */
 export function namesAddress({ path }: AttributeReference): boolean {
   const [root] = path.split('.', 1);
   return root === 'userName' || root === 'emails';

@@ -9,10 +9,13 @@ import {
 } from './http-answer.js';
 import type { StandInInstallation, StandInState } from './stand-in-state.js';
 
-/** The longest life of a JWT of the App, in seconds. */
+/** The longest lifetime of a JWT by which the GitHub App authenticates, in seconds. */
 const LONGEST_JWT = 600;
 
-/** Answers the requests of the App, and those with its tokens; undefined for any other path. */
+/**
+ * Answers the requests that the GitHub App makes with its JWT or its tokens; undefined for any
+ * other path.
+ */
 export function appApi(
   state: StandInState,
   request: StandInRequest,
@@ -99,14 +102,17 @@ function revokeToken(state: StandInState, request: StandInRequest): StandInAnswe
 }
 
 /**
- * Returns the token of `Authorization: Bearer` or `Authorization: token`, both of which GitHub
- * accepts; empty without one.
+ * Returns the token of the header `Authorization: Bearer` or `Authorization: token`, both of which
+ * GitHub accepts; an empty text without one.
  */
 export function bearerOf({ authorization }: StandInRequest): string {
   return /^(?:bearer|token) (.+)$/i.exec(authorization)?.[1] ?? '';
 }
 
-/** Verifies the JWT of the App as GitHub does. Returns the fault, or undefined for a valid one. */
+/**
+ * Verifies the JWT of the GitHub App, as GitHub does. Returns the fault, or undefined for a valid
+ * JWT.
+ */
 function jwtFault(state: StandInState, jwt: string): string | undefined {
   const [header = '', payload = '', signature = ''] = jwt.split('.');
   const decoded = 'A JSON web token could not be decoded';

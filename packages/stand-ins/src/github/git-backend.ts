@@ -19,8 +19,8 @@ export function createRepository(folder: string, owner: string, name: string): v
 }
 
 /**
- * Serves a request if it is one of Git. Only a valid token opens a repository. The client sends it
- * as the password of the user `x-access-token`.
+ * Serves a request if it is one of Git; returns false otherwise. A repository can be read only with
+ * a valid token, which the client sends as the password of the user `x-access-token`.
  */
 export function serveGit(
   state: StandInState,
@@ -61,7 +61,10 @@ function refusalOf(
   return level === 'write' || (level === 'read' && !asked.isPush) ? undefined : 403;
 }
 
-/** Runs `git http-backend` as a CGI program (RFC 3875). */
+/**
+ * Runs `git http-backend`, the program of Git that serves repositories, as a CGI program (RFC
+ * 3875).
+ */
 function run(
   folder: string,
   path: string,

@@ -26,7 +26,7 @@ export interface SignedWebhook {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A stand-in for GitHub on loopback. */
+/** A server on loopback that answers as GitHub does, for the demo and the tests. */
 export class GitHubStandIn {
   readonly state = new StandInState();
   readonly folder = mkdtempSync(join(tmpdir(), 'svc-github-'));
@@ -61,7 +61,7 @@ export class GitHubStandIn {
 
   /**
    * Creates an empty Git repository `owner/name`, and gives every installation at the account
-   * `owner` access to it. It does nothing if both are done.
+   * `owner` access to it. A second call with the same names changes nothing.
    */
   addRepository(owner: string, name: string): void {
     createRepository(this.folder, owner, name);
@@ -72,7 +72,7 @@ export class GitHubStandIn {
     }
   }
 
-  /** Signs an event as GitHub does. */
+  /** Signs an event of a webhook as GitHub does. */
   webhook(event: string, payload: object, delivery: string = newUuid()): SignedWebhook {
     const body = JSON.stringify(payload);
     const mac = createHmac('sha256', this.state.webhookSecret).update(body).digest('hex');
@@ -88,13 +88,16 @@ export class GitHubStandIn {
     };
   }
 
-  /** Stops listening, so that every connection is refused until {@link back} is called. */
+  /**
+   * Stops listening, as if GitHub were down: every connection is refused until {@link back} is
+   * called.
+   */
   async away(): Promise<void> {
     if (this.#server) await stopServer(this.#server);
     this.#server = undefined;
   }
 
-  /** Starts listening. After {@link away} it uses the same port again. */
+  /** Starts listening. After {@link away} it listens on the same port again. */
   async back(): Promise<void> {
     this.#server = createServer((request, response) => {
       this.#answer(request, response).catch(() => response.destroy());
@@ -127,7 +130,7 @@ export class GitHubStandIn {
   }
 }
 
-/** Returns the answer of GitHub when it limits requests, or fails. */
+/** Returns the answer that GitHub gives when it limits requests, or fails. */
 function failure(fault: 'rate-limited' | 'secondary-limit' | 'bad-gateway'): StandInAnswer {
   if (fault === 'bad-gateway') {
     return { status: 502, text: `<html><body>Unicorn! ${PLANTED_TEXT}</body></html>` };

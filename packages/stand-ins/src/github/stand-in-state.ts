@@ -1,37 +1,37 @@
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { systemClock, systemRandom } from '../clock.js';
 
-/** An installation of the App at an account of the stand-in. */
+/** An installation of the GitHub App at an account of the stand-in. */
 export interface StandInInstallation {
   readonly id: number;
   readonly account: { id: number; login: string; type: 'User' | 'Organization' };
   repository_selection: 'all' | 'selected';
-  /** The names of its repositories. */
+  /** The names of the repositories to which the installation has access. */
   repositories: string[];
   permissions: Record<string, string>;
   suspended_at: string | null;
   readonly updated_at: string;
 }
 
-/** An installation token that the stand-in minted. */
+/** An installation token that the stand-in issued. */
 export interface StandInToken {
   readonly token: string;
   readonly installationId: number;
   readonly permissions: Readonly<Record<string, string>>;
   /**
-   * The names of the repositories that the token opens; undefined for every repository of the
-   * installation.
+   * The names of the repositories that can be read with the token; undefined for every repository
+   * of the installation.
    */
   readonly repositories: readonly string[] | undefined;
   readonly expiresAt: number;
   revoked: boolean;
 }
 
-/** A user of the stand-in, who authorizes the App in a browser. */
+/** A user of the stand-in, who authorizes the GitHub App in a browser. */
 export interface StandInUser {
   readonly id: number;
   readonly login: string;
-  /** The ids of the installations that GitHub shows to the user. */
+  /** The ids of the installations that the user may see at GitHub. */
   readonly sees: readonly number[];
   /** The ids of the organizations that the user owns. */
   readonly owns: readonly number[];
@@ -41,12 +41,12 @@ export interface StandInUser {
 export type StandInFault = 'none' | 'rate-limited' | 'secondary-limit' | 'bad-gateway' | 'hanging';
 
 /**
- * A text in every failure of the stand-in. It shows a test if the service passes texts of GitHub on
- * to its clients, which it must not.
+ * A text that every error of the stand-in contains. A test looks for it in answers of the service,
+ * which must not pass texts of GitHub on to its clients.
  */
 export const PLANTED_TEXT = 'planted-github-text';
 
-/** The data of the stand-in, in memory. */
+/** All data of the GitHub stand-in, in memory. */
 export class StandInState {
   readonly appId = '424242';
   readonly appName = 'svc-stand-in';
@@ -67,13 +67,13 @@ export class StandInState {
   /** The user who is logged in at the browser. */
   browserUser: StandInUser = { id: 1, login: 'octocat', sees: [], owns: [] };
   /**
-   * If a test sets this promise, the answer with a new token waits for it, so that the test can end
+   * A promise for which the answer with a new token waits, if a test sets it. So the test can end
    * the user's account before the answer is sent.
    */
   parked: Promise<void> | undefined;
   /** The number of installations on a page of a list. */
   pageSize = 100;
-  /** The seconds for which a token is valid. */
+  /** The seconds for which a new token is valid. */
   tokenSeconds = 3600;
   #nextId = 1000;
 
@@ -89,7 +89,7 @@ export class StandInState {
     return this.#nextId;
   }
 
-  /** Adds an installation of the App at a new account. */
+  /** Adds an installation of the GitHub App at a new account. */
   install(
     login: string,
     options: Partial<Pick<StandInInstallation, 'repositories' | 'permissions'>> & {

@@ -11,7 +11,8 @@ import {
 import type { StandInState, StandInUser } from './stand-in-state.js';
 
 /**
- * Answers requests for the pages on which a user authorizes the App; undefined for any other path.
+ * Answers requests for the pages on which a user authorizes the GitHub App; undefined for any other
+ * path.
  */
 export function oauthPages(
   state: StandInState,
@@ -26,7 +27,7 @@ export function oauthPages(
   return undefined;
 }
 
-/** Authorizes the App for the user at the browser, without asking, and redirects back. */
+/** Authorizes the GitHub App for the user at the browser, without asking, and redirects back. */
 function authorize(state: StandInState, query: URLSearchParams): StandInAnswer {
   const redirectUri = query.get('redirect_uri') ?? '';
   const isKnown = query.get('client_id') === state.clientId && URL.canParse(redirectUri);

@@ -16,23 +16,23 @@ import { messagePage, signInPage, type OfferedPerson } from './pages.js';
 import { listenOnLoopback, stopServer } from '../loopback/loopback-server.js';
 import { PLAIN_PAGE_HEADERS, renderPlainPage, sendPlainPage } from '../loopback/plain-page.js';
 
-/** The options of the demo's identity provider: its port, and its only client. */
+/** The options of the identity provider: its port, and its only client. */
 export interface DemoIdentityProviderOptions {
-  /** The port; a free one by default. */
+  /** The port to listen on; a free one by default. */
   readonly port?: number;
   readonly clientId: string;
   readonly clientSecret: string;
   readonly redirectUri: string;
   /**
-   * Returns the claims of a user besides the address. By default they are `email_verified: true`,
-   * and a name that is made from the address.
+   * Returns the claims of a user other than the address. By default they are `email_verified:
+   * true`, and a name that is made from the address.
    */
   readonly claims?: (email: string) => object;
   /** The people that the sign-in page offers as buttons. */
   readonly people?: readonly OfferedPerson[];
 }
 
-/** A running identity provider. */
+/** A running OpenID provider of the demo or a test. */
 export interface DemoIdentityProvider {
   readonly issuer: string;
   close(): Promise<void>;
@@ -40,8 +40,8 @@ export interface DemoIdentityProvider {
 
 /**
  * Starts the identity provider of the demo and the tests, on loopback. It checks no password: it
- * signs in the e-mail in `login_hint`, or else the e-mail that the user types on a page. It stores
- * no session, so that the next sign-in can be another user's.
+ * signs in the e-mail address in `login_hint`, or else the address that the user types on a page.
+ * It stores no session, so that the next sign-in can be another user's.
  */
 export async function startDemoIdentityProvider(
   options: DemoIdentityProviderOptions,
@@ -119,8 +119,8 @@ function clientOf(options: DemoIdentityProviderOptions): ClientMetadata {
 }
 
 /**
- * Signs in the user of a hint before the library asks for a user, so that the browser gets its code
- * at once.
+ * Signs in the user whom `login_hint` names, before the library asks for a user, so that the
+ * browser gets its code without a page.
  */
 function signInAtOnce(
   { session }: KoaContextWithOIDC['oidc'],
@@ -132,8 +132,8 @@ function signInAtOnce(
 }
 
 /**
- * Grants every scope without a consent page, because a sign-in at the demo's provider implies
- * consent.
+ * Grants every scope without a consent page, because users of the demo's provider need not be
+ * asked.
  */
 async function loadExistingGrant({ oidc }: KoaContextWithOIDC): Promise<Grant | undefined> {
   if (!oidc.client || !oidc.session?.accountId) return undefined;
@@ -152,14 +152,14 @@ async function signingKey(): Promise<JWK> {
 }
 
 /**
- * Returns a subject that survives a restart of the demo, and differs from the address, so that code
- * that confuses the two fails.
+ * Returns the subject of a user. It is the same after a restart of the demo. It differs from the
+ * address, so that code that confuses the two fails.
  */
 function subjectOf(email: string): string {
   return createHash('sha256').update(email).digest('hex').slice(0, 32);
 }
 
-/** Remembers the address of a user, and returns the subject. */
+/** Remembers the address of a user who signs in, and returns the user's subject. */
 function subjectIn(users: Users, email: string): string {
   const subject = subjectOf(email);
   users.set(subject, email);
@@ -189,7 +189,7 @@ function addressIn(typed: string): string | undefined {
 
 const SIGN_IN = '/sign-in/';
 
-/** The issuer, the users and the offered people of a running provider. */
+/** The facts about a running identity provider that its pages need. */
 interface Running {
   readonly issuer: string;
   readonly users: Users;
@@ -199,7 +199,8 @@ interface Running {
 function serve(server: Server, provider: Provider, running: Running): void {
   const protocol = provider.callback();
   server.on('request', (req, res) => {
-    // The library builds its addresses from the Host header; they must be those of the issuer.
+    // The library takes the addresses of the provider from the Host header, so it is set to the
+    // host of the issuer.
     req.headers.host = new URL(running.issuer).host;
     const isSignIn = req.url?.startsWith(SIGN_IN) === true;
     const response = isSignIn ? signIn(provider, running, req, res) : protocol(req, res);

@@ -1,7 +1,10 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider';
 import { systemClock } from '../clock.js';
 
-/** Stores one model of oidc-provider in memory, for as long as the demo runs. */
+/**
+ * Stores the records of one model (kind of record) of oidc-provider in memory, until the process
+ * ends.
+ */
 export class MemoryStore implements Adapter {
   readonly #rows = new Map<string, AdapterPayload>();
 
@@ -28,17 +31,17 @@ export class MemoryStore implements Adapter {
   }
 
   async findByUid(): Promise<undefined> {
-    // Only called for sessions, which are not stored.
+    // Only sessions are looked up by this method, and they are not stored.
   }
 
   async findByUserCode(): Promise<undefined> {
-    // The demo's provider has no device flow.
+    // Device codes are looked up by this method, and the demo's provider has none.
   }
 }
 
-/** Stores no session, so that every sign-in asks for a user again. */
+/** Stores no session of oidc-provider, so that every sign-in asks for a user again. */
 export class NoSessionStore extends MemoryStore {
   override async upsert(): Promise<void> {
-    // Sessions are not stored.
+    // Sessions are not stored, so there is nothing to do.
   }
 }

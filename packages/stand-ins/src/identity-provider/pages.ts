@@ -1,19 +1,19 @@
 import { markup, type MarkupValue } from '@svc/markup';
 import type { PlainPage } from '../loopback/plain-page.js';
 
-/** A person that the page offers by a button. */
+/** A person whom the sign-in page offers as a button. */
 export interface OfferedPerson {
   readonly email: string;
   readonly name: string;
-  /** The use of the person in the demo, in a few words. */
+  /** The purpose of the person in the demo, in a few words. */
   readonly role: string;
 }
 
 const TITLE = 'Demo identity provider';
 
 /**
- * Builds the page that asks for an e-mail address, and offers people by buttons. @param problem the
- * fault of the typed address; empty at the first attempt
+ * Builds the sign-in page, which asks for an e-mail address and offers people as buttons. @param
+ * problem the fault of the typed address; empty at the first attempt
  */
 export function signInPage(people: readonly OfferedPerson[], problem: string): PlainPage {
   return {

@@ -32,16 +32,16 @@ dd { margin: 0; min-width: 0; }
 
 const styleHash = createHash('sha256').update(STYLE).digest('base64');
 
-/** A page of a server of the demo other than the service itself. */
+/** A simple page, for servers of the demo other than the service itself. */
 export interface PlainPage {
   readonly title: string;
   readonly content: Markup;
-  /** The address of a script of the same server. */
+  /** The address of a script of the page, on the same server. */
   readonly script?: string;
 }
 
 /**
- * Sends a page. Its headers allow only the style in the page and scripts of the same server, and
+ * Sends a page. Its headers allow only the page's own style and scripts of the same server, and
  * forbid caching.
  */
 export function sendPlainPage(
@@ -68,7 +68,7 @@ export const PLAIN_PAGE_HEADERS = {
   'x-content-type-options': 'nosniff',
 };
 
-/** Renders a page. */
+/** Renders a page as an HTML document. */
 export function renderPlainPage({ title, content, script }: PlainPage): string {
   const scripts =
     script === undefined ? '' : markup`\n    <script type="module" src="${script}"></script>`;

@@ -11,7 +11,7 @@ import {
 const DAY_MS = 86_400_000;
 
 /**
- * Issues a certificate authority for software keys.
+ * Issues a certificate authority whose certificates attest software keys.
  *
  * @param commonName of the authority
  * @param now the validity starts a day before this time, and lasts ten years
@@ -33,7 +33,7 @@ export function issueAuthority(
 }
 
 /**
- * Issues the attestation certificate of a batch of keys (WebAuthn §8.2.1).
+ * Issues the attestation certificate that all keys of one model share (WebAuthn §8.2.1).
  *
  * @param aaguid the 16 bytes that name the model
  * @param overrides fields that differ from the default

@@ -14,9 +14,9 @@ export const FLAG = { userPresent: 0x01, userVerified: 0x04, credential: 0x40 } 
 /** The attestation statement formats of the software key. */
 export type SimulatedFormat = 'packed' | 'fido-u2f';
 
-/** The credential that is attested in authenticator data. */
+/** The new credential that authenticator data describe. */
 export interface NewCredential {
-  /** The AAGUID of the model, 16 bytes. */
+  /** The AAGUID, which names the model of the key, 16 bytes. */
   readonly aaguid: Buffer;
   readonly credentialId: Buffer;
   readonly publicKey: KeyObject;
@@ -30,8 +30,8 @@ export function encodeCbor(value: unknown): Buffer {
 }
 
 /**
- * Returns the client data that a browser would send (WebAuthn §5.8.1). The challenge is in
- * base64url.
+ * Returns the client data, which a browser sends together with the key's answer (WebAuthn §5.8.1).
+ * The challenge is in base64url.
  */
 export function clientDataJSON(
   type: 'webauthn.create' | 'webauthn.get',
@@ -41,7 +41,10 @@ export function clientDataJSON(
   return Buffer.from(JSON.stringify({ type, challenge, origin, crossOrigin: false }));
 }
 
-/** Returns authenticator data (WebAuthn §6.1). If there is a new credential, its flag is set. */
+/**
+ * Returns the authenticator data, which the key signs (WebAuthn §6.1). If there is a new
+ * credential, its flag is set.
+ */
 export function authenticatorData(
   rpId: string,
   flags: number,
@@ -60,8 +63,7 @@ export function authenticatorData(
 }
 
 /**
- * Returns the COSE_Key of a P-256 public key for ES256 (RFC 9053 §7.1.1), in CTAP2's canonical
- * order.
+ * Returns a P-256 public key for ES256 as a COSE_Key (RFC 9053 §7.1.1), in CTAP2's canonical order.
  */
 export function coseKey(publicKey: KeyObject): Map<number, number | Buffer> {
   const { x, y } = coordinates(publicKey);

@@ -1,16 +1,16 @@
 /**
- * The demand of a ceremony for user verification, by a PIN or a fingerprint (WebAuthn Level 3
- * §5.8.6).
+ * How strongly a ceremony asks the key to verify its user, by a PIN or a fingerprint (WebAuthn
+ * Level 3 §5.8.6).
  */
 export type PinDemand = 'required' | 'preferred' | 'discouraged';
 
-/** A credential that the options of a ceremony name. */
+/** A credential that the options of a WebAuthn ceremony list by its id. */
 interface NamedCredential {
   /** The id of the credential in base64url. */
   readonly id: string;
 }
 
-/** The options of `create()` that a key reads (WebAuthn Level 3 §5.1.9). */
+/** The options of `navigator.credentials.create()` that a key reads (WebAuthn Level 3 §5.1.9). */
 export interface CreateOptions {
   readonly challenge: string;
   readonly pubKeyCredParams: readonly { readonly type?: 'public-key'; readonly alg: number }[];
@@ -20,7 +20,7 @@ export interface CreateOptions {
   readonly authenticatorSelection: { readonly userVerification: PinDemand };
 }
 
-/** The options of `get()` that a key reads (WebAuthn Level 3 §5.1.10). */
+/** The options of `navigator.credentials.get()` that a key reads (WebAuthn Level 3 §5.1.10). */
 export interface GetOptions {
   readonly challenge: string;
   readonly rpId: string;
@@ -30,7 +30,7 @@ export interface GetOptions {
   readonly account?: string | undefined;
 }
 
-/** The members that the answers of both ceremonies have in common. */
+/** The members that the answers of `create()` and `get()` have in common. */
 export interface CeremonyAnswer {
   /** The id of the credential in base64url. */
   readonly id: string;
@@ -39,7 +39,10 @@ export interface CeremonyAnswer {
   readonly clientExtensionResults: object;
 }
 
-/** The answer of `create()` as JSON, with all bytes in base64url (WebAuthn Level 3 §5.1.8.3). */
+/**
+ * The answer of `navigator.credentials.create()` as JSON, with all bytes in base64url (WebAuthn
+ * Level 3 §5.1.8.3).
+ */
 export interface KeyRegistration extends CeremonyAnswer {
   readonly authenticatorAttachment?: string;
   readonly response: {
@@ -49,7 +52,10 @@ export interface KeyRegistration extends CeremonyAnswer {
   };
 }
 
-/** The answer of `get()` as JSON, with all bytes in base64url (WebAuthn Level 3 §5.1.8.4). */
+/**
+ * The answer of `navigator.credentials.get()` as JSON, with all bytes in base64url (WebAuthn Level
+ * 3 §5.1.8.4).
+ */
 export interface KeyAssertion extends CeremonyAnswer {
   readonly response: {
     readonly clientDataJSON: string;

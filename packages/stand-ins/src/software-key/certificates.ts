@@ -71,7 +71,7 @@ export function issueCertificate(
   const type = signer.privateKey.asymmetricKeyType === 'rsa' ? 'rsa' : 'ec';
   const certificate = new Certificate({
     version: (request.version ?? 3) - 1,
-    // A leading 01 keeps the number positive and free of leading zeros.
+    // The serial number begins with the byte 01, so that it is positive and has no leading zeros.
     serialNumber: new Integer({ valueHex: Buffer.concat([Buffer.of(1), systemRandom.bytes(8)]) }),
     signature: SIGNATURE_ALGORITHMS[type](),
     signatureAlgorithm: SIGNATURE_ALGORITHMS[type](),
@@ -124,7 +124,7 @@ export function aaguidExtension(aaguid: Buffer): Extension {
 /** The object identifier of the AAGUID extension, id-fido-gen-ce-aaguid. */
 export const AAGUID_EXTENSION = '1.3.6.1.4.1.45724.1.1.4';
 
-/** Returns an extension. @param der the content of the OCTET STRING extnValue */
+/** Makes an extension of a certificate. @param der the content of the OCTET STRING extnValue */
 export function extension(oid: string, der: ArrayBuffer | Uint8Array, critical = false): Extension {
   return new Extension({
     extnID: oid,
@@ -133,7 +133,10 @@ export function extension(oid: string, der: ArrayBuffer | Uint8Array, critical =
   });
 }
 
-/** Puts each attribute into its own RDN; pkijs alone would put all attributes into one RDN. */
+/**
+ * Puts each attribute of a name into a relative name (RDN) of its own. The library pkijs alone
+ * would put all attributes into one.
+ */
 function distinguishedName(name: Name): RelativeDistinguishedNames {
   const rdns = name.map(([attribute, value]) => {
     const typeAndValue = new AttributeTypeAndValue({

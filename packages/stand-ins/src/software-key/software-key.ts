@@ -28,23 +28,26 @@ const SOFTWARE_AAGUID = 'c0ffee00-5f70-4a7e-8e1d-50f7a4e0ce01';
 /** The options of a new software key. */
 export interface SoftwareKeyOptions {
   /**
-   * The format of attestation. `fido-u2f` makes an older key: it has no PIN and no discoverable
-   * credentials, and its data name no model.
+   * The format of the attestation. `fido-u2f` makes a key like the first generation: it has no PIN
+   * and no discoverable credentials, and its attestation names no model.
    */
   readonly format?: SimulatedFormat;
   /** The model of the key, a UUID. */
   readonly aaguid?: string;
-  /** The time at which its certificates are issued; the present by default. */
+  /** The time at which the key's certificates are issued; the present by default. */
   readonly now?: Date;
-  /** Another key, whose attestation root also attests this key. */
+  /**
+   * Another software key, whose attestation root also attests this key, as a vendor's root attests
+   * all its keys.
+   */
   readonly vendor?: SoftwareKey;
-  /** The state of an earlier key, with which this key continues. */
+  /** The state of an earlier key. The new key continues with its credentials and its counter. */
   readonly state?: SoftwareKeyState;
 }
 
 /**
- * The state with which a later key continues. The attestation root is not included, because it is
- * new in each run.
+ * The state by which a later key continues an earlier one. The attestation root is not included,
+ * because it is new in each run.
  */
 export interface SoftwareKeyState {
   readonly signCount: number;
@@ -53,7 +56,7 @@ export interface SoftwareKeyState {
     readonly id: string;
     readonly rpId: string;
     readonly userHandle: string;
-    /** The name of the account. A key shows it if it has several accounts. */
+    /** The name of the account. The browser shows it if the key has several accounts. */
     readonly userName?: string | undefined;
     readonly privateKey: string;
   }[];
@@ -77,15 +80,15 @@ interface Credential {
 
 /**
  * A security key in software, for the demo and the tests. It returns the responses that
- * `navigator.credentials` returns in a browser. It has its own attestation root, which exists only
- * in this process. So the key is accepted only by a service that trusts {@link rootPem}.
+ * `navigator.credentials` returns in a browser. Its attestation root exists only in this process,
+ * so a service accepts the key only if it was told to trust {@link rootPem}.
  */
 export class SoftwareKey {
   readonly #format: SimulatedFormat;
   readonly #aaguid: Buffer;
   readonly #root: GeneratedCertificate;
   readonly #leaf: GeneratedCertificate;
-  /** The attestation certificates that its root has issued for other keys, by model. */
+  /** The attestation certificates that the root of this key has issued for other keys, by model. */
   readonly #batches = new Map<string, GeneratedCertificate>();
   readonly #credentials: Credential[];
   /** The signature counter at the last use. Each use adds one. */
@@ -127,8 +130,8 @@ export class SoftwareKey {
   }
 
   /**
-   * The accounts of its credentials, the newest first: one account for each name, since an account
-   * may have been deleted and created again.
+   * The accounts of the key's credentials, the newest first. Of several with one name only the
+   * newest is listed, because an account may have been deleted and created again.
    */
   get accounts(): KeyAccount[] {
     const named = this.#credentials.toReversed().flatMap(({ userHandle, userName }) => {
@@ -140,7 +143,7 @@ export class SoftwareKey {
   /**
    * Creates a credential, as `navigator.credentials.create()` does in a page of `origin`.
    *
-   * @throws Error when the key holds one of the excluded credentials, or ES256 is not offered
+   * @throws Error if the key has one of the excluded credentials, or ES256 is not offered
    */
   create(options: CreateOptions, origin: string): KeyRegistration {
     const excluded = new Set(options.excludeCredentials.map(({ id }) => id));
@@ -222,8 +225,8 @@ export class SoftwareKey {
   }
 
   /**
-   * Returns the attestation certificate of another key of this vendor. All keys of one model share
-   * a certificate, as WebAuthn §14.4.1 demands for the privacy of users.
+   * Returns the attestation certificate for another key with this key's root. All keys of one model
+   * share a certificate, as WebAuthn §14.4.1 demands for the privacy of users.
    */
   #leafOf(key: SoftwareKey): GeneratedCertificate {
     const model = key.#aaguid.toString('hex');
@@ -233,8 +236,8 @@ export class SoftwareKey {
   }
 
   /**
-   * Returns the flags of an answer: user presence always, and user verification if the key has a
-   * PIN and the options allow it.
+   * Returns the flags of the authenticator data: user presence always, and user verification if the
+   * key has a PIN and the options allow it.
    */
   #flags(userVerification: PinDemand): number {
     const verifies = this.#format === 'packed' && userVerification !== 'discouraged';
@@ -247,7 +250,7 @@ export class SoftwareKey {
   }
 }
 
-/** Returns the fields that a registration and an assertion share. */
+/** Returns the fields that a registration and an assertion have in common. */
 export function envelope(credentialId: Buffer): CeremonyAnswer {
   const id = credentialId.toString('base64url');
   return { id, rawId: id, type: 'public-key', clientExtensionResults: {} };

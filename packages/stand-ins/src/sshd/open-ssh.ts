@@ -9,8 +9,8 @@ export interface OpenSsh {
 }
 
 /**
- * The folders in which OpenSSH is looked up, because `sshd` must be started by its absolute path.
- * `PATH` is not used, since this package reads no environment variables.
+ * The folders in which the programs of OpenSSH are searched. `PATH` is not used, since this package
+ * reads no environment variables. The absolute path is needed to start `sshd`.
  */
 const SYSTEM_FOLDERS = ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/bin'];
 

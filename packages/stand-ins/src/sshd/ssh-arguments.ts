@@ -1,4 +1,4 @@
-/** The files and the port of a login that the demo itself makes. */
+/** The files and the port for a login that the demo itself makes by `ssh`. */
 export interface SshLogin {
   readonly port: number;
   /** The path of a private key. */

@@ -1,12 +1,12 @@
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-/** The settings of an sshd on loopback. */
+/** The settings of an sshd that listens on loopback. */
 export interface SshdSettings {
   /** The folder with its files: `host`, `authorities`, `principals`, `revoked`, `sshd_config`. */
   readonly folder: string;
   readonly port: number;
-  /** The command that every login runs in place of a shell. */
+  /** The command that every login runs, in place of a shell. */
   readonly command: string;
 }
 
@@ -24,8 +24,8 @@ export async function replaceFile(path: string, content: string | Uint8Array): P
 }
 
 /**
- * Returns the path of the file with the process id, by which a later start finds an sshd that was
- * left behind.
+ * Returns the path of the file with the process id of sshd. A later start finds by it an sshd that
+ * was left running.
  */
 export function pidFileOf(folder: string): string {
   return join(folder, 'sshd.pid');

@@ -12,9 +12,9 @@ export interface SshdProcess {
 }
 
 /**
- * A shell script that runs sshd until it ends or standard input ends. Standard input ends with the
- * demo, also if the demo is killed. The shell has a process group of its own, so that Ctrl-C in the
- * terminal reaches only the demo.
+ * A shell script that runs sshd until sshd ends or the standard input of the script ends. Standard
+ * input ends when the demo ends, even if the demo is killed. The shell has a process group of its
+ * own, so that Ctrl-C in the terminal reaches only the demo.
  */
 const UNTIL_INPUT_ENDS = [
   'exec 3<&0',
@@ -30,7 +30,7 @@ const UNTIL_INPUT_ENDS = [
  */
 export async function startSshd(program: string, settings: SshdSettings): Promise<SshdProcess> {
   await endOrphan(settings.folder);
-  // sshd started by root requires its chroot folder
+  // An sshd that root starts requires this folder, which it uses as its chroot.
   if (userInfo().uid === 0) mkdirSync('/run/sshd', { recursive: true });
   const config = await writeConfiguration(settings);
   const args = ['-c', UNTIL_INPUT_ENDS, 'svc-demo-sshd', program, '-D', '-e', '-f', config];
@@ -60,8 +60,8 @@ async function listening(child: ChildProcess): Promise<void> {
 }
 
 /**
- * Ends the sshd of an earlier run whose shell was killed together with the demo. If another process
- * has the process id now, that process is not ended.
+ * Ends the sshd of an earlier run whose shell script was killed together with the demo. If another
+ * process has the process id now, that process is not ended.
  */
 export async function endOrphan(folder: string): Promise<void> {
   const file = pidFileOf(folder);

@@ -110,7 +110,7 @@ function encode(text: string): string {
 }
 
 /**
- * Returns the milliseconds since 1970 of a time such as `20261122T080000Z`; NaN for any other text.
+ * Converts a time such as `20261122T080000Z` to milliseconds since 1970; NaN for any other text.
  */
 function timeOf(text: string): number {
   return Date.parse(

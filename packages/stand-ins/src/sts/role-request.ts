@@ -13,8 +13,8 @@ export interface TrustingRole {
    */
   readonly actions?: readonly string[];
   /**
-   * True if the trust policy has the condition `"Bool": { "sts:RoleAuthorizedByIdp": "true" }`, by
-   * which the claim of roles in the token must name the role.
+   * True if the trust policy has the condition `"Bool": { "sts:RoleAuthorizedByIdp": "true" }`.
+   * Then the token must have a claim that names the role.
    */
   readonly demandsRoleClaim?: boolean;
   /** The `MaxSessionDuration` of the role in seconds; an hour by default. */
@@ -29,7 +29,7 @@ export interface RoleRequest {
   readonly duration: number;
 }
 
-/** The session tags and the source identity of a token. */
+/** The session tags and the source identity that a token contains. AWS writes them to its logs. */
 export interface SessionNames {
   readonly sourceIdentity: string | undefined;
   readonly tags: Readonly<Record<string, string>>;
@@ -98,13 +98,13 @@ export function sessionNamesOf(identity: WebIdentity): SessionNames {
   return { sourceIdentity, tags: Object.fromEntries(pairs) };
 }
 
-/** The claim of roles: a list of exact ARNs. */
+/** The claim that lists the roles a token may assume, by their ARNs. */
 const ROLES_OF_TOKEN = z.array(z.string().max(2048)).min(1);
 
 /**
- * Returns true if the claim of roles in a token names a role, and false if it does not: this is the
- * condition key `sts:RoleAuthorizedByIdp`. Undefined for a token without the claim; the key is then
- * false, and only the trust policy decides.
+ * Returns true if the token's claim of roles names a role, and false if it does not. The condition
+ * key `sts:RoleAuthorizedByIdp` has this value. Undefined for a token without the claim; the
+ * condition key is then false, and only the trust policy decides.
  *
  * @throws AwsError InvalidIdentityToken for a claim that is no list of ARNs
  */
@@ -119,8 +119,8 @@ export function isAuthorizedByIdp(identity: WebIdentity, roleArn: string): boole
 }
 
 /**
- * Checks that the claim of roles, if the token has one, and the trust policy of a role allow a
- * request.
+ * Checks that both the token's claim of roles, if it has one, and the trust policy of the role
+ * allow a request.
  *
  * @throws AwsError AccessDenied, ValidationError
  */

@@ -18,7 +18,7 @@ import {
 import { verifyWebIdentity, type IamProvider } from './web-identity.js';
 import { AwsError, listBucketsResponse, s3Error, stsError, stsResponse } from './xml.js';
 
-/** The options of a stand-in. */
+/** The options of a stand-in for AWS: its OpenID provider, roles and buckets. */
 export interface StsOptions {
   readonly provider: IamProvider;
   readonly roles: readonly TrustingRole[];
@@ -35,7 +35,7 @@ export interface RoleSession extends SigningCredentials, SessionNames {
   readonly account: string;
 }
 
-/** A running stand-in of STS and S3. */
+/** A running stand-in for the services STS and S3 of AWS. */
 export interface RunningSts {
   readonly url: string;
   /** Every role session that was issued, the oldest first. */
@@ -43,7 +43,7 @@ export interface RunningSts {
   close(): Promise<void>;
 }
 
-/** Starts a stand-in for STS and S3 on a free port of loopback. */
+/** Starts a stand-in for the services STS and S3 of AWS, on a free port of loopback. */
 export async function startSts(options: StsOptions): Promise<RunningSts> {
   const sts = new Sts(options);
   const server = createServer((message, response) => {

@@ -67,8 +67,8 @@ export async function verifyWebIdentity(
 }
 
 /**
- * Checks the audience and the times of a token, and returns the audience. If the token has an
- * `azp`, that is the audience.
+ * Checks the audience and the times of a token, and returns the audience. If the token has the
+ * claim `azp`, its value counts as the audience.
  */
 function checked(
   { aud, azp, exp, iat, nbf }: z.output<typeof CLAIMS>,

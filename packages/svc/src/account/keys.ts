@@ -12,7 +12,7 @@ const USAGE = [
   'svc keys remove ID [--yes]',
 ].join('\n');
 
-/** A key in the answer of `GET /v1/keys`. */
+/** A security key in the answer of `GET /v1/keys`. */
 interface KeyRow {
   readonly id: string;
   readonly name: string;
@@ -22,8 +22,8 @@ interface KeyRow {
 }
 
 /**
- * `svc keys`: lists, renames and removes the user's security keys; it opens the browser to add a
- * key.
+ * `svc keys`: lists, renames and removes the user's security keys. To add a key, it opens the
+ * browser.
  */
 export const command: Command = {
   usage: USAGE,
@@ -101,7 +101,7 @@ async function readKeys(context: CommandContext): Promise<readonly KeyRow[]> {
 }
 
 /**
- * Finds the only key whose id begins with a text.
+ * Finds the security key whose id begins with a text.
  * @throws CliFailure if there is none, or if there are several
  */
 async function findKey(context: CommandContext, start: string): Promise<KeyRow> {

@@ -60,7 +60,7 @@ async function logIn(way: 'device' | 'fido2' | 'code', parts: LoginParts): Promi
   return (await import('../login/code-login.js')).loginByCode(parts);
 }
 
-/** Adds the server to `config.json`; the first server becomes the one that commands use. */
+/** Adds the server to `config.json`. The first server is the one that commands use by default. */
 function remember({ places }: CommandContext, server: string): Promise<void> {
   return changeConfig(places.config, (config) => ({
     ...config,

@@ -35,7 +35,7 @@ export const command: Command = {
 };
 
 /**
- * Ends both tokens at the server.
+ * Revokes both tokens (that of the login and that for admins) at the server.
  * @returns the reason why the server could not be reached; undefined if the tokens have ended
  */
 async function endAtServer(

@@ -7,15 +7,15 @@ import { sendForm } from '../server/transport.js';
 const TIMEOUT = 5_000;
 
 /**
- * The answer of the server about a login. `unknown` means that the server gave no answer, for a
- * reason.
+ * The answer of the server to the question whether it accepts a login. `unknown` means that the
+ * server gave no answer, for the given reason.
  */
 export type ServerWord =
   { readonly says: 'accepted' | 'refused' } | { readonly says: 'unknown'; readonly reason: string };
 
 /**
  * Asks the server whether it still accepts a token (RFC 7662). If the server does not answer, the
- * result is `unknown`, and the function does not throw.
+ * function does not throw, and the result is `unknown`.
  */
 export async function askServer(
   server: string,

@@ -42,7 +42,10 @@ export async function assumeRole(
   return credentialsOf(answer.text, new URL(url).host);
 }
 
-/** Returns the source identity of a token, which is also a valid name of a role session. */
+/**
+ * Returns the source identity in a token, which names the user. It also serves as the name of the
+ * role session.
+ */
 function sourceIdentityOf(token: string): string {
   try {
     const [, claims = ''] = token.split('.');
@@ -71,7 +74,7 @@ function credentialsOf(xml: string, host: string): RoleCredentials {
   throw new CliFailure(`The answer of ${host} is not one of STS.`, 'Check AWS_ENDPOINT_URL_STS.');
 }
 
-/** The advice for each error of STS. */
+/** The advice for the user about each error of STS. */
 const NEXT_STEPS: Readonly<Record<string, string>> = {
   InvalidIdentityToken: 'Check the identity provider in IAM: its address and its audience.',
   ExpiredTokenException: 'Check the clock of the server.',
@@ -80,12 +83,12 @@ const NEXT_STEPS: Readonly<Record<string, string>> = {
     'Check the trust policy of the role: its conditions, sts:TagSession, sts:SetSourceIdentity.',
   ValidationError: 'Check --role, --duration and --session-name.',
 };
-/** The most characters of an error text of STS that are shown. */
+/** The largest number of characters of an error text of STS that the command shows. */
 const LONGEST_MESSAGE = 300;
 
 /**
- * Returns the failure for an error of STS. The token is removed from the message of STS, because a
- * server in the place of STS may repeat it.
+ * Converts an error of STS to the failure of the command. The token is removed from the text of
+ * STS, because a server that only pretends to be STS may repeat it.
  */
 function refusalOf({ status, text }: PlainAnswer, token: string, host: string): CliFailure {
   const code = printable(elementOf(text, 'Code')).slice(0, 64);

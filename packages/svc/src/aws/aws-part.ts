@@ -16,7 +16,7 @@ import { roleChoices } from './role-choices.js';
 
 const USAGE = 'svc setup aws --role ARN [--profile NAME] [--region REGION] [--duration SECONDS]';
 
-/** `svc setup aws`: profiles in `~/.aws/config` that run `svc aws credential-process`. */
+/** `svc setup aws`: writes profiles into `~/.aws/config` that run `svc aws credential-process`. */
 export const awsPart: SetupPart = {
   name: AWS_BLOCK,
   summary: 'gives the AWS CLI and SDKs the credentials of a role',
@@ -122,8 +122,8 @@ function assertFree(path: string, name: string): void {
 }
 
 /**
- * Returns a warning if `~/.aws/credentials` has keys for a profile, because the AWS tools prefer
- * them to `credential_process`.
+ * Returns a warning if `~/.aws/credentials` has keys for the profile, because the AWS tools prefer
+ * these to `credential_process`.
  */
 function shadowNote(home: string, name: string): string[] {
   const path = variable('AWS_SHARED_CREDENTIALS_FILE') ?? join(home, '.aws', 'credentials');

@@ -7,7 +7,7 @@ import { assertRegion, assertRole } from './role-choices.js';
  * Adds profiles for the roles that a server lists, and removes those of roles that it does not list
  * any more. A profile that the user made is kept, and its role gets no second profile.
  *
- * @param isTaken returns true if the user has a profile of this name outside the block
+ * @param isTaken returns true if the user has a profile of this name that the command did not write
  * @throws HostileList for a role or region that the options would refuse
  */
 export function withListedRoles(
@@ -30,7 +30,9 @@ export function withListedRoles(
   return Object.fromEntries(after);
 }
 
-/** Checks a role of the list by the rules for the options `--role` and `--region`. */
+/**
+ * Checks a role from the server's list by the same rules as the options `--role` and `--region`.
+ */
 function assertListed(server: string, role: string, region: string | null): void {
   try {
     assertRole(role, 'a role', '');
@@ -42,9 +44,9 @@ function assertListed(server: string, role: string, region: string | null): void
 }
 
 /**
- * Chooses the name of a profile. It is the name of the role at the server, in the characters that a
- * profile may have. If it is taken, the account or a number is added. The result is never
- * `default`.
+ * Chooses the name of a profile: the name of the role at the server, without characters that a
+ * profile must not have. If another profile has that name, the account or a number is added. The
+ * result is never `default`.
  */
 function freeName(name: string, role: string, isFree: (name: string) => boolean): string {
   const [, , , , account = ''] = role.split(':');

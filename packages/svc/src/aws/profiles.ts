@@ -1,7 +1,10 @@
 import type { MarkedBlock } from '../changes/marked-block.js';
 import { CliFailure, STATUS, usageFailure } from '../program/failure.js';
 
-/** The name of the block in the file, of the part of `svc setup`, and of its note. */
+/**
+ * The name of the command's block in `~/.aws/config`, of the part of `svc setup`, and of its entry
+ * in `config.json`.
+ */
 export const AWS_BLOCK = 'aws';
 
 /** A profile of `~/.aws/config` that `svc setup aws` writes. */
@@ -11,17 +14,20 @@ export interface AwsProfile {
   readonly region?: string;
   readonly duration?: number;
   /**
-   * True for a role that the server listed. The profile is removed when the server does not list
+   * True for a role from the server's list. The profile is removed when the server does not list
    * the role any more.
    */
   readonly listed?: true;
 }
 
-/** The profiles of `svc setup aws` by their names, as they are noted in `config.json`. */
+/** The profiles that `svc setup aws` has written, by their names, as `config.json` records them. */
 export type AwsNote = Readonly<Record<string, AwsProfile>>;
 
 const PROFILE = /^[\w.@:+-]{1,64}$/;
-/** Matches a path whose characters mean the same to every shell and SDK between double quotes. */
+/**
+ * Matches a path that may stand between double quotes: its characters mean the same to every shell
+ * and SDK.
+ */
 const QUOTABLE = /^[^"'\\$`%!\r\n]+$/;
 
 /**
@@ -34,7 +40,7 @@ export function profileName(given: string | undefined, role: string): string {
   throw usageFailure('--profile must be 1 to 64 of A-Z a-z 0-9 _ . @ : + -', 'svc setup aws');
 }
 
-/** Returns the block with all profiles. */
+/** Returns the block for `~/.aws/config` with all profiles that the command writes. */
 export function profilesBlock(program: string, note: AwsNote): MarkedBlock {
   const lines = Object.entries(note).flatMap(([name, { server, role, region, duration }]) => [
     sectionOf(name),
@@ -47,8 +53,8 @@ export function profilesBlock(program: string, note: AwsNote): MarkedBlock {
 }
 
 /**
- * Returns true if a text has a profile of this name. It is asked for the text outside the block,
- * because two sections of one name break the file.
+ * Returns true if a text has a profile of this name. The caller passes the text without the
+ * command's own block, because two sections of one name would break the file.
  */
 export function hasProfile(text: string, name: string): boolean {
   const wanted = sectionOf(name);

@@ -12,26 +12,29 @@ import { stsEndpoint } from './sts-endpoint.js';
 export const CACHE_FOLDER = 'aws';
 
 /**
- * Milliseconds. Credentials that are valid for less time are renewed, at the moment at which the
- * SDKs of AWS also ask for new ones.
+ * The remaining milliseconds of validity below which cached credentials are renewed. The SDKs of
+ * AWS also ask for new ones at that moment.
  */
 const RENEWAL = 10 * 60_000;
 /**
- * Milliseconds. If the server cannot be reached, credentials that are valid for less time are not
- * used.
+ * The remaining milliseconds of validity below which cached credentials are not used, even if the
+ * server cannot be reached.
  */
 const LEAST = 60_000;
 
-/** Credentials in the cache, with a hash of the login that they came from. */
+/**
+ * Cached credentials of a role, with a hash of the login from which they came, so that those of an
+ * earlier login are not used.
+ */
 interface CachedRole {
   readonly login: string;
   readonly credentials: RoleCredentials;
 }
 
 /**
- * Returns the credentials of a role: cached ones that last 10 minutes more, otherwise new ones.
- * Only one of several processes renews them. If the network fails, cached ones are used as long as
- * they are valid.
+ * Returns the credentials of a role: cached ones that are valid for 10 minutes more, otherwise new
+ * ones. If several processes need new ones, only one fetches them. If the network fails, cached
+ * ones are used as long as they are valid.
  *
  * @throws CliFailure when the login has ended, or the server or STS refuses
  */
@@ -89,8 +92,8 @@ function leftOf({ Expiration }: RoleCredentials): number {
 }
 
 /**
- * Names the file of the credentials of a role. Another duration, session name or address of STS has
- * another file.
+ * Returns the name of the file with the cached credentials of a role. The name differs for another
+ * duration, session name or address of STS.
  */
 function nameOf(choices: RoleChoices): string {
   const { role, duration, sessionName = '' } = choices;

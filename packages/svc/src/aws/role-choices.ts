@@ -1,12 +1,12 @@
 import type { ParsedArguments } from '../program/arguments.js';
 import { usageFailure } from '../program/failure.js';
 
-/** A role, and the settings of its session that the user chose. */
+/** A role of AWS, and the settings of its session that the user chose. */
 export interface RoleChoices {
   readonly role: string;
   /** The duration of the session in seconds. */
   readonly duration: number;
-  /** The name of the session; without it, the source identity of the token is used. */
+  /** The name of the role session; without it, the source identity in the token is used. */
   readonly sessionName?: string;
   readonly region?: string;
 }
@@ -18,7 +18,7 @@ const REGION = /^[a-z]{2,8}(?:-[a-z0-9]+){1,4}$/;
 const AN_HOUR = 3600;
 
 /**
- * Reads the options of a role.
+ * Parses the options that name a role and its session.
  *
  * @throws CliFailure with status 2
  */
@@ -40,8 +40,8 @@ export function roleChoices(options: ParsedArguments, usage: string): RoleChoice
 }
 
 /**
- * Checks a role.
- * @throws CliFailure with status 2 for a text that is no ARN of a role
+ * Checks that a text is the ARN of a role.
+ * @throws CliFailure with status 2 for any other text
  */
 export function assertRole(role: string, origin: string, usage: string): void {
   if (ROLE.test(role)) return;
@@ -49,8 +49,8 @@ export function assertRole(role: string, origin: string, usage: string): void {
 }
 
 /**
- * Checks a region.
- * @throws CliFailure with status 2 for a text that is no region
+ * Checks that a text is the name of a region.
+ * @throws CliFailure with status 2 for any other text
  */
 export function assertRegion(region: string, origin: string, usage: string): void {
   if (!REGION.test(region)) throw usageFailure(`${origin} must be like eu-central-1.`, usage);

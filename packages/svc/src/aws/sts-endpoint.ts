@@ -2,7 +2,7 @@ import { variable } from '../program/environment.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 import { assertRegion, type RoleChoices } from './role-choices.js';
 
-/** The domains of AWS, by the beginning of the names of their regions. */
+/** The domains of AWS, by the beginning of the names of the regions in them. */
 const DOMAINS: readonly (readonly [prefix: string, domain: string])[] = [
   ['cn-', 'amazonaws.com.cn'],
   ['us-iso-', 'c2s.ic.gov'],
@@ -10,7 +10,10 @@ const DOMAINS: readonly (readonly [prefix: string, domain: string])[] = [
   ['eusc-', 'amazonaws.eu'],
   ['', 'amazonaws.com'],
 ];
-/** The region whose STS is used by default, for partitions without a global address. */
+/**
+ * The region whose STS is used by default, for partitions of AWS that have no global address of
+ * STS.
+ */
 const FIRST_REGIONS: Readonly<Record<string, string>> = {
   'aws-cn': 'cn-north-1',
   'aws-us-gov': 'us-gov-west-1',
@@ -20,8 +23,8 @@ const FIRST_REGIONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns the address of STS: AWS_ENDPOINT_URL_STS, then AWS_ENDPOINT_URL, then that of the region,
- * then the global one.
+ * Returns the address of STS: AWS_ENDPOINT_URL_STS, or else AWS_ENDPOINT_URL, or else that of the
+ * region, or else the global one.
  *
  * @throws CliFailure with status 2 for an address or a region that cannot be used
  */

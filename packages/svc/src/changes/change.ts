@@ -3,15 +3,20 @@ import { difference } from './difference.js';
 import { BrokenMarkers, withBlock, withoutBlock, type MarkedBlock } from './marked-block.js';
 import { fromBytes, readTextFile, toBytes, writeTextFile } from './text-file.js';
 
-/** A change of the machine that `svc setup` shows before it makes the change. */
+/**
+ * One change of the user's machine. `svc setup` shows it first, and makes it if the user agrees.
+ */
 export interface Change {
-  /** The lines that describe the change to the user: a difference of a file, or a command. */
+  /** The lines that show the change to the user: a difference of a file, or a command. */
   readonly description: readonly string[];
-  /** Makes the change. If it fails, the machine is as it was before. */
+  /** Makes the change. If it fails, the machine is in the same state as before. */
   apply(): void | Promise<void>;
 }
 
-/** Returns the change that puts a block into a file; none if the file has the block already. */
+/**
+ * Returns the change that puts a block of lines into a text file; none if the file has the same
+ * block already.
+ */
 export function blockChange(path: string, block: MarkedBlock): Change[] {
   return fileChange(path, (bytes, hasFolder) => {
     const lines = block.lines.map(toBytes);
@@ -20,7 +25,8 @@ export function blockChange(path: string, block: MarkedBlock): Change[] {
 }
 
 /**
- * Returns the change that removes a block from a file; none if the file does not have the block.
+ * Returns the change that removes a block of lines from a text file; none if the file does not have
+ * the block.
  */
 export function blockRemoval(path: string, name: string): Change[] {
   return fileChange(path, (bytes) => {

@@ -37,7 +37,7 @@ function range(sign: string, head: number, lines: readonly string[]): string {
   return `${sign}${lines.length === 0 ? head : head + 1},${lines.length}`;
 }
 
-/** Replaces control characters, because they could change what the terminal shows. */
+/** Replaces the control characters of a line, because they could change what the terminal shows. */
 function visible(line: string): string {
   // oxlint-disable-next-line no-control-regex
   return line.replaceAll(/[\u0000-\u0008\u000a-\u001f\u007f-\u009f]/g, '\ufffd');

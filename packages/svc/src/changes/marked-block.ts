@@ -1,15 +1,17 @@
-/** Lines that `svc setup` keeps between two marker lines in a text file of the user. */
+/**
+ * A block of lines that `svc setup` writes into a text file of the user, between two marker lines.
+ */
 export interface MarkedBlock {
-  /** The name in the markers, such as `ssh`. One file has at most one block of each name. */
+  /** The name in the marker lines, such as `ssh`. A file has at most one block of each name. */
   readonly name: string;
   readonly lines: readonly string[];
-  /** The place of a new block. A block that exists is not moved. */
+  /** Where a new block is put. A block that exists is not moved. */
   readonly position: 'top' | 'bottom';
 }
 
 /**
- * The error for a text whose markers are broken, with the line of the fault. {@link withBlock} and
- * {@link withoutBlock} do not change such a text.
+ * The error for a text whose marker lines do not form pairs, with the line of the fault. {@link
+ * withBlock} and {@link withoutBlock} do not change such a text.
  */
 export class BrokenMarkers extends Error {
   constructor(
@@ -22,7 +24,7 @@ export class BrokenMarkers extends Error {
 
 /**
  * The addition that was made together with a block: a new file, a new folder with the file, or a
- * line break before the block. The first marker contains it, so that the removal of the block
+ * line break before the block. The first marker line records it, so that the removal of the block
  * restores every byte.
  */
 type Origin = 'new file' | 'new folder' | 'new line' | undefined;
@@ -55,15 +57,15 @@ export function withBlock(text: string | undefined, block: MarkedBlock, hasFolde
   return isOpen ? `${text}\n${render(block, 'new line')}` : text + render(block, undefined);
 }
 
-/** A text after the removal of a block. */
+/** A text after a block was removed from it. */
 export interface Remainder {
   /** The text; undefined if the file was made for the block, and nothing else is left in it. */
   readonly text: string | undefined;
-  /** True if the folder of the file was made for the block too. */
+  /** True if the folder of the file was also made for the block. */
   readonly madeFolder: boolean;
 }
 
-/** Removes the block of this name, and restores the text as it was without the block. */
+/** Removes the block of a name, and restores the text as it was before the block was added. */
 export function withoutBlock(text: string, name: string): Remainder {
   const found = blocksOf(text).find((block) => block.name === name);
   if (!found) return { text, madeFolder: false };
@@ -87,7 +89,7 @@ function render({ name, lines }: MarkedBlock, origin: Origin): string {
   return [opening, ...lines, `# <<< svc ${name} <<<`].map((line) => `${line}\n`).join('');
 }
 
-/** Finds every block of a text, and refuses markers that do not form pairs. */
+/** Finds every block of a text. @throws BrokenMarkers if the marker lines do not form pairs */
 function blocksOf(text: string): FoundBlock[] {
   const found: FoundBlock[] = [];
   let open: (Omit<FoundBlock, 'end'> & { line: number }) | undefined;

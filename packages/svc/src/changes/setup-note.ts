@@ -3,16 +3,18 @@ import { changeConfig, setupNote as noteOf } from '../files/config-file.js';
 import { isDeepStrictEqual } from 'node:util';
 import type { Change } from './change.js';
 
-/** Returns the note that a part left in `config.json`; undefined before the first setup. */
+/**
+ * Returns what a part of `svc setup` recorded in `config.json`; undefined before the first setup.
+ */
 export function setupNote(context: CommandContext, name: string): object | undefined {
   return noteOf(context.config(), name);
 }
 
 /**
- * Returns the change that stores the note of a part of `svc setup` in `config.json`. The list is
- * empty if the note is the same.
+ * Returns the change that records the state of a part of `svc setup` in `config.json`. The list is
+ * empty if the state is the same.
  *
- * @param note the new note; undefined removes it
+ * @param note the new state; undefined removes the record
  */
 export function noteChange(
   context: CommandContext,

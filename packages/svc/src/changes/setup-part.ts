@@ -3,38 +3,38 @@ import type { ParsedArguments } from '../program/arguments.js';
 import type { ListedReach } from '../reach/own-reach.js';
 import type { Change } from './change.js';
 
-/** The request to set up one tool, or to undo it. */
+/** A request to set up one tool, such as ssh, or to undo that. */
 export interface SetupRequest {
   readonly context: CommandContext;
-  /** The options of the part, as the user gave them. */
+  /** The options for this tool, as the user gave them. */
   readonly options: ParsedArguments;
-  /** True if the user named the part; false if `svc setup` sets up all parts. */
+  /** True if the user named this tool; false if `svc setup` sets up all tools. */
   readonly isNamed: boolean;
   /**
-   * The targets that the server lists for the user; undefined if the server lists none, or was not
-   * asked.
+   * The targets (hosts, roles, clusters) that the server lists for the user; undefined if the
+   * server has no such list, or was not asked.
    */
   readonly reach: ListedReach | undefined;
   /** The home folder of the user. */
   readonly home: string;
-  /** The full path of `svc`, for the configuration of other programs. */
+  /** The full path of the `svc` command, which other programs run by their configuration. */
   readonly program: string;
 }
 
-/** The changes that are needed to set up a part, or to undo it. */
+/** The changes that are needed to set up one tool, or to undo that. */
 export interface SetupPlan {
   /** The changes; empty if none is needed. Two changes never concern the same file. */
   readonly changes: readonly Change[];
-  /**
-   * Lines that are shown to the user after the changes: parts that were left out with the reason,
-   * or the next step.
-   */
+  /** Lines that the user sees after the changes: what was left out and why, or the next step. */
   readonly notes?: readonly string[];
 }
 
-/** The part of `svc setup` that connects one tool with the server. */
+/** The part of `svc setup` for one tool, such as ssh, which it connects with the server. */
 export interface SetupPart {
-  /** The name that the user types. It is also the name of the part's note in `config.json`. */
+  /**
+   * The name that the user types, such as `ssh`. `config.json` records the state of the part under
+   * the same name.
+   */
   readonly name: string;
   /** A line about the part for `svc setup --help`. */
   readonly summary: string;

@@ -13,21 +13,24 @@ import { dirname, resolve } from 'node:path';
 import { fileFailure, isMissing, replaceFile } from '../files/private-folder.js';
 import { CliFailure, errorCode } from '../program/failure.js';
 
-/** A text file of the user, as it was read. */
+/** A text file of the user, as it was when the command read it. */
 export interface TextFile {
   /** The path that programs use. It may be a symbolic link. */
   readonly path: string;
   /** The path of the file after all symbolic links were followed. */
   readonly target: string;
-  /** The bytes as Latin-1, so that every byte is kept; undefined if the file does not exist. */
+  /**
+   * The content, each byte as one Latin-1 character, so that bytes that are not UTF-8 survive;
+   * undefined if the file does not exist.
+   */
   readonly bytes: string | undefined;
   readonly mode: number;
   readonly hasFolder: boolean;
 }
 
-/** The mode of a new file. */
+/** The mode of a file that the command creates. */
 const NEW_MODE = 0o600;
-/** The most symbolic links that are followed one after another. */
+/** The largest number of symbolic links that are followed one after another. */
 const MOST_LINKS = 40;
 
 /**
@@ -52,17 +55,17 @@ export function readTextFile(path: string): TextFile {
   }
 }
 
-/** The content that {@link writeTextFile} writes. */
+/** The new content of a file, for {@link writeTextFile}. */
 export interface NewContent {
-  /** The bytes as Latin-1; undefined removes the file. */
+  /** The content, each byte as one Latin-1 character; undefined removes the file. */
   readonly bytes: string | undefined;
-  /** True to remove the folder of a removed file, if nothing else is in it. */
+  /** True if the folder of a removed file is also removed, provided that nothing else is in it. */
   readonly withFolder?: boolean;
 }
 
 /**
- * Replaces the content of a file in one step, or removes the file. The mode and the links to the
- * file are kept.
+ * Replaces the content of a file in one step, or removes the file. The mode of the file and
+ * symbolic links to it are kept.
  *
  * @throws CliFailure when the file changed since it was read, or cannot be written
  */
@@ -83,17 +86,19 @@ export function writeTextFile(file: TextFile, { bytes, withFolder }: NewContent)
   }
 }
 
-/** Converts a text of the command to the Latin-1 string of a {@link TextFile}. */
+/** Converts a text of the command to the form of {@link TextFile.bytes}. */
 export function toBytes(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
 
-/** Converts the Latin-1 string of a {@link TextFile} to a text that can be shown. */
+/** Converts the content of a {@link TextFile} to a text that can be shown. */
 export function fromBytes(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString('utf8');
 }
 
-/** Follows the links of a path. The last link may name a file that does not exist yet. */
+/**
+ * Follows the symbolic links of a path. The last link may lead to a file that does not exist yet.
+ */
 function targetOf(path: string): string {
   try {
     return realpathSync(path);

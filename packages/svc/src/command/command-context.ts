@@ -8,8 +8,8 @@ import type { TokenKind } from '../server/stored-token.js';
 import type { Terminal } from '../terminal/terminal.js';
 
 /**
- * The name of a command and the words that may follow it, for the list of commands and for
- * completions.
+ * The name of a command and the words that may follow it, for `svc help` and for the completions of
+ * shells.
  */
 export interface CommandWords {
   readonly name: string;
@@ -20,7 +20,7 @@ export interface CommandWords {
 }
 
 /**
- * The settings, files and connections of a command. None of them is read or opened before a command
+ * Gives a command its settings, files and connections. Nothing is read or opened before the command
  * asks for it.
  */
 export class CommandContext {
@@ -43,7 +43,7 @@ export class CommandContext {
   }
 
   /**
-   * Returns the origin of the server: that of `--server`, otherwise that of `config.json`.
+   * Returns the origin of the server: that of the option `--server`, or else that in `config.json`.
    *
    * @throws CliFailure with status 3 before the first login
    */
@@ -60,8 +60,8 @@ export class CommandContext {
   }
 
   /**
-   * Returns a client that sends the stored token and lets the user touch the security key again if
-   * the server demands it.
+   * Returns a client that sends the stored token. If the server demands a new touch of the security
+   * key, it lets the user log in again.
    *
    * @param kind `admin-token` sends the token of `svc login --admin`
    * @param options with `asksForTouch: false`, such a demand is a failure
@@ -70,7 +70,10 @@ export class CommandContext {
     return this.#connect({ kind }, asksForTouch);
   }
 
-  /** Returns a client for a plugin, which another program runs without an input. */
+  /**
+   * Returns a client for a plugin. Another program, such as kubectl, runs the plugin, and gives it
+   * no input of the user.
+   */
   pluginClient(): Promise<ServerClient> {
     return this.#connect({ kind: 'token', isPlugin: true });
   }

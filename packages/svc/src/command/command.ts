@@ -1,6 +1,9 @@
 import type { CommandContext, CommandWords } from './command-context.js';
 
-/** A command. It has a file of its own, which is loaded when the user runs the command. */
+/**
+ * A command of `svc`. It has a file of its own, which is loaded only when the user runs the
+ * command.
+ */
 export interface Command {
   /** The forms of the command, one on each line, for `--help` and for usage errors. */
   readonly usage: string;

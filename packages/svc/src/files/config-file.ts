@@ -7,7 +7,7 @@ export interface CliConfig {
   readonly server?: string;
   /** Every server to which the user has logged in. */
   readonly servers?: readonly string[];
-  /** The notes of `svc setup`, one for each part. */
+  /** The recorded states of `svc setup`, one for each tool. */
   readonly setup?: Readonly<Record<string, unknown>>;
 }
 
@@ -18,7 +18,7 @@ export function readConfig(folder: PrivateFolder): CliConfig {
   return folder.readJson(NAME) ?? {};
 }
 
-/** Returns the note of a part of `svc setup`; undefined before its first setup. */
+/** Returns what `svc setup` recorded for one tool; undefined before its first setup. */
 export function setupNote({ setup }: CliConfig, name: string): object | undefined {
   const note = setup?.[name];
   return typeof note === 'object' && note !== null ? note : undefined;
@@ -44,7 +44,7 @@ export function useServer(folder: PrivateFolder, server: string): Promise<void> 
 }
 
 /**
- * Reads the address of a server: an origin with https, or with http on this machine. An address
+ * Parses the address of a server: an origin with https, or with http on this machine. An address
  * without a scheme gets https.
  *
  * @throws CliFailure with status 2
@@ -58,8 +58,8 @@ export function serverAddress(text: string): string {
 }
 
 /**
- * Matches the host names and IP addresses that are accepted. The commands of `svc setup` write the
- * name into paths and shell commands, so that a name such as `..` or `a;b` is refused.
+ * Matches the host names and IP addresses that are accepted. `svc setup` writes the name into paths
+ * and shell commands, so a name such as `..` or `a;b` is refused.
  */
 const HOST = /^(?:\[[\da-f:.]+\]|[\da-z_-]+(?:\.[\da-z_-]+)*\.?)$/;
 

@@ -3,23 +3,24 @@ import { statSync, utimesSync, writeSync } from 'node:fs';
 import { CliFailure, errorCode } from '../program/failure.js';
 import { now, randomId, sleep } from '../program/clock.js';
 
-/** The milliseconds between two looks of a process that waits for a lock. */
+/** The milliseconds between two attempts of a process that waits for a lock. */
 const POLL = 25;
 /**
- * The milliseconds between two renewals of the time of a lock by its owner, so that a lock without
- * an owner can be noticed.
+ * The milliseconds between two renewals of the time of a lock file by the process that owns it. The
+ * renewals show that the owner still runs.
  */
 const RENEWAL = 5_000;
 /**
- * Milliseconds. A lock whose time is older has no owner any more: its machine stopped, or its
- * process on another machine died.
+ * The age in milliseconds at which a lock file counts as abandoned: its machine stopped, or its
+ * process on another machine ended without removing it.
  */
 const ABANDONED = 30_000;
-/** The most milliseconds for which a process waits for a lock of another process. */
+/** The largest number of milliseconds for which a process waits for the lock of another process. */
 const LONGEST_WAIT = 120_000;
 
 /**
- * Runs an act while this process owns a lock file. The lock of a process that died is taken over.
+ * Runs a function while this process owns a lock file. If the owner of the lock has died, its lock
+ * is taken over.
  */
 export async function withLockFile<T>(path: string, act: () => Promise<T>): Promise<T> {
   const own = `${process.pid} ${randomId()}\n`;
@@ -52,7 +53,8 @@ function create(path: string, own: string): boolean {
     const descriptor = openSync(next, 'wx', 0o600);
     writeSync(descriptor, own);
     closeSync(descriptor);
-    // A link appears with its content: another process never reads a lock without its owner.
+    // The lock file is written under another name and then linked. So it appears with its content,
+    // and no process reads a lock without its owner.
     linkSync(next, path);
     return true;
   } catch (error) {
@@ -74,14 +76,17 @@ function isAbandoned(path: string, owner: string): boolean {
   }
 }
 
-/** Removes an abandoned lock. If another process took the lock over first, its lock is put back. */
+/**
+ * Removes an abandoned lock file. If another process has just taken the lock over, the lock of that
+ * process is put back.
+ */
 function takeAway(path: string, owner: string): void {
   const aside = `${path}.${randomId()}`;
   try {
     renameSync(path, aside);
     if (ownerOf(aside) !== owner) linkSync(aside, path);
   } catch {
-    // Another process was faster: the next round sees its lock.
+    // Another process was faster. The next attempt sees its lock.
   } finally {
     rmSync(aside, { force: true });
   }
@@ -99,6 +104,6 @@ function touch(path: string): void {
   try {
     utimesSync(path, now() / 1000, now() / 1000);
   } catch {
-    // The lock was removed by hand: the act ends all the same.
+    // The lock file was removed by hand. The function ends normally all the same.
   }
 }

@@ -4,8 +4,8 @@ import { CliFailure } from '../program/failure.js';
 import { PrivateFolder } from './private-folder.js';
 
 /**
- * The folders of the command. If `SVC_HOME` is set, both are in it; otherwise the variables and
- * defaults of XDG decide.
+ * The folders in which the command keeps its files. If `SVC_HOME` is set, both are in it; otherwise
+ * the variables and defaults of XDG decide.
  */
 export interface Places {
   /** The folder of `config.json`. */
@@ -29,7 +29,10 @@ export function places(): Places {
   };
 }
 
-/** Returns a base folder of XDG. A relative path in the variable is ignored, as XDG requires. */
+/**
+ * Returns a base folder of XDG (freedesktop.org's rules for where programs keep files). A relative
+ * path in the variable is ignored, as XDG requires.
+ */
 function base(name: string, fallback: string): string {
   const value = variable(name);
   if (value !== undefined && isAbsolute(value)) return value;
@@ -38,7 +41,7 @@ function base(name: string, fallback: string): string {
   return join(home, fallback);
 }
 
-/** Returns the folder with the secrets of a server. */
+/** Returns the folder with the secrets for one server. */
 export function folderOf(state: PrivateFolder, server: string): PrivateFolder {
   const { protocol, host } = new URL(server);
   const name = `${protocol === 'http:' ? 'http_' : ''}${host.replaceAll(':', '_')}`;

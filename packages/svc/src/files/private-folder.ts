@@ -16,7 +16,7 @@ import { randomId } from '../program/clock.js';
 import { withLockFile } from './lock-file.js';
 
 /**
- * A folder that only its owner may read (0700). Its files have the mode 0600, and are always
+ * A folder that only its owner may read (mode 0700). Its files have the mode 0600, and are always
  * replaced as a whole.
  */
 export class PrivateFolder {
@@ -44,7 +44,8 @@ export class PrivateFolder {
   }
 
   /**
-   * Returns a JSON object, which the caller casts; undefined if the file does not exist.
+   * Returns the JSON object in a file, whose members are not checked; undefined if the file does
+   * not exist.
    * @throws CliFailure that names a damaged file
    */
   readJson(name: string): object | undefined {
@@ -77,8 +78,8 @@ export class PrivateFolder {
   }
 
   /**
-   * Runs an act under a lock, so that no other process of the same user runs an act under the same
-   * name.
+   * Runs a function under a lock. No other process of the same user runs a function under the same
+   * name meanwhile.
    */
   async withLock<T>(name: string, act: () => Promise<T>): Promise<T> {
     try {
@@ -89,7 +90,7 @@ export class PrivateFolder {
     return withLockFile(this.file(`${name}.lock`), act);
   }
 
-  /** Creates the folder, or one below it, with mode 0700. */
+  /** Creates the folder, or a folder below it, with mode 0700. */
   private create(path = this.path): void {
     mkdirSync(path, { recursive: true, mode: 0o700 });
     if (process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0) {
@@ -121,7 +122,7 @@ export function parseJson(text: string, path: string): object {
     const value: unknown = JSON.parse(text);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value;
   } catch {
-    // The failure below says the same for text that is no JSON.
+    // A text that is no JSON gets the same failure as JSON that is no object.
   }
   throw new CliFailure(`${path} is damaged.`, `Remove it (rm '${path}') and run: svc login`);
 }

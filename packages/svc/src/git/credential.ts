@@ -28,7 +28,10 @@ export function readCredential(text: string): CredentialRequest {
   return { protocol: of('protocol'), host: of('host'), path: of('path'), password: of('password') };
 }
 
-/** Returns true if git asks for the GitHub at an address, with the same protocol. */
+/**
+ * Returns true if git asks for credentials of the GitHub at the given address, with the same
+ * protocol.
+ */
 export function isFor(webUrl: string, { protocol, host }: CredentialRequest): boolean {
   const url = new URL(webUrl);
   return protocol === url.protocol.slice(0, -1) && host.toLowerCase() === url.host;
@@ -36,19 +39,16 @@ export function isFor(webUrl: string, { protocol, host }: CredentialRequest): bo
 
 const NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}$/;
 
-/**
- * Returns the owner and the repository in a path of git; undefined for a path that names no
- * repository.
- */
+/** Returns the owner and the repository that a path of git names; undefined for any other path. */
 export function targetOf(path: string): GitTarget | undefined {
   const [owner = '', name = '', ...more] = path.replace(/\/+$/, '').split('/');
-  // Git LFS and other tools append their own path to that of the repository.
+  // Git LFS and other tools add their own path after that of the repository.
   const isKnown = more.length === 0 || name.endsWith('.git');
   const repository = name.replace(/\.git$/, '');
   return isKnown && NAME.test(owner) && NAME.test(repository) ? { owner, repository } : undefined;
 }
 
-/** Writes the answer to git. Older versions of git ignore the time of expiry. */
+/** Returns the answer to git as lines. Older versions of git ignore the time of expiry. */
 export function credentialLines(token: string, expiresAt: string): string {
   const seconds = Math.floor(Date.parse(expiresAt) / 1000);
   const lines = ['username=x-access-token', `password=${token}`, `password_expiry_utc=${seconds}`];

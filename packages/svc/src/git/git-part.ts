@@ -9,7 +9,10 @@ import { variable } from '../program/environment.js';
 import { CliFailure } from '../program/failure.js';
 import { GIT_BLOCK, GIT_FOLDER, gitNote, gitStatus, type GitNote } from './git-token.js';
 
-/** `svc setup git`: a credential helper in `~/.gitconfig` for the GitHub of the server. */
+/**
+ * `svc setup git`: writes a credential helper into `~/.gitconfig`, which gives git tokens for
+ * GitHub.
+ */
 export const gitPart: SetupPart = {
   name: GIT_BLOCK,
   summary: 'gives git tokens for the repositories of your organization on GitHub',
@@ -53,8 +56,8 @@ async function remove({ context, home }: SetupRequest): Promise<SetupPlan> {
 }
 
 /**
- * Asks the server for the address of its GitHub. @throws CliFailure without a login, or without a
- * GitHub App
+ * Asks the server for the address of the GitHub that it gives tokens for. @throws CliFailure
+ * without a login, or without a GitHub App
  */
 async function gitHubOf({ context }: SetupRequest): Promise<string> {
   const { web_url: url } = await gitStatus(context);
@@ -72,9 +75,9 @@ function tokenRemoval(state: Parameters<typeof folderOf>[0], server: string): Ch
 }
 
 /**
- * Writes the lines for `~/.gitconfig`. The empty helper removes the helpers before it, which could
- * store a token on disk. `useHttpPath` makes git name the repository, so that a token opens only
- * that one.
+ * Returns the lines for `~/.gitconfig`. The line with an empty helper switches off the helpers
+ * before it, which could store a token on disk. `useHttpPath` makes git name the repository, so
+ * that the token is for that repository only.
  */
 function gitBlock(program: string, note: GitNote): MarkedBlock {
   const lines = Object.entries(note).flatMap(([server, { web_url: url }]) => [
@@ -91,7 +94,7 @@ function quoted(value: string): string {
   return `"${value.replaceAll('\\', '\\\\').replaceAll('"', '\\"')}"`;
 }
 
-/** Quotes a word for the shell. */
+/** Quotes a text as one word for the shell. */
 function word(text: string): string {
   return `'${text.replaceAll("'", `'\\''`)}'`;
 }

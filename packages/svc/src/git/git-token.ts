@@ -5,19 +5,22 @@ import { now } from '../program/clock.js';
 import { CliFailure } from '../program/failure.js';
 import type { GitTarget } from './credential.js';
 
-/** The name of the block in the file, of the part of `svc setup`, and of its note. */
+/**
+ * The name of the command's block in `~/.gitconfig`, of the part of `svc setup`, and of its entry
+ * in `config.json`.
+ */
 export const GIT_BLOCK = 'git';
 
 /** The folder of the cached tokens, inside the folder of a server's secrets. */
 export const GIT_FOLDER = 'git';
 
-/** Milliseconds. A cached token that is valid for less time is not used. */
+/** The remaining milliseconds of validity below which a cached token is not used. */
 const MARGIN = 10 * 60_000;
 
-/** The note of `svc setup git` in `config.json`: the GitHub of each server. */
+/** The record of `svc setup git` in `config.json`: the address of GitHub for each server. */
 export type GitNote = Readonly<Record<string, { readonly web_url: string }>>;
 
-/** A token in the answer of the server, and in the cache. */
+/** A token for GitHub in the answer of the server, and in the cache. */
 export interface GitToken {
   readonly token: string;
   /** The end of the token as a time of RFC 3339. */
@@ -31,31 +34,31 @@ export interface GitStatus {
   readonly installations: readonly { readonly owner: string }[];
 }
 
-/** Returns the note of `svc setup git`; it is empty before the first setup. */
+/** Returns what `svc setup git` has recorded; an empty object before the first setup. */
 export function gitNote(context: CommandContext): GitNote {
   return (setupNote(context, GIT_BLOCK) ?? {}) as GitNote;
 }
 
 /**
- * Returns the address of the server's GitHub: that in the note of the setup, or else that which the
- * server states.
+ * Returns the address of the GitHub for which the server gives tokens: the recorded one, or else
+ * the one that the server states.
  */
 export async function webUrlOf(context: CommandContext): Promise<string> {
   const known = gitNote(context)[context.server()]?.web_url;
   return known ?? (await gitStatus(context)).web_url ?? noGitHub(context);
 }
 
-/** Asks the server about its GitHub. */
+/** Asks the server about the GitHub for which it gives tokens. */
 export async function gitStatus(context: CommandContext): Promise<GitStatus> {
   const client = await context.client();
   const status = await client.get<GitStatus>('/v1/credentials/github/status');
-  // The address becomes a line of ~/.gitconfig: it must be an address and nothing else.
+  // The address becomes a line of `~/.gitconfig`, so it must be an address and nothing else.
   return { ...status, web_url: status.web_url === null ? null : serverAddress(status.web_url) };
 }
 
 /**
- * Returns a token for a repository: the cached one, or a new one from the server. Only one of
- * several processes asks the server.
+ * Returns a token for a repository: the cached one, or a new one from the server. If several
+ * processes need a new one, only one asks the server.
  *
  * @throws CliFailure when the server refuses
  */
@@ -71,7 +74,7 @@ export async function tokenFor(context: CommandContext, target: GitTarget): Prom
     const asked = { owner, repositories: [repository] };
     const issued = await client.post<GitToken>('/v1/credentials/github/token', asked);
     const { token, expires_at } = issued;
-    // A line feed in it would be more lines of the answer to git.
+    // A token with a line feed would add lines to the answer to git, so it is refused.
     if (!/^[!-~]+$/.test(token) || Number.isNaN(Date.parse(expires_at))) {
       throw new CliFailure('The answer of the server is no token for GitHub.', 'Run: svc doctor');
     }
@@ -81,8 +84,8 @@ export async function tokenFor(context: CommandContext, target: GitTarget): Prom
 }
 
 /**
- * Removes the cached token of a repository if it is the one that GitHub refused. A newer token is
- * kept.
+ * Removes the cached token of a repository, if it is the token that GitHub refused. A newer token
+ * is kept.
  */
 export function dropToken(context: CommandContext, target: GitTarget, refused: string): void {
   const folder = context.folder();
@@ -98,8 +101,8 @@ function cachedToken(context: CommandContext, target: GitTarget): GitToken | und
 }
 
 /**
- * Returns the name of the file of a cached token. It is in lower case, because GitHub ignores the
- * case of names.
+ * Returns the name of the file with the cached token of a repository. It is in lower case, because
+ * GitHub ignores the case of names.
  */
 function fileOf({ owner, repository }: GitTarget): string {
   return `${GIT_FOLDER}/${owner}/${repository}.json`.toLowerCase();

@@ -9,7 +9,7 @@ import { dropToken, tokenFor, webUrlOf } from './git-token.js';
 
 const USAGE = 'svc git credential get|store|erase';
 
-/** `svc git`: the credential helper that git runs. */
+/** `svc git`: the credential helper, which git runs to get a token. */
 export const command: Command = {
   usage: USAGE,
   help: [
@@ -22,14 +22,15 @@ export const command: Command = {
     if (topic !== 'credential') throw usageFailure('The command is missing or unknown.', USAGE);
     if (action === 'get') return get(context);
     if (action === 'erase') return erase(context);
-    // A later version of git may have more actions: a helper ignores the ones it does not know.
+    // A later version of git may have more actions. A helper must ignore actions that it does not
+    // know.
     if (action === undefined) throw usageFailure('The action is missing.', USAGE);
   },
 };
 
 /**
- * Answers git. If it cannot, it prints the reason in one line, and git then asks neither another
- * helper nor the user.
+ * Answers git with a token. If it cannot, it prints the reason in one line, and git then asks
+ * neither another helper nor the user.
  */
 async function get(context: CommandContext): Promise<number> {
   const { terminal } = context;
@@ -38,8 +39,8 @@ async function get(context: CommandContext): Promise<number> {
     const target = targetOf(request.path);
     const isUnreadable = !target && request.path !== '';
     if (isUnreadable || !isFor(await webUrlOf(context), request)) return 0;
-    // Without `credential.useHttpPath` git names no repository, and a token would have to open all
-    // of them.
+    // Without `credential.useHttpPath` git names no repository, and the token would have to be
+    // valid for all of them.
     if (!target) throw new CliFailure('git did not name the repository.', 'Run: svc setup git');
     const { token, expires_at: expiresAt } = await tokenFor(context, target);
     terminal.raw(credentialLines(token, expiresAt));
@@ -47,13 +48,14 @@ async function get(context: CommandContext): Promise<number> {
   } catch (error) {
     if (!(error instanceof CliFailure)) throw error;
     terminal.warn(`svc: ${error.message.replace(/\.$/, '')}; ${error.whatToDo}`);
-    // The organization has no such repository: the user may have another credential for it.
+    // The organization has no such repository. The user may have another credential for it, so git
+    // may ask further.
     if (!(error instanceof ServerRefusal && error.httpStatus === 404)) terminal.raw('quit=1\n');
     return error.status;
   }
 }
 
-/** Removes a token that GitHub refused from the cache. It needs no network. */
+/** Removes from the cache a token that GitHub refused. No network is needed. */
 function erase(context: CommandContext): void {
   const { path, password } = readCredential(readFileSync(0, 'utf8'));
   const target = targetOf(path);

@@ -6,8 +6,8 @@ import { send } from '../server/transport.js';
 import type { Terminal } from '../terminal/terminal.js';
 
 /**
- * The script `/install-host.sh` of a server, which makes this host accept the server's
- * certificates.
+ * The script `/install-host.sh` of a server. It makes this host accept the SSH certificates of the
+ * server.
  */
 export interface HostScript {
   readonly url: string;
@@ -16,15 +16,15 @@ export interface HostScript {
   readonly checksum: string;
 }
 
-/** The result of the script: its exit status and output. */
+/** The result of running the script: its exit status and its output. */
 export interface HostScriptEnd {
   readonly status: number;
-  /** The lines that it printed; empty if they were shown to the user at once. */
+  /** The lines that the script printed; empty if they were shown to the user at once. */
   readonly lines: readonly string[];
 }
 
 /**
- * Fetches the script that makes this host accept the server's certificates.
+ * Fetches the script that makes this host accept the server's SSH certificates.
  *
  * @throws CliFailure if the server cannot be reached, or answers with something else
  */
@@ -40,7 +40,7 @@ export async function fetchHostScript(server: string, terminal: Terminal): Promi
   return { url, text, checksum: createHash('sha256').update(text).digest('hex') };
 }
 
-/** Returns the shell command that does the same as root without this program. */
+/** Returns the shell command by which root can fetch and run the script without this program. */
 export function sudoLine(url: string, options: readonly string[]): string {
   const words = options.map((word) =>
     /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`,
@@ -51,7 +51,7 @@ export function sudoLine(url: string, options: readonly string[]): string {
 /**
  * Runs the script with options.
  *
- * @param keeps true to return its output, and not to show it
+ * @param keeps true to return the output instead of showing it
  */
 export function runHostScript(
   script: HostScript,

@@ -9,7 +9,7 @@ const USAGE = [
   'svc host remove [--account NAME] [--login NAME,...] [--dry-run]',
 ].join('\n');
 
-/** The options of the script for each word after `svc host`. */
+/** The options of the script for each action of `svc host`. */
 const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   setup: [],
   status: ['--status'],
@@ -17,8 +17,8 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * `svc host`: makes sshd of this host accept the certificates of the server. It runs a script that
- * the server provides.
+ * `svc host`: makes the sshd of this host accept the SSH certificates of the server. It runs a
+ * script that the server provides.
  */
 export const command: Command = {
   usage: USAGE,

@@ -11,25 +11,26 @@ const EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange';
 const ACCESS_TOKEN = 'urn:ietf:params:oauth:token-type:access_token';
 
 /**
- * Milliseconds. A token for a cluster, which is valid for five minutes, is renewed on use in its
- * last minute.
+ * The remaining milliseconds of validity below which a token for a cluster is renewed. The token is
+ * valid for five minutes.
  */
 const RENEWAL_MARGIN = 60_000;
 
-/** A token for a cluster, as it is stored in its file. */
+/** A token for a Kubernetes cluster, as it is stored in its file. */
 export interface ClusterToken {
   readonly token: string;
   /** The end of the token as a time of RFC 3339. */
   readonly expires_at: string;
   /**
-   * The SHA-256 of the login's access token, because a token of an earlier login must not be used.
+   * The SHA-256 of the login's access token. It shows if the token for the cluster is from an
+   * earlier login, because such a token must not be used.
    */
   readonly login: string;
 }
 
 /**
- * Returns a token for the cluster of a resource: the stored one, or a new one. Only one of several
- * processes asks the server.
+ * Returns a token for the cluster of a resource: the stored one, or a new one. If several processes
+ * need a new one, only one asks the server.
  *
  * @throws CliFailure without a login, and when the server refuses
  */
@@ -49,7 +50,8 @@ export async function clusterToken(
     const made = freshToken(folder, file);
     if (made) return made;
     const issued = await exchange(context, { server, folder, resource });
-    // A touch that the server required has made a new login.
+    // If the server required a touch of the key, there is a new login now, so the login is read
+    // again.
     const token: ClusterToken = { ...issued, login: await sha256(loginOf(folder)) };
     folder.writeJson(file.name, token);
     return token;
@@ -85,9 +87,9 @@ function freshToken(
 }
 
 /**
- * Exchanges the login for a token of the cluster (RFC 8693), with a proof of the key of this
- * machine. If the cluster requires a touch, the user touches the security key for a new login,
- * which is then exchanged.
+ * Exchanges the token of the login for a token of a cluster (RFC 8693), with a proof by the key of
+ * this machine. If the server requires a touch of the security key, the user logs in again, and the
+ * new token is exchanged.
  */
 async function exchange(
   context: CommandContext,
@@ -118,7 +120,7 @@ async function exchange(
     const message = detailOf(answer) ?? `${host} refused the cluster ${resource}`;
     throw new CliFailure(message, 'run: svc login', STATUS.refused);
   }
-  // The request is well-formed, so the server refuses the login itself.
+  // The request has no fault, so these errors mean that the server refuses the login itself.
   if (['invalid_request', 'invalid_grant'].includes(codeOf(answer) ?? '')) {
     if (/scope/.test(detailOf(answer) ?? '')) throw loginNeeded('this login has no credentials');
     throw loginNeeded(`${host} has ended your login or removed your access`);
@@ -130,7 +132,7 @@ async function exchange(
   return { token, expires_at: wholeSeconds(asked + seconds * 1000) };
 }
 
-/** Writes a time for `kubectl` (RFC 3339), without fractions of a second. */
+/** Formats a time for `kubectl` (RFC 3339), without fractions of a second. */
 function wholeSeconds(milliseconds: number): string {
   return `${new Date(milliseconds).toISOString().slice(0, 19)}Z`;
 }

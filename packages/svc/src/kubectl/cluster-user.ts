@@ -1,23 +1,26 @@
-/** A user in the kubeconfig that `svc setup kubectl` made. */
+/** A user in a kubeconfig that `svc setup kubectl` made. */
 export interface ClusterUser {
   readonly server: string;
   readonly resource: string;
   readonly cluster?: string;
-  /** The path of the kubeconfig with the entry. */
+  /** The path of the kubeconfig that contains the user. */
   readonly kubeconfig: string;
-  /** True if the setup created that file. */
+  /** True if the setup created the kubeconfig. */
   readonly isNewFile?: boolean;
   /**
-   * True for a cluster that the server listed. The user is removed when the server does not list
+   * True for a cluster from the server's list. The user is removed when the server does not list
    * the cluster any more.
    */
   readonly listed?: true;
 }
 
-/** The note of the part in `config.json`: its users by their names. */
+/** The record of `svc setup kubectl` in `config.json`: the users that it made, by their names. */
 export type KubectlNote = Readonly<Record<string, ClusterUser>>;
 
-/** Returns true if a text is the resource of a cluster: an absolute URI without a space. */
+/**
+ * Returns true if a text can be the resource of a cluster, by which the server knows it: an
+ * absolute URI without a space.
+ */
 export function isResource(text: string): boolean {
   return /^[a-z][a-z0-9+.-]*:[!-~]+$/i.test(text);
 }

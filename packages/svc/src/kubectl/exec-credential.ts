@@ -1,6 +1,9 @@
 import { CliFailure } from '../program/failure.js';
 
-/** The versions of the interface between `kubectl` and its plugins that the command supports. */
+/**
+ * The versions of the interface between `kubectl` and its credential plugins that the command
+ * supports.
+ */
 export const API_VERSIONS = {
   v1: 'client.authentication.k8s.io/v1',
   v1beta1: 'client.authentication.k8s.io/v1beta1',
@@ -9,8 +12,8 @@ export const API_VERSIONS = {
 const KNOWN: readonly string[] = Object.values(API_VERSIONS);
 
 /**
- * Reads the version in which `kubectl` expects the answer from its variable KUBERNETES_EXEC_INFO.
- * Without the variable, a user runs the command by hand, and the version is v1.
+ * Returns the version in which `kubectl` expects the answer, by its variable KUBERNETES_EXEC_INFO.
+ * Without the variable, a user has run the command by hand, and the version is v1.
  *
  * @throws CliFailure for a version that the command does not support
  */
@@ -35,7 +38,7 @@ function parsed(execInfo: string): { readonly apiVersion?: unknown; readonly kin
   }
 }
 
-/** Writes the answer for `kubectl`: one line of JSON. */
+/** Returns the answer for `kubectl`: one line of JSON. */
 export function execCredential(
   apiVersion: string,
   { token, expires_at: expires }: { readonly token: string; readonly expires_at: string },

@@ -8,14 +8,17 @@ import { variable, variables } from '../program/environment.js';
 import { CliFailure, STATUS, errorCode } from '../program/failure.js';
 import { API_VERSIONS } from './exec-credential.js';
 
-/** The entry of a user that runs the exec plugin, as `kubectl config view -o json` shows it. */
+/**
+ * The part of a user in a kubeconfig that says which plugin to run, as `kubectl config view -o
+ * json` shows it.
+ */
 export interface ExecEntry {
   readonly apiVersion: string;
   readonly command: string;
   readonly args?: readonly string[] | null;
 }
 
-/** The parts of a kubeconfig that the setup reads. */
+/** The parts of a kubeconfig that `svc setup` reads. */
 export interface Kubeconfig {
   readonly clusters: readonly string[];
   /** The addresses of the API servers, by the names of the clusters. */
@@ -26,8 +29,8 @@ export interface Kubeconfig {
 }
 
 /**
- * Returns the file that `kubectl config` changes: the first file of KUBECONFIG that exists, or else
- * that of the home folder.
+ * Returns the file that `kubectl config` changes: the first file in the variable KUBECONFIG that
+ * exists, or else that of the home folder.
  */
 export function kubeconfigFile(home: string): string {
   const files = (variable('KUBECONFIG') ?? '').split(delimiter).filter((path) => path !== '');
@@ -43,8 +46,8 @@ export function hasKubectl(): boolean {
 }
 
 /**
- * Returns the version of the plugin interface to configure: v1 for kubectl 1.22 and later, and
- * v1beta1 for older versions, which do not know v1.
+ * Returns the version of the plugin interface to write into the kubeconfig: v1 for kubectl 1.22 and
+ * later, and v1beta1 for older versions, which do not know v1.
  */
 export function supportedApiVersion(): string {
   const version = JSON.parse(kubectl(['version', '--client', '-o', 'json'])) as {
@@ -56,8 +59,8 @@ export function supportedApiVersion(): string {
 }
 
 /**
- * Reads a kubeconfig with `kubectl`; by default it reads all files that `kubectl` merges. No secret
- * is read.
+ * Reads a kubeconfig by `kubectl`. Without a file it reads all files that `kubectl` merges. No
+ * secret is read.
  */
 export function readKubeconfig(file?: string): Kubeconfig {
   const view = JSON.parse(kubectl(['config', 'view', '-o', 'json'], file)) as {
@@ -80,8 +83,8 @@ export function readKubeconfig(file?: string): Kubeconfig {
 }
 
 /**
- * A user to write into a kubeconfig. If its cluster is known, a context of the same name is written
- * too.
+ * A user to write into a kubeconfig. If its cluster is known, a context of the same name is also
+ * written.
  */
 export interface NewEntry {
   readonly name: string;
@@ -90,8 +93,8 @@ export interface NewEntry {
 }
 
 /**
- * A kubeconfig as `kubectl config view --raw -o json` prints it. Only the members that are changed
- * have types.
+ * A kubeconfig as `kubectl config view --raw -o json` prints it. Only the members that the command
+ * changes have types.
  */
 interface RawKubeconfig {
   readonly users?: readonly { readonly name: string }[] | null;
@@ -138,8 +141,8 @@ function others<Named extends { readonly name: string }>(
 }
 
 /**
- * Changes a kubeconfig. `kubectl` reads it and writes the new one in its own form, so that the
- * removal of an entry restores every byte of a file that `kubectl` wrote. `kubectl config
+ * Changes a kubeconfig. `kubectl` reads the file and writes the new one in its own form, so that
+ * the removal of an entry restores every byte of a file that `kubectl` wrote. `kubectl config
  * set-credentials` is not used, because it splits arguments at commas, and crashes in Debian's
  * kubectl 1.20.
  */

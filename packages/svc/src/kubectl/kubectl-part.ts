@@ -25,8 +25,8 @@ const NAME = 'kubectl';
 const EXAMPLE = 'svc setup kubectl --cluster NAME --resource URI';
 
 /**
- * `svc setup kubectl`: adds a user to the kubeconfig that runs `svc kubectl token` before a
- * request.
+ * `svc setup kubectl`: adds a user to the kubeconfig. kubectl then runs `svc kubectl token` before
+ * a request of that user.
  */
 export const kubectlPart: SetupPart = {
   name: NAME,
@@ -100,7 +100,7 @@ function leftOut(reason: string): SetupPlan {
   return { changes: [], notes: [`kubectl was left out: ${reason}`] };
 }
 
-/** Returns the user that the options name; undefined without options. */
+/** Returns the user to add, as the options describe it; undefined without options. */
 function wantedUser(
   { context, options, home }: SetupRequest,
   before: KubectlNote,
@@ -135,13 +135,13 @@ function wantedUser(
 }
 
 /**
- * Checks that the server gives the user tokens for a cluster, before anything is written.
+ * Checks, before anything is written, that the server gives this user tokens for a cluster.
  *
- * @throws CliFailure for a resource that the user does not reach
+ * @throws CliFailure for a cluster that does not admit the user
  */
 async function assertReached({ context, reach }: SetupRequest, resource: string): Promise<void> {
   if (!reach) {
-    // A server of an earlier version lists nothing: the token itself is the answer.
+    // A server of an earlier version has no list, so the command asks it for a token to find out.
     await clusterToken(context, resource);
     return;
   }
@@ -152,17 +152,17 @@ async function assertReached({ context, reach }: SetupRequest, resource: string)
   throw new CliFailure(message, whatToDo, STATUS.refused);
 }
 
-/** Returns true if the list of the server lacks the cluster of an entry. */
+/** Returns true if the server's list lacks the cluster of a user in the kubeconfig. */
 function isUnlisted({ context, reach }: SetupRequest, user: ClusterUser): boolean {
   if (!reach || user.server !== context.server()) return false;
   return !reach.kubernetes.some(({ resource }) => resource === user.resource);
 }
 
 /**
- * Returns the changes that write entries. An entry of an earlier setup is not written again if the
- * server does not list its cluster: `unlisted` names it.
+ * Returns the changes that write users into kubeconfigs. A user of an earlier setup is not written
+ * again if the server does not list its cluster: `unlisted` names it.
  *
- * @param wanted the name of the entry of the options, which was checked
+ * @param wanted the name of the user that the options describe, which was checked
  */
 function entryChanges(
   request: SetupRequest,
@@ -180,10 +180,10 @@ function entryChanges(
 }
 
 /**
- * Checks the entry of the options, and asks the server about its cluster if anything would be
- * written.
+ * Checks the user that the options describe, and asks the server about its cluster if anything
+ * would be written.
  *
- * @throws CliFailure for an entry that must not be written
+ * @throws CliFailure for a user that must not be written
  */
 async function assertWritable(
   request: SetupRequest,
@@ -197,7 +197,7 @@ async function assertWritable(
 }
 
 /**
- * Checks that an entry can be written.
+ * Checks that a user can be written into the kubeconfig.
  *
  * @throws CliFailure for a cluster that `kubectl` does not know, and if a user or context of the
  *   same name was not made by the setup
@@ -215,7 +215,7 @@ function assertFree(name: string, { cluster }: ClusterUser, before: KubectlNote)
   }
 }
 
-/** Returns the change that writes an entry; none if it is there already. */
+/** Returns the change that writes a user into a kubeconfig; none if the user is there already. */
 function entryChange(request: SetupRequest, name: string, user: ClusterUser): Change[] {
   const { kubeconfig, cluster, server, resource } = user;
   const exec: ExecEntry = {
@@ -238,7 +238,10 @@ function entryChange(request: SetupRequest, name: string, user: ClusterUser): Ch
   return [{ description: lines, apply: () => addEntry(kubeconfig, { name, exec, cluster }) }];
 }
 
-/** Describes a context with the address of the API server, because that server gets the tokens. */
+/**
+ * Describes a context to the user, with the address of the API server, because that server will get
+ * the tokens.
+ */
 function contextLine(name: string, cluster: string): string {
   const address = readKubeconfig().servers.get(cluster);
   const where = address ? ` at ${address}` : '';
@@ -264,8 +267,8 @@ function isInPlace(
 }
 
 /**
- * Returns the change that removes an entry. The file is removed too, if the setup created it and
- * nothing else is in it.
+ * Returns the change that removes a user from a kubeconfig. The file is also removed if the setup
+ * created it and nothing else is in it.
  */
 function entryRemoval(name: string, { kubeconfig, isNewFile }: ClusterUser): Change[] {
   if (!existsSync(kubeconfig)) return [];

@@ -9,8 +9,8 @@ import { apiVersionOf, execCredential } from './exec-credential.js';
 const USAGE = 'svc kubectl token --resource URI';
 
 /**
- * `svc kubectl`: the exec plugin that `kubectl` runs before a request. It asks nothing and reads no
- * input.
+ * `svc kubectl`: the credential plugin that `kubectl` runs before a request. It asks nothing and
+ * reads no input.
  */
 export const command: Command = {
   usage: USAGE,
@@ -34,8 +34,8 @@ export const command: Command = {
 };
 
 /**
- * Runs an act for `kubectl`. A failure is printed as one line on standard error, because `kubectl`
- * adds lines of its own.
+ * Runs a function for `kubectl`. A failure is printed as one line on standard error, because
+ * `kubectl` adds lines of its own.
  */
 async function inOneLine(
   { terminal }: CommandContext,

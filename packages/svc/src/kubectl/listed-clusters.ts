@@ -7,10 +7,8 @@ import { contextOf, isResource, type ClusterUser, type KubectlNote } from './clu
 
 /**
  * Adds users for the clusters that the server lists, and removes those of clusters that it does not
- * list any more. A listed cluster gets a user only if the kubeconfig has the cluster, because only
- * the kubeconfig knows the API server and its CA.
- *
- * @throws HostileList for a resource that the options would refuse
+ * list any more. A listed cluster gets a user only if it is in the kubeconfig, because only the
+ * kubeconfig knows its API server and certificate authority.
  */
 export function withListedClusters(
   { context, home }: SetupRequest,
@@ -59,9 +57,9 @@ function fileOf(home: string, earlier: ClusterUser | undefined) {
 }
 
 /**
- * Finds the cluster of the kubeconfig that belongs to a listed cluster: the address of its API
- * server is the resource, or it has exactly the name. A looser match would send tokens to the API
- * server of another organization.
+ * Finds the cluster of the kubeconfig that a cluster of the server's list means: the address of its
+ * API server is the resource, or it has exactly the same name. A looser comparison could send
+ * tokens to the API server of another organization.
  */
 function clusterFor(
   { clusters, servers }: Kubeconfig,

@@ -2,8 +2,8 @@ import { spawn } from 'node:child_process';
 import type { Terminal } from '../terminal/terminal.js';
 
 /**
- * Opens the page of a login in the user's browser. It also prints the address, because a machine
- * without a browser cannot open it.
+ * Opens the login page in the user's browser. It also prints the address, because the machine may
+ * have no browser.
  */
 export function openLoginPage(url: string, terminal: Terminal): void {
   terminal.warn('Log in with your security key in the browser. If none opens, open this address:');
@@ -19,7 +19,7 @@ export function openAddress(url: string): void {
     child.once('error', () => {}); // the address is printed
     child.unref();
   } catch {
-    // The address is printed.
+    // The user can open the printed address by hand.
   }
 }
 

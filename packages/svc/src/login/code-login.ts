@@ -7,8 +7,8 @@ import { listenForAnswer } from './loopback.js';
 import { CLIENT_ID, scopeOf, storeToken, type LoginParts } from './new-token.js';
 
 /**
- * Logs in through the browser: authorization code with PKCE on a loopback redirect (RFC 8252), for
- * the DPoP key of this machine.
+ * Logs in through the browser: by an authorization code with PKCE, which the browser brings to a
+ * local port (RFC 8252). The token is bound to the DPoP key of this machine.
  *
  * @param challenge the demand of the server for a new touch (RFC 9470)
  */

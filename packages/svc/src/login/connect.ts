@@ -13,8 +13,8 @@ export interface Connection {
   readonly terminal: Terminal;
   readonly kind: TokenKind;
   /**
-   * True for a plugin, which another program runs without an input. The touch happens in the
-   * browser, so that it suffices if a person reads standard error.
+   * True for a plugin, which another program runs without an input of the user. Then a touch is
+   * possible if a person only reads standard error, because it happens in the browser.
    */
   readonly isPlugin?: boolean;
 }
@@ -44,8 +44,8 @@ export async function connect(
 }
 
 /**
- * Returns the function that logs the user in again in the browser, for the touch that a challenge
- * demands.
+ * Returns the function that logs the user in again in the browser, if the server demands a new
+ * touch of the security key.
  */
 export function stepUpOf(connection: Connection) {
   return async (challenge: StepUpChallenge) => {
@@ -60,8 +60,8 @@ export function stepUpOf(connection: Connection) {
 }
 
 /**
- * Returns the parts of a login: the DPoP key, which the first login creates, and a client without a
- * token.
+ * Returns what a login needs: the DPoP key of this machine, which the first login creates, and a
+ * client without a token.
  */
 export async function loginParts(connection: Connection): Promise<LoginParts> {
   const dpopKey = await DpopKey.of(connection.folder);

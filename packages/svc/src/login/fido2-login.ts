@@ -13,7 +13,9 @@ interface Fido2Challenge {
   readonly publicKey: { readonly challenge: string; readonly rpId: string };
 }
 
-/** The file with the id of the credential of the last login, which is no secret. */
+/**
+ * The file with the id of the security key's credential from the last login. The id is no secret.
+ */
 const CREDENTIAL = 'fido2-credential.json';
 
 /** Logs in with the security key itself, without a browser. It runs the programs of libfido2. */
@@ -60,7 +62,7 @@ export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
     terminal.warn(detailOf(answer) ?? 'The server asks you to sign in first.');
     return loginByCode(parts);
   }
-  // A key that was removed, or replaced, must not be asked for again.
+  // The key may have been removed or replaced, so the next login must not ask for it.
   if (answer.status >= 400) folder.remove(CREDENTIAL);
   const stored = await storeToken(parts, answer);
   const { userHandle } = credential.response;
@@ -69,8 +71,9 @@ export async function loginByFido2(parts: LoginParts): Promise<StoredToken> {
 }
 
 /**
- * Checks that the relying party id is the host name of the server or a parent domain of it.
- * Otherwise a malicious server could send the challenge of another server.
+ * Checks that the relying party id, which the key signs, is the host name of the server or a parent
+ * domain of it. Otherwise a malicious server could pass on the challenge of another server and use
+ * the answer there.
  *
  * @throws CliFailure for another name
  */
@@ -105,14 +108,15 @@ async function findDevice(): Promise<string> {
 }
 
 /**
- * A credential of the key: its id, and the handle of its user, by which the server finds the user.
+ * A credential of a security key: its id, and the handle of its user, by which the server finds the
+ * user.
  */
 interface Credential {
   readonly id: Buffer;
   readonly userHandle: Buffer;
 }
 
-/** The contents of the file of a credential. Bytes are in base64url. */
+/** The content of the file with the credential of the last login. Bytes are in base64url. */
 interface StoredCredential {
   readonly rp_id?: unknown;
   readonly id?: unknown;
@@ -136,8 +140,8 @@ async function credentialOf(
     return { id: bytes(id), userHandle: bytes(userHandle) };
   }
   const listed = await run('fido2-token', ['-L', '-k', rpId, device]);
-  // Each line: number, id, display name (which may have spaces), handle of the user, type,
-  // protection.
+  // The columns of a line: number, id, display name (which may have spaces), handle of the user,
+  // type, protection.
   const rows = [...listed.matchAll(/^\d+: (\S+) .*?(\S+) \S+ \S+$/gm)];
   const [row] = rows;
   if (row && rows.length === 1) {
@@ -150,7 +154,10 @@ async function credentialOf(
   throw new CliFailure(message, 'Log in with the browser: svc login', STATUS.failed);
 }
 
-/** Gets an assertion from the key. The key verifies its user. */
+/**
+ * Gets the signature of the security key for a login. The key verifies its user by PIN or
+ * fingerprint.
+ */
 async function assertion(device: string, rpId: string, credentialId: Buffer, clientData: Buffer) {
   const hash = createHash('sha256').update(clientData).digest('base64');
   const input = `${hash}\n${rpId}\n${credentialId.toString('base64')}\n`;
@@ -162,7 +169,7 @@ async function assertion(device: string, rpId: string, credentialId: Buffer, cli
   };
 }
 
-/** Returns the bytes inside the CBOR byte string that libfido2 prints (RFC 8949 §3.1). */
+/** Returns the content of the CBOR byte string that libfido2 prints (RFC 8949 §3.1). */
 function unwrapped(data: Buffer): Buffer {
   if (data[0] === 0x58 && data[1] === data.length - 2) return data.subarray(2);
   if (data[0] === 0x59 && data.readUInt16BE(1) === data.length - 3) return data.subarray(3);

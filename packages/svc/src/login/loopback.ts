@@ -9,14 +9,14 @@ const PATH = '/callback';
 /** The longest wait for the browser in milliseconds. */
 const TIMEOUT = 5 * 60_000;
 
-/** The values that the answer of the browser must have. */
+/** The values that the answer in the browser's request must have. */
 export interface ExpectedAnswer {
   readonly state: string;
   /** The issuer that must be named in the answer (RFC 9207). */
   readonly issuer: string;
 }
 
-/** A server on a port of 127.0.0.1 that waits for the answer of the browser. */
+/** A server on a port of 127.0.0.1 that waits for the browser to bring the answer of a login. */
 export interface Loopback {
   readonly redirectUri: string;
   /** Resolves with the authorization code. */
@@ -24,7 +24,10 @@ export interface Loopback {
   close(): void;
 }
 
-/** Listens on a random port of 127.0.0.1 for one answer of the browser (RFC 8252 §7.3). */
+/**
+ * Listens on a random port of 127.0.0.1 until the browser brings the answer of one login (RFC 8252
+ * §7.3).
+ */
 export async function listenForAnswer(expected: ExpectedAnswer): Promise<Loopback> {
   const { promise: code, resolve, reject } = settled<string>();
   let isAnswered = false;
@@ -57,7 +60,8 @@ export async function listenForAnswer(expected: ExpectedAnswer): Promise<Loopbac
     close: () => {
       clearTimeout(timer);
       server.close();
-      // The page must still reach the browser, which may also hold connections that it never uses.
+      // Connections are closed only after a moment, because the page must still reach the browser.
+      // A browser may also keep connections open that it never uses.
       server.closeIdleConnections();
       setTimeout(() => server.closeAllConnections(), 500).unref();
     },
@@ -84,8 +88,8 @@ function listen(server: Server): Promise<number> {
 }
 
 /**
- * Reads the target of a request. A request with a host other than 127.0.0.1 is refused, because a
- * page of an attacker may have a name that resolves to 127.0.0.1.
+ * Returns the address of a request; undefined if its host is not 127.0.0.1. Such a request is
+ * refused, because a page of an attacker may have a name that resolves to 127.0.0.1.
  */
 function targetOf({ url = '', headers }: IncomingMessage, server: Server): URL | undefined {
   const origin = `http://127.0.0.1:${(server.address() as AddressInfo | null)?.port}`;
@@ -97,7 +101,7 @@ function targetOf({ url = '', headers }: IncomingMessage, server: Server): URL |
   }
 }
 
-/** Returns the reason why a request is not the expected answer; undefined if it is. */
+/** Returns the reason why a request is not the expected answer of the login; undefined if it is. */
 function problemOf(
   { method }: IncomingMessage,
   { pathname, searchParams }: URL,
@@ -112,7 +116,7 @@ function problemOf(
   return isAnswer ? undefined : 'This answer is empty.';
 }
 
-/** Sends a page without a script. Text of the request in it is escaped. */
+/** Sends a page without scripts. Text from the request is escaped. */
 function sendPage(response: ServerResponse, status: number, title: string, text: string): void {
   const escaped = text.replaceAll(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
   const style =

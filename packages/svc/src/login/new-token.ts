@@ -7,10 +7,10 @@ import { writeToken, type StoredToken, type TokenKind } from '../server/stored-t
 import type { DpopKey } from '../server/dpop-key.js';
 import type { Terminal } from '../terminal/terminal.js';
 
-/** The client id of the command at the server. */
+/** The id by which the server knows this command as an OAuth client. */
 export const CLIENT_ID = 'svc-cli';
 
-/** The parts of a login that every way to log in needs. */
+/** The objects that every way to log in needs. */
 export interface LoginParts {
   readonly server: string;
   readonly folder: PrivateFolder;
@@ -24,8 +24,8 @@ export interface LoginParts {
 export const DEVICE_SCOPE = 'openid svc:credentials';
 
 /**
- * Returns the scopes of a login. The scope for the administration of the organization is only in it
- * for `svc login --admin`.
+ * Returns the scopes to request at a login. Only `svc login --admin` requests the scope for
+ * administering the organization.
  */
 export function scopeOf(kind: TokenKind): string {
   return `openid email svc:credentials${kind === 'admin-token' ? ' svc:admin' : ''}`;
@@ -37,7 +37,7 @@ interface TokenAnswer {
   readonly token_type?: unknown;
   readonly expires_in?: unknown;
   readonly scope?: unknown;
-  /** The e-mail address, in the answer of an introspection. */
+  /** The e-mail address of the user. Only the answer of an introspection has it. */
   readonly email?: unknown;
 }
 
@@ -100,7 +100,7 @@ interface Userinfo {
 
 /**
  * Asks the server for the user of a token, and for the security key of the login. The model of the
- * key is missing if the server does not know it.
+ * key is left out if the server does not know it.
  */
 async function readOwner(
   { server, terminal, dpopKey }: LoginParts,
@@ -126,8 +126,8 @@ async function readOwner(
 }
 
 /**
- * Asks for the e-mail address of the user by an introspection (RFC 7662), for a token without the
- * scope `email`, such as that of a device.
+ * Asks for the user's e-mail address by an introspection (RFC 7662). It is for a token without the
+ * scope `email`, such as that of a device login.
  */
 async function emailOf(client: ServerClient, token: string): Promise<string | undefined> {
   const answer = await client.form('/oauth/introspect', { client_id: CLIENT_ID, token });
@@ -135,7 +135,7 @@ async function emailOf(client: ServerClient, token: string): Promise<string | un
   return typeof email === 'string' ? email : undefined;
 }
 
-/** A key in the answer of `GET /v1/keys`, as far as a login reads it. */
+/** The members of a key in the answer of `GET /v1/keys` that a login reads. */
 interface KeyRow {
   readonly aaguid?: string;
   readonly model?: string | null;

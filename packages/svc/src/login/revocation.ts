@@ -3,7 +3,7 @@ import { ServerClient, accepted } from '../server/server-client.js';
 import type { StoredToken } from '../server/stored-token.js';
 import { CLIENT_ID, type LoginParts } from './new-token.js';
 
-/** Ends a token at the server (RFC 7009). A token that has ended already is no failure. */
+/** Revokes a token at the server (RFC 7009). It is no failure if the token has already ended. */
 async function revokeToken(
   { client }: Pick<LoginParts, 'client'>,
   { access_token: token }: StoredToken,
@@ -19,9 +19,9 @@ interface SessionRow {
 }
 
 /**
- * Ends a login. A session that belongs only to the command is ended; otherwise only the token is
- * revoked, so that the session of the browser remains. A login that has ended already is no
- * failure.
+ * Ends a login at the server. If the session belongs only to the command, the session is ended;
+ * otherwise only the token is revoked, so that the session of the browser remains. It is no failure
+ * if the login has already ended.
  */
 export async function endLogin(parts: LoginParts, token: StoredToken): Promise<void> {
   const client = new ServerClient({ ...parts, accessToken: () => token.access_token });

@@ -7,10 +7,13 @@ import { now } from '../program/clock.js';
 import { readToken } from '../server/stored-token.js';
 import { localTime } from '../terminal/table.js';
 
-/** The result of one check. */
+/** The result of one check of `svc doctor`. */
 export interface Finding {
   readonly name: string;
-  /** The state. `note` means that the user may want to do something, but need not. */
+  /**
+   * The state of what was checked. `note` means that the user may want to do something, but need
+   * not.
+   */
   readonly state: 'ok' | 'note' | 'problem';
   readonly text: string;
   /** The next step; undefined if none is needed. */
@@ -21,8 +24,8 @@ export interface Finding {
 const OLDEST_NODE = 20;
 
 /**
- * The greatest difference of the clocks in seconds that the check accepts. The server accepts 300
- * seconds in a proof.
+ * The largest difference between the clocks of both machines, in seconds, that counts as right. The
+ * server accepts 300 seconds in a proof.
  */
 const GREATEST_SKEW = 60;
 
@@ -42,7 +45,7 @@ export function checkNode(): Finding {
     : problem('node', `${process.version} is too old`, `Install Node ${OLDEST_NODE} or newer.`);
 }
 
-/** Checks that a shell finds the command. */
+/** Checks that a shell finds the `svc` command in its PATH. */
 export function checkPath(): Finding {
   const found = findOnPath('svc');
   if (found !== undefined) return ok('path', found);
@@ -50,7 +53,7 @@ export function checkPath(): Finding {
   return problem('path', 'svc is not on the PATH: ssh and git do not find it', whatToDo);
 }
 
-/** Checks the modes of all files of the server's folder. */
+/** Checks the modes of all files in the server's folder, because other users must not read them. */
 export function checkFiles(context: CommandContext): Finding {
   const { path } = context.folder();
   if (!existsSync(path)) return ok('files', `${path} does not exist yet`);
@@ -123,7 +126,7 @@ function clockFinding(date: string | null): Finding {
   return problem('clock', text, 'Set the clock of this machine (for example by NTP).');
 }
 
-/** The tools of `svc setup`. */
+/** The tools that `svc setup` can set up. */
 const TOOLS = ['ssh', 'aws', 'git', 'kubectl'] as const;
 
 /**
@@ -139,8 +142,8 @@ export function checkTools(context: CommandContext): Finding[] {
 }
 
 /**
- * Returns the notes of `svc setup`. If the file is damaged, it returns none, because the check of
- * the server reports the fault.
+ * Returns what `svc setup` has recorded. If the file is damaged, it returns nothing, because the
+ * check of the server reports the fault.
  */
 function setupOf(context: CommandContext): Readonly<Record<string, unknown>> {
   try {

@@ -8,7 +8,10 @@ const USAGE = 'svc completions bash|zsh|fish';
 /** The options that every command understands. */
 const OPTIONS = ['--server', '--json', '--help'];
 
-/** `svc completions`: prints the completions for a shell, from the table of commands. */
+/**
+ * `svc completions`: prints a script by which a shell completes the words of commands, from the
+ * table of commands.
+ */
 export const command: Command = {
   usage: USAGE,
   help: [
@@ -107,7 +110,7 @@ ${OPTIONS.map((option) => `complete -c svc -l ${option.slice(2)}${option === '--
 `;
 }
 
-/** Removes the characters that would end a quoted text in a shell. */
+/** Removes the characters that would end a quoted text in the script of a shell. */
 function quoted(text: string): string {
   return text.replaceAll(/['\\:]/g, '');
 }

@@ -7,11 +7,11 @@ import {
 } from '@svc/arguments';
 import { usageFailure } from './failure.js';
 
-/** The arguments of a command, sorted by options and other arguments. */
+/** The arguments of a command, sorted into options and other arguments. */
 export type ParsedArguments = SortedArguments;
 
 /**
- * Sorts the arguments of a command. Everything after `--` is positional.
+ * Sorts the arguments of a command into options and others. Everything after `--` is no option.
  *
  * @throws CliFailure with status 2 for an unknown option, a missing value or too many arguments
  */
@@ -36,7 +36,8 @@ export interface GlobalOptions {
 const GLOBAL = { flags: ['json', 'help'], values: ['server'], letters: { h: 'help' } };
 
 /**
- * Takes the options that every command understands out of the arguments before `--`.
+ * Finds the options that every command understands among the arguments before `--`, and returns the
+ * remaining arguments.
  *
  * @throws CliFailure with status 2 for `--server` without an address
  */
@@ -60,7 +61,7 @@ export function parseGlobalOptions(args: readonly string[]): GlobalOptions {
 }
 
 /**
- * Runs a function that reads arguments.
+ * Runs a function that parses arguments.
  * @throws CliFailure with status 2 in place of its {@link WrongArguments}
  */
 function understood<Result>(read: () => Result, usage: string, message?: string): Result {

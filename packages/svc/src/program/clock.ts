@@ -1,12 +1,12 @@
 /**
- * Returns the time in milliseconds since 1970. No other file of the command reads the time or
- * random numbers.
+ * Returns the time in milliseconds since 1970. Only this file of the command reads the time and
+ * makes random numbers.
  */
 export function now(): number {
   return Date.now();
 }
 
-/** The longest time of a timer in milliseconds. Node would use 1 ms for a longer time. */
+/** The longest duration of a timer in milliseconds. For a longer one, Node would use 1 ms. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 
 /** Waits for a number of milliseconds, at most 24 days. */
@@ -15,8 +15,8 @@ export function sleep(milliseconds: number): Promise<void> {
 }
 
 /**
- * Returns a promise that resolves after some milliseconds. The process does not wait for it before
- * it ends.
+ * Returns a promise that resolves after some milliseconds. The promise does not keep the process
+ * running.
  */
 export function patience(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds).unref());

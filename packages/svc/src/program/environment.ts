@@ -1,4 +1,4 @@
-/** The environment variables of the process. No other file of the command reads them. */
+/** The environment variables of the process. Only this file of the command reads them. */
 export type Variables = Readonly<Record<string, string | undefined>>;
 
 /** Returns the environment variables of the process. */

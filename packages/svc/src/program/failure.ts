@@ -1,7 +1,7 @@
 /** The exit statuses of the command other than 0. */
 export const STATUS = { failed: 1, usage: 2, notLoggedIn: 3, refused: 4 } as const;
 
-/** An exit status other than 0. */
+/** One of the exit statuses in {@link STATUS}. */
 export type FailureStatus = (typeof STATUS)[keyof typeof STATUS];
 
 /**
@@ -23,12 +23,12 @@ export class CliFailure extends Error {
   }
 }
 
-/** Returns the failure for arguments that a command does not understand. */
+/** Makes the failure for arguments that a command does not understand. */
 export function usageFailure(message: string, usage: string): CliFailure {
   return new CliFailure(message, `Usage: ${usage}`, STATUS.usage);
 }
 
-/** Returns the failure for a command that needs a login. */
+/** Makes the failure for a command that needs a login. */
 export function notLoggedIn(message = 'You are not logged in.'): CliFailure {
   return new CliFailure(message, 'Run: svc login', STATUS.notLoggedIn);
 }

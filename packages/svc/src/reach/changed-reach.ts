@@ -2,13 +2,13 @@ import type { CommandContext } from '../command/command-context.js';
 import { patience } from '../program/clock.js';
 import { listedReach, reachNote, type ListedReach } from './own-reach.js';
 
-/** The most milliseconds for which a login waits for the list. */
+/** The largest number of milliseconds for which a login waits for the list of targets. */
 const PATIENCE = 3_000;
 
 /**
- * Returns the line that advises the user to run `svc setup`, because the list of targets has
- * changed since the last setup, or because there was no setup yet. Undefined if there is nothing to
- * say, or if the server does not answer in time, so that a login is not delayed.
+ * Returns a line that advises the user to run `svc setup`: the list of targets (hosts, roles,
+ * clusters) has changed since the last setup, or there was no setup yet. Undefined if there is
+ * nothing to say, or if the server does not answer in time, so that a login is not delayed.
  */
 export async function lineOfChangedReach(context: CommandContext): Promise<string | undefined> {
   try {

@@ -4,28 +4,36 @@ import { CliFailure, STATUS } from '../program/failure.js';
 import { ServerRefusal } from '../server/server-client.js';
 import { readToken } from '../server/stored-token.js';
 
-/** A group of hosts that the user reaches. */
+/** A group of hosts that admits the user. */
 export interface ListedHosts {
   readonly name: string;
-  /** The patterns as the server sent them. `svc setup ssh` checks them as it checks `--host`. */
+  /**
+   * The patterns of host names, as the server sent them. `svc setup ssh` checks them by the same
+   * rules as its option `--host`.
+   */
   readonly hosts: readonly string[];
   readonly logins: readonly string[];
 }
 
-/** A role of AWS that the user reaches. `svc setup aws` checks it as it checks its options. */
+/**
+ * A role of AWS that admits the user. `svc setup aws` checks it by the same rules as its options.
+ */
 export interface ListedRole {
   readonly name: string;
   readonly role_arn: string;
   readonly region: string | null;
 }
 
-/** A cluster that the user reaches. `svc setup kubectl` checks it as it checks its options. */
+/**
+ * A Kubernetes cluster that admits the user. `svc setup kubectl` checks it by the same rules as its
+ * options.
+ */
 export interface ListedCluster {
   readonly name: string;
   readonly resource: string;
 }
 
-/** The targets that the server lists for the user. */
+/** The targets that the server lists for the user: groups of hosts, roles, clusters. */
 export interface ListedReach {
   readonly ssh: readonly ListedHosts[];
   readonly aws: readonly ListedRole[];
@@ -34,15 +42,16 @@ export interface ListedReach {
   readonly changedAt: string;
 }
 
-/** The name of the note about the last list in `config.json`. */
+/** The name under which `config.json` records the time of the last list of targets. */
 export const REACH_NOTE = 'access';
 
 /**
- * The note of `svc setup` for each server: the time of the list from which it set up this machine.
+ * The record of `svc setup` for each server: the time of the list of targets by which it set up
+ * this machine.
  */
 export type ReachNote = Readonly<Record<string, string>>;
 
-/** The most entries of a list, and the most characters of a text in it. */
+/** The largest number of entries in a list of targets, and of characters in a text of it. */
 const MOST = { entries: 1000, characters: 2048 } as const;
 const GROUP = /^[a-z][a-z0-9-]{0,31}$/;
 const LOGIN = /^[a-z_][a-z0-9_-]{0,31}$/;
@@ -50,7 +59,7 @@ const OWNER = /^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9])?$/;
 const TIME = /^\d{4}-\d\d-\d\dT[\d:.]{8,16}Z$/;
 
 /**
- * Asks the server for the targets that the user reaches.
+ * Asks the server for the targets that admit the user: hosts, roles and clusters.
  *
  * @returns the targets; undefined without a login, and for a server of an earlier version, which
  *   has no such list
@@ -68,8 +77,8 @@ export async function listedReach(context: CommandContext): Promise<ListedReach 
 }
 
 /**
- * The failure if a server sends an answer that is no list of targets. Nothing of the answer is
- * used.
+ * The failure if the server's answer is no list of targets. Nothing of the answer is used, because
+ * it would be written into configurations of other programs.
  */
 export class HostileList extends CliFailure {
   constructor(server: string, what: string) {
@@ -79,17 +88,17 @@ export class HostileList extends CliFailure {
   }
 }
 
-/** Returns the note of `svc setup` about the lists: the time of each. */
+/** Returns what `svc setup` has recorded about the lists of targets: the time of each. */
 export function reachNote(context: CommandContext): ReachNote {
   return (setupNote(context.config(), REACH_NOTE) ?? {}) as ReachNote;
 }
 
-/** Returns the address of the page on which a user sees the own targets. */
+/** Returns the address of the page on which a user sees the targets that admit the user. */
 export function reachPage(server: string): string {
   return `${server}/account/reach`;
 }
 
-/** Reads the answer of the server. @throws HostileList for an answer of another form */
+/** Parses the server's list of targets. @throws HostileList for an answer of another form */
 function readReach(answer: unknown, server: string): ListedReach {
   const document = Object(answer) as Readonly<Record<string, unknown>>;
   const wrong = (what: string) => new HostileList(server, what);

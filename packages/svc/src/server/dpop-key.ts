@@ -7,8 +7,8 @@ const NAME = 'dpop-key.json';
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 
 /**
- * The ES256 key of this machine, to which the server binds tokens (RFC 9449). It never leaves the
- * machine.
+ * The ES256 key of this machine, to which the server binds tokens (RFC 9449), so that a stolen
+ * token is useless without it. It never leaves the machine.
  */
 export class DpopKey {
   private constructor(
@@ -47,7 +47,10 @@ export class DpopKey {
     return sha256(JSON.stringify({ crv, kty, x, y }));
   }
 
-  /** Signs a proof for one request. It names the token, if the request carries one. */
+  /**
+   * Signs a DPoP proof for one request, by which the server sees that the sender has the key. The
+   * proof also names the token, if the request has one.
+   */
   async proof(
     method: string,
     url: string,

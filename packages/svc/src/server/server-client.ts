@@ -14,13 +14,13 @@ export interface RequestContent {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** The demand of the server for a new touch of the security key (RFC 9470 §3). */
+/** A demand of the server for a new touch of the security key (RFC 9470 §3). */
 export interface StepUpChallenge {
   readonly maxAge: string | undefined;
   readonly acrValues: string | undefined;
 }
 
-/** The parts that a client needs. */
+/** The settings and functions that a {@link ServerClient} needs. */
 export interface ClientParts {
   /** The origin of the server. */
   readonly server: string;
@@ -29,16 +29,16 @@ export interface ClientParts {
   /** Returns the access token; undefined before a login. */
   readonly accessToken: () => string | undefined;
   /**
-   * Lets the user touch the security key again, and stores the new token. If it is undefined, such
-   * a demand is a failure.
+   * Lets the user touch the security key again, and stores the new token. If it is undefined, a
+   * demand for a touch is a failure.
    */
   readonly stepUp?: (challenge: StepUpChallenge) => Promise<void>;
 }
 
 /**
  * Sends requests to one server, each with a DPoP proof. After a 429 it waits as long as the server
- * states. It repeats a request after `use_dpop_nonce`, and after the touch that a challenge
- * demands. Every other refusal becomes a CliFailure.
+ * states. It repeats a request if the server sent a nonce for the proof (`use_dpop_nonce`), and
+ * after a touch that the server demanded. Every other refusal becomes a CliFailure.
  */
 export class ServerClient {
   #nonce: string | undefined;
@@ -86,8 +86,8 @@ export class ServerClient {
   }
 
   /**
-   * Lets the user touch the security key again if an answer demands it. Returns true if the request
-   * may be sent again, with the new access token.
+   * Lets the user touch the security key again if the server's answer demands it. Returns true if
+   * there is a new access token, so that the request can be sent again.
    */
   async stepUp(answer: PlainAnswer): Promise<boolean> {
     const { stepUp } = this.parts;
@@ -98,8 +98,8 @@ export class ServerClient {
   }
 
   /**
-   * Sends a form to an endpoint of OAuth, with a DPoP proof and without an access token. Answers
-   * with any status are returned.
+   * Sends a form to an OAuth endpoint, with a DPoP proof and without an access token. The answer is
+   * returned whatever its status.
    */
   form(path: string, fields: NonNullable<RequestContent['form']>): Promise<PlainAnswer> {
     return this.#send('POST', path, { form: fields }, () => undefined);
@@ -166,7 +166,10 @@ export function accepted(answer: PlainAnswer): PlainAnswer {
   );
 }
 
-/** The failure if the server refuses a request, with the code of its problem document. */
+/**
+ * The failure if the server refuses a request. It has the code of the server's problem document
+ * (RFC 9457).
+ */
 export class ServerRefusal extends CliFailure {
   constructor(
     message: string,
@@ -196,7 +199,7 @@ function refusal401(answer: PlainAnswer, detail: string | undefined): CliFailure
   return notLoggedIn(detail === undefined ? undefined : `You are not logged in: ${detail}`);
 }
 
-/** Returns the challenge of an answer that demands a new touch; undefined for any other answer. */
+/** Returns the demand for a new touch that an answer contains; undefined for any other answer. */
 function stepUpChallenge({ status, headers }: PlainAnswer): StepUpChallenge | undefined {
   const challenge = headers.get('www-authenticate') ?? '';
   if (status !== 401 || !challenge.includes('insufficient_user_authentication')) return undefined;
@@ -211,8 +214,8 @@ function asksForNonce({ status, headers, text }: PlainAnswer): boolean {
 }
 
 /**
- * Returns the text of a problem document (RFC 9457) or of an OAuth error, in a form that is safe
- * for a terminal; undefined if there is none.
+ * Returns the text of a problem document (RFC 9457) or of an OAuth error, without characters that
+ * could control the terminal; undefined if there is none.
  */
 export function detailOf({ text }: PlainAnswer): string | undefined {
   const { detail, error_description: description, title } = errorDocument(text);

@@ -11,7 +11,7 @@ export interface StoredToken {
   readonly scope: string;
   /** The end of the token as a time of RFC 3339. */
   readonly expires_at: string;
-  /** The user of the token. `svc status` shows it without the network, too. */
+  /** The user of the token. It is stored so that `svc status` can show it without the network. */
   readonly user: { readonly id: string; readonly email?: string; readonly name?: string };
   /** The AAGUID and the model of the security key that was used for the login. */
   readonly key?: { readonly aaguid?: string; readonly model?: string };
@@ -33,14 +33,14 @@ export function readAnyToken(folder: PrivateFolder, kind: TokenKind): StoredToke
 }
 
 /**
- * The files with credentials that do not name the login they came from. They are removed at a new
- * login, because the server may have revoked them; the new login fetches its own.
+ * The files with credentials that do not say from which login they came. They are removed at a new
+ * login, because the server may have revoked them. The new login fetches its own.
  */
 const CERTIFICATES = ['ssh/certificate.pub', 'ssh/host-groups.json', 'ssh/sets', 'ssh/hosts'];
 const WITHOUT_LOGIN = [...CERTIFICATES, 'git'];
 
 /**
- * Stores a token. If another user was logged in before, all credentials of that login are removed
+ * Stores a token. If another user was logged in before, all credentials of that user are removed
  * first.
  */
 export function writeToken(folder: PrivateFolder, kind: TokenKind, token: StoredToken): void {
@@ -54,22 +54,22 @@ export function writeToken(folder: PrivateFolder, kind: TokenKind, token: Stored
 }
 
 /**
- * Returns true if two tokens belong to one user. The token of a damaged file belongs to no user.
+ * Returns true if two tokens belong to the same user. A token in a damaged file belongs to no user.
  */
 export function isOfSameUser(one: Partial<StoredToken>, other: StoredToken): boolean {
   return one.user?.id === other.user.id;
 }
 
 /**
- * The file with the key of the machine. It is no credential of a user, and the token of a new login
- * needs it.
+ * The file with the DPoP key of the machine. It is kept at a new login: it is no credential of a
+ * user, and the new token is bound to it.
  */
 const KEY_OF_MACHINE = 'dpop-key.json';
 
 /**
- * Removes every file of the server but the key pairs of SSH.
+ * Removes every file of the server except the key pairs of SSH.
  *
- * @param keepsKey true to keep the key of this machine, and the locks of running processes
+ * @param keepsKey true to keep the DPoP key of this machine, and the locks of running processes
  */
 export function removeCredentials(folder: PrivateFolder, keepsKey = false): void {
   for (const name of namesIn(folder)) {

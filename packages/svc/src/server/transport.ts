@@ -2,7 +2,7 @@ import { CliFailure, errorCode } from '../program/failure.js';
 import { sleep } from '../program/clock.js';
 import type { Terminal } from '../terminal/terminal.js';
 
-/** A request, complete but for the headers with the token and the proof. */
+/** A request without the headers for the token and the proof, which are added later. */
 export interface PlainRequest {
   readonly method: string;
   readonly url: string;
@@ -19,7 +19,7 @@ export interface PlainAnswer {
 
 /** The longest wait for an answer in milliseconds. */
 const TIMEOUT = 30_000;
-/** The most times that a request waits after a 429 before the command gives up. */
+/** The largest number of times that a request waits after a 429 before the command gives up. */
 const LONGEST_QUEUE = 10;
 
 /**

@@ -4,5 +4,5 @@ import { gitPart } from '../git/git-part.js';
 import { kubectlPart } from '../kubectl/kubectl-part.js';
 import { sshPart } from '../ssh/ssh-part.js';
 
-/** All parts of `svc setup`, in the order in which it sets them up. */
+/** The parts of `svc setup`, one for each tool, in the order in which it sets them up. */
 export const SETUP_PARTS: readonly SetupPart[] = [sshPart, awsPart, gitPart, kubectlPart];

@@ -21,25 +21,28 @@ const NAMES = SETUP_PARTS.map(({ name }) => name);
 const USAGE = `svc setup [${NAMES.join('|')}]... [--yes] [--dry-run] [--remove]`;
 const FLAGS = ['yes', 'dry-run', 'remove'];
 
-/** A part with the changes that it needs. */
+/** The part of `svc setup` for one tool, and the changes that it needs. */
 interface PlannedPart {
   readonly part: SetupPart;
   readonly plan: SetupPlan;
 }
 
-/** The changes of all parts together. */
+/** The changes for all tools together. */
 interface WholePlan {
   readonly parts: readonly PlannedPart[];
   /**
-   * The change that notes the time of the server's list. It is not shown, because it changes only
-   * `config.json`.
+   * The change that records the time of the server's list of targets. The user is not shown it,
+   * because it changes only `config.json`.
    */
   readonly note: readonly Change[];
   /** Lines about the server that are shown to the user. */
   readonly lines: readonly string[];
 }
 
-/** `svc setup`: shows each change of the machine, asks, and makes it; `--remove` undoes it. */
+/**
+ * `svc setup`: connects tools such as ssh with the server. It shows each change of the machine,
+ * asks, and makes it; `--remove` undoes the changes.
+ */
 export const command: Command = {
   usage: USAGE,
   help: [
@@ -63,7 +66,10 @@ export const command: Command = {
   },
 };
 
-/** Returns the parts that the arguments name. If they name none, all parts are chosen. */
+/**
+ * Returns the parts that the arguments name, each for one tool. If they name none, all parts are
+ * returned.
+ */
 function chosenParts(args: readonly string[]): { parts: readonly SetupPart[]; isNamed: boolean } {
   const names = new Set(parseArguments(args, optionsOf(SETUP_PARTS), USAGE).positionals);
   const unknown = [...names].find((name) => !NAMES.includes(name));
@@ -105,8 +111,8 @@ async function planOf(
 }
 
 /**
- * Asks the server for the list of targets. If it does not answer, the options of the user still
- * work.
+ * Asks the server for the list of targets (hosts, roles, clusters). If the server does not answer,
+ * the options that the user gave still work.
  */
 async function askServer(
   context: CommandContext,

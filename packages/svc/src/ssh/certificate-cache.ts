@@ -1,39 +1,49 @@
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { isValidAt, readCertificate, type SshCertificate } from '@svc/openssh';
 
-/** The paths of the files for SSH in the folder of a server's secrets. */
+/** The paths of the files for SSH in the folder with the secrets for one server. */
 export const SSH_FILES = {
   folder: 'ssh',
   identity: 'ssh/id',
   publicKey: 'ssh/id.pub',
   certificate: 'ssh/certificate.pub',
-  /** The groups of hosts that the server sent with the certificate. */
+  /**
+   * The groups of hosts that the server sent with the certificate, which say which hosts belong to
+   * each.
+   */
   hostGroups: 'ssh/host-groups.json',
-  /** The folder of the certificates for single hosts. Each is named after its set of groups. */
+  /**
+   * The folder of the certificates that are not for all hosts. Each is named after the groups of
+   * hosts for which it is valid.
+   */
   sets: 'ssh/sets',
-  /** The folder with a link for each host to its certificate. */
+  /** The folder that has, for each host, a link to the certificate for that host. */
   hosts: 'ssh/hosts',
   lastRecheck: 'ssh/last-recheck',
 } as const;
 
-/** Milliseconds. A certificate that is valid for less time is renewed on use. */
+/** The remaining milliseconds of validity below which a certificate is renewed when it is used. */
 const RENEWAL_MARGIN = 10 * 60_000;
 
-/** Matches a principal of a group of hosts. */
+/** Matches a principal of a certificate that is for a group of hosts. */
 const OF_GROUP = /^[^@]+@([a-z][a-z0-9-]*):[0-9a-f-]{36}$/;
 
 /**
- * Matches the names of hosts that can have a file: those that `POST /v1/credentials/ssh` accepts.
+ * Matches the names of hosts that may become the name of a file: those that `POST
+ * /v1/credentials/ssh` accepts.
  */
 const HOST_NAME = /^[A-Za-z0-9:][A-Za-z0-9._:-]{0,252}$/;
 
-/** Returns the names of the groups of hosts whose principals a certificate has, sorted. */
+/**
+ * Returns the names of the groups of hosts for which a certificate is valid, by its principals,
+ * sorted.
+ */
 export function groupsOf({ principals }: SshCertificate): string[] {
   const names = principals.map((name) => OF_GROUP.exec(name)?.[1] ?? '').filter(Boolean);
   return [...new Set(names)].toSorted((a, b) => (a < b ? -1 : 1));
 }
 
-/** Returns the name of a host if it can have a file; undefined otherwise. */
+/** Returns the name of a host if it may become the name of a file; undefined otherwise. */
 export function hostName(text: string | undefined): string | undefined {
   return text !== undefined && HOST_NAME.test(text) ? text : undefined;
 }
@@ -52,12 +62,15 @@ export function certificateIn(line: string): SshCertificate | undefined {
   }
 }
 
-/** The milliseconds within which the server is asked about a stored certificate once at most. */
+/**
+ * The milliseconds in which the server is asked at most once if it has revoked a stored
+ * certificate.
+ */
 const RECHECK_INTERVAL = 5_000;
 
 /**
- * Returns true if the server should be asked now whether it has revoked the stored certificate. It
- * then records the time, so that many logins at the same time ask only once.
+ * Returns true if the server should be asked now whether it has revoked the stored certificate. If
+ * so, it records the time, so that many logins at the same moment ask only once.
  *
  * @param folder the folder of the server's secrets
  */
@@ -71,7 +84,8 @@ export function takeRecheck(folder: string, now: number): boolean {
     writeFileSync(file, '', { mode: 0o600, flag: 'wx' });
     return true;
   } catch {
-    // Another login asks, or the folder cannot be written: this login goes on without the question.
+    // Another login asks already, or the folder cannot be written. This login continues without
+    // asking.
     return false;
   }
 }
@@ -87,7 +101,7 @@ export function hasFreshCertificate(folder: string, now: number, host?: string):
   return hasCertificate(folder, host, (certificate) => isFresh(certificate, now));
 }
 
-/** Returns true if a stored certificate is valid now and serves a host. It may end soon. */
+/** Returns true if a stored certificate is valid now for a host, even if it ends soon. */
 export function hasValidCertificate(folder: string, now: number, host: string): boolean {
   return hasCertificate(folder, host, (certificate) => isValidAt(certificate, now));
 }
@@ -112,8 +126,9 @@ function hasCertificate(
 }
 
 /**
- * Returns true if a certificate needs no renewal yet. A certificate with groups of hosts may be
- * short, because it can end with a touch. So it needs a renewal only in the last third of its time.
+ * Returns true if a certificate needs no renewal yet. A certificate for groups of hosts may be
+ * valid for a short time only, because a group can demand a recent touch of the key. So it needs a
+ * renewal only in the last third of its time.
  */
 function isFresh(certificate: SshCertificate, now: number): boolean {
   const third = (certificate.validBefore - certificate.validAfter) / 3;
@@ -123,8 +138,8 @@ function isFresh(certificate: SshCertificate, now: number): boolean {
 }
 
 /**
- * Returns true if the general certificate serves a host: the organization has no groups of hosts,
- * or the certificate has the principals of every group that matches the host.
+ * Returns true if the certificate for all hosts is valid for a host: the organization has no groups
+ * of hosts, or the certificate has the principals of every group to which the host belongs.
  */
 function isCovered(file: string, host: string): boolean {
   const text = readText(file);
@@ -141,7 +156,7 @@ export interface StoredHostGroup {
   readonly carried: boolean;
 }
 
-/** Returns true if patterns match a host by the rules of `ssh_config`. */
+/** Returns true if patterns of host names match a host by the rules of `ssh_config`. */
 export function isHostOf(patterns: readonly string[], host: string): boolean {
   const matches = (pattern: string) => matchesPattern(pattern.toLowerCase(), host.toLowerCase());
   const isLeftOut = patterns.some(
@@ -151,8 +166,8 @@ export function isHostOf(patterns: readonly string[], host: string): boolean {
 }
 
 /**
- * Returns true if a pattern matches a text. After a mismatch it continues only from the last `*`,
- * so that no pattern makes it slow.
+ * Returns true if a pattern with `*` and `?` matches a text. After a mismatch it continues only
+ * from the last `*`, so that no pattern makes it slow.
  */
 function matchesPattern(pattern: string, text: string): boolean {
   let [p, t, star, mark] = [0, 0, -1, 0];

@@ -3,28 +3,31 @@ import type { MarkedBlock } from '../changes/marked-block.js';
 import { CliFailure, STATUS } from '../program/failure.js';
 
 /**
- * The hosts of one server in the configuration of SSH, and the files with which a login to them is
- * made.
+ * The hosts of one server in the configuration of SSH, and the files that `ssh` uses for a login to
+ * them.
  */
 export interface SshHosts {
   readonly server: string;
   /**
-   * Patterns of host names, such as `*.example.com`. An entry with commas is a list of its own: a
-   * pattern with `!` leaves hosts out of this list alone.
+   * Patterns of host names, such as `*.example.com`. An entry with commas is a separate list: a
+   * pattern with `!` excludes hosts from that list alone.
    */
   readonly hosts: readonly string[];
   readonly identityFile: string;
   readonly certificateFile: string;
-  /** The folder of the certificates for hosts that need one of their own. */
+  /**
+   * The folder of the certificates for single hosts that the certificate for all hosts does not
+   * cover.
+   */
   readonly hostCertificates: string;
 }
 
-/** The name of the block in `~/.ssh/config`. */
+/** The name of the command's block in `~/.ssh/config`. */
 export const SSH_BLOCK = 'ssh';
 
 /**
- * A pattern that excludes host names with a single quote. The shell gets the host name between
- * single quotes, so that only this character could end the argument; older versions of `ssh` accept
+ * A pattern that excludes host names with a single quotation mark. The shell gets the host name
+ * between such marks, so only this character could end the argument; older versions of `ssh` accept
  * it in a host name (CVE-2023-51385).
  */
 const HOSTILE = "!*'*";
@@ -32,19 +35,21 @@ const HOSTILE = "!*'*";
 const UNQUOTABLE = /["'\\$\p{Cc}]/u;
 
 /**
- * Returns the block that makes `ssh` fetch a certificate before it logs in to one of the hosts.
+ * Returns the block for `~/.ssh/config` that makes `ssh` fetch a certificate before it logs in to
+ * one of the hosts.
  *
  * It is at the end of the file, so that a `HostName` of the user's own entries applies before the
- * block is read. Of each list of patterns, one section is for a host name as the user typed it, and
- * another for the name from a `HostName` line. A section leaves out the hosts of earlier lists, so
- * that each host is checked once.
+ * block is read. Each list of patterns has two sections: one for a host name as the user typed it,
+ * and another for the name from a `HostName` line. A section excludes the hosts of earlier lists,
+ * so that each host is checked once.
  */
 export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedBlock {
   const lines = servers.flatMap(
     ({ server, hosts, identityFile, certificateFile, hostCertificates }) => {
       const check = (token: string) =>
         `exec "'${expandable(program)}' ssh check --server '${expandable(server)}' '${token}'"`;
-      // The certificate of a host comes first: its sshd would refuse the general one.
+      // The certificate for the single host is listed first, because its sshd would refuse the
+      // certificate for all hosts.
       const files = (token: string) => [
         `  CertificateFile "${expandable(hostCertificates)}/${token}.pub"`,
         `  CertificateFile "${expandable(certificateFile)}"`,
@@ -62,7 +67,10 @@ export function sshBlock(program: string, servers: readonly SshHosts[]): MarkedB
   return { name: SSH_BLOCK, lines, position: 'bottom' };
 }
 
-/** Returns the quoted lists of patterns: one of all entries without a comma, and each other one. */
+/**
+ * Returns the lists of patterns in quotation marks: one list of all entries without a comma, and
+ * each other entry as a list.
+ */
 function listsOf(entries: readonly string[]): string[] {
   const alone = entries.filter((entry) => !entry.includes(','));
   const joined = entries.filter((entry) => entry.includes(','));
@@ -70,14 +78,14 @@ function listsOf(entries: readonly string[]): string[] {
   return lists.map((list) => `"${list},${HOSTILE}"`);
 }
 
-/** Returns the criteria of `Match` that leave out the hosts of lists. */
+/** Returns the criteria of a `Match` line that exclude the hosts of some lists. */
 function without(criterion: 'host' | 'originalhost', lists: readonly string[]): string {
   return lists.map((list) => `!${criterion} ${list} `).join('');
 }
 
 /**
- * Returns patterns as entries of {@link SshHosts}: as one list if a pattern leaves hosts out, and
- * none if no host matches.
+ * Returns patterns as entries of {@link SshHosts}: as one list if a pattern excludes hosts; none if
+ * the patterns match no host.
  */
 export function patternEntries(patterns: readonly string[]): string[] {
   if (!patterns.some((pattern) => pattern.startsWith('!'))) return [...patterns];
@@ -85,7 +93,7 @@ export function patternEntries(patterns: readonly string[]): string[] {
 }
 
 /**
- * Reads the values of `--host`. Each is a pattern, or several with commas between them.
+ * Parses the values of `--host`. Each is a pattern, or several with commas between them.
  *
  * @throws CliFailure when a text is no pattern of host names
  */
@@ -103,7 +111,7 @@ export function hostPatterns(texts: readonly string[]): string[] {
 }
 
 /**
- * Returns a path or an address in the form that `ssh_config` reads between quotes.
+ * Returns a path or an address in the form that `ssh_config` reads between quotation marks.
  * @throws CliFailure for a text that `ssh` would read in another way
  */
 function expandable(text: string): string {

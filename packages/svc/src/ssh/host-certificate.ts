@@ -19,8 +19,8 @@ import {
 import { askForCertificate, ensureCertificate, sshNote, storedCertificate } from './renewal.js';
 
 /**
- * Makes sure that a certificate is there, as `ssh` demands before a login. It prints nothing if so,
- * and otherwise one line on standard error.
+ * Makes sure that a valid certificate is stored. `ssh` runs this before a login. If all is well it
+ * prints nothing, and otherwise one line on standard error.
  */
 export async function check(
   args: readonly string[],
@@ -30,7 +30,7 @@ export async function check(
   const [host] = parseArguments(args, { positionals: 1 }, usage).positionals;
   try {
     await ensureCertificateFor(context, context.server(), host);
-    // A renewal that takes too long does not hold up a login with the old certificate.
+    // If a renewal takes too long, the login does not wait for it and uses the old certificate.
     return process.exit(0);
   } catch (error) {
     if (!(error instanceof CliFailure)) throw error;
@@ -39,17 +39,16 @@ export async function check(
   }
 }
 
-/** Writes a failure as one line. */
+/** Returns a failure as one line. */
 function lineOf({ message, whatToDo }: CliFailure): string {
   if (whatToDo.endsWith('.')) return `${message} ${whatToDo}`;
   return `${message.replace(/\.$/, '')}; ${whatToDo.charAt(0).toLowerCase()}${whatToDo.slice(1)}`;
 }
 
 /**
- * Makes sure that a valid certificate for a host is stored. The server is first asked for a
- * certificate for all hosts. It is then asked for one for this host, if the user is in too many
- * groups of hosts for one certificate, or if the certificate for all hosts does not serve this
- * host.
+ * Makes sure that a valid certificate for a host is stored. It first asks the server for a
+ * certificate for all hosts. It then asks for one for this host, if the user is in too many groups
+ * of hosts for one certificate, or if the certificate for all hosts is not valid for this host.
  *
  * @throws CliFailure when no valid certificate can be had, or when the person has no access
  */
@@ -66,7 +65,7 @@ export async function ensureCertificateFor(
   } catch (error) {
     if (host === undefined || !hasCode(error, 'too_many_principals')) throw error;
   }
-  // The renewal goes on with a certificate that serves the host and is near its end.
+  // A stored certificate for the host that ends soon is enough for this login.
   if (host === undefined || hasValidCertificate(folder.path, now(), host)) return;
   try {
     await withTouch(context, server, host, () =>
@@ -87,8 +86,8 @@ export async function ensureCertificateFor(
 }
 
 /**
- * Returns true if a login may try the certificate for all hosts, because the server could not be
- * reached and that certificate is valid.
+ * Returns true if a login may try the certificate for all hosts: the server could not be reached,
+ * and that certificate is still valid.
  */
 function canGoOn(folder: PrivateFolder, error: unknown): boolean {
   if (!(error instanceof CliFailure) || error.status !== STATUS.failed) return false;
@@ -97,8 +96,8 @@ function canGoOn(folder: PrivateFolder, error: unknown): boolean {
 }
 
 /**
- * Runs an act. If the server demands a touch of the security key, the act is run again after the
- * touch.
+ * Runs a function. If the server demands a touch of the security key, the function is run again
+ * after the touch.
  */
 async function withTouch(
   context: CommandContext,
@@ -110,7 +109,8 @@ async function withTouch(
     await act();
   } catch (error) {
     if (!(error instanceof TouchNeeded)) throw error;
-    // ssh gives the check no standard input: a person who watches can touch the key in the browser.
+    // `ssh` gives this process no standard input, but a person who sees standard error can touch
+    // the key in the browser.
     if (!process.stderr.isTTY || context.terminal.isJson) {
       throw new CliFailure(error.message, `Run: svc ssh cert ${host}`, STATUS.notLoggedIn);
     }
@@ -122,14 +122,17 @@ async function withTouch(
   }
 }
 
-/** Stores a certificate in the file of its set of groups, and makes the link of the host to it. */
+/**
+ * Stores a certificate in a file that is named after its groups of hosts, and makes the link from
+ * the host to that file.
+ */
 function storeForHost(folder: PrivateFolder, host: string, line: string): void {
   const certificate = certificateIn(line) as SshCertificate;
   const set = createHash('sha256').update(groupsOf(certificate).join()).digest('hex').slice(0, 16);
   removeExpired(folder);
   folder.write(`${SSH_FILES.sets}/${set}.pub`, `${line}\n`);
   mkdirSync(folder.file(SSH_FILES.hosts), { recursive: true, mode: 0o700 });
-  // ssh may write the name of a host in lower case.
+  // `ssh` may use the name of a host in lower case, so there is a link for both spellings.
   for (const name of new Set([host, host.toLowerCase()])) {
     const link = folder.file(hostFile(name));
     const next = `${link}.${randomId()}`;
@@ -145,7 +148,7 @@ function removeExpired(folder: PrivateFolder): void {
   }
 }
 
-/** Returns the paths of the certificates for single hosts. */
+/** Returns the paths of the certificates that are not for all hosts. */
 export function setsIn(folder: PrivateFolder): string[] {
   try {
     return readdirSync(folder.file(SSH_FILES.sets)).map((name) => `${SSH_FILES.sets}/${name}`);

@@ -25,15 +25,15 @@ export async function publicKeyOf(
   return storedPublicKey(folder) ?? '';
 }
 
-/** Returns the public key of the stored pair; undefined if the pair is not complete. */
+/** Returns the public key of the stored key pair; undefined if a file of the pair is missing. */
 export function storedPublicKey(folder: PrivateFolder): string | undefined {
   if (!existsSync(folder.file(SSH_FILES.identity))) return undefined;
   return folder.read(SSH_FILES.publicKey)?.trim() || undefined;
 }
 
 /**
- * Makes a key pair with `ssh-keygen`. If the pair is accepted, it replaces the old one. A
- * certificate of the old pair is removed. The files have mode 0600.
+ * Makes a key pair by `ssh-keygen`. If `accept` does not throw, the pair replaces the old one, and
+ * the certificate of the old pair is removed. The files have mode 0600.
  *
  * @param options the kind of key; `ssh-keygen` asks on the terminal if it must
  * @param accept gets the folder of the new pair, `id` and `id.pub`; it throws if the pair cannot be

@@ -10,17 +10,21 @@ import { certificateIn, hasFreshCertificate, SSH_FILES } from './certificate-cac
 import { publicKeyOf, storedPublicKey } from './key-pair.js';
 import { SSH_BLOCK } from './config-block.js';
 
-/** The note of `svc setup ssh` in `config.json`: the choices for each server. */
+/** The record of `svc setup ssh` in `config.json`: the user's choices for each server. */
 export type SshNote = Readonly<Record<string, SshChoices>>;
 
 /** The choices of the user for the hosts of one server. */
 export interface SshChoices {
   /** The patterns that the user gave. */
   readonly hosts: readonly string[];
-  /** The patterns that the server listed; those of a group with `!` are one entry with commas. */
+  /**
+   * The patterns that the server listed. The patterns of a group of hosts in which one begins with
+   * `!` are one entry with commas.
+   */
   readonly listed?: readonly string[];
   /**
-   * The names that certificates should have; without it, certificates have all names of the user.
+   * The login names (principals) that certificates should have; without it, certificates have all
+   * names of the user.
    */
   readonly principals?: readonly string[];
   /** True if the private key is in a security key. */
@@ -29,25 +33,25 @@ export interface SshChoices {
   readonly byHost?: boolean;
 }
 
-/** Returns the note of `svc setup ssh`; it is empty before the first setup. */
+/** Returns what `svc setup ssh` has recorded; an empty object before the first setup. */
 export function sshNote(context: CommandContext): SshNote {
   return (setupNote(context, SSH_BLOCK) ?? {}) as SshNote;
 }
 
 /**
- * Milliseconds. The longest wait of a login for a renewal while the old certificate is still valid.
+ * The milliseconds for which a login waits for a renewal while the old certificate is still valid.
  */
 const PATIENCE = 3_000;
 
-/** Reads the stored certificate; undefined if there is none. */
+/** Returns the stored certificate for all hosts; undefined if there is none. */
 export function storedCertificate(folder: PrivateFolder): SshCertificate | undefined {
   return certificateIn(folder.read(SSH_FILES.certificate) ?? '');
 }
 
 /**
- * Makes sure that a valid certificate is stored. It renews a certificate that ends within 10
- * minutes. If the server cannot be reached, the old certificate is kept as long as it is valid.
- * Only one of several processes renews it.
+ * Makes sure that a valid certificate for all hosts is stored. A certificate that ends within 10
+ * minutes is renewed. If the server cannot be reached, the old certificate is kept as long as it is
+ * valid. If several processes need a new one, only one asks the server.
  *
  * @throws CliFailure when no valid certificate can be had
  */
@@ -78,7 +82,7 @@ export async function renew(
   storeAnswer(folder, await askForCertificate(context, server, folder));
 }
 
-/** The answer of `POST /v1/credentials/ssh`, as far as it is read here. */
+/** The members of the answer of `POST /v1/credentials/ssh` that are read here. */
 export interface CertificateAnswer {
   readonly certificate?: unknown;
   readonly host_groups?: unknown;
@@ -122,14 +126,14 @@ export async function askForCertificate(
   } catch (error) {
     const isLoginOver = error instanceof CliFailure && error.status === STATUS.notLoggedIn;
     if (!isLoginOver || error instanceof TouchNeeded) throw error;
-    // The token has not expired by its own time: the server ended it.
+    // By its own time the token is still valid, so the server has ended it.
     throw loginNeeded(`${new URL(server).host} has ended your login or removed your access`);
   }
 }
 
 /**
  * Returns true if a new certificate could be valid for longer than the old one. A certificate ends
- * with the login at the latest.
+ * at the latest with the login, so at the end of the login a new one gains nothing.
  */
 function canLiveLonger(folder: PrivateFolder, old: SshCertificate): boolean {
   const token = readAnyToken(folder, 'token');

@@ -8,14 +8,14 @@ import { setsIn } from './host-certificate.js';
 
 /**
  * The longest wait for the answer of the server in milliseconds. It is short, because a program
- * that reads the messages of `ssh` waits for this process too.
+ * that reads the messages of `ssh` also waits for this process.
  */
 const PATIENCE = 1_000;
 
 /**
  * Starts a process that asks the server if it has revoked the stored certificate. A login does not
- * wait for that process, and so never waits for the network. The process writes one line at most,
- * to the standard error of `ssh`.
+ * wait for that process, and so never waits for the network. The process writes at most one line to
+ * the standard error of `ssh`.
  */
 export function startRevocationCheck(server: string): void {
   const [node = '', file = ''] = process.argv;
@@ -29,7 +29,7 @@ export function startRevocationCheck(server: string): void {
 
 /**
  * Removes each stored certificate that the server has revoked, and says so in one line. If the
- * server does not answer, it does nothing.
+ * server does not answer, nothing is removed.
  */
 export async function recheck(context: CommandContext): Promise<void> {
   const server = context.server();

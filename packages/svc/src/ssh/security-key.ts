@@ -4,15 +4,15 @@ import type { CommandContext } from '../command/command-context.js';
 import { makeKeyPair, storedPublicKey } from './key-pair.js';
 import { storeAnswer, type CertificateAnswer, type SshChoices } from './renewal.js';
 
-/** Returns true if an SSH public key belongs to a key inside a security key. */
+/** Returns true if an SSH public key belongs to a private key inside a security key. */
 export function isSecurityKey(publicKey: string | undefined): boolean {
   return publicKey?.startsWith('sk-') === true;
 }
 
 /**
- * Makes an SSH key inside a security key, and proves to the server that it is there. `ssh-keygen`
- * writes an attestation for a challenge of the server, and the server answers the attestation with
- * the first certificate.
+ * Makes an SSH key inside a security key, and proves that to the server: `ssh-keygen` writes an
+ * attestation for a challenge of the server, and the server answers the attestation with the first
+ * certificate.
  */
 export async function makeSecurityKey(
   context: CommandContext,

@@ -19,7 +19,10 @@ import type { CommandContext } from '../command/command-context.js';
 import { HostileList, type ListedHosts } from '../reach/own-reach.js';
 import { sshNote, type SshChoices, type SshNote } from './renewal.js';
 
-/** `svc setup ssh`: adds a block to `~/.ssh/config` that fetches a certificate before a login. */
+/**
+ * `svc setup ssh`: adds a block to `~/.ssh/config`, by which `ssh` fetches a certificate before a
+ * login.
+ */
 export const sshPart: SetupPart = {
   name: SSH_BLOCK,
   summary: 'logs in to hosts with a certificate that is fetched on use',
@@ -80,9 +83,9 @@ function patternsOf({ hosts, listed = [] }: SshChoices): string[] {
 }
 
 /**
- * Returns the patterns in the list of the server. They are checked by the rules for `--host`. A
- * group with a pattern that leaves hosts out is one entry, because the pattern says nothing about
- * other groups.
+ * Returns the patterns in the server's list of hosts. They are checked by the same rules as
+ * `--host`. A group with a pattern that excludes hosts becomes one entry, because the pattern must
+ * not exclude hosts of other groups.
  *
  * @throws HostileList for a text that is no pattern, so that nothing of the list is written
  */
@@ -127,8 +130,8 @@ function keyRemoval(state: Parameters<typeof folderOf>[0], server: string): Chan
 }
 
 /**
- * Returns the choices from the options, from the last setup, or from the user's answer; undefined
- * if there are no hosts.
+ * Returns the user's choices: from the options, or else from the last setup, or else from an answer
+ * to a question; undefined if there are no hosts.
  */
 async function choicesOf(
   { context, options, isNamed, reach }: SetupRequest,

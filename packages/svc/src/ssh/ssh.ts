@@ -5,7 +5,10 @@ import { hasFreshCertificate, hostName, takeRecheck } from './certificate-cache.
 
 const USAGE = 'svc ssh check HOST\nsvc ssh recheck\nsvc ssh cert [HOST] [--renew]\nsvc ssh status';
 
-/** `svc ssh`: the SSH certificate of this machine. `ssh` itself runs `svc ssh check`. */
+/**
+ * `svc ssh`: gets and shows the SSH certificate of this machine. `ssh` itself runs `svc ssh check`
+ * before a login.
+ */
 export const command: Command = {
   usage: USAGE,
   help: [
@@ -35,8 +38,8 @@ export const command: Command = {
 };
 
 /**
- * Returns true if a login can use a stored certificate. It only reads a few files, so that most
- * logins need no other code.
+ * Returns true if a login can use a stored certificate. It reads only a few files, so that most
+ * logins load no other code.
  */
 function isFresh(context: CommandContext, host: string | undefined): boolean {
   try {

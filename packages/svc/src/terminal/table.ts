@@ -1,6 +1,6 @@
 /**
- * Writes rows as lines with aligned columns. Control characters are removed, because names come
- * from the server.
+ * Formats rows as lines with aligned columns. Control characters are removed, because the texts
+ * come from the server.
  */
 export function tableLines(rows: readonly (readonly string[])[]): string[] {
   const clean = rows.map((row) => row.map(printable));
@@ -22,7 +22,7 @@ export function printable(text: string): string {
 
 const two = (value: number) => String(value).padStart(2, '0');
 
-/** Writes a time as local date and time, to the minute. */
+/** Formats a time as local date and time, to the minute. */
 export function localTime(moment: Date): string {
   const date = [moment.getFullYear(), two(moment.getMonth() + 1), two(moment.getDate())].join('-');
   return `${date} ${two(moment.getHours())}:${two(moment.getMinutes())}`;

@@ -1,10 +1,10 @@
 import { writeSync } from 'node:fs';
 import { CliFailure } from '../program/failure.js';
 
-/** Standard output, standard error and the questions of the command. */
+/** The standard streams of the command, and the questions that it asks the user. */
 export class Terminal {
   constructor(
-    /** True if the user asked with `--json` for the result as one JSON document. */
+    /** True if the option `--json` asks for the result as one JSON document. */
     readonly isJson: boolean,
   ) {}
 
@@ -17,8 +17,8 @@ export class Terminal {
   }
 
   /**
-   * True if a person reads standard error. A plugin needs this question, because its standard input
-   * belongs to another program.
+   * True if a person reads standard error. It is enough for a plugin, whose standard input belongs
+   * to another program.
    */
   get isWatched(): boolean {
     return process.stderr.isTTY && !this.isJson;
@@ -68,8 +68,8 @@ export class Terminal {
   }
 
   /**
-   * Asks a question to which Enter means yes. The caller has shown the user what it is about. The
-   * end of the input means no.
+   * Asks a question to which Enter means yes. The caller has shown the user what the question is
+   * about. If the input ends, the answer is no.
    */
   async confirmByEnter(question: string): Promise<boolean> {
     if (!this.isInteractive) return false;
@@ -93,16 +93,15 @@ async function answerTo(question: string): Promise<string | undefined> {
 const withEnd = (line: string) => `${harmless(line)}\n`;
 
 /**
- * Removes the characters that control a terminal or change the direction of text, because names may
- * come from the server.
+ * Removes the characters that control a terminal or change the direction of text, because texts of
+ * the server may contain them.
  */
 function harmless(text: string): string {
   return text.replaceAll(/(?![\n\t])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/gu, '');
 }
 
 /**
- * Writes a whole text. If the reader is slow or has ended, the command does not fail with an
- * exception.
+ * Writes a whole text. If the reader of the output is slow or has ended, no exception is thrown.
  */
 function write(descriptor: 1 | 2, text: string): void {
   const bytes = Buffer.from(text);

@@ -23,7 +23,10 @@ export interface LocalSshd {
     readonly certificate: string;
     readonly revoked: Uint8Array;
   }): Promise<void>;
-  /** Replaces the key revocation list, as the timer of docs/operations/ssh.md does. */
+  /**
+   * Replaces the key revocation list of sshd, as the timer of docs/operations/ssh.md does on a real
+   * host.
+   */
   refresh(revoked: Uint8Array): Promise<void>;
   /** Tries a login with the certificate. */
   acceptsLogin(): Promise<boolean>;

@@ -20,7 +20,10 @@ const OWNERSHIP = {
 
 const texts = z.array(z.string()).readonly();
 
-/** A client in the JSON of the API: its registration with all defaults. */
+/**
+ * An OAuth client in the JSON of the API: its registration, with the defaults of members that were
+ * not set.
+ */
 const CLIENT_JSON = z
   .object({
     ...OWNERSHIP,
@@ -68,7 +71,7 @@ const CLIENT_JSON = z
   })
   .meta({ id: 'ClientApplication' });
 
-/** A cluster in the JSON of the API. */
+/** A Kubernetes cluster in the JSON of the API. */
 const CLUSTER_JSON = z
   .object({
     ...OWNERSHIP,
@@ -78,12 +81,15 @@ const CLUSTER_JSON = z
   })
   .meta({ id: 'Cluster' });
 
-/** An application in the API: a client or a cluster, with its owner and its dates. */
+/**
+ * An application in the JSON of the API: an OAuth client or a Kubernetes cluster, with its owner
+ * and its dates.
+ */
 export const APPLICATION_JSON = z.union([CLIENT_JSON, CLUSTER_JSON]).meta({ id: 'Application' });
 /** The type of an application in the JSON of the API. */
 export type ApplicationJson = z.output<typeof APPLICATION_JSON>;
 
-/** A new application, with its secret if it has one. */
+/** A new application in the JSON of the API, with its secret if it has one. */
 export const NEW_APPLICATION_JSON = z.union([
   CLIENT_JSON.extend({
     client_secret: z.string().optional().meta({ description: 'Shown only here.' }),
@@ -120,7 +126,9 @@ export function nameAndTypeOf(application: ClientApplication) {
   return { name, type };
 }
 
-/** The logout notices of an application in the API. */
+/**
+ * The logout notices of an application in the JSON of the API: how many wait, were sent or failed.
+ */
 export const NOTICES_JSON = z
   .object({
     waiting: z.int(),
@@ -166,7 +174,10 @@ export function noticesJson(notices: NoticesOfClient): NoticesJson {
   };
 }
 
-/** A secret in the API, without its value. */
+/**
+ * A client secret in the JSON of the API, without its value, which is shown only when it is
+ * created.
+ */
 export const SECRET_JSON = z
   .object({ id: z.string(), created_at: z.iso.datetime(), expires_at: z.iso.datetime().nullable() })
   .meta({ id: 'ApplicationSecret' });

@@ -19,8 +19,8 @@ export const APPLICATION_WRITES = {
 } as const;
 
 /**
- * Returns the manager of a request. If the request has an OAuth access token, an admin counts as
- * one only with the scope `svc:admin`.
+ * Returns the user who manages applications by this request. If the request has an OAuth access
+ * token, an admin counts as an admin only with the scope `svc:admin`.
  */
 export function managerOf({
   id: sessionId,

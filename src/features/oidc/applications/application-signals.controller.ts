@@ -12,7 +12,7 @@ import { Route } from '#platform/http/routing/route.js';
 import { APPLICATION_READS, APPLICATION_WRITES, managerOf } from './application-manager.js';
 import { ALLOW_SIGNALS, APPLICATION_ID, SIGNAL_ID } from './applications.schemas.js';
 
-/** The signals of an application in the API. */
+/** The JSON of an application's stream of signals (security events about its users). */
 const SIGNALS_JSON = z
   .object({
     allowed: z.boolean().meta({ description: 'True: an admin allowed it to have a stream.' }),
@@ -45,8 +45,9 @@ const SIGNALS_JSON = z
 type SignalsJson = z.output<typeof SIGNALS_JSON>;
 
 /**
- * `/api/v1/applications/{id}/signals`: lets admins allow an application to have a stream of signals
- * (Shared Signals Framework 1.0), and shows the events that it did not take.
+ * `/api/v1/applications/{id}/signals`: lets admins allow an application to receive a stream of
+ * signals, which are security events about its users (Shared Signals Framework 1.0), and shows the
+ * events that could not be delivered.
  */
 @Controller('api/v1/applications/:id/signals')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: APPLICATION_WRITES })
@@ -138,7 +139,7 @@ function signalsJson(state: ApplicationSignalsState): SignalsJson {
       ? {
           stream_id: stream.id,
           method: stream.method,
-          // A query may carry a secret of the receiver.
+          // The query of the address is left out, because it may contain a secret of the receiver.
           endpoint_url: stream.endpointUrl?.replace(/\?.*$/, '') ?? null,
           status: stream.status,
           events: stream.events,

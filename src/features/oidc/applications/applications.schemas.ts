@@ -10,16 +10,16 @@ import { OIDC_SCOPES, isOwnScope } from '../protocol/scopes.js';
 import { AUTH_METHODS } from '#domain/oauth/applications/registration.js';
 
 /**
- * Seconds for which an old secret stays valid after a new one was created: a day by default, 30
+ * The seconds for which an old secret stays valid after a new one was created: a day by default, 30
  * days at most.
  */
 const OVERLAP = { usual: 86_400, longest: 30 * 86_400 } as const;
 
-/** The most days for which a new secret can be valid. */
+/** The largest number of days for which a new secret can be valid. */
 const MOST_SECRET_DAYS = 730;
 
 /**
- * The limits of an ID token's lifetime in seconds. The lifetime is short because a verifier that
+ * The limits of an ID token's lifetime in seconds. The lifetime is short, because a verifier that
  * does not ask this service accepts a token until it expires.
  */
 const ID_TOKEN_SECONDS = { shortest: 60, longest: 3600 } as const;
@@ -39,8 +39,8 @@ const addresses = (most: number) =>
   z.array(address).max(most, `must have at most ${most} addresses`).nullish();
 
 /**
- * The name in an update. It is not checked for invisible characters here, because the application
- * may already have that name.
+ * The name in an update of an application. Invisible characters are not refused here, because the
+ * application may already have that name.
  */
 const knownName = z
   .string()
@@ -51,7 +51,7 @@ const knownName = z
 
 const name = knownName.refine(isVisibleLine, VISIBLE_LINE);
 
-/** A scope (RFC 6749 §3.3). */
+/** One scope of OAuth (RFC 6749 §3.3). */
 const scope = z
   .string()
   .max(128)
@@ -71,7 +71,7 @@ const settings = {
   backchannel_logout_session_required: z.boolean().nullish(),
   backchannel_logout_at_session_end: z.boolean().nullish(),
   scopes: z.array(scope).max(50).nullish(),
-  /** The public keys of the client. The OAuth library checks each of them. */
+  /** The public keys of the client. They are checked later by the OAuth library. */
   jwks: z.object({ keys: z.array(z.looseObject({})).min(1).max(10) }).nullish(),
   jwks_uri: address.nullish(),
   tls_client_auth_subject_dn: z.string().min(1).max(1024).nullish(),
@@ -88,8 +88,8 @@ const settings = {
 };
 
 /**
- * A client in the body of `POST /api/v1/applications`. A null or missing member gets its default;
- * an unknown member is rejected.
+ * An OAuth client in the body of `POST /api/v1/applications`. A null or missing member gets its
+ * default; an unknown member is refused.
  */
 const CLIENT = z.strictObject({
   name,
@@ -99,12 +99,12 @@ const CLIENT = z.strictObject({
 /** A client in the body of `POST /api/v1/applications` after validation. */
 export type NewApplication = z.output<typeof CLIENT>;
 
-/** A cluster in the body of `POST /api/v1/applications`. */
+/** A Kubernetes cluster in the body of `POST /api/v1/applications`. */
 const CLUSTER = z.strictObject({ name, type: z.literal('kubernetes'), resource: address });
 /** A cluster in the body of `POST /api/v1/applications` after validation. */
 export type NewClusterBody = z.output<typeof CLUSTER>;
 
-/** The body of `POST /api/v1/applications`. */
+/** The body of `POST /api/v1/applications`: an OAuth client or a Kubernetes cluster. */
 export const REGISTER = z.discriminatedUnion('type', [CLIENT, CLUSTER], {
   error: 'must be web, spa, native, service or kubernetes',
 });
@@ -119,7 +119,7 @@ export type ApplicationUpdate = z.output<typeof UPDATE>;
 
 /** The query of `GET /api/v1/applications`. */
 export const PAGE = z.object({
-  /** The `next` of the previous page. */
+  /** The value of `next` in the previous page. */
   after: z
     .string()
     .max(64)
@@ -152,10 +152,16 @@ export const NOTICE_ID = z.object({ id: z.string(), noticeId: z.string() });
 /** The path parameters of an application and of one of its secrets. */
 export const SECRET_ID = z.object({ id: z.string(), secretId: z.string() });
 
-/** The ids of an application and of one of the signals that its stream did not take. */
+/**
+ * The path parameters of an application and of one of the signals that could not be delivered to
+ * it.
+ */
 export const SIGNAL_ID = z.object({ id: z.string(), signalId: z.string() });
 
-/** The body of `PUT /api/v1/applications/{id}/signals`: the form in which it hears of people. */
+/**
+ * The body of `PUT /api/v1/applications/{id}/signals`: the format in which the events name a
+ * person.
+ */
 export const ALLOW_SIGNALS = z.strictObject({
   subject_format: z.enum(['iss_sub', 'email']).default('iss_sub'),
 });

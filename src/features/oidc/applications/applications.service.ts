@@ -27,10 +27,10 @@ import { checkCalledAddresses, checkedMetadata } from './registration/registrati
 import { registrationOf } from '#domain/oauth/applications/registration-metadata.js';
 import { completed, usesSecret } from '#domain/oauth/applications/registration.js';
 
-/** The most applications that a user may have. */
+/** The largest number of applications that a user may have. */
 const MOST_APPLICATIONS = 50;
 
-/** The most valid secrets that an application may have. */
+/** The largest number of valid secrets that an application may have. */
 const MOST_SECRETS = 3;
 
 /** An application that was just registered, and its secret, which is shown only once. */
@@ -88,8 +88,8 @@ export class Applications {
   }
 
   /**
-   * Changes the registration of an application, with effect on every later request. Its secrets end
-   * if it authenticates by another method.
+   * Changes the registration of an application, which applies to every later request. If it now
+   * authenticates by another method, its secrets are revoked.
    *
    * @throws DomainError not_found, invalid_request
    */
@@ -173,8 +173,8 @@ export class Applications {
   }
 
   /**
-   * Adds a secret to an application. The earlier secrets stay valid for the overlap, so that the
-   * application has a valid secret at any time.
+   * Adds a secret to an application. The earlier secrets stay valid for some time, the overlap, so
+   * that the application can change over without a pause.
    *
    * @param rotation the overlap in seconds, and the days until the new secret ends
    * @returns the valid secrets, the new one first
@@ -239,8 +239,8 @@ export class Applications {
   }
 
   /**
-   * Limits the approval of an application to those redirect URIs of it that an admin has approved
-   * and that the change keeps.
+   * Removes from the approval of an application the redirect URIs that a change removes. So an
+   * admin must approve a URI again if it is added later.
    *
    * @returns the details for the audit log
    */
@@ -280,7 +280,11 @@ export class Applications {
     return { id: await this.clientsRepository.addSecret(tx, clientId, hash, days), secret: token };
   }
 
-  /** Locks the user who registers an application. @returns the user's organization */
+  /**
+   * Locks the row of the user who registers an application, so that the limit on applications is
+   * counted exactly.
+   * @returns the user's organization
+   */
   async #lockOwner(tx: EntityManager, { userId }: ApplicationManager): Promise<string | null> {
     const owner = await this.clientsRepository.lockOwner(tx, userId);
     if (!owner) {
@@ -300,8 +304,8 @@ export class Applications {
 }
 
 /**
- * Describes an act on a secret of an application for the record from which the act is repeated if
- * the database loses it.
+ * Describes a change of an application's secret. It is recorded, so that the change can be repeated
+ * if the database loses it in a failover.
  */
 function noted(
   kind: NotedSecret['kind'],

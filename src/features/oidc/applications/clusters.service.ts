@@ -22,12 +22,12 @@ import {
   resourceProblem,
 } from './registration/cluster-registration.js';
 
-/** The most clusters that an organization may have. */
+/** The largest number of clusters that an organization may have. */
 const MOST_CLUSTERS = 100;
 
 /**
- * Registers the Kubernetes clusters of organizations. `svc-cli` can exchange its token for a token
- * for a registered cluster.
+ * Registers the Kubernetes clusters of organizations. The client `svc-cli` can then exchange its
+ * token for a token that a registered cluster accepts.
  */
 @Injectable()
 export class Clusters {
@@ -79,8 +79,8 @@ export class Clusters {
   }
 
   /**
-   * Checks that an organization has proven the domain of an address, and ends the clusters that
-   * other organizations registered there without a proof.
+   * Checks that an organization has proven that it owns the domain of an address. It removes the
+   * clusters that other organizations registered at that domain without a proof.
    *
    * @throws DomainError invalid_request
    */

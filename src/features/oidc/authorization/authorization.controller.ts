@@ -14,7 +14,7 @@ import { findPostedRequest, isReference, storePostedRequest } from './posted-req
 import { resolveRequestObject } from './request-object.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
-/** The most characters of a query, because a proxy may reject a longer address. */
+/** The largest number of characters of a query, because a proxy may refuse a longer address. */
 const LONGEST_QUERY = 2048;
 
 /**
@@ -35,7 +35,10 @@ export class AuthorizationController implements OnModuleInit {
     this.#baseUrl = config.http.baseUrl;
   }
 
-  /** Makes the library call a function that fetches request objects, before it reads a request. */
+  /**
+   * Registers a function that fetches request objects. It runs before the OAuth library reads a
+   * request.
+   */
   onModuleInit(): void {
     const { oidcProvider, outboundHttp } = this;
     oidcProvider.before((ctx) => resolveRequestObject(ctx, oidcProvider.provider, outboundHttp));
@@ -58,9 +61,9 @@ export class AuthorizationController implements OnModuleInit {
   }
 
   /**
-   * Redirects a POST (OpenID Connect Core §3.1.2.1) to the GET, since a browser sends no Lax cookie
-   * with a POST from another site. A request that is too long for an address is stored, and the
-   * address refers to it.
+   * Redirects a POST (OpenID Connect Core §3.1.2.1) to a GET with the same parameters, since a
+   * browser sends no cookie with `SameSite=Lax` with a POST from another site. A request that is
+   * too long for an address is stored, and the address refers to it.
    */
   @Post('authorize')
   @Route({
@@ -94,7 +97,7 @@ export class AuthorizationController implements OnModuleInit {
     return this.oidcProvider.answer(request, response);
   }
 
-  /** Continues an authorization request after its interaction. */
+  /** Continues an authorization request after the user has logged in or consented. */
   @Get('authorize/:uid')
   @Route({ summary: 'Resumes an authorization after an interaction' })
   resume(@Req() request: Request, @Res() response: Response): Promise<void> {

@@ -5,7 +5,7 @@ import { CLAIMS_OF_SCOPES } from '../protocol/claims.js';
 import { scopeWords } from '../protocol/scopes.js';
 import type { Interaction } from './login-prompt.js';
 
-/** The data of the consent page. */
+/** The data that the template of the consent page shows. */
 export interface ConsentPage {
   readonly uid: string;
   readonly client: WaitingApplication;
@@ -14,7 +14,10 @@ export interface ConsentPage {
   readonly resources: readonly string[];
 }
 
-/** Builds the consent page: the application, the user, and all access that the request asks for. */
+/**
+ * Builds the data of the consent page: the application, the user, and all access that the request
+ * asks for.
+ */
 export function consentPage(
   { uid, params }: Interaction,
   { email, name }: ResourceOwner,
@@ -31,7 +34,9 @@ export function consentPage(
   };
 }
 
-/** Returns the consent that a user gives on the page of a request. */
+/**
+ * Returns the consent that a user gives on the consent page: all access that the request asks for.
+ */
 export function consentTo({ params, iat }: Interaction): Consent {
   return {
     scopes: scopeWords(params['scope'] as string | undefined),
@@ -41,13 +46,15 @@ export function consentTo({ params, iat }: Interaction): Consent {
   };
 }
 
-/** Returns the names of the single claims that a request asks for (OpenID Connect Core §5.5). */
+/**
+ * Returns the names of the claims that a request asks for one by one (OpenID Connect Core §5.5).
+ */
 function claimsOf(claims: string | undefined): string[] {
   const { id_token: idToken, userinfo } = JSON.parse(claims ?? '{}') as Record<string, object>;
   return Object.keys({ ...idToken, ...userinfo });
 }
 
-/** Returns the scopes to which the single claims of a request belong. */
+/** Returns the scopes to which the claims belong that a request asks for one by one. */
 function scopesOfClaims(claims: string | undefined): string[] {
   const names = new Set(claimsOf(claims));
   return Object.entries(CLAIMS_OF_SCOPES)

@@ -22,8 +22,8 @@ export class InteractionController {
   ) {}
 
   /**
-   * Redirects to the login page or back to the client, or shows the consent page, or a page for a
-   * user who does not reach the application.
+   * Redirects to the login page or back to the client. Otherwise shows the consent page, or a page
+   * for a user whom the application does not admit.
    */
   @Get()
   @Route({ summary: 'Shows the login or the consent page of an authorization' })

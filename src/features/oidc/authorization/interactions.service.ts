@@ -29,15 +29,18 @@ import { isLoggedInFor, loginErrorOf, type Interaction } from './login-prompt.js
 import { demandOfDenial, hasTouchedFor, isAboutReachOf, type RefusalPage } from './refusal-page.js';
 
 /**
- * The next step of an interaction: a redirect, a page that asks for consent, or a page for a user
- * who does not reach the application.
+ * The next step of an authorization request: a redirect, a page that asks for consent, or a page
+ * for a user whom the application does not admit.
  */
 export type NextStep =
   | { readonly kind: 'redirect'; readonly location: string }
   | { readonly kind: 'ask'; readonly page: ConsentPage }
   | { readonly kind: 'refused'; readonly page: RefusalPage };
 
-/** Authorization requests that wait for a login with a security key, or for the user's consent. */
+/**
+ * Handles authorization requests that wait for a login with a security key, or for the user's
+ * consent. The OAuth library calls such a request an interaction.
+ */
 @Injectable()
 export class Interactions extends PendingLogins {
   readonly #isCertification: boolean;
@@ -56,9 +59,9 @@ export class Interactions extends PendingLogins {
   }
 
   /**
-   * Decides the next step of an interaction.
+   * Decides the next step of a waiting authorization request.
    *
-   * @throws DomainError not_found for an interaction that is over, or belongs to another browser
+   * @throws DomainError not_found if the request is over, or belongs to another browser
    */
   async next(request: Request, response: Response, uid: string): Promise<NextStep> {
     const interaction = await this.#find(request, response, uid);
@@ -82,9 +85,9 @@ export class Interactions extends PendingLogins {
   }
 
   /**
-   * Returns the page for a user who does not reach the application now, or the redirect to the
-   * login page if a login can change that. Returns undefined if the user reaches the application.
-   * That is not final: it is decided again when the grant is written.
+   * Returns the page for a user whom the application does not admit, or the redirect to the login
+   * page if another login can change that. Returns undefined if the application admits the user.
+   * The decision is made again when the grant is written.
    */
   async #refusal(
     interaction: Interaction,
@@ -105,7 +108,10 @@ export class Interactions extends PendingLogins {
     return { kind: 'refused', page: { client, user, demand, back } };
   }
 
-  /** Ends an interaction with the login of a user. @returns the next address of the browser */
+  /**
+   * Continues an authorization request after the login of a user. @returns the next address of the
+   * browser
+   */
   async #logIn(
     request: Request,
     interaction: Interaction,
@@ -131,7 +137,7 @@ export class Interactions extends PendingLogins {
     return finish(interaction, { ...interaction.lastSubmission, consent: {} });
   }
 
-  /** Ends an interaction without consent. @returns the next address of the browser */
+  /** Ends an authorization request without consent. @returns the next address of the browser */
   async refuse(request: Request, response: Response, uid: string): Promise<string> {
     const interaction = await this.#find(request, response, uid);
     const isRefused = isAboutReachOf(interaction);
@@ -141,7 +147,7 @@ export class Interactions extends PendingLogins {
     );
   }
 
-  /** Finds the application of an interaction; undefined once the interaction is over. */
+  /** Finds the application of an authorization request; undefined if the request is over. */
   override async applicationOf(uid: string): Promise<WaitingApplication | undefined> {
     const interaction = await this.oidcProvider.provider.Interaction.find(uid);
     return interaction && (await this.#application(interaction));
@@ -194,8 +200,8 @@ export class Interactions extends PendingLogins {
   }
 
   /**
-   * Finds the interaction of this browser that has an id. The browser must have the signed cookie
-   * of the interaction.
+   * Finds the waiting authorization request with an id. The browser must have the signed cookie of
+   * that request.
    *
    * @throws DomainError not_found otherwise
    */
@@ -209,8 +215,8 @@ export class Interactions extends PendingLogins {
   }
 
   /**
-   * Removes another user's account, which has logged out, from the library's session of the
-   * browser.
+   * Removes the account of another user, who has logged out, from the OAuth library's own session
+   * of the browser.
    */
   async #switchAccount(request: Request, { userId }: ResourceOwner): Promise<void> {
     const { provider } = this.oidcProvider;
@@ -232,8 +238,8 @@ export class Interactions extends PendingLogins {
 }
 
 /**
- * Returns true if no admin of a user's organization has approved an application for the redirect
- * URI of a request.
+ * Returns true if an application needs the approval of an admin of the user's organization, and has
+ * none for the redirect URI of this request.
  */
 function isUnapproved(
   client: Client & OwnMetadata,
@@ -245,7 +251,7 @@ function isUnapproved(
   return needsConsent(client, resourceOwner) || needsApproval(client, resourceOwner, redirectUri);
 }
 
-/** Returns an address if it is https, so that a page may link to it; undefined otherwise. */
+/** Returns an address if it is https, so that a page may show it as a link; undefined otherwise. */
 function linkOf(address: string | undefined): string | undefined {
   const url = address === undefined ? null : URL.parse(address);
   return url?.protocol === 'https:' ? url.href : undefined;
@@ -256,7 +262,8 @@ function redirectTo(location: string): NextStep {
 }
 
 /**
- * Stores the result of an interaction in the library's record.
+ * Stores the outcome of a login or consent in the OAuth library's record of the authorization
+ * request.
  *
  * @returns the address at which the authorization request continues
  */
@@ -274,7 +281,9 @@ function accessDenied(description: string): Interaction['result'] {
   return { error: 'access_denied', error_description: description };
 }
 
-/** Creates the error for an authorization request that is over, or belongs to another browser. */
+/**
+ * Makes the error for an authorization request that is over, or that belongs to another browser.
+ */
 export function interactionOver(): DomainError {
   return new DomainError(
     'not_found',

@@ -3,12 +3,15 @@ import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import { epochSeconds } from '../protocol/claims.js';
 import type { Provider } from '../protocol/library.js';
 
-/** An interaction of the library: an authorization request that waits for its user. */
+/**
+ * An interaction of the OAuth library: an authorization request that waits for its user to log in
+ * or consent.
+ */
 export type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
 
 /**
- * A request for an `acr` in the `claims` parameter, which may be essential (OpenID Connect Core
- * §5.5.1.1).
+ * A request for certain values of `acr`, the strength of the login, in the parameter `claims`. It
+ * may be essential (OpenID Connect Core §5.5.1.1).
  */
 interface AcrRequest {
   readonly value?: string;
@@ -16,9 +19,10 @@ interface AcrRequest {
 }
 
 /**
- * Returns true if a session satisfies the prompt of an interaction. A forced login needs an
- * assertion after the request began. For svc-cli, it must also differ from the last
- * assertion before the request, because times are compared in whole seconds.
+ * Returns true if the session of a user satisfies what a waiting authorization request asks for. If
+ * it demands a new login, the touch of the key must be later than the request. For svc-cli, the
+ * touch must also be another one than the last before the request, because times are compared in
+ * whole seconds.
  */
 export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: ResourceOwner): boolean {
   if (prompt.name !== 'login') return true;
@@ -28,9 +32,9 @@ export function isLoggedInFor({ prompt, iat }: Interaction, { authTime }: Resour
 }
 
 /**
- * Returns the error for a request that this login cannot satisfy; undefined if it can. The request
- * may name another user (OpenID Connect Core §3.1.2.2, §5.5.1), or an `acr` that the key does not
- * give (§5.5.1.1).
+ * Returns the error for an authorization request that this login cannot satisfy; undefined if it
+ * can. The request may name another user (OpenID Connect Core §3.1.2.2, §5.5.1), or an `acr` that
+ * the key does not give (§5.5.1.1).
  */
 export function loginErrorOf(
   { prompt, params }: Interaction,

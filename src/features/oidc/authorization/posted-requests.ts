@@ -3,28 +3,28 @@ import { systemRandom } from '#platform/clock/random.js';
 import type { Adapters } from '../storage/adapters.service.js';
 
 /**
- * The name of the model under which a posted request is stored, in the table of the library's
- * models.
+ * The name under which a posted request is stored: that of a model, which is a kind of record of
+ * the OAuth library.
  */
 const MODEL = 'PostedRequest';
 /**
- * The prefix of a reference to a posted request. It differs from that of a pushed request (RFC 9126
- * §2.2), because no client authenticated for it.
+ * The prefix of a reference to a stored request that came by POST. It differs from that of a pushed
+ * request (RFC 9126 §2.2), because no client has authenticated.
  */
 const PREFIX = 'urn:svc:params:oauth:posted-request:';
 /**
- * The seconds for which a request is stored. They are few because the browser follows the redirect
- * at once.
+ * The seconds for which a posted request is stored. The time is short, because the browser follows
+ * the redirect at once.
  */
 const LIFETIME = 60;
-/** The most expired rows that one call removes. */
+/** The largest number of expired rows that one call removes. */
 const MOST_REMOVED = 20;
-/** The most characters of the id of a client. */
+/** The largest number of characters of a client's id. */
 const LONGEST_CLIENT_ID = 256;
 
 /**
- * Stores an authorization request that came by POST and is too long for an address, for a minute.
- * Each request removes some expired rows, so that a flood leaves no backlog until the next
+ * Stores, for a minute, an authorization request that came by POST and is too long for an address.
+ * Each call also removes some expired rows, so that a flood of requests leaves few until the next
  * clean-up.
  *
  * @returns the query that refers to the request at the authorization endpoint
@@ -45,13 +45,14 @@ export async function storePostedRequest(
   });
 }
 
-/** Returns true if a query refers to a stored request. */
+/** Returns true if a query refers to a stored authorization request that came by POST. */
 export function isReference(query: URLSearchParams): boolean {
   return query.get('request_uri')?.startsWith(PREFIX) === true;
 }
 
 /**
- * Finds the request that a query refers to; undefined after its lifetime, or for another client.
+ * Finds the stored request to which a query refers; undefined if it has expired, or belongs to
+ * another client.
  */
 export async function findPostedRequest(
   query: URLSearchParams,
@@ -72,7 +73,7 @@ function adapterOf(adapters: Adapters) {
 }
 
 /**
- * Returns the client for which a reference is valid; undefined if the request names none, or
+ * Returns the client that alone may use a stored request; undefined if the request names none, or
  * several.
  */
 function boundClient(request: URLSearchParams): string | undefined {

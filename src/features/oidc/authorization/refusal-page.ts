@@ -6,37 +6,42 @@ import { CONDITION_PROMPT, ASSIGNMENT_PROMPT } from '../engine/library-patches.j
 import { epochSeconds } from '../protocol/claims.js';
 import type { Interaction } from './login-prompt.js';
 
-/** The data of the page for a user who does not reach an application. */
+/** The data of the page for a user whom an application does not admit. */
 export interface RefusalPage {
   readonly client: { readonly name: string };
   readonly user: { readonly email: string };
   /**
-   * The kind of touch that the application demands, in words; undefined for a user who is not
-   * assigned.
+   * The security key or login that the application demands, in words; undefined for a user who is
+   * not assigned to the application.
    */
   readonly demand: string | undefined;
-  /** The way back to the application; undefined for a device. */
+  /**
+   * The way back to the application; undefined for a device, because its browser did not come from
+   * an application.
+   */
   readonly back:
     { readonly uid: string; readonly host: string; readonly loginPage: string } | undefined;
 }
 
-/** Returns true for the interaction of a user who does not reach the application. */
+/**
+ * Returns true if an authorization request waits because the application does not admit its user.
+ */
 export function isAboutReachOf({ prompt }: Interaction): boolean {
   return prompt.name === ASSIGNMENT_PROMPT || prompt.name === CONDITION_PROMPT;
 }
 
 /**
- * Returns in words the kind of touch that an application demands; undefined for a user who is not
- * assigned.
+ * Returns in words the security key or login that an application demands; undefined for a user who
+ * is not assigned to the application.
  */
 export function demandOfDenial({ denial, conditions = NO_CONDITIONS }: Denied): string | undefined {
   return denial === 'condition_unmet' ? demandOf(conditions) : undefined;
 }
 
 /**
- * Returns true if a user has already touched a key for an authorization request. If that touch does
- * not meet the conditions, the page says which key does, because another login with the same key
- * would fail again.
+ * Returns true if the user has already touched a key for an authorization request. If that touch
+ * does not meet the conditions of the application, the page says which key does, because another
+ * login with the same key would fail again.
  */
 export function hasTouchedFor(
   { iat, lastSubmission }: Interaction,

@@ -6,15 +6,16 @@ import { isFapi, type OwnMetadata } from '../protocol/client-metadata.js';
 import type { Client, KoaContextWithOIDC, Provider } from '../protocol/library.js';
 
 /**
- * The prefix of a `request_uri` that names a pushed request. It is no address to fetch (RFC 9126
- * §2.2).
+ * The prefix of a `request_uri` that names a pushed request. Such a value is no address to fetch
+ * (RFC 9126 §2.2).
  */
 const PUSHED = 'urn:ietf:params:oauth:request_uri:';
 
 /**
- * Replaces the `request_uri` of an authorization request by the request object at that address (RFC
- * 9101 §5.2), since the library does not fetch it. The client must have registered the address. Its
- * fragment is the hash of the object (OpenID Connect Core §6.2).
+ * Fetches the request object at the `request_uri` of an authorization request and puts it in the
+ * place of the address (RFC 9101 §5.2), since the OAuth library does not fetch it. The client must
+ * have registered the address. The fragment of the address is the hash of the object (OpenID
+ * Connect Core §6.2).
  */
 export async function resolveRequestObject(
   ctx: KoaContextWithOIDC,
@@ -29,7 +30,7 @@ export async function resolveRequestObject(
     ctx.query = { ...ctx.query, response_mode: UNSUPPORTED_RESPONSE_MODE };
   }
   if (typeof address !== 'string' || address.startsWith(PUSHED)) return;
-  // the library rejects it
+  // The OAuth library refuses a request without a client, or with a second request object.
   if (typeof clientId !== 'string' || ctx.query['request'] !== undefined) return;
   const client: (Client & OwnMetadata) | undefined = await provider.Client.find(clientId);
   const isAllowed =
@@ -39,7 +40,9 @@ export async function resolveRequestObject(
   ctx.query = { client_id: clientId, request };
 }
 
-/** Fetches a request object; if the fetch fails, returns a text that the library rejects. */
+/**
+ * Fetches a request object. If the fetch fails, it returns a text that the OAuth library refuses.
+ */
 async function fetchRequestObject(address: string, outboundHttp: OutboundHttp): Promise<string> {
   const [location = '', digest = ''] = address.split('#', 2);
   try {
@@ -58,8 +61,8 @@ async function fetchRequestObject(address: string, outboundHttp: OutboundHttp): 
 
 /**
  * Returns true if a client registered an address (OpenID Connect Registration §2), either exactly
- * or without the fragment. An address that was registered with a fragment is bound to the content
- * that the fragment names.
+ * or without its fragment. An address that was registered with a fragment is bound to the content
+ * whose hash the fragment is.
  */
 function isRegisteredUri(address: string, registered: readonly string[]): boolean {
   const [location = ''] = address.split('#', 1);

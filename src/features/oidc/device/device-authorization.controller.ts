@@ -7,7 +7,8 @@ import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /**
- * `POST /oauth/device`: gives a device its code and the code that its user types (RFC 8628 §3.1).
+ * `POST /oauth/device`: gives a device its own code, and the code that its user types into a
+ * browser (RFC 8628 §3.1).
  */
 @Controller('oauth/device')
 @Route({
@@ -27,7 +28,9 @@ export class DeviceAuthorizationController implements OnModuleInit {
     this.#pollInterval = config.oidc.deviceCode.pollIntervalSeconds;
   }
 
-  /** Adds the interval between polls to the library's response. */
+  /**
+   * Adds to the OAuth library's response the seconds that the device must wait between two polls.
+   */
   onModuleInit(): void {
     this.oidcProvider.after('device_authorization', (ctx) => {
       if (ctx.status === 200) Object.assign(ctx.body as object, { interval: this.#pollInterval });

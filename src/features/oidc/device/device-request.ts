@@ -10,32 +10,37 @@ import { CLI_CLIENT_ID, deviceScopes, grantedScopes, scopeWords } from '../proto
 import { formatUserCode } from '../protocol/user-code.js';
 import { displayName } from '#domain/oauth/clients/display-name.js';
 
-/** The parameters of a device authorization request (RFC 8628 §3.1), as the library stores them. */
+/**
+ * The parameters of a device authorization request (RFC 8628 §3.1), as the OAuth library stores
+ * them.
+ */
 export interface DeviceParameters {
   readonly scope?: string;
   readonly resource?: string | readonly string[];
 }
 
-/** The access that a device gets when it is approved. */
+/** The access that a device gets if its user approves it. */
 export interface DeviceGrant {
   readonly scopes: readonly string[];
   /** The scopes at each resource server (RFC 8707). A server without scopes is left out. */
   readonly resources: ReadonlyMap<string, readonly string[]>;
 }
 
-/** A device that waits for a user's approval. */
+/** A device that waits for the approval of a user. */
 export interface DeviceRequest {
   readonly id: Buffer;
   readonly userCode: string;
   readonly client: Client & OwnMetadata;
   readonly params: DeviceParameters;
-  /** The network address and the `User-Agent` of the program that asked for the code. */
+  /**
+   * The network address and the `User-Agent` of the program on the device that asked for the code.
+   */
   readonly device: { readonly ip: string | null; readonly userAgent: string };
-  /** The access that the user who typed the code may give. */
+  /** The access that the user who typed the code can give the device. */
   readonly grant: DeviceGrant;
 }
 
-/** The data of the approval page. */
+/** The data of the page on which a user approves a device. */
 export interface ApprovalPage {
   readonly userCode: string;
   readonly client: {
@@ -49,7 +54,10 @@ export interface ApprovalPage {
    */
   readonly address: string | null;
   readonly user: { readonly email: string };
-  /** The id of the session of the browser. The script of the page sends it with the decision. */
+  /**
+   * The id of the browser's session. The script of the page sends it with the decision, so that
+   * another user of the browser cannot approve by mistake.
+   */
   readonly sessionId: string;
   readonly scopes: readonly string[];
   readonly resources: readonly string[];
@@ -77,8 +85,8 @@ export function approvalPage(
 }
 
 /**
- * Returns the origin of a resource. The rest of its address is left out, because the device chose
- * it.
+ * Returns the origin of a resource server for the page. The rest of its address is not shown,
+ * because the device chose it.
  */
 function originOf(resource: string): string {
   return URL.parse(resource)?.origin ?? '';
@@ -86,8 +94,8 @@ function originOf(resource: string): string {
 
 /**
  * Returns the access that a user may give a device. A registered application gets what it
- * requested, without our own APIs. The client svc-cli gets {@link DEVICE_SCOPES} at most, and no
- * token for a resource, because an attacker may have sent the code to the user.
+ * requested, except access to our own APIs. The client svc-cli gets {@link DEVICE_SCOPES} at most,
+ * and no token for a resource, because an attacker may have sent the code to the user.
  */
 export function deviceGrant(
   params: DeviceParameters,
@@ -109,12 +117,15 @@ export function deviceGrant(
   };
 }
 
-/** Returns the scope of an approved code: all scopes for which the device can get tokens. */
+/** Returns the scope of an approved device code: all scopes for which the device can get tokens. */
 export function scopeOfCode({ scopes, resources }: DeviceGrant): string {
   return [...new Set([...scopes, ...[...resources.values()].flat()])].join(' ');
 }
 
-/** Returns the payload of an approved code. The library's token endpoint expects this form. */
+/**
+ * Returns the data that are stored for an approved device code, in the form that the OAuth library
+ * reads.
+ */
 export function approvedPayload(
   grantId: string,
   resourceOwner: ResourceOwner,
@@ -133,7 +144,10 @@ export function approvedPayload(
   };
 }
 
-/** Returns the payload of the grant of an approved device. The library expects this form. */
+/**
+ * Returns the data that are stored for the grant of an approved device, in the form that the OAuth
+ * library reads.
+ */
 export function grantPayload(
   { client: { clientId }, grant: { scopes, resources } }: DeviceRequest,
   { userId: accountId }: ResourceOwner,
@@ -153,9 +167,9 @@ export function grantPayload(
 }
 
 /**
- * Returns the IP address and the `User-Agent` to record for a new session of svc-cli. They are
- * those of the device that asked for the code, not of the browser that approves it. An address with
- * a zone is left out, because the type `inet` of PostgreSQL has no zones.
+ * Returns the IP address and the `User-Agent` that are recorded for a new session of svc-cli. They
+ * are those of the device that asked for the code, not of the browser that approves it. An IPv6
+ * address with a zone is left out, because the type `inet` of PostgreSQL has no zones.
  */
 export function originOfDevice({ ip, userAgent }: DeviceRequest['device']): SessionOrigin {
   const isAddress = ip !== null && isIP(ip) > 0 && !ip.includes('%');

@@ -52,8 +52,8 @@ export class DeviceController {
   }
 
   /**
-   * Shows the form for the code. A code in the address is filled in for comparison, and the user
-   * must submit it (§3.3.1).
+   * Shows the form for the code. A code in the address is filled in, and the user must compare it
+   * with the device and submit it (§3.3.1).
    */
   @Get()
   @Route({
@@ -70,8 +70,8 @@ export class DeviceController {
   }
 
   /**
-   * Shows the device and the access that it asks for. A browser without a login by security key
-   * goes to a login first.
+   * Shows the device and the access that it asks for. A browser whose user has not logged in with a
+   * security key goes to the login first.
    */
   @Post()
   @Route({
@@ -145,7 +145,7 @@ export class DeviceController {
   }
 }
 
-/** A request for the page `/device`, with the session of its browser. */
+/** A request for the page `/device`, with the session of the browser if it has one. */
 interface Visit {
   readonly session: LiveSession | undefined;
   readonly request: Request;

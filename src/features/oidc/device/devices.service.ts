@@ -49,23 +49,27 @@ import {
 } from './device-request.js';
 
 /**
- * The session of a request that is denied at `/device`: that of a browser, in which the user can
- * touch the key again.
+ * The kind of session in which a request at `/device` is denied: that of a browser, in which the
+ * user can touch the key again, unlike on a device.
  */
 const BROWSER: DeniedSession = { isOfDevice: false, challenge: { scheme: 'Bearer' } };
 
 /**
- * The error for the denial `withheld` ({@link refusedIssuance}), in the words of the device flow.
+ * The error if an application is not allowed to sign devices in ({@link refusedIssuance}, denial
+ * `withheld`).
  */
 const WITHHELD = ['issuance_refused', 'This application may not sign devices in.'] as const;
 
 /**
- * The limit of wrong codes in certification test mode: the largest number of the column (int4),
- * which is never reached.
+ * The limit of wrong codes in certification test mode: the largest number that the column (int4)
+ * can have, which no test reaches.
  */
 const NO_LIMIT = 2 ** 31 - 1;
 
-/** Devices that wait for approval (RFC 8628 §3.3), found by the code that a user types. */
+/**
+ * Finds, approves and refuses devices that wait for a user (RFC 8628 §3.3), by the code that the
+ * user types.
+ */
 @Injectable()
 export class Devices {
   constructor(
@@ -78,7 +82,7 @@ export class Devices {
   /**
    * Finds the device of a user code.
    *
-   * @returns undefined for a wrong code, which counts against the user
+   * @returns undefined for a wrong code, which counts toward the user's limit of wrong codes
    * @throws DomainError rate_limited after too many wrong codes; invalid_state for a code that was
    *   approved or refused; issuance_refused for a client that may not use devices, or an
    *   organization that has switched the device grant off
@@ -102,9 +106,9 @@ export class Devices {
   }
 
   /**
-   * Refuses a device whose user is not assigned to its application, so that the device gets its
-   * answer at once. It returns true then. For any other user it changes nothing and returns false,
-   * because the approval decides.
+   * Refuses a device if its user is not assigned to the application, and returns true, so that the
+   * device gets its answer at once. For any other user it returns false and changes nothing,
+   * because the approval decides then.
    */
   async refuseUnassigned(
     { sessionId, userId }: ResourceOwner,
@@ -118,8 +122,8 @@ export class Devices {
   }
 
   /**
-   * Approves a device, once. The tokens of the client state the assertion that the user made within
-   * the last minute.
+   * Approves a device, once. The login time in the tokens of the client is that of the touch of the
+   * key that the user made within the last minute.
    *
    * @param token the browser's session, hardware-verified or, in certification test mode, synthetic
    * @throws DomainError unauthenticated, insufficient_user_authentication, not_assigned, not_found,
@@ -136,7 +140,10 @@ export class Devices {
     }
   }
 
-  /** Approves a device. @throws NotReached if the user does not reach its application */
+  /**
+   * Approves a device in a transaction. @throws NotReached if its application does not admit the
+   * user
+   */
   #approve(
     { userId, tokenHash, request }: { userId: string; tokenHash: Buffer; request: DeviceRequest },
     origin: AuditOrigin,
@@ -161,8 +168,8 @@ export class Devices {
   }
 
   /**
-   * Records that a user does not reach an application. If the user is not assigned to it, the code
-   * ends.
+   * Records in the audit log that the application of a device does not admit the user. If the user
+   * is not assigned to it, the code is refused for good.
    */
   async #refuseUnreached(
     userId: string,
@@ -177,7 +184,7 @@ export class Devices {
   }
 
   /**
-   * Refuses a device. No new assertion is needed.
+   * Refuses a device. No new touch of the key is needed, because a refusal gives no access.
    * @throws DomainError as {@link Devices.approve}
    */
   async refuse(token: string | undefined, typed: string): Promise<void> {
@@ -186,8 +193,8 @@ export class Devices {
   }
 
   /**
-   * Refuses a device without asking for a user. Outside of certification test mode the caller has
-   * found the user.
+   * Refuses the device with a code, without checking the user. Outside of certification test mode
+   * the caller has checked the user.
    * @returns false if no device waits with that code
    */
   refuseUnseen(typed: string): Promise<boolean> {
@@ -207,8 +214,8 @@ export class Devices {
   }
 
   /**
-   * Checks that the organization allows the device grant, and locks that setting until the
-   * transaction ends.
+   * Checks that the organization allows devices to sign in (the device grant), and locks that
+   * setting until the transaction ends.
    * @throws DomainError issuance_refused
    */
   async #assertAllowed(tx: EntityManager, { orgId }: ResourceOwner): Promise<void> {
@@ -217,7 +224,7 @@ export class Devices {
   }
 
   /**
-   * Finds the client of a device.
+   * Finds the OAuth client of a device.
    * @throws DomainError issuance_refused for a client without the device grant, and for a client
    *   that registered itself
    */
@@ -231,7 +238,8 @@ export class Devices {
   }
 
   /**
-   * Writes the grant of the device's tokens. @returns the id of the grant in the library's records
+   * Writes the grant to which the device's tokens belong. @returns the id of the grant in the OAuth
+   * library's records
    */
   async #writeGrant(
     tx: EntityManager,
@@ -255,9 +263,9 @@ export class Devices {
   }
 
   /**
-   * Returns the session to which the grant belongs: a new one for svc-cli, and that of the browser
-   * for any other client. The new session lasts an hour, survives the browser's logout and ends
-   * with the removal of the key.
+   * Returns the session to which the grant of a device belongs: a new one for svc-cli, and that of
+   * the browser for any other client. The new session lasts an hour, survives the browser's logout
+   * and ends with the removal of the key.
    */
   async #sessionOf(
     tx: EntityManager,
@@ -296,7 +304,7 @@ export class Devices {
   }
 }
 
-/** The payload of a device code in the library's records, as far as it is read here. */
+/** The members of a stored device code that are read here. The OAuth library wrote the record. */
 interface StoredDeviceCode {
   readonly params: DeviceParameters;
   readonly deviceInfo?: { readonly ip?: string | null; readonly userAgent?: string };

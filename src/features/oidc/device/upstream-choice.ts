@@ -5,13 +5,13 @@ import type { SessionCookies } from '#platform/http/access/session-cookies.servi
 import { formatUserCode } from '../protocol/user-code.js';
 import type { DeviceForm } from './device.schemas.js';
 
-/** An identity provider that the form of `/device` offers for the login. */
+/** An identity provider that the form of the page `/device` offers for the sign-in. */
 export interface ProviderChoice {
   readonly slug: string;
   readonly name: string;
 }
 
-/** The services and settings that lead a browser of the page /device to a login. */
+/** The services and settings by which a browser at the page `/device` is sent to a login. */
 export interface LoginServices {
   readonly baseUrl: string;
   readonly isCertification: boolean;
@@ -20,8 +20,8 @@ export interface LoginServices {
 }
 
 /**
- * Lists the identity providers from which the user can choose. The list is empty in certification
- * test mode, whose login page has forms of its own.
+ * Lists the identity providers from which the user can choose at the page `/device`. In
+ * certification test mode the list is empty, because the login page of that mode has its own forms.
  */
 export function providerChoices(services: LoginServices): readonly ProviderChoice[] {
   if (services.isCertification) return [];
@@ -30,7 +30,8 @@ export function providerChoices(services: LoginServices): readonly ProviderChoic
 
 /**
  * Returns the address at which a browser without a session logs in: the chosen or only identity
- * provider, or the login page for the security key. Both lead back to the form with its code.
+ * provider, or the login page for the security key. Both lead back to the form of `/device` with
+ * its code.
  *
  * @throws DomainError unknown_provider
  */
@@ -54,7 +55,10 @@ export async function beginLogin(
   return upstream.href;
 }
 
-/** Returns the address of the login page. After the login, the browser returns to the form. */
+/**
+ * Returns the address of the login page. After the login, the browser returns to the form of
+ * `/device`.
+ */
 export function loginPage(form: DeviceForm, { isCertification }: LoginServices): string {
   const query = new URLSearchParams({ redirect_to: devicePage(form) });
   if (isCertification) query.set('user_code', formatUserCode(form.user_code));

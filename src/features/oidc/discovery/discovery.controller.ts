@@ -11,8 +11,8 @@ import { correctDiscovery, type ServerMetadata } from './server-metadata.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
 /**
- * `/.well-known/*` and `/oauth/jwks`: the metadata and the public keys of this server, and those of
- * the issuer of an organization at its own host.
+ * `/.well-known/*` and `/oauth/jwks`: serves the metadata and the public keys of this server and,
+ * at an organization's own host, those of the issuer of that organization.
  */
 @Controller()
 @Route({ tier: 'unlimited', audience: 'api', errors: 'negotiated', auth: PUBLIC })
@@ -31,7 +31,7 @@ export class DiscoveryController implements OnModuleInit {
     this.oidcProvider.after('discovery', (ctx) =>
       correctDiscovery(ctx.body as ServerMetadata, this.#http),
     );
-    // The key set also contains retired keys, which only verify earlier signatures.
+    // The published keys include retired ones, by which only earlier signatures are verified.
     this.oidcProvider.after('jwks', (ctx) => {
       ctx.body = this.tokenSigningKeys.publicJwks();
     });

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { PublishedIssuer } from '#domain/organizations/issuers/issuer-hosts.js';
 import { tenantOf } from '#platform/http/request/tenant-host.js';
 
-/** The claims that tokens for AWS have. */
+/** The claims that tokens for AWS contain. */
 const CLAIMS = [
   'iss',
   'sub',
@@ -19,17 +19,17 @@ const CLAIMS = [
 ];
 
 /**
- * Returns the issuer of the organization whose host a request names; undefined at the service's own
- * host.
+ * Returns the issuer of the organization whose host a request names; undefined if it names the
+ * service's own host.
  */
 export function publishedIssuerOf(request: IncomingMessage): PublishedIssuer | undefined {
   return tenantOf(request) as PublishedIssuer | undefined;
 }
 
 /**
- * Returns the metadata of an issuer: the fields that verifiers of its tokens read, and that IAM
- * demands. It names no endpoint for authorization or tokens, because the host has none, although
- * OpenID Connect Discovery §3 requires one.
+ * Returns the metadata of an organization's issuer: the members that verifiers of its tokens read,
+ * and that AWS IAM demands. It names no endpoint for authorization or tokens, because the host has
+ * none, although OpenID Connect Discovery §3 requires one.
  */
 export function issuerMetadata({ origin }: PublishedIssuer) {
   return {

@@ -23,8 +23,8 @@ const MUTUAL_TLS_ENDPOINTS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Corrects the library's document. It adds features that this server implements itself, and removes
- * those that no client can use.
+ * Corrects the metadata that the OAuth library writes. It adds features that this server implements
+ * itself, and removes those that no client can use.
  */
 export function correctDiscovery(document: ServerMetadata, http: Config['http']): void {
   document.request_uri_parameter_supported = true;

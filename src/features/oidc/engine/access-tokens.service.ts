@@ -15,35 +15,43 @@ import { Adapters } from '../storage/adapters.service.js';
 
 type Token = InstanceType<Provider['AccessToken']> | InstanceType<Provider['ClientCredentials']>;
 
-/** The claims of a JWT access token (RFC 9068 §2.2) that its record contains. */
+/** The claims of a JWT access token (RFC 9068 §2.2) that are stored in its record. */
 export interface JwtClaims {
   readonly jti: string;
   readonly iat: number;
   readonly exp: number;
 }
 
-/** The prefix of the id under which a JWT is recorded. No opaque token begins with it. */
+/**
+ * The prefix of the id under which a JWT is recorded. No opaque token begins with it, so that the
+ * two cannot be confused.
+ */
 const ID_PREFIX = 'jwt.';
 
-/** The models of the library whose access tokens can be JWTs. This class records the JWTs. */
+/**
+ * The models (kinds of records) of the OAuth library whose access tokens can be JWTs. This class
+ * records the JWTs.
+ */
 const KINDS = ['AccessToken', 'ClientCredentials'] as const;
 
 /**
- * A text that matches no token. In a request, it replaces an expired JWT and a JWT of another
- * issuer.
+ * A text that matches no token. It replaces an expired JWT and a JWT of another issuer in a
+ * request, so that the OAuth library finds nothing.
  */
 const NO_TOKEN = 'none';
 
 /**
- * Records JWT access tokens (RFC 9068) like opaque ones, so that introspection, revocation and the
- * end of an account reach them. The id of a record is a MAC of the `jti`, and not the `jti` itself,
- * because every resource server sees the `jti` and could send it as an opaque token.
+ * Records JWT access tokens (RFC 9068) in the same table as opaque ones, so that introspection,
+ * revocation and the end of an account also apply to them. The id of a record is a MAC of the claim
+ * `jti`, and not the `jti` itself, because every resource server sees the `jti` and could send it
+ * as an opaque token.
  */
 @Injectable()
 export class AccessTokens {
   readonly #issuer: string;
   /**
-   * The keys of the MACs: first the key under the root secret, then the key under the previous one.
+   * The keys of the MACs by which JWTs are recorded: first the key from the root secret, then the
+   * key from the previous root secret.
    */
   readonly #idKeys: readonly KeyObject[];
   readonly #keys: ReturnType<typeof createLocalJWKSet>;
@@ -90,8 +98,8 @@ export class AccessTokens {
   }
 
   /**
-   * Returns the id under which a token is recorded: for an opaque token the token itself. Returns
-   * undefined for an expired JWT, or one of another issuer.
+   * Returns the id under which an access token is recorded: for an opaque token the token itself.
+   * Returns undefined for an expired JWT, or a JWT of another issuer.
    */
   async recordedIdOf(token: string): Promise<string | undefined> {
     if (!isJwt(token)) return token;
@@ -101,9 +109,9 @@ export class AccessTokens {
 
   /**
    * Replaces a JWT in the field `token` of a parsed form, in place, by the id under which the JWT
-   * is recorded, because the library finds tokens only by that id and rejects JWTs. An opaque token
-   * stays. For an expired JWT, or one of another issuer, the field becomes a text that matches no
-   * token.
+   * is recorded, because the OAuth library finds tokens only by that id and refuses JWTs. An opaque
+   * token stays. For an expired JWT, or a JWT of another issuer, the field becomes a text that
+   * matches no token.
    */
   async replaceJwt(body: unknown): Promise<void> {
     const fields = body as Record<string, unknown> | undefined;
@@ -141,8 +149,8 @@ export class AccessTokens {
   }
 
   /**
-   * Returns the id under which a JWT is recorded. While the root secret is being replaced, that may
-   * be the id under the previous secret, so it looks for a record with that id.
+   * Returns the id under which a JWT is recorded. After the root secret was replaced, that may be
+   * the id by the previous secret, so it looks for a record with that id.
    */
   async #recordedId(jti: string): Promise<string | undefined> {
     const [id, previous] = this.#ids(jti);
@@ -162,7 +170,7 @@ export class AccessTokens {
 
 /**
  * Returns true if a token has a dot, as every JWT has, and no opaque token. The id of a recorded
- * JWT has one too, so that a client that sends such an id finds no token.
+ * JWT also has a dot, so that a client that sends the id itself finds no token.
  */
 function isJwt(token: string): boolean {
   return token.includes('.');

@@ -8,7 +8,10 @@ export interface ClientErrorPage {
 
 const TELL_OPERATOR = 'Tell the operator of the application.';
 
-/** The pages by the code of the error (RFC 6749 §4.1.2.1, OpenID Connect Core §3.1.2.6). */
+/**
+ * The error pages by the `error` of the OAuth response (RFC 6749 §4.1.2.1, OpenID Connect Core
+ * §3.1.2.6).
+ */
 const PAGES: Readonly<Record<string, ClientErrorPage>> = {
   access_denied: {
     title: 'Access was refused',
@@ -57,8 +60,8 @@ const LOGOUT: ClientErrorPage = {
 };
 
 /**
- * The words for the fault of each parameter of a logout (RP-Initiated Logout §2). If several are
- * wrong, the page names the first in this order.
+ * The text for the fault of each parameter of a logout request (RP-Initiated Logout §2). If several
+ * are wrong, the page names the first in this order.
  */
 const WRONG_PARAMETERS: Readonly<Record<string, string>> = {
   post_logout_redirect_uri: 'it is not an address that the application registered',
@@ -67,8 +70,8 @@ const WRONG_PARAMETERS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Finds the wrong parameter of a logout by the library's text. The text for an unknown `client_id`
- * does not name the parameter.
+ * Finds the wrong parameter of a logout request in the OAuth library's error text. For an
+ * unknown `client_id`, the text does not name the parameter.
  */
 function wrongParameterOf({ message, ...error }: Error): string | undefined {
   const text = 'error_description' in error ? String(error.error_description) : message;
@@ -83,7 +86,7 @@ function logoutErrorPage(error: Error): ClientErrorPage {
   return { title: NOT_LOGGED_OUT, detail };
 }
 
-/** The errors of requests with `prompt=none` that would need a page for the user. */
+/** The errors of requests with `prompt=none`, which forbids any page, if they would need a page. */
 const WITHOUT_A_PAGE: ReadonlySet<string> = new Set([
   'login_required',
   'consent_required',
@@ -92,8 +95,8 @@ const WITHOUT_A_PAGE: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns the page of an error for the user of the browser. The library's own text is for
- * developers, and is only logged.
+ * Returns the error page for the user of a browser. The OAuth library's own text is for developers,
+ * and is only logged.
  *
  * @param code the `error` of the response
  */

@@ -23,7 +23,8 @@ import { ResourceOwners } from '../request/resource-owners.service.js';
 import { errorPage } from './error-page.js';
 
 /**
- * The endpoints whose errors are shown to the user of a browser. Programs call the other endpoints.
+ * The endpoints, by the OAuth library's names, whose errors are shown to the user of a browser.
+ * Programs call the other endpoints.
  */
 const PAGES: ReadonlySet<string> = new Set([
   'authorization',
@@ -34,8 +35,8 @@ const PAGES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Renders the library's errors: a page for a user, RFC 6749 JSON for a program, and a line in the
- * log.
+ * Renders the OAuth library's errors: as a page for a user, as the JSON of RFC 6749 for a program,
+ * and as a line in the log.
  */
 @Injectable()
 export class ErrorResponses {
@@ -53,8 +54,8 @@ export class ErrorResponses {
   }
 
   /**
-   * Renders an error. The endpoint decides the format, and not the header `Accept`, by which the
-   * library would decide.
+   * Renders an error of the OAuth library. The endpoint decides the format, and not the header
+   * `Accept`, by which the library itself would decide.
    */
   async render(ctx: KoaContextWithOIDC, out: ErrorOut, error: Error): Promise<void> {
     if (PAGES.has(ctx.oidc.route)) await this.#showPage(ctx, out.error, error);
@@ -62,8 +63,8 @@ export class ErrorResponses {
   }
 
   /**
-   * Subscribes to the events of a provider, so that its errors are logged and counted, and faults
-   * of this server become JSON.
+   * Subscribes to the events of the OAuth library, so that its errors are logged and counted, and
+   * faults of this server become JSON.
    */
   listen(provider: Provider): void {
     provider.use(async (ctx, next) => {
@@ -87,11 +88,12 @@ export class ErrorResponses {
 
   /**
    * Shows an error page instead of a redirect with the error, if the client registered itself and
-   * the user has not consented to it. Otherwise the redirect would send users from a trusted
-   * address to an unchecked one (RFC 9700 §4.11.2).
+   * the user has not consented to it. Otherwise a link with our trusted address could send users to
+   * an address that is not checked (RFC 9700 §4.11.2).
    */
   async withholdRedirect(ctx: KoaContextWithOIDC): Promise<void> {
-    // Certification test mode asks no user for consent, and its suite expects the errors.
+    // In certification test mode no user is asked for consent, and the conformance suite expects
+    // the redirects.
     if (this.#isCertification || ctx.status !== 303) return;
     const { authorizationError: error } = requestContextOf(ctx);
     if (error === undefined) return;
@@ -103,7 +105,8 @@ export class ErrorResponses {
   }
 
   /**
-   * Shows the page of an error. The log has the library's own text; both have the same reference.
+   * Shows the page of an error, with a reference. The log has the same reference and the OAuth
+   * library's own text.
    */
   async #showPage(ctx: KoaContextWithOIDC, code: string, error: Error): Promise<void> {
     const fault = code === 'server_error' ? asDomainError(error) : undefined;
@@ -147,9 +150,9 @@ export class ErrorResponses {
   }
 
   /**
-   * Responds to an error outside the library's own handlers, for example when it saves the
-   * browser's session. The library would send plain text and log nothing. The response that the
-   * library prepared is discarded.
+   * Responds to an error outside the OAuth library's own handlers, for example when the library
+   * saves the browser's session. The library would send plain text and log nothing. The response
+   * that it prepared is discarded.
    */
   #respond(ctx: KoaContextWithOIDC, error: unknown): void {
     const { req: request, res: response } = ctx;
@@ -162,7 +165,8 @@ export class ErrorResponses {
 }
 
 /**
- * Notes the error that ends an authorization request, for {@link ErrorResponses.withholdRedirect}.
+ * Remembers, for {@link ErrorResponses.withholdRedirect}, the error that ends an authorization
+ * request.
  */
 function noteAuthorizationError(ctx: KoaContextWithOIDC, error: Error): void {
   requestContextOf(ctx).authorizationError = error;
@@ -184,8 +188,8 @@ function respondToFault(ctx: KoaContextWithOIDC, error: Error): void {
 }
 
 /**
- * Returns the `error` of a response. An error of the library has one; any other error is a fault of
- * the server.
+ * Returns the `error` of a response. An error of the OAuth library has one; any other error is a
+ * fault of the server.
  */
 function codeOf(error: Error): string {
   return 'expose' in error && error.expose === true
@@ -193,7 +197,7 @@ function codeOf(error: Error): string {
     : 'server_error';
 }
 
-/** The library's events for errors of clients, by endpoint. */
+/** The events by which the OAuth library reports errors of clients, one for each endpoint. */
 const CLIENT_ERRORS = [
   'authorization.error',
   'grant.error',

@@ -6,10 +6,10 @@ import { OIDC_SCOPES, OWN_SCOPES } from '../protocol/scopes.js';
 import { USER_CODE } from '../protocol/user-code.js';
 import { LIFETIMES } from './lifetimes.js';
 
-/** The response modes of authorization responses. */
+/** The ways in which an authorization response can be sent to the client (`response_mode`). */
 export const RESPONSE_MODES = ['query', 'fragment', 'jwt', 'query.jwt', 'fragment.jwt'];
 
-/** The paths of the endpoints, by the library's names of the endpoints. */
+/** The paths of the endpoints, by the OAuth library's names of the endpoints. */
 export const ROUTES = {
   authorization: '/oauth/authorize',
   pushed_authorization_request: '/oauth/par',
@@ -25,17 +25,17 @@ export const ROUTES = {
 } as const;
 
 /**
- * Returns the endpoints whose addresses a client assertion may name at an endpoint. The token
- * endpoint is always one of them (RFC 7523 §3). The endpoint of pushed requests accepts its own
- * address, too (RFC 9126 §2).
+ * Returns the endpoints whose addresses may be the audience of a client assertion, by which a
+ * client authenticates at an endpoint. The token endpoint is always one of them (RFC 7523 §3). The
+ * endpoint of pushed requests also accepts its own address (RFC 9126 §2).
  *
- * @param route the library's name of the called endpoint
+ * @param route the OAuth library's name of the called endpoint
  */
 export function assertionEndpoints(route: string): ('token' | 'pushed_authorization_request')[] {
   return route === 'pushed_authorization_request' ? ['token', route] : ['token'];
 }
 
-/** The options of the library that are the same in every deployment. */
+/** The options of the OAuth library that are the same in every deployment. */
 export const FIXED: Configuration = {
   routes: ROUTES,
   acrValues: [AAL3],
@@ -49,7 +49,8 @@ export const FIXED: Configuration = {
     response_types: ['code'],
     token_endpoint_auth_method: 'client_secret_basic',
     id_token_signed_response_alg: 'RS256',
-    // No form_post: it needs a script of the library's, which our Content-Security-Policy forbids.
+    // The mode form_post is left out, because it needs a script of the OAuth library, which our
+    // Content-Security-Policy forbids.
     response_modes: RESPONSE_MODES,
   },
   enabledJWA: {
@@ -63,11 +64,12 @@ export const FIXED: Configuration = {
   },
   // There are no refresh tokens, because a new session needs a touch of the security key.
   issueRefreshToken: () => false,
-  // Our own database ends tokens with the browser's session, so the library need not.
+  // Our own database ends tokens together with the browser's session, so the OAuth library need not
+  // do it.
   expiresWithSession: () => false,
   // Revoking a token ends that token, and no other token of its grant.
   revokeGrantPolicy: ({ oidc }) => oidc.route !== 'revocation',
-  // The ID token contains the claims of its scopes too, for clients that never call userinfo.
+  // The ID token also contains the claims of its scopes, for clients that never call userinfo.
   conformIdTokenClaims: false,
   clientBasedCORS: () => true,
   allowOmittingSingleRegisteredRedirectUri: false,
@@ -83,7 +85,7 @@ export const FIXED: Configuration = {
   },
 };
 
-/** The features of the library that are the same in every deployment. */
+/** The features of the OAuth library that are the same in every deployment. */
 export const FIXED_FEATURES = {
   devInteractions: { enabled: false },
   clientCredentials: { enabled: true },
@@ -95,6 +97,6 @@ export const FIXED_FEATURES = {
   jwtResponseModes: { enabled: true },
   pushedAuthorizationRequests: { enabled: true },
   deviceFlow: { enabled: true, ...USER_CODE },
-  // The controller of logout/ renders both pages.
+  // The controller in `logout/` renders both pages, so the OAuth library renders nothing.
   rpInitiatedLogout: { enabled: true, logoutSource: () => {}, postLogoutSuccessSource: () => {} },
 } as const satisfies NonNullable<Configuration['features']>;

@@ -1,7 +1,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { Logger } from '@nestjs/common';
 import { Provider, interactionPolicy } from 'oidc-provider';
-// @ts-expect-error -- this file of the library has no types
+// @ts-expect-error -- this file of the OAuth library has no types
 import instanceOf from 'oidc-provider/lib/helpers/weak_cache.js';
 import { AAL3 } from '#domain/sessions/session.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
@@ -10,17 +10,17 @@ import type { KoaContextWithOIDC } from '../protocol/library.js';
 import { NOT_ASSIGNED, UNMET_CONDITION } from '../request/refused-reach.js';
 
 /*
- * Every use of the inside of oidc-provider 9.13.3, which its versioning does not cover. The test
- * test/unit/features/oidc/library-internals.test.ts fails if an update changes one of these
- * functions of the library: read the function, run the tests that its entry names, and record its
- * new hash in the test. `Upstream` names the issue of panva/node-oidc-provider, or the day of a
+ * Contains every use of undocumented parts of oidc-provider 9.13.3, which any update may change.
+ * The test test/unit/features/oidc/library-internals.test.ts fails if an update changes one of
+ * these functions of the library: read the function, run the tests that its entry names, and record
+ * its new hash in the test. `Upstream` names the issue of panva/node-oidc-provider, or the day of a
  * search for one that found none.
  */
 
 /**
- * The helpers of the library's own grant types. Reason: our grant types need the same DPoP, mTLS,
- * resource and response rules. Upstream: #573 leads to `registerGrantType` for own grant types,
- * which gets no helpers. Tests: test/api/oauth/token-exchange.test.ts,
+ * The internal functions of the OAuth library's grant types. Reason: our own grant types need the
+ * same rules for DPoP, mTLS, resources and responses. Upstream: #573 leads to `registerGrantType`
+ * for own grant types, which gets no such functions. Tests: test/api/oauth/token-exchange.test.ts,
  * test/api/oauth/fido2-grant.test.ts.
  */
 export {
@@ -34,8 +34,8 @@ export {
 } from 'oidc-provider/lib/helpers/grants.js';
 
 /**
- * Returns the library's context of the current request, from its AsyncLocalStorage. Reason: the
- * library calls adapters without the context. Upstream: #611, where the maintainer has no other
+ * Returns the OAuth library's context of the current request, from its AsyncLocalStorage. Reason:
+ * the library calls adapters without the context. Upstream: #611, where the maintainer has no other
  * solution. Tests: test/api/oauth/once-only.test.ts, test/api/oauth/admin-scope.test.ts.
  */
 export function currentContext(): KoaContextWithOIDC | undefined {
@@ -43,17 +43,18 @@ export function currentContext(): KoaContextWithOIDC | undefined {
 }
 
 /**
- * Stores the id of a proof, so that it can be used once. Resolves to false for an id that was used
- * before.
+ * Stores the id of a proof, so that each proof is accepted only once. Resolves to false for an id
+ * that was stored before.
  */
 export type SpendId = (issuer: string, jti: string, expiresAt: Date) => Promise<boolean>;
 
 /**
- * Seconds for which an id is stored after its proof expires, because a client's clock may be ahead.
+ * The seconds for which an id is stored after its proof expires, because a client's clock may be
+ * ahead.
  */
 const REPLAY_MARGIN = 600;
 
-/** The nonces of a server for DPoP proofs, as far as the check of a proof uses them. */
+/** The part of the OAuth library's DPoP nonces by which a proof is checked. */
 interface Nonces {
   checkChallenge(nonce: string): boolean;
 }
@@ -61,7 +62,7 @@ interface Nonces {
 const inside = instanceOf as (provider: Provider) => { readonly DPoPNonces: Nonces };
 
 /**
- * Makes a provider accept the nonces of a second secret too. Reason: the library knows one
+ * Makes a provider also accept the nonces of a second secret. Reason: the OAuth library knows one
  * `nonceSecret`, but while the root secret is being replaced, some replicas already give out nonces
  * of the next one. Upstream: searched 2026-11-25, none found. Tests:
  * test/api/root-secret-rotation.test.ts.
@@ -74,7 +75,7 @@ export function acceptNoncesOf(provider: Provider, secret: Buffer): void {
   own.checkChallenge = (nonce) => checkOwn(nonce) || others.checkChallenge(nonce);
 }
 
-/** Applies all patches to a new provider. */
+/** Applies all changes of this file to a new instance of the OAuth library's `Provider`. */
 export function patchProvider(provider: Provider, endpointsOf: EndpointsOf, spend: SpendId): void {
   checkReplaysBy(provider, spend);
   compareSecretsByHash(provider);
@@ -83,9 +84,10 @@ export function patchProvider(provider: Provider, endpointsOf: EndpointsOf, spen
 }
 
 /**
- * Replaces `ReplayDetection.unique`. Reason: the library first reads and then writes, so that two
- * concurrent requests could both pass. One statement prevents that. Upstream: searched 2026-11-25,
- * none found. Tests: test/api/oauth/once-only.test.ts (DPoP proofs and client assertions).
+ * Replaces `ReplayDetection.unique`. Reason: the OAuth library first reads and then writes, so that
+ * two concurrent requests could both pass. One statement prevents that. Upstream: searched
+ * 2026-11-25, none found. Tests: test/api/oauth/once-only.test.ts (DPoP proofs and client
+ * assertions).
  */
 function checkReplaysBy(provider: Provider, spend: SpendId): void {
   provider.ReplayDetection.unique = (issuer, jti, exp) =>
@@ -108,17 +110,20 @@ function compareClientSecret(this: { readonly clientSecret?: string }, actual: s
   );
 }
 
-/** A session of the library with the method that {@link nameSessionsOurselves} replaces. */
+/**
+ * The OAuth library's session of a browser, with the method that {@link nameSessionsOurselves}
+ * replaces.
+ */
 interface NamedSession {
   sidFor(clientId: string, value?: string): string | undefined;
   authorizationFor(clientId: string, value?: string): object;
 }
 
 /**
- * Replaces `Session.prototype.sidFor`, so that the library puts no `sid` into tokens. Reason: its
- * `sid` belongs to a browser's cookie and one client, and devices have none. Our `sid` names the
- * session that a logout ends; the claims of the account contain it. Upstream: searched 2026-11-26,
- * none found. Tests: test/api/oauth/logout-notices.test.ts.
+ * Replaces `Session.prototype.sidFor`, so that the OAuth library puts no `sid` into tokens. Reason:
+ * its `sid` belongs to a browser's cookie and one client, and devices have none. Our `sid` names
+ * the session that a logout ends; the claims of the account contain it. Upstream: searched
+ * 2026-11-26, none found. Tests: test/api/oauth/logout-notices.test.ts.
  */
 function nameSessionsOurselves({ Session }: Provider): void {
   const session = Session.prototype as unknown as NamedSession;
@@ -129,18 +134,18 @@ function nameSessionsOurselves({ Session }: Provider): void {
 }
 
 /**
- * Returns the published addresses that a client assertion may name at an endpoint. The parameter is
- * the library's name of the endpoint.
+ * Returns the published addresses that may be the audience of a client assertion at an endpoint.
+ * The parameter is the OAuth library's name of the endpoint.
  */
 export type EndpointsOf = (route: string) => readonly string[];
 
-/** Returns the audiences of client assertions that the library accepts in a request. */
+/** Returns the audiences of client assertions that the OAuth library accepts in a request. */
 type Audiences = (this: { readonly route: string }) => Set<string>;
 
 /**
  * Extends `OIDCContext.prototype.clientJwtAuthExpectedAudience`. Reason: on the mutual-TLS listener
- * the library accepts only that listener's addresses, and not the published ones (RFC 8705 §5).
- * Upstream: searched 2026-11-25, none found; its types publish the method. Tests:
+ * the OAuth library accepts only that listener's addresses, and not the published ones (RFC 8705
+ * §5). Upstream: searched 2026-11-25, none found; its types publish the method. Tests:
  * test/api/oauth/mutual-tls.test.ts.
  */
 function expectPublishedEndpoints({ OIDCContext }: Provider, endpointsOf: EndpointsOf): void {
@@ -151,10 +156,15 @@ function expectPublishedEndpoints({ OIDCContext }: Provider, endpointsOf: Endpoi
   };
 }
 
-/** A rule that resolves to true if a prompt is needed. */
+/**
+ * A rule that resolves to true if the user must be asked (the OAuth library calls that a prompt).
+ */
 type PromptRule = (ctx: KoaContextWithOIDC) => Promise<boolean>;
 
-/** The rule that decides if a touch is needed, and the facts that the interaction stores for it. */
+/**
+ * The rule that decides if the user must touch the security key, and the facts that are stored with
+ * the waiting request for that.
+ */
 interface TouchRule {
   readonly check: PromptRule;
   readonly details: (
@@ -162,25 +172,33 @@ interface TouchRule {
   ) => Promise<{ readonly touched_before: number | null }>;
 }
 
-/** The rules about users who do not reach the client. */
+/**
+ * The rules that decide if a client admits its user: by assignment, and by the touch of the key.
+ */
 interface ReachRules {
   readonly isNotAssigned: PromptRule;
   readonly needsOtherTouch: PromptRule;
 }
 
-/** The prompt for a user who is not assigned to the client. Its page leads back to the client. */
+/**
+ * The prompt, which is a reason to show a page, for a user who is not assigned to the client. The
+ * page leads back to the client.
+ */
 export const ASSIGNMENT_PROMPT = 'assignment';
 
-/** The prompt for a user whose touch does not meet the conditions of the client. */
+/**
+ * The prompt, which is a reason to show a page, for a user whose touch of the key does not meet the
+ * conditions of the client.
+ */
 export const CONDITION_PROMPT = 'condition';
 
 /**
- * Returns the library's list of prompts with two other rules for native clients, and two prompts of
- * our own about reach. Reason: for a native client the library asks for consent each time (RFC 8252
- * §8.6). For registered applications of the organization that is too much, and for svc-cli a touch
- * is asked for instead. Upstream: #603 leads to the policy. Tests:
- * test/api/oauth/own-applications.test.ts, test/api/oauth/cli-authorization.test.ts,
- * test/api/oauth/access-authorization.test.ts.
+ * Returns the OAuth library's list of prompts with two changed rules for native clients, and two
+ * prompts of our own about users whom a client does not admit. Reason: for a native client the
+ * library asks for consent each time (RFC 8252 §8.6). For registered applications of the
+ * organization that is too often, and for svc-cli the user touches the key instead. Upstream: #603
+ * leads to the policy. Tests: test/api/oauth/own-applications.test.ts,
+ * test/api/oauth/cli-authorization.test.ts, test/api/oauth/access-authorization.test.ts.
  */
 export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule, reach: ReachRules) {
   const policy = interactionPolicy.base();
@@ -210,8 +228,8 @@ export function promptPolicy(needsNativeConsent: PromptRule, touch: TouchRule, r
 }
 
 /**
- * Returns a prompt with one rule. A request that may show no page gets the error
- * `interaction_required`.
+ * Makes a prompt of the OAuth library, which is a reason to show a page, with one rule. A request
+ * that forbids pages gets the error `interaction_required`.
  */
 function promptOf(name: string, description: string, check: PromptRule) {
   const rule = new interactionPolicy.Check(name, description, 'interaction_required', check);
@@ -220,9 +238,9 @@ function promptOf(name: string, description: string, check: PromptRule) {
 
 /**
  * Shows the login page if `acr_values` names AAL3 and the session does not have it. Reason: the
- * library never asks for a login because of `acr_values` (RFC 9470 §5). The values are voluntary,
- * so that after the login the request goes on even without AAL3. Upstream: searched 2026-11-25,
- * none found; the policy is the library's way. Tests: test/api/oauth/step-up.test.ts.
+ * OAuth library never asks for a login because of `acr_values` (RFC 9470 §5). The values are
+ * voluntary, so that after the login the request goes on even without AAL3. Upstream: searched
+ * 2026-11-25, none found; the policy is the library's way. Tests: test/api/oauth/step-up.test.ts.
  */
 const AAL3_REQUESTED = new interactionPolicy.Check(
   'acr_values',
@@ -234,13 +252,13 @@ const AAL3_REQUESTED = new interactionPolicy.Check(
   },
 );
 
-/** The library's session of a browser. */
+/** The OAuth library's session of a browser. */
 export type LibrarySession = NonNullable<KoaContextWithOIDC['oidc']['session']>;
 
 /**
- * Removes the account from the library's session, with the authorizations of clients in it. Reason:
- * the library rejects a session whose account changes. `touched` makes the library write the
- * session. Upstream: #752, where the library ends such a session. Tests:
+ * Removes the account from the OAuth library's session, with the authorizations of clients in it.
+ * Reason: the library rejects a session whose account changes. `touched` makes the library write
+ * the session. Upstream: #752, where the library ends such a session. Tests:
  * test/api/oauth/login-requirements.test.ts.
  */
 export function removeAccount(session: LibrarySession): void {
@@ -253,8 +271,8 @@ export function removeAccount(session: LibrarySession): void {
 
 /**
  * Replaces `invalid_request` by the error that RFC 6749 §5.2 demands, in two cases. Reason: the
- * library uses the wrong code, and only its English message tells the cases apart. Upstream: #288
- * mended the same for other errors. Tests: test/unit/features/oidc/library-patches.test.ts.
+ * OAuth library uses the wrong code, and only its English message tells the cases apart. Upstream:
+ * #288 mended the same for other errors. Tests: test/unit/features/oidc/library-patches.test.ts.
  */
 export function correctErrorCode(ctx: KoaContextWithOIDC): void {
   const body = ctx.body as { error?: string; error_description?: string };
@@ -267,9 +285,10 @@ export function correctErrorCode(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * Values that make the library reject a request with the right error. Reason: the library ignores
- * an unknown response mode and does not fetch request objects, so that it must get a value that it
- * refuses. Upstream: searched 2026-11-25, none found. Tests: test/api/oauth/oauth-edge.test.ts.
+ * A value that makes the OAuth library refuse a request with the right error. Reason: the library
+ * ignores an unknown response mode and does not fetch request objects, so that it must get a value
+ * that it refuses. Upstream: searched 2026-11-25, none found. Tests:
+ * test/api/oauth/oauth-edge.test.ts.
  */
 export const UNSUPPORTED_RESPONSE_MODE = 'unsupported';
 export const UNREADABLE_REQUEST_OBJECT = 'unreadable';
@@ -277,22 +296,26 @@ export const UNREADABLE_REQUEST_OBJECT = 'unreadable';
 const NOTICE = /^oidc-provider (?:NOTICE|WARNING): /;
 const CONSOLE_METHODS = ['info', 'warn'] as const;
 
-/** The logger for the library's notices: that of the newest application of the process. */
+/**
+ * The logger for the notices that the OAuth library prints. It is the logger of the newest
+ * application of the process.
+ */
 let noticeLogger: Logger | undefined;
 
 /**
- * Writes the library's console notices to the log instead. Reason: the library writes them once at
- * start-up, in its own format, and offers no hook. Other console output is unchanged. Upstream:
- * #305 leads to `console`. Tests: test/unit/features/oidc/library-patches.test.ts.
+ * Writes the notices that the OAuth library prints to the console to the log instead. Reason: the
+ * library prints them once at start-up, in its own format, and offers no hook. Other console output
+ * is unchanged. Upstream: #305 leads to `console`. Tests:
+ * test/unit/features/oidc/library-patches.test.ts.
  */
 export function logNotices(logger: Logger): void {
   const isPatched = noticeLogger !== undefined;
   noticeLogger = logger;
   if (isPatched) return;
   for (const method of CONSOLE_METHODS) {
-    // oxlint-disable-next-line no-console -- the library writes its notices here
+    // oxlint-disable-next-line no-console -- the OAuth library writes its notices here
     const original = console[method].bind(console);
-    // oxlint-disable-next-line no-console -- the library writes its notices here
+    // oxlint-disable-next-line no-console -- the OAuth library writes its notices here
     console[method] = (...words: unknown[]) => {
       const [first] = words;
       if (typeof first === 'string' && NOTICE.test(first)) {

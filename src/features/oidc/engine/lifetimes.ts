@@ -31,8 +31,8 @@ const LONGEST_OF_BOUND = 900;
 
 /**
  * Returns the lifetime of an ID token in seconds: what its client registered, but no longer than
- * the session. A verifier that does not ask this server notices the deactivation of a user only
- * when the token expires.
+ * the session. The lifetime is short, because a verifier that does not ask this server notices only
+ * at its end that a user was deactivated.
  */
 export function idTokenLifetime(
   ctx: KoaContextWithOIDC,
@@ -59,8 +59,8 @@ interface NewToken {
 /**
  * Returns the lifetime of an access token in seconds, never longer than its session. An opaque
  * token of svc-cli lives for the rest of the session. An opaque token of a device or of another
- * client lives for at most an hour. JWTs and tokens with `svc:admin` or `svc:applications` are
- * short.
+ * client lives for at most an hour. JWTs and tokens with `svc:admin` or `svc:applications` live for
+ * minutes.
  */
 export function accessTokenLifetime(ctx: KoaContextWithOIDC, token: NewToken, now: Date): number {
   const { resourceOwner } = requestContextOf(ctx);

@@ -28,8 +28,8 @@ export function mutualTlsMethods({ tls }: Config['http']): ClientAuthMethod[] {
 }
 
 /**
- * Builds the library's mutual-TLS feature (RFC 8705). Certificates come only from the TLS layer,
- * and never from a header.
+ * Returns the settings of mutual TLS (RFC 8705) for the OAuth library. Certificates come only from
+ * the TLS layer, and never from a header.
  */
 export function mutualTls({ tls, mtls }: Config['http'], clock: Clock = systemClock): Feature {
   if (!tls) return { enabled: false };
@@ -46,8 +46,8 @@ export function mutualTls({ tls, mtls }: Config['http'], clock: Clock = systemCl
 }
 
 /**
- * Checks the path of a certificate for `tls_client_auth`. For `self_signed_tls_client_auth`, no
- * authority is needed (RFC 8705 §2.2).
+ * Checks the chain of a client certificate for the method `tls_client_auth`. The method
+ * `self_signed_tls_client_auth` needs no authority (RFC 8705 §2.2).
  */
 function isAuthorized(
   ctx: KoaContextWithOIDC,

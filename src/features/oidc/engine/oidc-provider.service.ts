@@ -14,7 +14,7 @@ import { acceptNoncesOf, patchProvider } from './library-patches.js';
 import { correctResponse, routeOf } from './provider-middleware.js';
 import { nonceSecretOf, ProviderOptions } from './provider-options.service.js';
 
-/** A function that runs before or after the library handles a request. */
+/** A function that runs before or after the OAuth library handles a request. */
 type Step = (ctx: KoaContextWithOIDC) => Promise<void> | void;
 
 /** Runs `oidc-provider`, the core of OAuth 2.0 and OpenID Connect. */
@@ -25,7 +25,7 @@ export class OidcProvider {
   readonly isCertification: boolean;
   /** True if this server terminates TLS, so that clients can use certificates. */
   readonly hasMutualTls: boolean;
-  /** The audiences that no client may name as a resource. */
+  /** The audiences that belong to this service, so that no client may name them as a resource. */
   readonly ownAudiences: OwnAudiences;
   #callback: ReturnType<Provider['callback']> | undefined;
   readonly #scheme: string;
@@ -78,9 +78,9 @@ export class OidcProvider {
   }
 
   /**
-   * Passes a request of one of our routes to the library, which trusts `Host` and `X-Forwarded-*`.
-   * These headers are overwritten from the configuration, so that a client cannot change the
-   * addresses in discovery, audiences and proofs.
+   * Passes a request of one of our routes to the OAuth library. The library trusts `Host` and
+   * `X-Forwarded-*`, so they are overwritten from the configuration. Otherwise a client could
+   * change the addresses in discovery, audiences and proofs.
    */
   async answer(request: Request, response: Response): Promise<void> {
     const { headers } = request;
@@ -92,13 +92,13 @@ export class OidcProvider {
     await this.#callback(request, response);
   }
 
-  /** Registers a function that runs before the library handles a request. */
+  /** Registers a function that runs before the OAuth library handles a request. */
   before(step: Step): void {
     this.#before.push(step);
   }
 
   /**
-   * Registers a function that runs after the library has handled a request of an endpoint.
+   * Registers a function that runs after the OAuth library has handled a request of an endpoint.
    * @param route the library's name of the endpoint
    */
   after(route: string, step: Step): void {

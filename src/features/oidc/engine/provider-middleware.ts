@@ -5,18 +5,21 @@ import type { OwnMetadata } from '../protocol/client-metadata.js';
 import type { Client, KoaContextWithOIDC } from '../protocol/library.js';
 import { correctErrorCode } from './library-patches.js';
 
-/** The path of the metadata of our protected resources (RFC 9728 §3). */
+/**
+ * The path of the metadata of our protected resources (RFC 9728 §3), which a refused client needs
+ * to find the authorization server.
+ */
 const RESOURCE_METADATA_PATH = '/.well-known/oauth-protected-resource';
 
 /**
- * Matches the member with the address of a registration (RFC 7592 §3). All other addresses of a
- * registration belong to the client, and are not changed.
+ * Matches the member of a registration's response that is an address of this server (RFC 7592 §3).
+ * All other addresses belong to the client, and are not changed.
  */
 const REGISTRATION_ADDRESS = /^registration_client_uri$/;
 
 /**
- * Matches the members of responses that are addresses of the library's own endpoints, by the
- * library's name of the called endpoint.
+ * Matches the members of a response that are addresses of endpoints, by the OAuth library's name of
+ * the called endpoint.
  */
 const OWN_ADDRESSES: Readonly<Record<string, RegExp>> = {
   discovery: /^jwks_uri$|_endpoint$/,
@@ -36,8 +39,8 @@ const WITH_CLIENT_AUTHENTICATION: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Corrects the responses of several endpoints. Controllers correct the responses of a single
- * endpoint.
+ * Corrects the OAuth library's responses of several endpoints. The response of a single endpoint is
+ * corrected in its controller.
  */
 export function correctResponse(ctx: KoaContextWithOIDC, http: Config['http']): void {
   noteOAuthCaller(ctx);
@@ -51,12 +54,14 @@ export function correctResponse(ctx: KoaContextWithOIDC, http: Config['http']): 
   }
 }
 
-/** Returns the library's name of the endpoint; undefined for a request that it does not route. */
+/**
+ * Returns the OAuth library's name of the endpoint; undefined for a request that it does not route.
+ */
 export function routeOf(ctx: KoaContextWithOIDC): string | undefined {
   return (ctx.oidc as KoaContextWithOIDC['oidc'] | undefined)?.route;
 }
 
-/** Notes the client and the user of an OAuth request for its line in the log. */
+/** Records the client and the user of an OAuth request for its line in the log. */
 function noteOAuthCaller(ctx: KoaContextWithOIDC): void {
   const oidc = ctx.oidc as KoaContextWithOIDC['oidc'] | undefined;
   const clientId = oidc?.client?.clientId;
@@ -65,8 +70,9 @@ function noteOAuthCaller(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * Notes a client that has authenticated. A client that registered itself does not count, because
- * any program can register any number of clients.
+ * Records that a client has authenticated, so that the rows of its request are not anonymous. A
+ * client that registered itself does not count, because any program can register any number of
+ * clients.
  */
 function noteClientAuthentication(ctx: KoaContextWithOIDC): void {
   const client: (Client & OwnMetadata) | undefined = ctx.oidc.client;
@@ -76,8 +82,8 @@ function noteClientAuthentication(ctx: KoaContextWithOIDC): void {
 }
 
 /**
- * Replaces addresses of the library's endpoints at the mutual-TLS listener by the published ones,
- * which users and other clients can reach.
+ * Replaces addresses of the mutual-TLS listener in a response by the published ones, which users
+ * and other clients can reach.
  *
  * @param own matches the members that are such addresses
  */
@@ -106,7 +112,7 @@ function addAuthenticationScheme(ctx: KoaContextWithOIDC): void {
 
 /**
  * Removes all `WWW-Authenticate` challenges but the one that fits the request's scheme, because the
- * library sends one for each scheme. It adds the address of the resource's metadata (RFC 9728
+ * OAuth library sends one for each scheme. It adds the address of the resource's metadata (RFC 9728
  * §5.1).
  */
 export function keepOneChallenge(ctx: KoaContextWithOIDC, baseUrl: string): void {

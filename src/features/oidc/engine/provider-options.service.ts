@@ -56,12 +56,15 @@ import {
 
 type Features = NonNullable<Configuration['features']>;
 
-/** Derives the secret of the nonces for DPoP proofs from a root secret. */
+/**
+ * Derives the secret of the nonces for DPoP proofs from a root secret, so that all replicas accept
+ * the same nonces.
+ */
 export function nonceSecretOf(rootSecret: string): Buffer {
   return deriveKey(rootSecret, 'DPoP nonces', 32);
 }
 
-/** Builds the options of the library, one method for each topic. */
+/** Builds the options of the OAuth library, one method for each topic. */
 @Injectable()
 export class ProviderOptions {
   readonly #sessionSeconds: number;
@@ -77,7 +80,9 @@ export class ProviderOptions {
     this.#sessionSeconds = config.session.hours * 3600;
   }
 
-  /** Builds all options but the signing keys and the rendering of errors. */
+  /**
+   * Builds all options of the OAuth library except the signing keys and the rendering of errors.
+   */
   build(): Configuration {
     return {
       ...FIXED,
@@ -144,8 +149,9 @@ export class ProviderOptions {
   }
 
   /**
-   * Checks the scopes of an authorization request and updates the library's session, before any
-   * prompt. The library calls this hook in every authorization request.
+   * Checks the scopes of an authorization request and updates the OAuth library's session of the
+   * browser, before the user is asked anything. The library calls this hook in every authorization
+   * request.
    */
   #beforePrompts(ctx: KoaContextWithOIDC): Promise<void> {
     checkRequestedScopes(ctx);
@@ -209,7 +215,8 @@ export class ProviderOptions {
       IdToken: (ctx, _token, client) => idTokenLifetime(ctx, client, this.clock.now()),
       DeviceCode: this.config.oidc.deviceCode.expiresSeconds,
       Grant: this.#sessionSeconds,
-      // Without an account, a session of the library only holds the state of a page.
+      // A session of the OAuth library without an account has only the state of a page, so it is
+      // kept for a short time.
       Session: (_ctx, { accountId }) => (accountId ? this.#sessionSeconds : LIFETIMES.interaction),
       Interaction: LIFETIMES.interaction,
     };
@@ -262,13 +269,14 @@ export class ProviderOptions {
           assertRegisteredGrant(client);
         }
         const server = ofResource(ctx, resource, client);
-        // For a token, the statement that issues it makes this check.
+        // For a token, the SQL statement that issues it makes this check.
         if (ctx.oidc.route !== 'token') await this.resourceOwners.assertFree(resource);
         return server;
       },
       defaultResource: (ctx, client, several) => {
         if (several !== undefined) return undefined;
-        // The library still knows every requested scope here, and drops unknown ones afterwards.
+        // Here the request still has every requested scope. Later the OAuth library drops the
+        // unknown ones, so that an unknown scope must be refused now.
         checkRequestedScopes(ctx);
         if (!isForClientItself(ctx)) return undefined;
         if (asksForSignals(ctx)) return signals;

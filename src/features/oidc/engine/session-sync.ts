@@ -26,7 +26,7 @@ import type { ResourceOwners } from '../request/resource-owners.service.js';
 import { removeAccount, type LibrarySession } from './library-patches.js';
 
 /**
- * Updates the library's session from our session of the browser, because only our session decides
+ * Updates the OAuth library's session of a browser from our own session, because only ours decides
  * who the user is. A pushed request and a device have no session to update.
  */
 export async function updateSession(
@@ -42,7 +42,8 @@ export async function updateSession(
 }
 
 /**
- * Finds the account of a subject: by the grant of a code or token, or by the browser's session.
+ * Finds the account of a subject for the OAuth library: by the grant of a code or token, or by the
+ * browser's session.
  *
  * @returns undefined for a code or token whose user may get no more tokens
  * @throws LoginRequired when the browser's session has ended, or belongs to another user
@@ -64,11 +65,12 @@ export async function findAccount(
 }
 
 /**
- * Creates the grant of an authorization with exactly the access that the request asks for, so that
- * revoking the grant of a stolen code ends no other token.
+ * Creates the grant of an authorization request, with exactly the access that the request asks for.
+ * Each authorization has its own grant, so that revoking the grant of a stolen code ends no other
+ * token.
  *
- * @returns undefined if the user must be asked for consent first, or for a touch, or does not reach
- *   the client
+ * @returns undefined if the user must first consent or touch the key, or if the client does not
+ *   admit the user
  */
 export async function createGrant(
   ctx: KoaContextWithOIDC,
@@ -93,7 +95,7 @@ export async function createGrant(
   }
   const grant = newGrant(provider, resourceOwner, client.clientId);
   const granted = grantedScopes(requested.scopes, client, resourceOwner);
-  // The library asks for consent to a scope that is neither granted nor rejected.
+  // The OAuth library asks the user for consent to a scope that is neither granted nor rejected.
   const rejected = requested.scopes.filter(
     (scope) => isOwnScope(scope) && !granted.includes(scope),
   );
@@ -108,9 +110,9 @@ export async function createGrant(
 }
 
 /**
- * Looks up the denial that a user would get at a client, and notes it in the request context. The
- * prompt of the library then refuses, so that no user is asked for consent to an application that
- * the user does not reach.
+ * Looks up the reason why a client would not admit the user, and stores it in the request context.
+ * A prompt of the OAuth library then shows the refusal, so that no user is asked for consent to an
+ * application that does not admit the user.
  */
 async function expectDenial(
   ctx: KoaContextWithOIDC,
@@ -123,8 +125,8 @@ async function expectDenial(
 }
 
 /**
- * Saves a grant and returns true. If the user does not reach the client, it notes the denial in the
- * request context and returns false.
+ * Saves a grant and returns true. If the client does not admit the user, it stores the reason in
+ * the request context and returns false.
  */
 async function isSaved(ctx: KoaContextWithOIDC, grant: Grant): Promise<boolean> {
   try {
@@ -138,9 +140,9 @@ async function isSaved(ctx: KoaContextWithOIDC, grant: Grant): Promise<boolean> 
 }
 
 /**
- * Returns true if the user of an authorization request was denied for the given reason, and then
- * records the refusal in the audit log. The library calls it once for each request, after the
- * login.
+ * Returns true if the client did not admit the user of an authorization request for the given
+ * reason, and then records the refusal in the audit log. The OAuth library calls it once for each
+ * request, after the login.
  */
 export async function isDenied(
   ctx: KoaContextWithOIDC,
@@ -192,9 +194,9 @@ async function isUnknownToUser(
 }
 
 /**
- * Returns true if an authorization request of svc-cli still needs a touch of the security key on
- * the login page that this request opened. The existing session of the browser is not enough,
- * because the code opens a new session and is sent to a local port, where another program may
+ * Returns true if the user must still touch the security key for an authorization request of
+ * svc-cli, on the login page that this request opened. The existing session of the browser is not
+ * enough: the code opens a new session, and is sent to a local port on which another program may
  * listen (RFC 8252 §8.6).
  */
 export async function needsTouch(
@@ -210,8 +212,9 @@ export async function needsTouch(
 }
 
 /**
- * Returns the time of the last touch in the browser, in milliseconds since 1970; null if the user
- * has not logged in there. The interaction stores the time, because svc-cli needs a later touch.
+ * Returns the time of the last touch of the key in the browser, in milliseconds since 1970; null if
+ * the user has not logged in there. It is stored with the authorization request, because svc-cli
+ * needs a later touch.
  */
 export async function touchBefore(
   ctx: KoaContextWithOIDC,
@@ -221,7 +224,10 @@ export async function touchBefore(
   return { touched_before: resourceOwner?.authTime.getTime() ?? null };
 }
 
-/** Returns the login of a user as the library records it, at the time of the key's assertion. */
+/**
+ * Returns the login of a user in the form in which the OAuth library records it. The login time is
+ * that of the last touch of the key.
+ */
 export function loginOf(resourceOwner: ResourceOwner) {
   return {
     accountId: resourceOwner.userId,

@@ -4,17 +4,20 @@ import type { OwnMetadata } from '../protocol/client-metadata.js';
 import { displayHost, displayName } from '#domain/oauth/clients/display-name.js';
 import type { Client, KoaContextWithOIDC } from '../protocol/library.js';
 
-/** The data of the page that asks whether to log out (RP-Initiated Logout §2). */
+/** The data that the template of the logout page shows (RP-Initiated Logout §2). */
 export interface LogoutPage {
   readonly secret: string | undefined;
   readonly client: { readonly name: string; readonly isDynamic: boolean } | undefined;
   readonly nextHost: string | undefined;
   readonly isLoggedIn: boolean;
-  /** True if the page continues by itself, without asking. */
+  /** True if the page continues by itself, without asking the user. */
   readonly goesOn: boolean;
   /** The applications whose access ends with the session of the browser. */
   readonly ends: readonly string[];
-  /** The other sessions of the user, which remain unless the user ends them too. */
+  /**
+   * The other sessions of the user, such as those of other devices. The user may choose to end them
+   * as well.
+   */
   readonly others: readonly OtherSession[];
 }
 
@@ -27,10 +30,10 @@ interface OtherSession {
 }
 
 /**
- * Builds the logout page. The library knows only sessions in which an application was used, so that
- * here any session cookie counts as a session. Without a session the page continues by itself. It
- * does not if the next address belongs to a client that registered itself, because the page would
- * be an open redirector (RFC 9700 §4.11.2).
+ * Builds the data of the logout page. The OAuth library knows only sessions in which an application
+ * was used, so here any session cookie counts as a session. Without a session the page continues by
+ * itself, unless the next address belongs to a client that registered itself: the page would then
+ * redirect to any address (RFC 9700 §4.11.2).
  */
 export function logoutPage(
   { oidc }: KoaContextWithOIDC,

@@ -14,8 +14,8 @@ import { queryOf, requestOf, responseOf, type FormFields } from '../request/requ
 import { logoutPage } from './logout-page.js';
 
 /**
- * `/oauth/logout`: the logout that an application asks for (OpenID Connect RP-Initiated Logout
- * 1.0).
+ * `/oauth/logout`: ends the session of a browser that an application sends here to log out (OpenID
+ * Connect RP-Initiated Logout 1.0).
  */
 @Controller('oauth/logout')
 @Route({ tier: 'general', audience: 'navigation', errors: 'html', auth: PUBLIC })
@@ -33,7 +33,7 @@ export class LogoutController implements OnModuleInit {
   }
 
   /**
-   * Renders our pages in place of the library's, which contain a script that our
+   * Renders our own pages. Those of the OAuth library contain a script that our
    * Content-Security-Policy forbids.
    */
   onModuleInit(): void {
@@ -61,8 +61,8 @@ export class LogoutController implements OnModuleInit {
   }
 
   /**
-   * Redirects a POST to the GET, since a browser sends no Lax cookie with a POST from another site
-   * (§2).
+   * Redirects a POST to a GET with the same fields, since a browser sends no cookie with
+   * `SameSite=Lax` with a POST from another site (§2).
    */
   @Post()
   @Route({ body: { kind: 'fields' }, summary: 'Asks whether to log out, by a form' })
@@ -84,7 +84,10 @@ export class LogoutController implements OnModuleInit {
     return this.#answerWithPage(request, response);
   }
 
-  /** Passes a request to the library so that errors, too, are answered with pages. */
+  /**
+   * Passes a request to the OAuth library as one that prefers HTML, so that its errors are also
+   * shown as pages.
+   */
   #answerWithPage(request: Request, response: Response): Promise<void> {
     request.headers.accept = 'text/html';
     return this.oidcProvider.answer(request, response);
@@ -96,8 +99,8 @@ export class LogoutController implements OnModuleInit {
   }
 
   /**
-   * Ends our session of the browser, and the user's other sessions if the user asked for it. If our
-   * session remained, the library's session would be created from it again.
+   * Ends our own session of the browser, and the user's other sessions if the user chose that. If
+   * our session remained, the OAuth library's session would be made from it again.
    */
   async #endSession(ctx: KoaContextWithOIDC): Promise<void> {
     const request = requestOf(ctx);
@@ -109,8 +112,8 @@ export class LogoutController implements OnModuleInit {
       }
       this.sessionCookies.clear(responseOf(ctx));
     }
-    // The page's script follows the location: the Content-Security-Policy forbids a form to submit
-    // to a client's address.
+    // The script of the page goes to the location itself, because the Content-Security-Policy
+    // forbids that a form leads to a client's address.
     if (ctx.accepts('html', 'json') === 'json') {
       const location = ctx.response.get('location');
       ctx.remove('location');

@@ -3,7 +3,7 @@ import type { OwnMetadata } from './client-metadata.js';
 import type { AccountClaims } from './library.js';
 import { scopeWords } from './scopes.js';
 
-/** The claims of each scope (OpenID Connect Core §5.4). */
+/** The claims that each scope selects (OpenID Connect Core §5.4). */
 export const CLAIMS_OF_SCOPES = {
   openid: ['sub', 'hardware_verified', 'hardware_aaguid', 'acr', 'amr', 'auth_time', 'sid'],
   email: ['email', 'email_verified'],
@@ -11,7 +11,8 @@ export const CLAIMS_OF_SCOPES = {
 };
 
 /**
- * Returns the claims about a session's login. For a synthetic session `hardware_verified` is false.
+ * Returns the claims about the login of a session. For a session without a security key, which only
+ * tests have, `hardware_verified` is false.
  */
 export function proofClaims(resourceOwner: ResourceOwner) {
   return {
@@ -58,10 +59,10 @@ export function asksForProfile(scope: string, claims: object): boolean {
 }
 
 /**
- * Returns all claims of ID tokens and userinfo. The library selects by scope and by the `claims`
- * parameter.
+ * Returns all claims of ID tokens and userinfo. The OAuth library selects some of them by the scope
+ * and the parameter `claims`.
  *
- * @param profile undefined if no claim of it is asked for
+ * @param profile undefined if the request asks for no claim of the profile
  */
 export function accountClaims(
   resourceOwner: ResourceOwner,
@@ -78,8 +79,8 @@ export function accountClaims(
 }
 
 /**
- * Returns the claims of an ID token: all claims, and the id of the session by which the client is
- * told of the session's end (OpenID Connect Back-Channel Logout §2.1).
+ * Returns the claims of an ID token: all claims about the account, and the id of the session. A
+ * logout token names the session by that id when it ends (OpenID Connect Back-Channel Logout §2.1).
  */
 export function idTokenClaims(
   resourceOwner: ResourceOwner,
@@ -90,8 +91,8 @@ export function idTokenClaims(
 }
 
 /**
- * Returns the claims about a profile whose values are known (OpenID Connect Core §5.1). Clients
- * must not identify a user by them.
+ * Returns the claims about a user's profile whose values are known (OpenID Connect Core §5.1).
+ * Clients must not identify a user by them, because they can change.
  */
 function profileClaims({ givenName, familyName, userName, updatedAt }: UserProfile) {
   return {

@@ -19,12 +19,15 @@ export const OUR_ALGORITHMS = ['ES256', 'RS256'] as const;
 
 const FAPI: ReadonlySet<unknown> = new Set(FAPI_ALGORITHMS);
 
-/** Returns true if the FAPI profile allows an algorithm. */
+/** Returns true if the FAPI profile allows a signature algorithm. */
 export function isFapiAlgorithm(algorithm: unknown): boolean {
   return FAPI.has(algorithm);
 }
 
-/** The metadata that RFC 7591 does not define. A client that registers itself cannot set them. */
+/**
+ * The client metadata that only this service defines. A client that registers itself cannot set
+ * them.
+ */
 export const OWN_METADATA = [
   'svc_approved_uris',
   'svc_id_token_lifetime',
@@ -37,7 +40,8 @@ export const OWN_METADATA = [
 ] as const;
 
 /**
- * The metadata of OpenID Connect Back-Channel Logout §2.2, and one that only this service knows.
+ * The client metadata about logout tokens: those of OpenID Connect Back-Channel Logout §2.2, and
+ * one that only this service defines.
  */
 export const LOGOUT_METADATA = [
   'backchannel_logout_uri',
@@ -46,9 +50,9 @@ export const LOGOUT_METADATA = [
 ] as const;
 
 /**
- * The metadata that the library does not know. `request_uris` is defined by OpenID Connect
- * Registration. By `require_pkce` a client says that its requests always use PKCE (RFC 9700
- * §2.1.1). The library would know the metadata about a logout only if it sent the logout tokens
+ * The client metadata that the OAuth library does not know. `request_uris` is defined by OpenID
+ * Connect Registration. By `require_pkce` a client says that its requests always use PKCE (RFC 9700
+ * §2.1.1). The library would know the metadata about logout only if it sent the logout tokens
  * itself.
  */
 export const EXTRA_METADATA = [
@@ -60,7 +64,7 @@ export const EXTRA_METADATA = [
 
 /** The metadata of a client that only this service uses. */
 export interface OwnMetadata {
-  /** The redirect URIs at which an admin approved the application for its organization. */
+  /** The redirect URIs of the application that an admin has approved for the organization. */
   readonly svc_approved_uris?: readonly string[];
   /** The lifetime of an ID token in seconds, if the client registered one. */
   readonly svc_id_token_lifetime?: number;
@@ -70,8 +74,8 @@ export interface OwnMetadata {
   readonly svc_profile?: 'fapi2';
   readonly svc_resource_scopes?: string;
   /**
-   * Set for an application that receives signals. `only`: its client credentials are for nothing
-   * else.
+   * Set for an application that receives signals, which are security events about its users.
+   * `only`: it can get tokens of client credentials for nothing else.
    */
   readonly svc_signals?: 'only' | 'too';
   readonly request_uris?: readonly string[];
@@ -84,8 +88,8 @@ export function isFapi(client: OwnMetadata | undefined): boolean {
 }
 
 /**
- * The separator between the hashes of valid secrets. The hashes take the place of the secret in the
- * library's metadata, and none contains the separator.
+ * The separator between the hashes of a client's valid secrets. The OAuth library gets the joined
+ * hashes in the place of one secret. No hash contains the separator.
  */
 const SEPARATOR = '.';
 
@@ -97,7 +101,8 @@ const FAPI_DEFAULTS = {
 } as const;
 
 /**
- * Converts a client to the library's metadata. The hashes of all valid secrets replace its secret.
+ * Converts a client to the metadata that the OAuth library reads. The hashes of all valid secrets
+ * take the place of its secret.
  */
 export function libraryMetadata(client: LiveClient): AdapterPayload {
   const { secretHashes, kind } = client;
@@ -120,8 +125,9 @@ export function libraryMetadata(client: LiveClient): AdapterPayload {
 }
 
 /**
- * Gives an application that receives signals the grant of client credentials. If it has not
- * registered the grant, the grant is for signals alone.
+ * Adds the grant type client credentials to an application that receives signals, which are
+ * security events about its users. If the application did not register this grant type, it can be
+ * used for signals alone.
  */
 function signalMetadata({ metadata }: LiveClient): AdapterPayload {
   const grants = (metadata['grant_types'] as readonly string[] | undefined) ?? [];
@@ -130,14 +136,17 @@ function signalMetadata({ metadata }: LiveClient): AdapterPayload {
 }
 
 /**
- * Gives an application without valid secrets an empty secret, so that its authentication fails.
- * Without the member the library would reject the client as malformed.
+ * Gives an application without valid secrets an empty list of hashes as its secret, so that its
+ * authentication fails. Without a secret the OAuth library would refuse the client as malformed.
  */
 function withoutSecret(kind: ClientKind): { client_secret?: string } {
   return kind === 'application' ? { client_secret: SEPARATOR } : {};
 }
 
-/** Returns the hashes that are in the place of a client's secret. */
+/**
+ * Returns the hashes of a client's valid secrets, which the OAuth library has in the place of one
+ * secret.
+ */
 export function secretHashesOf(clientSecret: string | undefined): Buffer[] {
   return (clientSecret ?? '')
     .split(SEPARATOR)
@@ -146,8 +155,8 @@ export function secretHashesOf(clientSecret: string | undefined): Buffer[] {
 }
 
 /**
- * Returns the metadata of a client that are stored: all but its id, its secret and our own
- * metadata.
+ * Returns the metadata of a client that are stored in one column: all but its id, its secret and
+ * our own metadata.
  */
 export function storedMetadata(
   metadata: Readonly<Record<string, unknown>>,

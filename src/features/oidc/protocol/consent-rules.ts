@@ -16,7 +16,7 @@ export interface RequestedAccess {
 /**
  * Returns true if a client needs the consent of a user: always if the client registered itself,
  * otherwise if it belongs to another organization or user. The synthetic user of certification test
- * mode is never asked.
+ * mode is never asked for consent.
  */
 export function needsConsent(client: Client & OwnMetadata, resourceOwner: ResourceOwner): boolean {
   if (client.svc_kind === 'first-party' || !resourceOwner.hardwareVerified) return false;
@@ -28,8 +28,9 @@ export function needsConsent(client: Client & OwnMetadata, resourceOwner: Resour
 
 /**
  * Returns true if the first sign-in of a user to an application of a colleague needs consent,
- * because no admin has approved it for the redirect URI of the request. Without that page, a link
- * would sign the user in without notice, and the colleague would learn who opened it.
+ * because no admin has approved the application for the redirect URI of the request. Without the
+ * consent page, a link would sign the user in without notice, and the colleague would learn who
+ * opened the link.
  *
  * @param redirectUri undefined for a grant without a redirect; any approval covers such a grant
  */
@@ -59,7 +60,7 @@ export function coversRequest(
 }
 
 /**
- * Returns true if a redirect URI is one of some registered ones. The port of a native client's
+ * Returns true if a redirect URI is one of the registered URIs. The port of a native client's
  * loopback address is ignored, because the client chooses it.
  */
 function isCoveredUri(
@@ -84,8 +85,9 @@ function withoutPort(address: string): string {
 }
 
 /**
- * Returns true if an application of a colleague needs consent to act at a resource server. Nothing
- * proves that the server belongs to the application, or that its operator knows the application.
+ * Returns true if an application of a colleague needs the user's consent to act at a resource
+ * server. Nothing proves that the server belongs to the application, or that its operator knows the
+ * application.
  */
 export function needsConsentForResources(
   client: Client & OwnMetadata,
@@ -96,7 +98,7 @@ export function needsConsentForResources(
   return resourceOwner.hardwareVerified && !isTrusted && resources.size > 0;
 }
 
-/** The payload of a stored grant, as far as it shows what a user consented to. */
+/** The members of a stored grant that show what a user consented to. */
 export interface ConsentedGrant {
   readonly openid?: { readonly scope?: string; readonly claims?: readonly string[] };
   readonly resources?: Readonly<Record<string, string>>;

@@ -5,19 +5,19 @@ import type { Grant, Provider } from './library.js';
 const SEPARATOR = '.';
 
 /**
- * Creates the id of a grant. It contains the session's id, since the library has no field for the
- * session.
+ * Makes the id of a new grant. It contains the id of the session, since the OAuth library's grant
+ * has no field for the session.
  */
 export function newGrantId(sessionId: string, random = systemRandom): string {
   return `${sessionId}${SEPARATOR}${random.token(16)}`;
 }
 
-/** Reads the session's id from the id of a grant. */
+/** Returns the id of the session that the id of a grant contains. */
 export function sessionIdOfGrant(grantId: string): string {
   return grantId.slice(0, grantId.indexOf(SEPARATOR));
 }
 
-/** Creates an empty grant of a user to a client, for the user's session. The caller saves it. */
+/** Makes an empty grant of a user to a client, for the user's session. The caller saves it. */
 export function newGrant(
   provider: Provider,
   { userId, sessionId }: Pick<ResourceOwner, 'userId' | 'sessionId'>,

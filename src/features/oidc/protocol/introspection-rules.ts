@@ -3,7 +3,7 @@ import type { Client } from './library.js';
 
 /**
  * An application that a user or an organization registered, with the fields that decide which
- * tokens it may introspect.
+ * tokens it may introspect (RFC 7662).
  */
 export interface OwnedClient {
   readonly ownerId: string | null;

@@ -1,5 +1,5 @@
 /**
- * The names of `oidc-provider` that this feature uses: the types of its objects, and the error
+ * The parts of `oidc-provider` that this feature uses: the types of its objects, and the error
  * classes that it renders as OAuth errors. All other files of the feature import them from this
  * file, except for the two files of `engine/` that README.md names.
  */

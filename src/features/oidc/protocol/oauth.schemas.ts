@@ -11,7 +11,10 @@ const CLIENT_PROOF = {
   client_assertion: z.string().optional(),
 };
 
-/** The body of the token endpoint. Every grant has parameters of its own. */
+/**
+ * The body of the token endpoint. Each grant type has parameters of its own, so other members are
+ * allowed.
+ */
 const TOKEN_FORM = z
   .looseObject({
     grant_type: z.string(),
@@ -106,8 +109,8 @@ const JWKS = z
 const METADATA = z.looseObject({ issuer: z.string(), jwks_uri: z.string() });
 
 /**
- * The errors of requests of clients. The library also gives errors that the catalogue does not
- * have, such as `invalid_grant` and `authorization_pending`.
+ * The errors that any request of a client can get. The OAuth library also gives errors that our
+ * catalogue does not have, such as `invalid_grant` and `authorization_pending`.
  */
 const OF_CLIENT = ['invalid_request', 'invalid_client', 'unauthenticated'] as const;
 const FAULTS = ['internal', 'unavailable'] as const;
@@ -120,8 +123,8 @@ const userinfo = {
 } as const;
 
 /**
- * The descriptions of the routes of OAuth for `/openapi.json`. `oidc-provider` reads their
- * parameters.
+ * The descriptions of the OAuth routes for `/openapi.json`. They are only for readers, because
+ * `oidc-provider` itself reads and checks the parameters.
  */
 export const OAUTH_ROUTES = {
   token: {
@@ -180,7 +183,7 @@ export const OAUTH_ROUTES = {
     asks: { body: TOKEN_TO_EXAMINE, proof: 'client' },
   },
   revoke: {
-    // The body is empty.
+    // The response has an empty body.
     answers: { 200: { 'text/plain': 'text' } },
     refusals: REFUSALS,
     asks: { body: TOKEN_TO_EXAMINE, proof: 'client' },

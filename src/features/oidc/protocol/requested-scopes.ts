@@ -14,15 +14,15 @@ const STANDARD: ReadonlySet<string> = new Set([
   'offline_access',
 ]);
 
-/** The library's name of the endpoint of pushed requests (RFC 9126). */
+/** The OAuth library's name of the endpoint of pushed requests (RFC 9126). */
 const PUSHED = 'pushed_authorization_request';
 /** The endpoints whose requests wait for a decision of the user. */
 const ROUTES: ReadonlySet<string> = new Set([PUSHED, 'authorization', 'device_authorization']);
 
 /**
- * Checks the scopes of an authorization request (RFC 6749 §3.3) before the user logs in. An unknown
- * scope fails a pushed request (RFC 9126 §2.3). In other requests the library ignores it (OpenID
- * Connect Core §3.1.2.1), unless all scopes are unknown.
+ * Checks the scopes of an authorization request (RFC 6749 §3.3) before the user logs in. A pushed
+ * request with an unknown scope fails (RFC 9126 §2.3). In other requests the OAuth library ignores
+ * an unknown scope (OpenID Connect Core §3.1.2.1), unless all scopes are unknown.
  *
  * @throws InvalidScope
  */
@@ -43,22 +43,25 @@ export function checkRequestedScopes({ oidc }: KoaContextWithOIDC): void {
 }
 
 /**
- * Returns the resource of a client's own tokens. It is no address, since only the client and other
- * applications of its owner read these tokens.
+ * Returns the resource of the tokens that a client gets for itself. It is a name and no address,
+ * since only the client and other applications of its owner read these tokens.
  */
 export function ownResourceOf({ clientId }: Pick<Client, 'clientId'>): string {
   return `urn:svc:client:${encodeURIComponent(clientId)}`;
 }
 
-/** Returns true if a request is for client credentials (RFC 6749 §4.4). */
+/**
+ * Returns true if a client requests a token for itself and not for a user, by client credentials
+ * (RFC 6749 §4.4).
+ */
 export function isForClientItself({ oidc }: KoaContextWithOIDC): boolean {
   return oidc.route === 'token' && oidc.params?.['grant_type'] === 'client_credentials';
 }
 
 /**
  * Completes the scopes of a request for client credentials without a resource (RFC 6749 §3.3,
- * §4.4.2). Without a scope, the request gets the scopes that the application registered. A
- * requested scope must be one of these or of OpenID Connect.
+ * §4.4.2). A request without a scope gets the scopes that the application registered. A requested
+ * scope must be one of these or of OpenID Connect.
  *
  * @throws InvalidScope
  */
@@ -80,8 +83,8 @@ export function completeOwnScopes(
 }
 
 /**
- * Returns the scopes that a client registered for its own resource servers, without those of this
- * service.
+ * Returns the scopes that a client registered for its own resource servers, without the scopes of
+ * this service.
  */
 export function ownScopesOf({ svc_resource_scopes: own }: OwnMetadata): string[] {
   return scopeWords(own).filter((scope) => !isOwnScope(scope));

@@ -10,7 +10,10 @@ import { OIDC_SCOPES } from './scopes.js';
  */
 export const JWT_LIFETIME = 300;
 
-/** The audiences of this service itself and of AWS. No client may name them as a resource. */
+/**
+ * The audiences of this service itself and of its tokens for AWS. No client may name them as a
+ * resource.
+ */
 export interface OwnAudiences {
   readonly baseUrl: string;
   readonly awsAudience: string;
@@ -36,9 +39,10 @@ export function isOwnOrigin(url: URL, { baseUrl, mtlsPort }: OwnAudiences): bool
 }
 
 /**
- * Returns the resource server of a resource indicator (RFC 8707 §2): any address is accepted,
+ * Returns the resource server of a resource indicator (RFC 8707 §2). Any address is accepted,
  * except for those of this server, whose APIs accept only svc-cli, and the audience of tokens for
- * AWS, which applications must not get. Its scopes are those that the client registered.
+ * AWS, which applications must not get. The scopes of the server are those that the client
+ * registered.
  *
  * @throws InvalidTarget
  */
@@ -58,8 +62,8 @@ export function resourceServerOf(
 }
 
 /**
- * Returns the resource server of a cluster: its tokens are JWTs, which can have only the scopes of
- * OpenID Connect.
+ * Returns the resource server for a Kubernetes cluster. Its tokens are JWTs, and can have only the
+ * scopes of OpenID Connect.
  */
 export function clusterServer(resource: string): ResourceServer {
   return {
@@ -71,14 +75,18 @@ export function clusterServer(resource: string): ResourceServer {
   };
 }
 
-/** Returns true for http at a loopback host: the address of a resource server under development. */
+/**
+ * Returns true for http at a loopback host, which is the address of a resource server under
+ * development.
+ */
 function isLoopback({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
 }
 
 /**
- * Builds the library's `getResourceServerInfo` hook. A token of client credentials without a
- * resource is for the client itself. It is opaque, since the client introspects it.
+ * Makes the function that the OAuth library calls to learn about a resource server. A token of
+ * client credentials without a resource is for the client itself. Such a token is opaque, since the
+ * client introspects it.
  */
 export function resourceServerInfo(own: OwnAudiences) {
   return (ctx: KoaContextWithOIDC, resource: string, client: Client & OwnMetadata) =>

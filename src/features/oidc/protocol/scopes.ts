@@ -12,21 +12,21 @@ export { ADMIN_SCOPE, CLI_CLIENT_ID };
 /** The scopes of OpenID Connect, which select the claims of ID tokens and userinfo. */
 export const OIDC_SCOPES = ['openid', 'profile', 'email'] as const;
 
-/** The scope of the credentials of a user: SSH certificates and tokens for other services. */
+/** The scope for issuing a user's credentials: SSH certificates and tokens for other services. */
 export const CREDENTIALS_SCOPE = 'svc:credentials';
 
 /** The scopes of this server's own APIs, which only svc-cli gets. */
 export const OWN_SCOPES = [CREDENTIALS_SCOPE, APPLICATIONS_SCOPE, ADMIN_SCOPE] as const;
 
 /**
- * Checks whether a scope is one of this service, known or not: with our prefix, which only svc-cli
- * may have, or for signals, which an admin gives to an application.
+ * Returns true if a scope belongs to this service: it has our prefix, which only svc-cli may
+ * request, or is for signals, which an admin allows an application.
  */
 export function isOwnScope(scope: string): boolean {
   return scope.startsWith('svc:') || isSignalScope(scope);
 }
 
-/** Splits a `scope` into its scopes (RFC 6749 §3.3). */
+/** Splits the parameter `scope` into its scopes (RFC 6749 §3.3). */
 export function scopeWords(scope: string | undefined): string[] {
   return (scope ?? '').split(' ').filter((word) => word !== '');
 }
@@ -48,15 +48,15 @@ export function grantedScopes(
 }
 
 /**
- * Removes `svc:admin` and `svc:applications` for a client without a DPoP proof (RFC 9449). An
- * attacker with a stolen token could control the organization, or could make its members sign in at
- * an address of the attacker.
+ * Removes `svc:admin` and `svc:applications` if the client sends no DPoP proof (RFC 9449). With a
+ * stolen token of these scopes, an attacker could control the organization, or could make its
+ * members sign in at an address of the attacker.
  */
 export function boundScopes(scopes: readonly string[], isDpopBound: boolean): string[] {
   return scopes.filter((scope) => isDpopBound || !isBoundScope(scope));
 }
 
-/** Removes the scopes that a device code does not give to svc-cli. */
+/** Removes the scopes that svc-cli does not get by a device code. */
 export function deviceScopes(scopes: readonly string[]): string[] {
   return scopes.filter((scope) => DEVICE_SCOPES.has(scope));
 }

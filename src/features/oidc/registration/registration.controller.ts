@@ -20,7 +20,7 @@ import type { KoaContextWithOIDC } from '../protocol/library.js';
 import { ClientAdapter } from '../storage/client-adapter.service.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
-/** `/oauth/register`: clients that register and manage themselves (RFC 7591, RFC 7592). */
+/** `/oauth/register`: lets clients register and manage themselves (RFC 7591, RFC 7592). */
 @Controller('oauth/register')
 @Route({ tier: 'authentication', audience: 'api', errors: 'oauth', auth: PUBLIC })
 export class RegistrationController implements OnModuleInit {
@@ -82,8 +82,8 @@ export class RegistrationController implements OnModuleInit {
 }
 
 /**
- * Removes the hashes in the place of a secret from a response. A new secret is not removed, because
- * the client sees it only then.
+ * Removes the hashes, which are in the place of a secret, from a response. A new secret stays in
+ * the response, because the client sees it only then.
  */
 function withholdSecrets(ctx: KoaContextWithOIDC): void {
   if (ctx.status !== 200) return;

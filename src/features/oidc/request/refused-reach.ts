@@ -20,13 +20,13 @@ export const NOT_ASSIGNED = 'the user is not assigned to this application';
 /** The text of an OAuth error for a user whose touch does not meet the conditions of the client. */
 export const UNMET_CONDITION = 'the login does not meet the conditions of this application';
 
-/** The text for a cluster that is not registered, or that does not admit the user. */
+/** The error text for a cluster that is not registered, or that does not admit the user. */
 const NO_SUCH_CLUSTER =
   'you are not assigned to a cluster of this resource; ask an admin of your organization';
 
 /**
- * The error of a grant that was denied because the user does not reach the client. The
- * authorization shows a page instead.
+ * The error of a grant that was denied because the client does not admit the user. At the
+ * authorization endpoint the user sees a page instead.
  */
 export class NotReached extends errors.AccessDenied {
   constructor(readonly denied: Denied) {
@@ -34,7 +34,7 @@ export class NotReached extends errors.AccessDenied {
   }
 }
 
-/** A request whose user does not reach its client, or the cluster of its token. */
+/** A request whose client, or whose cluster, does not admit the user. */
 export interface RefusedRequest extends Pick<KoaContextWithOIDC, 'req'> {
   readonly oidc: Pick<KoaContextWithOIDC['oidc'], 'client' | 'params'>;
 }
@@ -45,7 +45,10 @@ export interface DeniedUser {
   readonly sessionId: string;
 }
 
-/** Records that a user does not reach the client of a request, or the cluster of its token. */
+/**
+ * Records in the audit log that the client of a request, or the cluster of its token, does not
+ * admit the user.
+ */
 export function recordRefusedReach(
   manager: EntityManager,
   ctx: RefusedRequest,
@@ -55,7 +58,7 @@ export function recordRefusedReach(
   return recordRefusedAccess(manager, { userId }, targetOf(ctx), denied, originOf(requestOf(ctx)));
 }
 
-/** Describes an application as a target that a user does not reach. */
+/** Describes an application that does not admit a user, for the audit log. */
 export function refusedApplication(client: Pick<Client, 'clientId' | 'clientName'>): RefusedTarget {
   return { kind: 'application', name: displayName(client), id: client.clientId };
 }
@@ -64,9 +67,9 @@ export function refusedApplication(client: Pick<Client, 'clientId' | 'clientName
  * Records that a user gets no token, and returns the error of the token endpoint.
  *
  * For a code the error is `invalid_grant`, so that the client starts again at `/oauth/authorize`.
- * For a cluster it is `invalid_target` (RFC 8693 §2.2.2), and for a subject token whose user does
- * not reach the client `invalid_request` (same section). If a touch can meet the condition, the
- * error is the challenge of RFC 9470.
+ * For a cluster it is `invalid_target` (RFC 8693 §2.2.2). For an exchanged token whose user the
+ * client does not admit, it is `invalid_request` (same section). If another touch of the key can
+ * meet the condition, the error is the challenge of RFC 9470.
  */
 export async function refusedToken(
   manager: EntityManager,
@@ -85,19 +88,26 @@ export async function refusedToken(
   return isForCluster(ctx) ? noSuchCluster() : new errors.InvalidRequest(textOf(denied));
 }
 
-/** Creates the error for a cluster that is not registered, or that does not admit the user. */
+/**
+ * Makes the error for a cluster that is not registered, or that does not admit the user. Both get
+ * the same error, so that a user does not learn which clusters exist.
+ */
 export function noSuchCluster(): Error {
   return new errors.InvalidTarget(NO_SUCH_CLUSTER);
 }
 
-/** Returns the text of an OAuth error for a denial, for the developer of the client. */
+/**
+ * Returns the text of an OAuth error for a user whom the client does not admit. It is for the
+ * developer of the client.
+ */
 export function textOf({ denial }: Denied): string {
   return denial === 'not_assigned' ? NOT_ASSIGNED : UNMET_CONDITION;
 }
 
 /**
- * Returns the challenge for a touch (RFC 9470 §3), and writes it into the response. The error is
- * `access_denied` for the session of a device, which cannot make a touch.
+ * Returns the error that asks for another touch of the key (RFC 9470 §3), and writes it into the
+ * response. For the session of a device, in which no touch is possible, the error is
+ * `access_denied`.
  */
 function touchNeeded(
   ctx: KoaContextWithOIDC,

@@ -6,11 +6,11 @@ import type { LiveGrant } from '#domain/oauth/grants/live-grant.js';
 import type { ResourceOwner } from '#domain/oauth/grants/resource-owner.js';
 import type { KoaContextWithOIDC } from '../protocol/library.js';
 
-/** Facts about one request that the library's hooks and adapters share. */
+/** Facts about one OAuth request that the hooks and adapters of the OAuth library share. */
 export interface RequestContext {
-  /** The user of the grant or of the browser's session; null after a look-up that found no user. */
+  /** The user of the grant or of the browser's session; null if the look-up found no user. */
   resourceOwner?: ResourceOwner | null;
-  /** The grant that was found last. If the same request ends the grant, it uses this entry. */
+  /** The grant that was looked up last. It is used again if the same request ends the grant. */
   grant?: { readonly id: string; readonly found: LiveGrant | undefined };
   /**
    * The consent that the user gave to the client, if the client is an application of the user's
@@ -22,7 +22,10 @@ export interface RequestContext {
    * token.
    */
   subject?: { readonly grantId: string; readonly clientId: string };
-  /** The cluster that the new token is for. Without an id, no application is registered for it. */
+  /**
+   * The Kubernetes cluster that the new token is for. If no such cluster is registered, the id is
+   * undefined.
+   */
   cluster?: { readonly resource: string; readonly id: string | undefined };
   /**
    * True if a code was redeemed a second time so soon that the first client may still wait for its
@@ -30,7 +33,7 @@ export interface RequestContext {
    */
   isReusedAtOnce?: boolean;
   /**
-   * The time of the key's assertion in the login that gave the code of this request, in seconds
+   * The time of the touch of the key in the login that gave the code of this request, in seconds
    * since 1970.
    */
   codeAuthTime?: number;
@@ -39,8 +42,8 @@ export interface RequestContext {
   /** The tokens that this request has stored. */
   issued?: ArtifactKey[];
   /**
-   * The denial of an authorization whose user does not reach the client, or the denial that is
-   * expected before the grant is saved.
+   * The reason why the client does not admit the user of an authorization request. It may be looked
+   * up before the grant is saved, and then is only expected.
    */
   refusedReach?: Denied | undefined;
   /**
@@ -51,31 +54,32 @@ export interface RequestContext {
 }
 
 /**
- * The key of the context on its request. A WeakMap of all requests would cost time in the garbage
- * collector.
+ * The key under which the context is stored on its request. A WeakMap of all requests would cost
+ * time in the garbage collector.
  */
 const CONTEXT = Symbol('OAuth request context');
 type RequestWithContext = KoaContextWithOIDC['req'] & { [CONTEXT]?: RequestContext };
 
-/** An object of the library that holds the request. */
+/** An object of the OAuth library that has the HTTP request. */
 export type HasRequest = Pick<KoaContextWithOIDC, 'req'>;
 
-/** Returns the context of a request: one object from the first hook to the last. */
+/** Returns the context of a request. It is the same object for all hooks of one request. */
 export function requestContextOf({ req }: { readonly req: RequestWithContext }): RequestContext {
   return (req[CONTEXT] ??= {});
 }
 
 /**
- * Returns the library's context of the request that is being answered; undefined outside a request.
+ * Returns the OAuth library's context of the request that is being answered; undefined outside of a
+ * request.
  */
 export type CurrentContext = () => KoaContextWithOIDC | undefined;
 
-/** Returns the Express request that the library was called with. */
+/** Returns the Express request that the OAuth library was called with. */
 export function requestOf(ctx: HasRequest): Request {
   return ctx.req as Request;
 }
 
-/** Returns the Express response that the library was called with. */
+/** Returns the Express response that the OAuth library was called with. */
 export function responseOf(ctx: Pick<KoaContextWithOIDC, 'res'>): Response {
   return ctx.res as Response;
 }
@@ -83,7 +87,7 @@ export function responseOf(ctx: Pick<KoaContextWithOIDC, 'res'>): Response {
 /** The fields of a form; a field that came several times is a list. */
 export type FormFields = Readonly<Record<string, string | readonly string[]>> | undefined;
 
-/** Writes the fields of a form as a query. */
+/** Returns the fields of a form as a query. */
 export function queryOf(fields: FormFields): URLSearchParams {
   return new URLSearchParams(
     Object.entries(fields ?? {}).flatMap(([name, values]) =>

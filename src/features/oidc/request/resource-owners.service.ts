@@ -26,7 +26,7 @@ import { recordRefusedReach, type RefusedRequest } from './refused-reach.js';
 import { requestContextOf, requestOf, type HasRequest } from './request-context.js';
 
 /**
- * Looks up the user that a request is about (RFC 6749 §1.1), in the database, once for each
+ * Looks up the user (the resource owner, RFC 6749 §1.1) that a request is about, once for each
  * request.
  */
 @Injectable()
@@ -53,7 +53,7 @@ export class ResourceOwners {
     return context.resourceOwner ?? undefined;
   }
 
-  /** Finds the user who gave a grant; undefined if the grant is over. */
+  /** Finds the user who gave a grant; undefined if the grant has ended. */
   async ofGrant(ctx: HasRequest, grantId: string): Promise<ResourceOwner | undefined> {
     const grant = await this.findGrant(ctx, grantId);
     const resourceOwner = grant === undefined || grant.isOver ? null : grant.resourceOwner;
@@ -62,8 +62,8 @@ export class ResourceOwners {
   }
 
   /**
-   * Finds a grant and its user by the id of the grant in the library's records. The result is kept
-   * for the request, so that it costs one query.
+   * Finds a grant and its user by the id of the grant in the OAuth library's records. The result is
+   * kept for the rest of the request, which costs one query.
    */
   async findGrant(ctx: HasRequest, grantId: string): Promise<LiveGrant | undefined> {
     const context = requestContextOf(ctx);
@@ -82,8 +82,8 @@ export class ResourceOwners {
   }
 
   /**
-   * Finds the profile of a user; undefined if the request asks for no claim of it, as most requests
-   * do.
+   * Finds the profile of a user; undefined if the request asks for no claim of the profile, because
+   * most requests do not.
    */
   async profileOf(
     { userId }: ResourceOwner,
@@ -94,8 +94,8 @@ export class ResourceOwners {
   }
 
   /**
-   * Finds the id of the cluster that the organization of a user or client registered for a
-   * resource.
+   * Finds the id of the Kubernetes cluster that the organization of a user or client registered
+   * under a resource.
    */
   async clusterOf(
     { orgId }: Pick<ResourceOwner, 'orgId'>,
@@ -120,8 +120,8 @@ export class ResourceOwners {
   }
 
   /**
-   * Refuses a resource that an organization registered for a cluster, because only svc-cli gets
-   * tokens for it. A request without a resource (undefined) is accepted.
+   * Refuses a resource that an organization registered as a Kubernetes cluster, because only
+   * svc-cli gets tokens for clusters. A request without a resource (undefined) is accepted.
    *
    * @throws InvalidTarget
    */
@@ -133,8 +133,7 @@ export class ResourceOwners {
   }
 
   /**
-   * Returns the denial that a user's session would get at a client now; undefined if the user
-   * reaches the client.
+   * Returns the reason why a client would not admit the user's session now; undefined if it would.
    */
   expectedDenial(
     { sessionId }: Pick<ResourceOwner, 'sessionId'>,
@@ -151,7 +150,7 @@ export class ResourceOwners {
     return recordRefusedReach(this.manager, ctx, userId, denied);
   }
 
-  /** Lists the payloads of the grants that a user gave to a client in a session. */
+  /** Lists the data of the grants that a user gave to a client in a session. */
   listGrants(sessionId: string, clientId: string) {
     return listGrantsOfSession(this.manager, sessionId, clientId);
   }

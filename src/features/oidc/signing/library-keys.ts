@@ -2,7 +2,7 @@ import type { KeyObject } from 'node:crypto';
 import type { TokenKey } from '#domain/oauth/token-signing/token-key.js';
 import { ExternalSigningKey, type Configuration } from '../protocol/library.js';
 
-/** A key for the library whose private part is not in this process. */
+/** A key for the OAuth library whose private part is not in this process, but in a key service. */
 class OutsideKey extends ExternalSigningKey {
   constructor(private readonly key: TokenKey) {
     super();
@@ -15,7 +15,7 @@ class OutsideKey extends ExternalSigningKey {
   }
 
   /**
-   * Signs bytes by the signer outside of this process.
+   * Signs bytes by the key service.
    * @throws DomainError `kms_unavailable`
    */
   override sign(data: Uint8Array): Promise<Buffer> {
@@ -25,16 +25,16 @@ class OutsideKey extends ExternalSigningKey {
   }
 }
 
-/** The options of the library about keys. */
+/** The options of the OAuth library about keys. */
 export interface LibraryKeys {
   readonly jwks: NonNullable<Configuration['jwks']>;
   readonly feature: { readonly enabled: boolean; readonly ack: 'experimental-01' };
 }
 
 /**
- * Builds the library's key set. The library signs with the first key that fits, and accepts an
- * `id_token_hint` of any key. The library's experimental feature for keys outside of the process is
- * on only if such a key exists.
+ * Returns the keys for the OAuth library. The library signs with the first key that fits, and
+ * accepts an `id_token_hint` that any of them signed. Its experimental feature for keys outside of
+ * the process is on only if there is such a key.
  */
 export function libraryKeys(keys: readonly TokenKey[]): LibraryKeys {
   const set = keys.map((key) => key.privateJwk ?? new OutsideKey(key));

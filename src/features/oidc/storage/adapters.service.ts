@@ -31,13 +31,14 @@ import { GrantAdapter } from './grant-adapter.service.js';
 import { artifactOf, GONE, orIfGone } from './stored-payload.js';
 
 /**
- * The seconds after the first use of a code in which the first client may still wait for its
+ * The seconds after the first use of a code. In this time the first client may still wait for its
  * response.
  */
 const AT_ONCE = 0.5;
 
 /**
- * Stores the library's models in PostgreSQL. Each act that may happen only once is one statement.
+ * Stores the records of the OAuth library in PostgreSQL. Each change that may happen only once,
+ * such as the use of a code, is one statement.
  */
 @Injectable()
 export class Adapters {
@@ -52,7 +53,10 @@ export class Adapters {
     this.#pollInterval = config.oidc.deviceCode.pollIntervalSeconds;
   }
 
-  /** Returns the adapter of a model, by the library's name of the model. */
+  /**
+   * Returns the object by which the OAuth library reads and writes the records of one model, by the
+   * library's name of the model.
+   */
   of(model: string, currentContext: CurrentContext): Adapter {
     const shared = this.#artifactAdapter(model, currentContext);
     switch (model) {
@@ -80,16 +84,17 @@ export class Adapters {
   }
 
   /**
-   * Removes up to `most` expired rows. Each stored authorization request calls it, so that a flood
-   * of them leaves no backlog until the next clean-up.
+   * Removes up to `most` expired rows. Each stored authorization request calls this method, so that
+   * a flood of requests leaves few rows until the next clean-up.
    */
   removeExpired(most: number): Promise<void> {
     return removeExpiredArtifacts(this.manager, most);
   }
 
   /**
-   * Undoes a token request if the key service did not sign its token. The tokens of the request
-   * end, and its code can be redeemed again, because the client has received none of them.
+   * Undoes a token request for which the key service did not sign the token. The tokens of the
+   * request are removed, and its code can be redeemed again, because the client has received none
+   * of them.
    */
   async withdrawUnsigned(ctx: KoaContextWithOIDC): Promise<void> {
     const { authorizationError: error, consumed, issued = [] } = requestContextOf(ctx);
@@ -121,22 +126,23 @@ export class Adapters {
       consume: (id) => this.#consume(currentContext, model, id),
       destroy: (id) => destroyArtifact(this.manager, key(id)),
       revokeByGrantId: async (grantId) => {
-        // the grant ends soon, and this artifact with it
+        // The grant ends soon, and this artifact (a code or token) with it.
         if (isReusedAtOnce(currentContext)) return;
         const id = artifactId(grantId);
         await destroyArtifactsOfGrant(this.manager, model, id);
       },
-      // Sessions of the library carry no token, and the page /device looks device codes up itself.
+      // Sessions of the OAuth library have no token by which to find them, and the page /device
+      // looks up device codes itself.
       findByUid: () => Promise.resolve(undefined),
       findByUserCode: () => Promise.resolve(undefined),
     };
   }
 
   /**
-   * Consumes a code or a pushed request. When svc-cli redeems its code, the grant moves from the
-   * browser's session to a new session. If two requests consume one code at the same moment, the
-   * code was stolen, and its grant ends (RFC 6749 §4.1.2). The library itself detects a code that
-   * was consumed earlier.
+   * Marks a code or a pushed request as used. If svc-cli redeems its code, the grant moves from the
+   * browser's session to a new session. If two requests use one code at the same moment, the code
+   * was stolen, and its grant ends (RFC 6749 §4.1.2). The OAuth library itself notices a code that
+   * was used earlier.
    */
   async #consume(currentContext: CurrentContext, model: string, id: string): Promise<void> {
     const key = { model, id: artifactId(id) };
@@ -170,7 +176,7 @@ export class Adapters {
 
   /**
    * Ends a token. If a client revokes the token (RFC 7009), an audit row is written, and the tokens
-   * for which it was exchanged end too.
+   * into which it was exchanged also end.
    */
   async #destroyToken(currentContext: CurrentContext, model: string, id: string): Promise<void> {
     const ctx = currentContext();
@@ -204,8 +210,8 @@ export class Adapters {
   ): Promise<void> {
     const ctx = currentContext();
     if (!ctx) throw new Error('a token is issued outside a request');
-    // In this case, earlier steps have removed the scope. This last check guards against a mistake
-    // in them.
+    // For a request without a DPoP proof, earlier steps have removed such scopes. This last check
+    // guards against a mistake in them.
     const scopes = scopeWords(payload.scope);
     if (boundScopes(scopes, payload.jkt !== undefined).length < scopes.length) {
       throw new errors.InvalidGrant(`${scopes.join(' ')} needs a DPoP proof`);
@@ -243,8 +249,8 @@ export class Adapters {
 }
 
 /**
- * Notes the grant of a code or token, because the library looks it up next. It also notes if the
- * code was redeemed less than {@link AT_ONCE} seconds ago.
+ * Remembers the grant of a code or token that was found, because the OAuth library looks it up
+ * next. Also remembers if the code was redeemed less than {@link AT_ONCE} seconds ago.
  */
 function noteFound(
   currentContext: CurrentContext,
@@ -265,8 +271,8 @@ function isReusedAtOnce(currentContext: CurrentContext): boolean {
 }
 
 /**
- * Returns the audit row of a token exchange (RFC 8693): the client, the client of the subject
- * token, and the new scope.
+ * Returns the facts of a token exchange (RFC 8693) for its audit row: the client, the client of the
+ * exchanged token, and the new scope.
  */
 function exchangeAudit(payload: AdapterPayload, subjectClientId: string, clusterId?: string) {
   const { clientId, scope = '', aud } = payload;

@@ -26,7 +26,7 @@ export class ClientAdapter {
     private readonly selfRegistrations: SelfRegistrations,
   ) {}
 
-  /** Returns the adapter of the library's model `Client`. */
+  /** Returns the object by which the OAuth library reads and writes clients. */
   of(currentContext: CurrentContext): Pick<Adapter, 'find' | 'upsert' | 'destroy'> {
     const origin = () => {
       const ctx = currentContext();
@@ -56,9 +56,9 @@ export class ClientAdapter {
   }
 
   /**
-   * Replaces the secret in an update of a client (RFC 7592 §2.2) by the value that the library has
-   * for the client, because the library compares the two. An unknown secret is not replaced, and
-   * the library rejects it.
+   * Replaces the secret in an update of a client (RFC 7592 §2.2) by the value that the OAuth
+   * library has for the client, because the library compares the two. An unknown secret is not
+   * replaced, and the library refuses it.
    */
   async withSecretHashes(id: string, body: unknown): Promise<unknown> {
     if (typeof body !== 'object' || body === null) return body;
@@ -78,7 +78,7 @@ export class ClientAdapter {
   }
 
   /**
-   * Checks the addresses that a client registers for requests by this service.
+   * Checks the addresses of a client to which this service would send requests.
    * @throws InvalidClientMetadata for an address that the server may not fetch
    */
   async #checkAddresses(payload: AdapterPayload): Promise<void> {
@@ -101,8 +101,8 @@ export class ClientAdapter {
 }
 
 /**
- * Returns the secret of a payload if it is new; undefined if the payload has the hashes of the
- * client's present secrets in its place.
+ * Returns the secret in a client's data if it is new. Returns undefined if the data have the hashes
+ * of the client's present secrets in its place.
  */
 function newSecretOf(
   { client_secret: secret }: AdapterPayload,

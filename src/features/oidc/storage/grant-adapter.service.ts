@@ -38,7 +38,7 @@ export class GrantAdapter {
     private readonly sessions: Sessions,
   ) {}
 
-  /** Returns the adapter of the library's model `Grant`. */
+  /** Returns the object by which the OAuth library reads and writes grants. */
   of(currentContext: CurrentContext): Pick<Adapter, 'upsert' | 'find' | 'destroy'> {
     return {
       upsert: (id, payload, expiresIn) => this.#write(currentContext, id, payload, expiresIn),
@@ -48,32 +48,32 @@ export class GrantAdapter {
   }
 
   /**
-   * Ends a grant soon, because its code was redeemed twice (RFC 6749 §4.1.2). It waits a moment, so
-   * that the first client gets its response.
+   * Ends a grant after a short time, because its code was redeemed twice (RFC 6749 §4.1.2). The
+   * time is there so that the first client gets its response.
    */
   endSoon(grantId: string): Promise<void> {
     return this.manager.transaction((tx) => endGrantSoon(tx, artifactId(grantId)));
   }
 
   /**
-   * Refuses a resource that an organization registered for a cluster, because only svc-cli gets
-   * tokens for it. A request without a resource (undefined) is accepted.
+   * Refuses a resource that an organization registered as a Kubernetes cluster, because only
+   * svc-cli gets tokens for clusters. A request without a resource (undefined) is accepted.
    * @throws InvalidTarget
    */
   assertFree(resource: string | undefined): Promise<void> {
     return this.resourceOwners.assertFree(resource);
   }
 
-  /** Ends the grants of token exchanges that depend on a grant. */
+  /** Ends the grants whose tokens were made by exchanging a token of the given grant. */
   async destroyChildren(tx: EntityManager, grantId: string): Promise<void> {
     await destroyChildGrants(tx, artifactId(grantId));
   }
 
   /**
-   * Moves the grant of a code of svc-cli from the browser's session to a new session, when the code
-   * is redeemed, so that a logout in the browser does not end the grant.
+   * Moves a grant of svc-cli from the browser's session to a new session when its code is redeemed,
+   * so that a logout in the browser does not end the grant.
    *
-   * @throws InvalidGrant if the browser's session has ended before
+   * @throws InvalidGrant if the browser's session has already ended
    */
   async moveToOwnSession(ctx: KoaContextWithOIDC): Promise<void> {
     const context = requestContextOf(ctx);
@@ -91,8 +91,8 @@ export class GrantAdapter {
   }
 
   /**
-   * Returns the error for a token whose user does not reach the client or the cluster. It also
-   * records the refusal, and ends the grant that a token exchange wrote for the token.
+   * Returns the error for a token whose client or cluster does not admit the user. It also records
+   * the refusal, and ends the grant that a token exchange wrote for the token.
    */
   async refuse(
     ctx: KoaContextWithOIDC,
@@ -136,9 +136,9 @@ export class GrantAdapter {
   }
 
   /**
-   * Returns the error for a user who does not reach the client. At the token endpoint the refusal
+   * Returns the error for a user whom the client does not admit. At the token endpoint the refusal
    * is also recorded in the audit log. At any other endpoint the error is {@link NotReached}, so
-   * that the authorization shows a page.
+   * that the user sees a page.
    */
   async #refusal(
     ctx: KoaContextWithOIDC | undefined,
@@ -177,8 +177,8 @@ export class GrantAdapter {
 
 /**
  * Limits the scopes of a grant for this request. At the token endpoint `svc:admin` and
- * `svc:applications` need a DPoP proof, which the library verifies. A device of svc-cli
- * gets only the scopes of devices, even if an earlier version of this service approved more.
+ * `svc:applications` need a DPoP proof, which the OAuth library verifies. A device of svc-cli gets
+ * only the scopes of devices, even if an earlier version of this service approved more.
  */
 function grantableNow(payload: AdapterPayload, currentContext: CurrentContext): AdapterPayload {
   const ctx = currentContext();

@@ -13,7 +13,7 @@ import { CONFIG, type Config } from '#platform/config/config.js';
 import { hashOpaqueToken } from '#platform/crypto/opaque-token.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The most clients without any user's consent that one network may have. */
+/** The largest number of clients to which no user has consented that one network may have. */
 const MOST_OF_NETWORK = 20;
 
 /** A client that registers or updates itself. */
@@ -26,26 +26,27 @@ export interface SelfRegistration {
 }
 
 /**
- * Stores clients that register themselves (RFC 7591), and limits the clients that no user has
- * consented to. These clients are counted under an advisory lock. At the limit for all networks,
- * the oldest of them is removed, so that no network can prevent registrations of other networks.
+ * Stores clients that register themselves (RFC 7591), and limits the number of those to which no
+ * user has consented. They are counted under an advisory lock, so that the count is exact. At the
+ * limit for all networks, the oldest of them is removed, so that no network can prevent
+ * registrations of other networks.
  */
 @Injectable()
 export class SelfRegistrations {
   /**
-   * The most clients without any user's consent that all networks together may have. A test lowers
-   * the limit, so that it need not insert as many.
+   * The largest number of clients to which no user has consented in all networks together. A test
+   * lowers the limit, so that it need not insert as many.
    */
   mostInAll = 100_000;
   /**
-   * The most registrations that may wait in a process. In a longer queue, requests would reach
-   * their deadline.
+   * The largest number of registrations that may wait in a process. In a longer queue, requests
+   * would reach their deadline.
    */
   mostWaiting = 500;
   readonly #isCertification: boolean;
   /**
-   * Settles when the previous registration of the process has ended. Only one registration waits
-   * for the lock at a time, so that waiting takes only one connection.
+   * Settles when the previous registration in this process has ended. Only one registration at a
+   * time waits for the lock in the database, so that all waiting takes only one connection.
    */
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
@@ -124,8 +125,8 @@ export class SelfRegistrations {
   }
 
   /**
-   * Refuses a network at its limit. In certification test mode there is no limit, because the suite
-   * registers a client for each of its modules from one address.
+   * Refuses a network that has reached its limit. In certification test mode there is no limit,
+   * because the conformance suite registers a client for each of its modules from one address.
    * @throws DomainError limit_reached
    */
   async #assertMayRegister(tx: EntityManager, address: string | undefined): Promise<void> {
@@ -156,8 +157,8 @@ export class SelfRegistrations {
 }
 
 /**
- * Returns true if a client with some metadata authenticates with a secret, which is the default
- * (RFC 7591 §2).
+ * Returns true if a client authenticates with a secret, by its metadata. That is the default (RFC
+ * 7591 §2).
  */
 function needsSecret(metadata: object): boolean {
   const { token_endpoint_auth_method: method = 'client_secret_basic' } = metadata as {

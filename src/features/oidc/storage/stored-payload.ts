@@ -2,13 +2,13 @@ import { artifactId, type Artifact } from '#domain/oauth/grants/artifact.js';
 import { sqlStateOf } from '#platform/database/statements/faults.js';
 import type { AdapterPayload } from '../protocol/library.js';
 
-/** The SQLSTATE of a foreign key violation. */
+/** The SQLSTATE of a foreign key violation: the row that a new row refers to does not exist. */
 const FOREIGN_KEY_VIOLATION = '23503';
 
 /**
- * Converts a payload of the library to a row of the domain. The row of a waiting authorization
- * request has no grant, because a login with the security key ends the grants of the session, and
- * the request must go on. Each step of the request looks the session up again.
+ * Converts a record of the OAuth library to a row of the domain layer. A waiting authorization
+ * request is stored without its grant: a login with the security key ends the grants of the
+ * session, and the request must go on. Each step of the request looks the session up again.
  */
 export function artifactOf(
   model: string,
@@ -30,17 +30,17 @@ export function artifactOf(
   };
 }
 
-/** Removes the id from a payload. The id is a secret, of which only the hash is stored. */
+/** Removes the id from a record. The id is a secret, of which only the hash is stored. */
 export function withoutId({ jti: _secret, ...payload }: AdapterPayload): AdapterPayload {
   return payload;
 }
 
-/** The outcome of a write whose parent row does not exist any more. */
+/** The outcome of a write that refers to a row that does not exist any more. */
 export const GONE = { denial: 'gone' } as const;
 
 /**
- * Returns `gone` if a write fails because its parent row does not exist any more: the account or
- * client was just removed, or the grant revoked.
+ * Returns `gone` if a write fails because the row that it refers to does not exist any more: the
+ * account or client was just removed, or the grant was revoked.
  */
 export async function orIfGone<T, Gone>(written: Promise<T>, gone: Gone): Promise<T | Gone> {
   try {

@@ -17,13 +17,16 @@ import {
   type SubjectToken,
 } from './subject-token.js';
 
-/** The binding of a token for a cluster: none, because `kubectl` sends the token as Bearer. */
+/**
+ * The binding of a token for a Kubernetes cluster: none, because `kubectl` sends the token as a
+ * Bearer token, without a proof.
+ */
 const UNBOUND = { jkt: undefined, x5t: undefined };
 
 /**
- * Exchanges a DPoP-bound token of `svc-cli` for a JWT whose audience is a cluster of the user's
- * organization. The new grant ends with the grant of the subject token, and the JWT also with the
- * registration of the cluster.
+ * Exchanges a DPoP-bound token of `svc-cli` for a JWT whose audience is a Kubernetes cluster of the
+ * user's organization. The new grant ends with the grant of the exchanged token, and the JWT also
+ * with the registration of the cluster.
  *
  * @throws InvalidRequest, InvalidTarget, InvalidScope, InvalidDpopProof
  */
@@ -79,8 +82,9 @@ function isResourceName(resource: string): boolean {
 }
 
 /**
- * Checks that a subject token belongs to `svc-cli`, has the scope for the credentials of its user,
- * is bound to the key that the request proves, and comes from a hardware-verified session.
+ * Checks that the token to exchange (the subject token) belongs to `svc-cli`, has the scope for the
+ * credentials of its user, is bound to the key that the request proves, and comes from a
+ * hardware-verified session.
  *
  * @throws InvalidRequest
  */
@@ -94,9 +98,9 @@ function assertOwnToken(subject: SubjectToken, jkt: string): void {
 }
 
 /**
- * Finds the cluster that the user's organization registered for a resource, and notes it for the
- * request. Any other resource gets the same error as a cluster that does not admit the user, so
- * that no user learns which clusters exist.
+ * Finds the Kubernetes cluster that the user's organization registered under a resource, and stores
+ * it in the request context. Any other resource gets the same error as a cluster that does not
+ * admit the user, so that no user learns which clusters exist.
  *
  * @throws InvalidTarget
  */

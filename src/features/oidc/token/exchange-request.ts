@@ -17,7 +17,7 @@ export const EXCHANGE_PARAMETERS = [
   'scope',
 ];
 
-/** The parameters of a token exchange that are supported. */
+/** The supported parameters of a token exchange, as parsed. */
 export interface ExchangeRequest {
   readonly subjectToken: string;
   /** The targets of the new token: the values of `resource` and `audience`. */
@@ -27,7 +27,7 @@ export interface ExchangeRequest {
 }
 
 /**
- * Reads a request to exchange an access token for another one. Actor tokens are not supported.
+ * Parses a request to exchange an access token for another one. Actor tokens are not supported.
  *
  * @throws InvalidRequest for a missing parameter and for one that is not supported
  */

@@ -3,7 +3,10 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { readable } from '#platform/http/errors/error-formats.js';
 import { errors } from '../protocol/library.js';
 
-/** The most characters of an assertion. An AuthenticationResponseJSON has a few hundred bytes. */
+/**
+ * The largest number of characters of an assertion. An AuthenticationResponseJSON has a few hundred
+ * bytes.
+ */
 const LONGEST_ASSERTION = 16_384;
 
 /**
@@ -19,22 +22,22 @@ export function readAssertion(text: string): unknown {
   }
 }
 
-/** Creates the error for a wrong assertion. */
+/** Makes the error for a wrong assertion of a security key. */
 export function rejected(detail: string): DomainError {
   return new DomainError('assertion_rejected', detail);
 }
 
 /**
- * Creates an `invalid_grant` error whose response contains the detail. The library alone would only
- * log the detail.
+ * Makes an `invalid_grant` error whose response contains the detail. The OAuth library alone would
+ * only log the detail.
  */
 export function invalidGrant(detail: string): errors.InvalidGrant {
   return Object.assign(new errors.InvalidGrant(detail), { error_description: readable(detail) });
 }
 
 /**
- * Converts a rejection to `invalid_grant` (RFC 6749 §5.2). A fault of the server is thrown
- * unchanged.
+ * Converts the refusal of a login to `invalid_grant` (RFC 6749 §5.2). A fault of the server is
+ * thrown unchanged.
  */
 export async function asInvalidGrant<T>(attempt: Promise<T>): Promise<T> {
   try {
@@ -47,8 +50,8 @@ export async function asInvalidGrant<T>(attempt: Promise<T>): Promise<T> {
 }
 
 /**
- * Creates the error of a login that needs a browser. Its code differs from that of a wrong
- * assertion, so that a client can tell them apart.
+ * Makes the error of a login that needs a browser. Its code differs from that of a wrong assertion,
+ * so that a client can tell them apart.
  */
 function signInRequired({ code, detail }: DomainError): errors.InvalidGrant {
   const { oauth } = CATALOGUE[code];

@@ -32,7 +32,10 @@ import { issueToken, verifyPossession, type IssuedToken, type Possession } from 
 
 const PURPOSE = 'fido2-grant';
 
-/** The contents of the sealed state of a challenge. */
+/**
+ * The content of the encrypted state that a client gets with a challenge and returns with the
+ * assertion.
+ */
 interface ChallengeState {
   readonly challenge: string;
   /**
@@ -42,7 +45,7 @@ interface ChallengeState {
   readonly jkt?: string;
 }
 
-/** The assertion that a token request presents. */
+/** The assertion of a security key that a token request presents. */
 interface PresentedAssertion {
   /** An AuthenticationResponseJSON in base64url. */
   readonly assertion: string;
@@ -53,7 +56,7 @@ interface PresentedAssertion {
 
 /**
  * Issues a token for an assertion of a security key, without a browser. The login has a session of
- * its own, which a browser's logout does not end. The removal of the key or of the user ends it.
+ * its own, which a logout in a browser does not end. The removal of the key or of the user ends it.
  */
 @Injectable()
 export class Fido2Grant {
@@ -67,8 +70,8 @@ export class Fido2Grant {
   ) {}
 
   /**
-   * Creates a challenge for a client, for one use. It writes no row. It reveals no user, because
-   * only the assertion will name the key.
+   * Makes a challenge for a client, for one use. No row is written, because the client carries the
+   * encrypted state. The challenge reveals no user, because only the assertion will name the key.
    */
   async createChallenge(
     clientId: string,
@@ -110,8 +113,8 @@ export class Fido2Grant {
   }
 
   /**
-   * Issues the tokens of a login. If they are refused or not signed, the session of the login ends,
-   * because its client received nothing.
+   * Issues the tokens of a login. If they are refused or not signed, the session of the login is
+   * ended, because the client received no token of it.
    */
   async #issueOrEnd(
     ctx: TokenEndpointGrantContext,
@@ -133,7 +136,7 @@ export class Fido2Grant {
   }
 
   /**
-   * Logs a user in. The user becomes the user of the request.
+   * Logs a user in by an assertion. The user becomes the user of the request.
    *
    * @throws InvalidGrant for a wrong state or assertion, or if this client may get no token for
    *   this user
@@ -203,7 +206,7 @@ async function issueTokens(
   return { ...issued, idToken };
 }
 
-/** Signs an ID token with the claims of some scopes (OpenID Connect Core §5.4). */
+/** Signs an ID token with the claims that some scopes select (OpenID Connect Core §5.4). */
 function issueIdToken(
   ctx: TokenEndpointGrantContext,
   claims: AccountClaims,

@@ -20,7 +20,10 @@ const CHALLENGE_FORM = z.object({
     .optional(),
 });
 
-/** `POST /oauth/fido2/challenge`: creates a challenge for the FIDO2 grant of the token endpoint. */
+/**
+ * `POST /oauth/fido2/challenge`: gives a challenge for the FIDO2 grant, by which a client without a
+ * browser gets tokens.
+ */
 @Controller('oauth/fido2/challenge')
 @Route({
   tier: 'authentication',
@@ -36,7 +39,7 @@ export class Fido2Controller {
     private readonly webAuthnCeremonies: WebAuthnCeremonies,
   ) {}
 
-  /** Creates a challenge. The client authenticates later, when it redeems the assertion. */
+  /** Gives a challenge to a client, which authenticates later, when it redeems the assertion. */
   @Post()
   @Route({ summary: 'Issues a challenge for the FIDO2 grant', ...OAUTH_ROUTES.challenge })
   @HttpCode(200)

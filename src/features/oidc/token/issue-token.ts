@@ -12,15 +12,15 @@ import { newGrant } from '../protocol/grant-id.js';
 import type { ResourceServerInstance, TokenEndpointGrantContext } from '../protocol/library.js';
 
 /**
- * The key (RFC 9449 §5) or certificate (RFC 8705 §3) that a request proves, and to which its token
- * is bound.
+ * The key (RFC 9449 §5) or certificate (RFC 8705 §3) whose possession a request proves. The token
+ * is bound to it.
  */
 export interface Possession {
   readonly jkt: string | undefined;
   readonly x5t: string | undefined;
 }
 
-/** An access token that one of our own grant types issues to a user. */
+/** The facts about an access token that one of our own grant types is to issue to a user. */
 export interface TokenOrder {
   /** The short name of the grant type, for the audit log. */
   readonly grantType: string;
@@ -32,7 +32,10 @@ export interface TokenOrder {
    * userinfo.
    */
   readonly server: ResourceServerInstance | undefined;
-  /** The latest end of the token in seconds since 1970: that of its subject token. */
+  /**
+   * The latest end of the token in seconds since 1970: a token that was exchanged for another one
+   * ends no later than that one.
+   */
   readonly endsBy?: number;
 }
 
@@ -45,7 +48,7 @@ export interface IssuedToken {
 }
 
 /**
- * Verifies the DPoP proof or certificate of a token request. A proof can be used once.
+ * Verifies the DPoP proof or certificate of a token request. A proof is accepted only once.
  *
  * @throws InvalidDpopProof, UseDpopNonce; InvalidGrant for a replayed proof, or if the client's
  *   tokens must be bound and the request proves nothing
@@ -97,8 +100,8 @@ export async function issueToken(
     jkt: possession.jkt,
     'x5t#S256': possession.x5t,
     expiresIn: Math.max(1, Math.min(left, lifetime)),
-    // The explicit end is needed because the library may write the token a second later, and adds
-    // the lifetime to that time.
+    // The end is set explicitly, because the OAuth library may write the token a second later, and
+    // would add the lifetime to that time.
     ...(endsBy !== undefined && left < lifetime ? { exp: endsBy } : {}),
   });
   ctx.oidc.entity('AccessToken', token);

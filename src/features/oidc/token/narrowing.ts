@@ -5,8 +5,9 @@ import type { SubjectToken } from './subject-token.js';
 const OPENID_CONNECT: ReadonlySet<string> = new Set(OIDC_SCOPES);
 
 /**
- * Returns the resource server of a new token, which is that of the subject token. An opaque subject
- * token may also be exchanged for a token of a server that its grant contains.
+ * Returns the resource server of a new token, which is that of the exchanged token (the subject
+ * token). An opaque subject token may also be exchanged for a token of a server that its grant
+ * contains.
  *
  * @param targets the targets that the client names
  * @throws InvalidTarget
@@ -23,18 +24,18 @@ export function targetOf(
   return target;
 }
 
-/** The facts that limit the scopes of a new token. */
+/** The facts that limit the scopes of the new token in an exchange. */
 export interface Bounds {
   readonly subject: Pick<SubjectToken, 'audience' | 'scopes' | 'grantedAt'>;
-  /** The client that gets the token. */
+  /** The client that gets the new token. */
   readonly client: { readonly scope?: string | undefined };
-  /** The resource server of the token, with the scopes that the client registered. */
+  /** The resource server of the new token, with the scopes that the client registered. */
   readonly server: { readonly scopes: ReadonlySet<string>; identifier(): string } | undefined;
 }
 
 /**
- * Returns the scopes of a new token: those of the subject token that the client and the resource
- * server allow.
+ * Returns the scopes of the new token in an exchange: those of the exchanged token that the client
+ * and the resource server allow.
  *
  * @param requested an empty list stands for all of them
  * @throws InvalidScope for any other requested scope

@@ -14,10 +14,12 @@ import type { Possession } from './issue-token.js';
 
 const OPENID_CONNECT: ReadonlySet<string> = new Set(OIDC_SCOPES);
 
-/** An access token that a client may exchange. */
+/** An access token that a client exchanges for another one (RFC 8693). */
 export interface SubjectToken {
   readonly resourceOwner: ResourceOwner;
-  /** The id of its grant in the library's records. The new token ends with this grant. */
+  /**
+   * The id of the token's grant in the OAuth library's records. The new token ends with this grant.
+   */
   readonly grantId: string;
   readonly clientId: string;
   /** The end of the token in seconds since 1970. */
@@ -30,7 +32,7 @@ export interface SubjectToken {
   readonly ownScopes: readonly string[];
   /** The thumbprint of the DPoP key to which the token is bound; undefined without a binding. */
   readonly jkt: string | undefined;
-  /** Returns the scopes that the grant of the token contains for a resource server. */
+  /** Returns the scopes at a resource server that the grant of the token contains. */
   readonly grantedAt: (resource: string) => readonly string[];
 }
 
@@ -41,9 +43,9 @@ export interface ExchangeServices {
 }
 
 /**
- * Finds the subject token of an exchange (RFC 8693 §2.1): a live access token of a user, issued to
- * this client or to another application of the same user or organization. The token's user becomes
- * the user of the request.
+ * Finds the subject token of an exchange, which is the token to be exchanged (RFC 8693 §2.1): a
+ * valid access token of a user, issued to this client or to another application of the same user or
+ * organization. The token's user becomes the user of the request.
  *
  * @throws InvalidRequest, the same for every token that cannot be exchanged (RFC 8693 §2.2.2)
  */
@@ -96,9 +98,9 @@ async function mayExchange(
 }
 
 /**
- * Returns true if a client lacks a consent that the token endpoint cannot ask for. This is so if
- * the client belongs to another organization, or if no admin approved it and the user did not
- * consent to it.
+ * Returns true if a client would need the user's consent, for which the token endpoint cannot ask:
+ * the client belongs to another organization, or no admin has approved it and the user has not
+ * consented to it.
  */
 export async function lacksConsent(
   ctx: TokenEndpointGrantContext,
@@ -115,15 +117,18 @@ export async function lacksConsent(
 }
 
 /**
- * Returns true if a request proves the key and the certificate to which a token is bound, because a
- * stolen token alone must be useless.
+ * Returns true if a request proves the key and the certificate to which a token is bound. Without
+ * this check, a stolen token alone could be exchanged.
  */
 function isBoundTo(token: AccessToken, { jkt, x5t }: Possession): boolean {
   const { jkt: key, 'x5t#S256': certificate } = token;
   return (key === undefined || key === jkt) && (certificate === undefined || certificate === x5t);
 }
 
-/** Creates the error that every token gets that cannot be exchanged. */
+/**
+ * Makes the error for a token that cannot be exchanged. It is the same for every reason, so that a
+ * client learns nothing about tokens of others.
+ */
 export function invalidSubjectToken(): errors.InvalidRequest {
   return new errors.InvalidRequest('the subject token is invalid, or not one for this client');
 }

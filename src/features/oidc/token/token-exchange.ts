@@ -16,7 +16,8 @@ import { findSubjectToken, invalidSubjectToken, type ExchangeServices } from './
 /**
  * Exchanges a user's access token for a token of the requesting client (RFC 8693), with at most the
  * same scopes and lifetime. The new grant belongs to that client, and ends with the grant of the
- * subject token. Of all public clients only `svc-cli` may exchange tokens, for clusters.
+ * exchanged token. Of all public clients only `svc-cli` may exchange tokens, for Kubernetes
+ * clusters.
  *
  * @throws InvalidRequest, InvalidTarget, InvalidScope, UnauthorizedClient, and the errors of DPoP
  *   and mTLS

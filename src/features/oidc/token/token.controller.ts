@@ -14,7 +14,10 @@ import { Fido2Grant } from './fido2-grant.service.js';
 import { exchangeToken } from './token-exchange.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
-/** The parameters of the FIDO2 grant. */
+/**
+ * The parameters of the FIDO2 grant, by which a client without a browser presents an assertion of a
+ * security key.
+ */
 const FIDO2_PARAMETERS = ['assertion', 'state', 'scope', 'resource', 'nonce'];
 
 /** The parameters of a token exchange that may come several times. */
@@ -40,7 +43,8 @@ export class TokenController implements OnModuleInit {
   ) {}
 
   /**
-   * Registers the grant types that the library does not have, and counts what the endpoint issues.
+   * Registers the grant types that the OAuth library does not have, and counts the tokens that the
+   * endpoint issues.
    */
   onModuleInit(): void {
     const { oidcProvider, resourceOwners, accessTokens } = this;

@@ -16,7 +16,10 @@ import { OidcProvider } from '../engine/oidc-provider.service.js';
 import { keepOneChallenge } from '../engine/provider-middleware.js';
 import { OAUTH_ROUTES } from '../protocol/oauth.schemas.js';
 
-/** `/oauth/userinfo`: the claims of the user of an access token (OpenID Connect Core §5.3). */
+/**
+ * `/oauth/userinfo`: returns the claims about the user of an access token (OpenID Connect Core
+ * §5.3).
+ */
 @Controller('oauth/userinfo')
 @Route({
   tier: 'unlimited',
@@ -38,8 +41,8 @@ export class UserinfoController implements OnModuleInit {
   onModuleInit(): void {
     this.oidcProvider.after('userinfo', (ctx) => {
       keepOneChallenge(ctx, this.#baseUrl);
-      // A string of JSON is the error of a fault of the service, such as a key service that does
-      // not sign.
+      // A JWT has this media type. A body of JSON is the error of a fault of the service, such as a
+      // key service that does not sign.
       if (ctx.status === 200 && typeof ctx.body === 'string') {
         ctx.set('content-type', 'application/jwt');
       }

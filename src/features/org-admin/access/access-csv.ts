@@ -2,7 +2,10 @@ import type { ReachLine } from '#domain/admin/access-rules/reach-lines.js';
 import { refOf } from '#domain/admin/access-rules/target.js';
 import { csvLine } from '#platform/text/csv.js';
 
-/** The columns of an export, with the value of a line in each. */
+/**
+ * The columns of the CSV of who can reach what, each with the function that returns the value of a
+ * line.
+ */
 const COLUMNS: Readonly<Record<string, (line: ReachLine) => string | null>> = {
   kind: ({ target }) => (target.isCluster ? 'cluster' : target.kind),
   target: ({ target }) => target.name,
@@ -21,8 +24,8 @@ const COLUMNS: Readonly<Record<string, (line: ReachLine) => string | null>> = {
 export const REACH_HEADER = `${Object.keys(COLUMNS).join(',')}\r\n`;
 
 /**
- * Writes a line of the CSV. `because` names the kind of rule, never a group. A target for everyone
- * has one line without a person.
+ * Returns a line of the CSV of who can reach what. The column `because` names the kind of rule,
+ * never a group. A target for everyone has one line without a person.
  */
 export function reachLine(line: ReachLine): string {
   return csvLine(Object.values(COLUMNS).map((valueOf) => valueOf(line) ?? ''));

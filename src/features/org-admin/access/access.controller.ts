@@ -62,7 +62,10 @@ import { namedTarget, OnTarget } from './rule-act.js';
 
 type Path = z.output<typeof TARGET_PATH>;
 
-/** `/api/v1/org/access`: who may reach what, for admins of the organization. */
+/**
+ * `/api/v1/org/access`: shows and changes which people can use which targets (applications, roles
+ * of AWS, groups of hosts, GitHub), for admins of the organization.
+ */
 @Controller('api/v1/org/access')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_READS })
 export class AccessController {
@@ -95,8 +98,8 @@ export class AccessController {
   }
 
   /**
-   * Exports who can reach what. It demands a touch, because the people of a target with one
-   * assigned group show who is in the group.
+   * Exports who can reach what. It demands a recent touch of the key, because the people of a
+   * target with one assigned group show who is in that group.
    */
   @Get('export')
   @Route({
@@ -146,8 +149,8 @@ export class AccessController {
   }
 
   /**
-   * Lists the people whom a target admits. Names are shown without a touch, unless they show who is
-   * in a group.
+   * Lists the people whom a target admits. Names are shown without a recent touch of the key,
+   * unless they show who is in a group.
    */
   @Get(':kind/:id/people')
   @Route({

@@ -21,12 +21,12 @@ import { isHostPattern } from '@svc/openssh';
 import { isUuid } from '#platform/text/single-line.js';
 import { ENDED_JSON } from '../members/members.schemas.js';
 
-/** The path parameters of a target. A kind or an id that does not exist gets 404, and not 400. */
+/** The path parameters of a target. An unknown kind or id gets 404, and not 400. */
 export const TARGET_PATH = z.object({ kind: z.string(), id: z.string() });
-/** The path parameter of a role or a group of hosts. */
+/** The path parameter of a role of AWS or a group of hosts. */
 export const MADE_PATH = z.object({ id: z.string() });
 
-/** The query of the question if a person reaches a target. */
+/** The query of the request that asks whether a person can reach a target. */
 export const CHECK_QUERY = z.strictObject({
   user: z.string().max(64),
   kind: z.string().max(64),
@@ -114,17 +114,23 @@ const RULE_FIELDS = {
     .max(MOST_ASSIGNMENTS, `must have at most ${MOST_ASSIGNMENTS} items`),
 };
 
-/** The body of `PUT /api/v1/org/access/{kind}/{id}`: the whole rule. */
+/**
+ * The body of `PUT /api/v1/org/access/{kind}/{id}`: the whole rule by which the target admits
+ * people.
+ */
 export const RULE = z.strictObject(RULE_FIELDS);
 /** The body of `PUT /api/v1/org/access/{kind}/{id}` after validation. */
 export type RuleBody = z.output<typeof RULE>;
 
-/** The body of a request for a forecast: another rule, or the deletion of the target. */
+/**
+ * The body of a request for a forecast of who gains and loses access: by another rule, or by the
+ * deletion of the target.
+ */
 export const ASKED_CHANGE = z.union([RULE, z.strictObject({ deleted: z.literal(true) })]);
 /** The body of a request for a forecast after validation. */
 export type AskedChangeBody = z.output<typeof ASKED_CHANGE>;
 
-/** Converts a body to the rule that it states. */
+/** Converts a body to the rule of a target. */
 export function wantedRule({ access, conditions, assignments }: RuleBody): WantedRule {
   return {
     access,
@@ -138,13 +144,16 @@ export function wantedRule({ access, conditions, assignments }: RuleBody): Wante
   };
 }
 
-/** Converts a body to the changes of a role that it states. */
+/** Converts a body to the changes of a role of AWS. */
 export function roleChange(body: z.output<typeof CHANGE_ROLE>): TargetChange {
   const { role_arn: role, ...rest } = body;
   return { ...rest, ...(role !== undefined && { roleArn: role }) };
 }
 
-/** A target in a list of the API. */
+/**
+ * A target in a list of the API: an application, a role of AWS, a group of hosts or a GitHub
+ * installation.
+ */
 export const TARGET_JSON = z
   .object({
     kind: z.enum(TARGET_KINDS),
@@ -168,7 +177,7 @@ export const TARGET_JSON = z
 /** The type of a target in a list of the API. */
 export type TargetJson = z.output<typeof TARGET_JSON>;
 
-/** A target with its whole rule. */
+/** A target with its whole rule, which says whom the target admits. */
 export const TARGET_RULE_JSON = TARGET_JSON.extend({ assignments: z.array(ASSIGNMENT) }).meta({
   id: 'AccessRule',
 });
@@ -183,7 +192,7 @@ export const TARGETS_JSON = z.object({
 /** The type of a page of targets in the JSON of the API. */
 export type TargetsJson = z.output<typeof TARGETS_JSON>;
 
-/** The answer to the question if a person reaches a target. */
+/** The answer to the question whether a person can reach a target. */
 export const DECISION_JSON = z.object({
   allowed: z.boolean(),
   because: z.enum([
@@ -218,7 +227,7 @@ export type PeopleJson = z.output<typeof PEOPLE_JSON>;
 
 const SIDE = PEOPLE_JSON.omit({ next: true });
 
-/** A forecast of the effects of a change. */
+/** A forecast of the effects of a change: the people who gain or lose access. */
 export const PREVIEW_JSON = z.object({
   gains: SIDE,
   loses: SIDE,
@@ -273,7 +282,7 @@ export function targetsJson({ targets, next }: TargetPage): TargetsJson {
   return { targets: targets.map(targetJson), next };
 }
 
-/** Renders the answer to the question if a person reaches a target. */
+/** Renders the answer to the question whether a person can reach a target. */
 export function decisionJson({ allowed, because }: ReachDecision): z.output<typeof DECISION_JSON> {
   return { allowed, because };
 }

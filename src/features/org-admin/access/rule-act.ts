@@ -11,8 +11,7 @@ import { targetTag } from './access.schemas.js';
 
 /**
  * Gives a handler the admin, the origin and the condition of a request that changes a target. The
- * change is only made if `If-Match` names the version of the target; the creation of a target needs
- * no version.
+ * target is changed only if `If-Match` names its present version. A new target needs no version.
  */
 export const OnTarget = createParamDecorator((_: unknown, context: ExecutionContext): RuleAct => {
   const request = context.switchToHttp().getRequest<AdmittedRequest>();
@@ -24,7 +23,9 @@ export const OnTarget = createParamDecorator((_: unknown, context: ExecutionCont
   };
 });
 
-/** Reads the target of a path or query. @throws DomainError not_found for an unknown kind */
+/**
+ * Returns the target that a path or query names. @throws DomainError not_found for an unknown kind
+ */
 export function namedTarget({
   kind,
   id,

@@ -4,8 +4,8 @@ import { stateOf } from '#domain/organizations/domains/domain-state.js';
 import type { OrganizationDomain } from '#domain/organizations/domains/organization-domains.repository.js';
 
 /**
- * The body of `POST /api/v1/org/domains`. The check that the text is a domain name is made in
- * `domain/organizations`.
+ * The body of `POST /api/v1/org/domains`. Code in `domain/organizations` checks that the text is a
+ * domain name.
  */
 export const ADD_DOMAIN = z.strictObject({ domain: z.string().trim().min(1).max(1024) });
 /** The body of `POST /api/v1/org/domains` after validation. */

@@ -21,7 +21,10 @@ import {
   type RotateKey,
 } from './issuer.schemas.js';
 
-/** `/api/v1/org/issuer`: the issuer of the organization. */
+/**
+ * `/api/v1/org/issuer`: manages the issuer of the organization, which signs its tokens for AWS
+ * under a host of its own.
+ */
 @Controller('api/v1/org/issuer')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
 export class IssuerController {

@@ -7,7 +7,7 @@ import {
 import { publishedKeys } from '#domain/organizations/issuers/issuer-key-state.js';
 import type { OrganizationIssuer } from '#domain/organizations/issuers/organization-issuers.repository.js';
 
-/** The body of `POST /api/v1/org/issuer`. */
+/** The body of `POST /api/v1/org/issuer`: the label in the host name of the new issuer. */
 export const CLAIM_LABEL = z.strictObject({
   label: z.string().refine(isIssuerLabel, LABEL_RULE),
   active: z.boolean().default(false),
@@ -15,17 +15,17 @@ export const CLAIM_LABEL = z.strictObject({
 /** The body of `POST /api/v1/org/issuer` after validation. */
 export type ClaimLabel = z.output<typeof CLAIM_LABEL>;
 
-/** The body of `PATCH /api/v1/org/issuer`. */
+/** The body of `PATCH /api/v1/org/issuer`, which switches the issuer on or off. */
 export const CHANGE_ISSUER = z.strictObject({ active: z.boolean() });
 /** The body of `PATCH /api/v1/org/issuer` after validation. */
 export type ChangeIssuer = z.output<typeof CHANGE_ISSUER>;
 
-/** The body of `POST /api/v1/org/issuer/rotate`. */
+/** The body of `POST /api/v1/org/issuer/rotate`, which replaces the signing key. */
 export const ROTATE_KEY = z.strictObject({ emergency: z.boolean().default(false) });
 /** The body of `POST /api/v1/org/issuer/rotate` after validation. */
 export type RotateKey = z.output<typeof ROTATE_KEY>;
 
-/** A published key in the JSON of the API. */
+/** A published key of an issuer in the JSON of the API. */
 export const ISSUER_KEY_JSON = z
   .object({
     kid: z.string(),
@@ -41,7 +41,7 @@ export const ISSUER_KEY_JSON = z
 /** The type of a published key in the JSON of the API. */
 export type IssuerKeyJson = z.output<typeof ISSUER_KEY_JSON>;
 
-/** An issuer in the JSON of the API. */
+/** The issuer of an organization in the JSON of the API. */
 export const ISSUER_JSON = z
   .object({
     label: z.string(),

@@ -17,9 +17,9 @@ import {
 import { MEMBER_ID } from './members.schemas.js';
 
 /**
- * `/api/v1/org/members/{id}/enrollment-passes`: the re-enrollment pass of a member, a secret for
- * one use with which the member enrolls another key. A member has one pass at most. `If-Match`
- * names the state of the member, as for other acts on members.
+ * `/api/v1/org/members/{id}/enrollment-passes`: makes and withdraws the re-enrollment pass of a
+ * member, a secret for one use with which the member enrolls another key. A member has at most one
+ * pass. `If-Match` names the state of the member, as for other changes of members.
  */
 @Controller('api/v1/org/members/:id/enrollment-passes')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })
@@ -27,7 +27,8 @@ export class EnrollmentPassesController {
   constructor(private readonly passes: EnrollmentPasses) {}
 
   /**
-   * Ends the credentials of the member and returns a new pass. An earlier pass of the member ends.
+   * Ends the credentials of the member and returns a new pass. An earlier pass of the member
+   * becomes invalid.
    */
   @Post()
   @Route({

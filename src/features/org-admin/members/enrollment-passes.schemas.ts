@@ -2,11 +2,11 @@ import { z } from 'zod';
 import type { DemandedPass } from '#domain/keys/enrollment-passes/enrollment-pass.js';
 import type { Renewal } from '#domain/keys/enrollment-passes/give-pass.js';
 
-/** The answer with a new pass. The API returns the pass only here. */
+/** The answer with a new pass. Only this answer contains the pass itself. */
 export const NEW_PASS_JSON = z.object({
   pass: z.string(),
   expires_at: z.iso.datetime(),
-  /** The numbers of credentials of the member that ended, by their kind. */
+  /** The numbers of the member's ended credentials, by their kind. */
   ended: z.object({
     sessions: z.int(),
     certificates: z.int(),
@@ -14,7 +14,7 @@ export const NEW_PASS_JSON = z.object({
     github_tokens: z.int(),
     grants: z.int().optional(),
     tokens: z.int().optional(),
-    /** The number of SSH keys that ended and that had been proven to be in a security key. */
+    /** The number of ended SSH keys that had been proven to be in a security key. */
     ssh_keys: z.int().optional(),
     enrollment_passes: z.int().optional(),
   }),
@@ -22,7 +22,7 @@ export const NEW_PASS_JSON = z.object({
 /** The type of the answer with a new pass. */
 export type NewPassJson = z.output<typeof NEW_PASS_JSON>;
 
-/** The pass that is demanded of a member: a list of one or none, without its secret. */
+/** The pass that a member needs to enroll a key: a list of one or none, without its secret. */
 export const PASSES_JSON = z.object({
   passes: z.array(
     z.object({
@@ -35,12 +35,12 @@ export const PASSES_JSON = z.object({
     }),
   ),
   /**
-   * True while the member can enroll a key only with a pass, even if the last pass has expired or
-   * was withdrawn.
+   * True if the member can enroll a key only with a pass. That stays so if the last pass has
+   * expired or was withdrawn.
    */
   demanded: z.boolean(),
 });
-/** The type of the pass that is demanded of a member in the JSON of the API. */
+/** The type of the pass that a member needs, in the JSON of the API. */
 export type PassesJson = z.output<typeof PASSES_JSON>;
 
 /** Renders a new pass as JSON. */
@@ -52,7 +52,7 @@ export function newPassJson({ pass, ended }: Renewal): NewPassJson {
   };
 }
 
-/** Renders the pass that is demanded of a member as JSON. */
+/** Renders the pass that a member needs as JSON. */
 export function passesJson(pass: DemandedPass | undefined): PassesJson {
   if (!pass) return { passes: [], demanded: false };
   const { createdBy, createdAt, expiresAt, isWithdrawn } = pass;

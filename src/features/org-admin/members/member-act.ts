@@ -8,8 +8,8 @@ import { originOf } from '#platform/http/request/client-origin.js';
 import { namesTag } from '#platform/http/request/entity-tag.js';
 
 /**
- * Returns the act of a request on a member, with the admin, the origin and the condition of the
- * request.
+ * Returns the facts of a request that changes a member: the admin, the origin and the condition of
+ * the request.
  */
 export type ActOn = (memberId: string) => MemberAct;
 
@@ -22,8 +22,8 @@ export function memberTag({ revision }: Member): string {
 }
 
 /**
- * Gives a handler the function that makes the act of a request on a member. With `If-Match`, the
- * act is only done if the member has the state that the tag names.
+ * Gives a handler the function that returns the facts of a request that changes a member. With
+ * `If-Match`, the change is made only if the member has the state that the tag names.
  */
 export const Act = createParamDecorator((_: unknown, context: ExecutionContext): ActOn => {
   const request = context.switchToHttp().getRequest<AdmittedRequest>();
@@ -33,8 +33,8 @@ export const Act = createParamDecorator((_: unknown, context: ExecutionContext):
 });
 
 /**
- * Returns the function that checks `If-Match` (RFC 9110 §13.1.1); undefined if the request has no
- * such condition.
+ * Returns the function that checks the condition `If-Match` (RFC 9110 §13.1.1) on a member;
+ * undefined if the request has no condition.
  */
 function checkOf(condition: string | undefined): MemberAct['check'] {
   if (condition === undefined) return undefined;

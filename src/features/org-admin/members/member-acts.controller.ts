@@ -21,8 +21,8 @@ import {
 } from './members.schemas.js';
 
 /**
- * Serves the acts of admins on the members of the organization. With `If-Match`, an act on a member
- * that has changed meanwhile is refused.
+ * Lets admins change the members of the organization. With `If-Match`, a change is refused if the
+ * member has changed meanwhile.
  */
 @Controller('api/v1/org/members')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

@@ -19,8 +19,8 @@ import {
 import { MEMBER_ID } from './members.schemas.js';
 
 /**
- * Serves the acts of admins on removed people, and on members whose address is also that of a SCIM
- * record. With `If-Match`, an act on a member that has changed meanwhile is refused.
+ * Lets admins readmit removed people, and decide about members whose address is also that of a SCIM
+ * record. With `If-Match`, a change is refused if the member has changed meanwhile.
  */
 @Controller('api/v1/org/members')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_WRITES })

@@ -17,7 +17,7 @@ import {
   type MembersJson,
 } from './members.schemas.js';
 
-/** `/api/v1/org/members`: the members of the organization, as its admins read them. */
+/** `/api/v1/org/members`: shows the members of the organization to its admins. */
 @Controller('api/v1/org/members')
 @Route({ tier: 'general', audience: 'api', errors: 'problem', auth: ADMIN_READS })
 export class MembersController {
@@ -33,8 +33,8 @@ export class MembersController {
   }
 
   /**
-   * Shows a member. The entity tag is only for `If-Match`. The response is never 304, because the
-   * tag does not change with the sessions, which are in the response too.
+   * Shows a member. The entity tag is only for `If-Match`. The response is never 304, because it
+   * also shows the member's sessions, with which the tag does not change.
    */
   @Get(':id')
   @Route({

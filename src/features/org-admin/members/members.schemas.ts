@@ -23,17 +23,20 @@ export const MEMBER_JSON = z.object({
   is_org_admin: z.boolean(),
   active: z.boolean(),
   scim_managed: z.boolean(),
-  /** The number of enrolled keys. */
+  /** The number of the member's enrolled security keys. */
   keys: z.int(),
   created_at: time,
   /**
-   * The ids of the SCIM records whose twin the member is. If one of these records ends, the member
-   * ends.
+   * The ids of the SCIM records with whose address the member signed in. The member is their twin:
+   * if one of the records ends, the member ends.
    */
   twin_of: z.array(z.guid()),
-  /** The ids of the twins of the member. */
+  /** The ids of the members who signed in with the address of this SCIM record, and end with it. */
   twins: z.array(z.guid()),
-  /** The ids of linked records. If one of two linked records ends, the other one is deactivated. */
+  /**
+   * The ids of SCIM records whose userName is the address of this member, or the reverse. If one of
+   * two linked accounts ends, the other is deactivated.
+   */
   linked_to: z.array(z.guid()),
   /**
    * The time at which a SCIM record took over the account of a member who had signed in before;
@@ -41,20 +44,23 @@ export const MEMBER_JSON = z.object({
    */
   taken_over_at: time.nullable(),
   /**
-   * An address that the record has as its userName, and with which a linked member signs in
+   * The address that this SCIM record has as its userName, but with which a linked member signs in
    * instead; null if there is none.
    */
   withheld_address: z.string().nullable(),
   /**
-   * An address that several records have, but none as its userName, so that it signs in none of
-   * them; null if there is none.
+   * An e-mail address that several SCIM records have, but none as its userName, so that a sign-in
+   * with it finds none of them; null if there is none.
    */
   shared_address: z.string().nullable(),
 });
 /** The type of a member in the JSON of the API. */
 export type MemberJson = z.output<typeof MEMBER_JSON>;
 
-/** The numbers of items that an act ends, by their kind. A kind without an item may be missing. */
+/**
+ * The numbers of sessions, certificates and so on that a change of a member ends, by their kind. A
+ * kind of which nothing ends may be missing.
+ */
 export const ENDED_JSON = z.object({
   sessions: z.int().optional(),
   certificates: z.int().optional(),
@@ -69,14 +75,14 @@ export const ENDED_JSON = z.object({
   enrollment_passes: z.int().optional(),
 });
 
-/** A member after an act, and what the act ended. */
+/** A member after a change, and the numbers of what the change ended. */
 export const ENDED_MEMBER_JSON = MEMBER_JSON.extend({ ended: ENDED_JSON });
-/** The type of a member after an act in the JSON of the API. */
+/** The type of a member after a change in the JSON of the API. */
 export type EndedMemberJson = z.output<typeof ENDED_MEMBER_JSON>;
 
-/** The response to an act after which there is no member to show. */
+/** The response to a change after which there is no member to show, such as a removal. */
 export const ONLY_ENDED_JSON = z.object({ ended: ENDED_JSON });
-/** The type of the response to an act after which there is no member to show. */
+/** The type of the response to a change after which there is no member to show. */
 export type OnlyEndedJson = z.output<typeof ONLY_ENDED_JSON>;
 
 /** A page of members. */
@@ -89,7 +95,7 @@ export const MEMBERS_JSON = z.object({
       last_used_at: time.nullable(),
     }),
   ),
-  /** False if more members match `q` than the service examines. */
+  /** False if more members match `q` than the service examines, so that the list may lack some. */
   complete: z.boolean(),
   next: z.string().nullable(),
 });
@@ -148,7 +154,7 @@ export const MEMBER_RECORD_JSON = MEMBER_JSON.extend({
       expires_at: time,
     }),
   ),
-  /** The numbers of items that each act would end now. */
+  /** The numbers of sessions, certificates and so on that each of these changes would end now. */
   ending: z.object({ deactivate: ENDED_JSON, revoke_credentials: ENDED_JSON, remove: ENDED_JSON }),
 });
 /** The type of a member with the security keys in the JSON of the API. */
@@ -156,7 +162,7 @@ export type MemberRecordJson = z.output<typeof MEMBER_RECORD_JSON>;
 
 type Shown = Omit<Member, 'revision'>;
 
-/** Renders a member as JSON. */
+/** Renders a member, without sessions and keys, as JSON. */
 export function memberJson(member: Shown): MemberJson {
   return {
     id: member.id,
@@ -189,12 +195,12 @@ function listedJson(member: ListedMember): MembersJson['members'][number] {
   };
 }
 
-/** Renders a member after an act that ended access. */
+/** Renders a member after a change that ended access. */
 export function endedMemberJson(member: Member, ended: RevokedCounts): EndedMemberJson {
   return { ...memberJson(member), ended };
 }
 
-/** Renders the record of a member as JSON. */
+/** Renders the whole record of a member as JSON. */
 export function memberRecordJson(record: MemberRecord): MemberRecordJson {
   const { member, lastLoginAt, ending } = record;
   return {

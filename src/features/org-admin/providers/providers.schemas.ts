@@ -8,11 +8,11 @@ import type {
 
 /** The body of `POST /api/v1/org/providers`. */
 export const ALLOW_PROVIDER = z.strictObject({
-  /** The slug of a configured provider. */
+  /** The slug of an identity provider that the operator has configured. */
   provider: z.string().min(1, 'must not be empty').max(64, 'must have at most 64 characters'),
   /**
-   * The tenant of a provider that serves many: the UUID of an Entra tenant, or the domain of a
-   * Google Workspace organization.
+   * The tenant, for an identity provider that serves many: the UUID of an Entra tenant, or the
+   * domain of a Google Workspace organization.
    */
   tenant: z.string().trim().max(253, 'must have at most 253 characters').exactOptional(),
 });
@@ -22,7 +22,7 @@ export type AllowProvider = z.output<typeof ALLOW_PROVIDER>;
 /** The path parameter of a provider. A text that is no UUID gets 404, and not 400. */
 export const PROVIDER_ID = z.object({ id: z.string() });
 
-/** A provider of the organization in the JSON of the API. */
+/** An identity provider that the organization accepts, in the JSON of the API. */
 export const ORGANIZATION_PROVIDER_JSON = z
   .object({
     id: z.string(),
@@ -39,10 +39,10 @@ export const ORGANIZATION_PROVIDER_JSON = z
     users: z.int().meta({ description: 'The members who are bound through it.' }),
   })
   .meta({ id: 'OrganizationProvider' });
-/** The type of a provider of the organization in the JSON of the API. */
+/** The type of an identity provider that the organization accepts, in the JSON of the API. */
 export type OrganizationProviderJson = z.output<typeof ORGANIZATION_PROVIDER_JSON>;
 
-/** A configured provider in the JSON of the API. */
+/** An identity provider that the operator has configured, in the JSON of the API. */
 export const AVAILABLE_PROVIDER_JSON = z
   .object({
     provider: z.string(),
@@ -51,10 +51,13 @@ export const AVAILABLE_PROVIDER_JSON = z
     tenant_required: z.boolean(),
   })
   .meta({ id: 'AvailableProvider' });
-/** The type of a configured provider in the JSON of the API. */
+/** The type of an identity provider that the operator has configured, in the JSON of the API. */
 export type AvailableProviderJson = z.output<typeof AVAILABLE_PROVIDER_JSON>;
 
-/** The answer to the withdrawal of a provider: the numbers of items that ended. */
+/**
+ * The answer to the withdrawal of an identity provider: the numbers of sessions, certificates and
+ * so on that ended.
+ */
 export const WITHDRAWAL_JSON = z
   .object({
     users: z.int().meta({ description: 'The users whose access ended.' }),
@@ -66,10 +69,10 @@ export const WITHDRAWAL_JSON = z
       .meta({ description: 'The same under the names of every act.' }),
   })
   .meta({ id: 'Withdrawal' });
-/** The type of the answer to the withdrawal of a provider. */
+/** The type of the answer to the withdrawal of an identity provider. */
 export type WithdrawalJson = z.output<typeof WITHDRAWAL_JSON>;
 
-/** Renders a provider of the organization as JSON. */
+/** Renders an identity provider that the organization accepts as JSON. */
 export function organizationProviderJson(provider: OrganizationProvider): OrganizationProviderJson {
   const { id, configured, issuer, tenant, founding, addedBy, createdAt, users } = provider;
   return {
@@ -85,7 +88,7 @@ export function organizationProviderJson(provider: OrganizationProvider): Organi
   };
 }
 
-/** Renders a configured provider as JSON. */
+/** Renders an identity provider that the operator has configured as JSON. */
 export function availableProviderJson({
   slug,
   name,
@@ -95,7 +98,7 @@ export function availableProviderJson({
   return { provider: slug, name, issuer, tenant_required: tenancy.kind !== 'one' };
 }
 
-/** Renders the result of a withdrawal as JSON. */
+/** Renders the result of the withdrawal of an identity provider as JSON. */
 export function withdrawalJson({ users, counts }: Withdrawal): WithdrawalJson {
   return {
     users,

@@ -4,7 +4,10 @@ import type { ListedSecret } from '#domain/admin/database-failover/reconciliatio
 /** The path parameter of a secret in the list. A text that is no UUID gets 404, and not 400. */
 export const LISTED_ID = z.object({ id: z.string() });
 
-/** A secret that an admin has to confirm. */
+/**
+ * A secret that an admin has to confirm, because the database may have lost its creation or its end
+ * in a failover.
+ */
 export const SECRET_TO_CONFIRM_JSON = z
   .object({
     id: z.string().meta({ description: 'The id of the entry, by which it is confirmed.' }),

@@ -6,23 +6,23 @@ import type { EventRange, OwnEvent } from '#domain/account/own-events.repository
 import { deviceOfEvent } from '#platform/text/device-name.js';
 import { moment } from '../shell/moment.js';
 
-/** The query of a page with a list: the place after which it begins. */
+/** The query of a page with a list: the position after which the list begins. */
 export const PAGE_QUERY = z.object({ after: z.string().max(128).optional() });
 
-/** The most items of a list on one page. */
+/** The largest number of items of a list on one page. */
 const PAGE_SIZE = 50;
 
 /**
- * Returns the range of a list that a page shows. If the cursor cannot be read, the range is that of
- * the newest items.
+ * Returns the range of a list that a page shows. If the position in the address is malformed, the
+ * range is that of the newest items.
  */
 export function rangeOf({ after }: z.output<typeof PAGE_QUERY>): EventRange {
   return { after: after === undefined ? undefined : readCursor(after), limit: PAGE_SIZE };
 }
 
 /**
- * Returns the addresses of the newest and of the older items of a list; undefined for one that is
- * not needed.
+ * Returns the addresses of the pages with the newest and with the older items of a list; undefined
+ * for a link that is not needed.
  */
 export function pagingOf(path: string, range: EventRange, next: EventRange['after'] | null) {
   return {

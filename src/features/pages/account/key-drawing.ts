@@ -1,7 +1,7 @@
-/** The shape of a security key, as far as it decides where the key is touched. */
+/** The shapes of security keys that differ in where the user touches them. */
 export type KeyForm = 'keychain' | 'compact' | 'nano' | 'lightning' | 'fingerprint' | 'unknown';
 
-/** The drawing of a key for a page: its shape, and the place of the touch in words. */
+/** The drawing of a security key for a page: its shape, and in words where to touch it. */
 export interface KeyDrawing {
   readonly form: KeyForm;
   readonly text: string;
@@ -19,8 +19,8 @@ const TEXTS: Readonly<Record<KeyForm, string>> = {
 };
 
 /**
- * The shapes by words of the model's name, the most special first. The name is that of a series, so
- * that it does not tell every shape.
+ * The shapes by words in the name of a model. The order decides, because the first match counts. A
+ * name is that of a series, so that some shapes are not known.
  */
 const FORMS: readonly (readonly [words: RegExp, form: KeyForm])[] = [
   [/\bBio\b/, 'fingerprint'],
@@ -31,7 +31,7 @@ const FORMS: readonly (readonly [words: RegExp, form: KeyForm])[] = [
 ];
 
 /**
- * Decides which drawing shows where a key is touched.
+ * Decides which drawing of a key shows where to touch it.
  *
  * @param model the name of the model; null for a key whose model is not known
  */

@@ -15,7 +15,7 @@ import { moment } from '../shell/moment.js';
 import { showToUser } from '../shell/show-page.js';
 import { keyDrawing } from './key-drawing.js';
 
-/** The most events about keys that the page shows. */
+/** The largest number of events about keys that the page shows. */
 const EVENTS_SHOWN = 20;
 
 /**

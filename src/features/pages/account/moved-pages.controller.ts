@@ -4,7 +4,8 @@ import { PUBLIC } from '#platform/http/routing/route-policy.js';
 import { Route } from '#platform/http/routing/route.js';
 
 /**
- * Redirects permanently from the addresses that the pages of the account had before version 0.9.
+ * Redirects permanently from the addresses that the account pages had before version 0.9, because
+ * users have bookmarks.
  */
 @Controller()
 @Route({ tier: 'general', audience: 'ui', errors: 'html', auth: PUBLIC })

@@ -11,7 +11,8 @@ import { showToUser } from '../shell/show-page.js';
 import { reachedKinds } from './reach-words.js';
 
 /**
- * Serves `/account/reach`: the targets that admit the user, the conditions of each, and the reason.
+ * Serves `/account/reach`: the targets (hosts, roles, applications) that admit the user, the
+ * conditions of each, and the reason.
  */
 @Controller('account/reach')
 @Route(PAGE_ROUTE)

@@ -1,26 +1,34 @@
 import type { AdmittedBy, Conditions } from '#domain/access/reach/decision.js';
 import type { OwnReach } from '#domain/account/own-reach/own-reach.js';
 
-/** The most targets of a kind on the start page. The page of the account shows all of them. */
+/**
+ * The largest number of targets of one kind on the start page. The account page shows all of them.
+ */
 const MOST_OF_KIND = 24;
 
-/** The words for the rule that admits a person. They name no group. */
+/**
+ * The words for the reason why a target admits a person. They name no group, because who is in a
+ * group may be confidential.
+ */
 const BECAUSE: Readonly<Record<AdmittedBy, string>> = {
   everyone: 'everyone in your organization may',
   person: 'an admin assigned you',
   group: 'a group that you are in is assigned',
 };
 
-/** A target for the page of a person's reach. */
+/** A target that admits the user, such as a host or an application, for a page. */
 export interface ReachedTarget {
   readonly name: string;
-  /** Lines about the target: patterns of hosts, the ARN of a role, the resource of a cluster. */
+  /**
+   * Further lines about the target: the patterns of hosts, the ARN of a role, or the resource of a
+   * cluster.
+   */
   readonly lines: readonly string[];
   readonly conditions: readonly string[];
   readonly because: string;
 }
 
-/** The targets of one kind that a person reaches. */
+/** The targets of one kind that admit a user, for a page. */
 export interface ReachedKind {
   readonly id: string;
   readonly title: string;
@@ -41,7 +49,7 @@ function target(
   };
 }
 
-/** Returns the targets that a person reaches, by their kind and in words, for a page. */
+/** Returns the targets that admit a person, by their kind and in words, for a page. */
 export function reachedKinds(reach: OwnReach): ReachedKind[] {
   return [
     {
@@ -78,7 +86,7 @@ function shown<Target>(list: readonly Target[]) {
 }
 
 /**
- * Returns the targets for the start page. Of each kind it has the first ones, and the number of the
+ * Returns the targets for the start page: the first ones of each kind, and the number of the
  * others.
  */
 export function launcherOf(reach: OwnReach) {
@@ -92,12 +100,15 @@ export function launcherOf(reach: OwnReach) {
   };
 }
 
-/** Writes the accounts that a person may use on the hosts of a group; empty if there is none. */
+/**
+ * Returns in words the login names that a person may use on the hosts of a group; an empty text if
+ * there is none.
+ */
 function logins({ logins: names }: { readonly logins: readonly string[] }): string {
   return names.length === 0 ? '' : `as ${names.join(' or ')}`;
 }
 
-/** Writes the conditions of a target, one phrase for each. */
+/** Returns the conditions of a target in words, one phrase for each. */
 export function conditionWords(conditions: Conditions): string[] {
   const { touchWithinSeconds: seconds, models, userVerification } = conditions;
   return [

@@ -13,7 +13,7 @@ import { sentenceOf } from './event-words.js';
 
 const NUMBER = new Intl.NumberFormat('en-GB');
 
-/** Serves `/admin`, where the admins of an organization see what needs their attention. */
+/** Serves `/admin`, where the admins of an organization see what they should look at. */
 @Controller('admin')
 @Route(PAGE_ROUTE)
 export class AdminOverviewController {
@@ -47,7 +47,10 @@ export class AdminOverviewController {
   }
 }
 
-/** Writes a number of members that was counted up to a limit: `1,204`, or `more than 10,000`. */
+/**
+ * Returns in words a number of members that was counted up to a limit: `1,204`, or `more than
+ * 10,000`.
+ */
 export function counted(members: number): string {
   if (members <= MOST_COUNTED_MEMBERS) return NUMBER.format(members);
   return `more than ${NUMBER.format(MOST_COUNTED_MEMBERS)}`;

@@ -44,7 +44,7 @@ interface ShownOperation {
   readonly refusals: readonly ShownResponse[];
 }
 
-/** The data of the page of a group. */
+/** The data that the page of a group of operations shows. */
 export interface GroupPage {
   readonly name: string;
   readonly description: string;
@@ -58,7 +58,7 @@ interface Placed {
   readonly operation: OperationObject;
 }
 
-/** Lists the groups with their operations. A group without operations is left out. */
+/** Lists the groups of the API's operations. A group without operations is left out. */
 export function groupsOf(document: OpenApiDocument): ListedGroup[] {
   return document.tags
     .map(({ name, description }) => ({
@@ -73,7 +73,7 @@ export function groupsOf(document: OpenApiDocument): ListedGroup[] {
     .filter(({ operations }) => operations.length > 0);
 }
 
-/** Makes the page of a group; undefined if no group has the slug. */
+/** Makes the data of the page of a group of operations; undefined if no group has the slug. */
 export function groupPage(document: OpenApiDocument, slug: string): GroupPage | undefined {
   const tag = document.tags.find(({ name }) => slugOf(name) === slug);
   if (!tag) return undefined;
@@ -91,10 +91,15 @@ export function groupPage(document: OpenApiDocument, slug: string): GroupPage | 
   return { ...tag, operations: placed.map((one) => shown(one, document)), objects };
 }
 
-/** The schemas of errors. They are left out here, because the page of each code explains them. */
+/**
+ * The schemas of errors. The page of a group leaves them out, because each error code has its own
+ * page.
+ */
 const ERRORS = new Set(['Problem', 'OAuthError', 'ScimError']);
 
-/** Returns the members of an object. A schema that is a choice of objects gets one row. */
+/**
+ * Returns the rows for the members of an object. A schema that is a choice of objects gets one row.
+ */
 function objectRows(schema: JsonSchema): SchemaRow[] {
   const rows = rowsOf(schema);
   if (rows.length > 0) return rows;

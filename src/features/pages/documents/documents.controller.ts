@@ -11,7 +11,7 @@ import { person } from '../shell/person.js';
 import { groupPage, groupsOf } from './api-page.js';
 import { errorList, errorPageOf } from './error-page.js';
 
-/** Serves `/docs/api` and `/errors`: the API and its errors for developers. */
+/** Serves `/docs/api` and `/errors`, which explain the API and its errors to developers. */
 @Controller()
 @Route(PAGE_ROUTE)
 export class DocumentsController {

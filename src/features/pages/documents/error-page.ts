@@ -9,11 +9,11 @@ interface ListedError {
   readonly title: string;
 }
 
-/** The data of the page of an error code. */
+/** The data that the page of an error code shows. */
 interface ErrorPage extends ListedError {
   readonly cause: string;
   readonly remedy: string;
-  /** The error in each format, with the routes that use the format. */
+  /** An example of the error in each format, with the routes that use the format. */
   readonly formats: readonly { readonly name: string; readonly value: string }[];
   /** The operations that can answer with the code. */
   readonly operations: readonly string[];

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '#platform/http/openapi/document-types.js';
 
-/** A member of an object, for a template. */
+/** A member of an object, as a row of the page. */
 export interface SchemaRow {
   readonly name: string;
   readonly type: string;
@@ -12,7 +12,7 @@ export interface SchemaRow {
 const DEEPEST = 2;
 
 /**
- * Lists the members of an object's schema. Members of an object inside it have a path as their
+ * Lists the members of an object's schema as rows. Members of a nested object have a path as their
  * name: `record.name`.
  */
 export function rowsOf(schema: JsonSchema, prefix = '', depth = 0): SchemaRow[] {
@@ -49,8 +49,8 @@ export function typeOf(schema: JsonSchema): string {
 }
 
 /**
- * Returns the names of the components to which a part of the document refers, directly or through
- * other components.
+ * Returns the names of the components to which a part of the OpenAPI document refers, directly or
+ * through other components.
  */
 export function componentsIn(
   part: unknown,

@@ -1,4 +1,4 @@
-/** A point in time for a page: for the attribute `datetime` of `<time>`, and as a text. */
+/** A point in time, as a page shows it: the attribute `datetime` of `<time>`, and a text. */
 export interface Moment {
   readonly iso: string;
   /**
@@ -8,7 +8,7 @@ export interface Moment {
   readonly text: string;
 }
 
-/** Writes the time until a later moment: `7 h 40 min`, or `less than a minute`. */
+/** Returns in words the time until a later moment: `7 h 40 min`, or `less than a minute`. */
 export function timeLeft(end: Date, now: Date): string {
   const minutes = Math.floor((end.getTime() - now.getTime()) / 60_000);
   if (minutes < 1) return 'less than a minute';

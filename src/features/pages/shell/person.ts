@@ -5,14 +5,18 @@ import { moment, type Moment } from './moment.js';
 export interface Person {
   readonly email: string;
   readonly name: string | null;
-  /** True after a login with a security key; false after an upstream login only. */
+  /**
+   * True after a login with a security key; false if the user has only signed in at the identity
+   * provider.
+   */
   readonly verified: boolean;
   readonly enrolled: boolean;
-  /**
-   * True if the user is an admin of an organization, and the session is verified by a security key.
-   */
+  /** True if the user is an admin of an organization and has logged in with a security key. */
   readonly isAdmin: boolean;
-  /** The id of the session. The scripts of the page send it with every write. */
+  /**
+   * The id of the session. The scripts of the page send it with every write, so that a page of an
+   * earlier session changes nothing.
+   */
   readonly sessionId: string;
   /** The time at which the session ends. */
   readonly expires: Moment;

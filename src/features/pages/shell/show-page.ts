@@ -6,7 +6,7 @@ import type { Views } from '#platform/http/views/views.service.js';
 import { admitAdmin, admitUser } from './admission.js';
 import { person } from './person.js';
 
-/** The caller of a page, and the response that shows the page. */
+/** The session of the visitor of a page, if there is one, and the response that shows the page. */
 interface Visit {
   readonly caller: LiveSession | undefined;
   readonly response: Response;

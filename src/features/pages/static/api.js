@@ -1,8 +1,8 @@
-// Calls the service's JSON API and shows the outcome.
+// Calls the JSON API of the service from a page, and shows the outcome.
 
 /**
- * An error response: a message for the user, a code for the page, and a reference for the help
- * desk.
+ * An error response of the API: a message for the user, a code for the page, and a reference for
+ * the help desk.
  */
 export class Refusal extends Error {
   constructor(message, { code, reference } = {}) {
@@ -13,8 +13,8 @@ export class Refusal extends Error {
 }
 
 /**
- * Sends JSON to a path of the service, with the session cookie. It states the session for which the
- * page was made: the service refuses the write of a page of an earlier session.
+ * Sends JSON to a path of the service, with the session cookie. It names the session for which the
+ * page was rendered, so that the service refuses a page of an earlier session.
  *
  * @param options.ifMatch the entity tag of what the page shows, so that the write of an out-of-date
  *   page is refused
@@ -47,10 +47,10 @@ export async function sendJson(method, path, body, { ifMatch } = {}) {
 }
 
 /**
- * Runs an action when a form is submitted. Its buttons are disabled until the script has loaded and
- * while the action runs. The live region shows the outcome.
+ * Runs an action when a form is submitted. The buttons of the form are disabled until the script
+ * has loaded and while the action runs. The status line of the page shows the outcome.
  *
- * @param options.status the live region
+ * @param options.status the status line, which assistive technology reads aloud
  * @param options.waiting the text until `run` is done
  * @param options.run does the work with the fields and the button, and returns the text of success
  * @param options.explain turns what `run` threw into a message
@@ -83,8 +83,8 @@ function messageOf(error, explain) {
 }
 
 /**
- * Adds a link to the login page, which leads back to this page. The session has ended, perhaps in
- * another tab.
+ * Adds a link to the login page, because the session has ended, perhaps in another tab. After the
+ * login, the browser returns to this page.
  */
 function offerLogin(status) {
   const link = document.createElement('a');
@@ -94,7 +94,7 @@ function offerLogin(status) {
   status.append(' ', link);
 }
 
-/** Writes a text into a live region, which assistive technology reads aloud. */
+/** Writes a text into the status line of the page, which assistive technology reads aloud. */
 export function say(status, kind, message) {
   status.dataset.kind = kind;
   status.textContent = message;

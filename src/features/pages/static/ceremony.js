@@ -1,18 +1,19 @@
-// Runs the ceremonies of a security key, from the service's options to its response.
+// Runs a ceremony, which is the exchange with a security key: it gets options from the service,
+// asks the key, and sends its response.
 
 import { Refusal, say, sendJson } from './api.js';
 import { creationOptions, credentialJson, requestOptions } from './webauthn-json.js';
 
 /**
- * Calls the security key. `navigator.credentials` is read at each call, since a script may replace
- * it.
+ * Asks the security key. `navigator.credentials` is read at each call, since a script of the demo
+ * may replace it.
  */
 const ASK = {
   enroll: async (json) => navigator.credentials.create({ publicKey: creationOptions(json) }),
   login: async (json) => navigator.credentials.get({ publicKey: requestOptions(json) }),
 };
 
-/** Texts for the browser's own errors (WebAuthn §5.1.3 and §5.1.4). */
+/** The texts for the errors of the browser itself (WebAuthn §5.1.3 and §5.1.4). */
 const EXPLANATIONS = {
   NotAllowedError:
     'The key was not used: it was cancelled, or took too long. Use a separate security key, not a passkey of this device: plug it in, enter its PIN, touch it when it blinks, and try again.',
@@ -24,7 +25,10 @@ const EXPLANATIONS = {
   SecurityError: 'Security keys do not work at this address. Open the page at its usual address.',
 };
 
-/** Texts for error codes of a refused key whose detail is written for experts. */
+/**
+ * The texts for error codes of a refused key. The service's own text for these codes is for
+ * experts.
+ */
 const PLAIN = {
   attestation_rejected:
     'This key could not prove that it is a genuine YubiKey. Use a YubiKey of Yubico’s own make.',
@@ -33,7 +37,10 @@ const PLAIN = {
 
 const TOUCH = 'Waiting for your security key. Touch it when it blinks.';
 
-/** Error codes after which the key holds a credential that the service does not have. */
+/**
+ * The error codes after which the security key has a credential that the service did not store, so
+ * that the browser should remove it.
+ */
 const ORPHANS = new Set([
   'attestation_rejected',
   'attestation_missing',
@@ -48,7 +55,8 @@ const ORPHANS = new Set([
 ]);
 
 /**
- * Returns true if the browser has security keys; otherwise the live region says that it has none.
+ * Returns true if the browser supports security keys. Otherwise the status line of the page says
+ * that it does not.
  */
 export function hasKeys(status) {
   if (navigator.credentials) return true;
@@ -63,13 +71,13 @@ export function explain(error) {
 }
 
 /**
- * Runs a whole ceremony.
+ * Enrolls a security key or logs in with one.
  *
  * @param kind `enroll` or `login`
- * @param options.redirectTo the page after the ceremony
+ * @param options.redirectTo the page that opens afterwards
  * @param options.name the name of a new key
  * @param options.pass the re-enrollment pass, if the page asks for one
- * @returns the response of the last step
+ * @returns the last response of the service
  */
 export async function ceremony(kind, { redirectTo, name, pass } = {}) {
   const path = `/${kind}/webauthn`;
@@ -86,13 +94,13 @@ export async function ceremony(kind, { redirectTo, name, pass } = {}) {
 }
 
 /**
- * Registers a further key of the user. If the last touch of a key is too old, it first asks for a
- * touch of a key that the user has.
+ * Registers a further key of the user. If the last touch of a key is too old, it first asks the
+ * user to touch an enrolled key.
  *
- * @param status the live region of the page
+ * @param status the status line of the page
  * @param options.name the name of the new key
- * @param options.confirm the text while it waits for a key that the user has
- * @returns the response of the last step
+ * @param options.confirm the text while it waits for an enrolled key
+ * @returns the last response of the service
  */
 export async function registerKey(status, { name, confirm }) {
   const path = '/v1/keys/register';
@@ -105,7 +113,10 @@ export async function registerKey(status, { name, confirm }) {
   });
 }
 
-/** Sends a new credential to the service. A refusal is reported to the key, and explained. */
+/**
+ * Sends the credential of a new key to the service. If the service refuses it, the browser is told
+ * to remove it, and the user gets an explanation.
+ */
 async function completeKey(made, publicKey, send) {
   const credential = credentialJson(made);
   try {
@@ -118,8 +129,8 @@ async function completeKey(made, publicKey, send) {
 }
 
 /**
- * Reports that the browser made no credential. @throws Refusal with the reference of the report, if
- * there is one
+ * Reports to the service that the browser made no credential.
+ * @throws Refusal with the reference of the report, if there is one
  */
 async function giveUp(path, state, error) {
   const report = sendJson('POST', `${path}/failed`, { state, error: error.name });
@@ -128,14 +139,14 @@ async function giveUp(path, state, error) {
 }
 
 /**
- * Signals to the browser that a credential is unknown, so that it can remove it (WebAuthn Level 3
- * §5.1.10.2).
+ * Tells the browser that the service does not know a credential, so that the browser can remove it
+ * (WebAuthn Level 3 §5.1.10.2).
  */
 async function forget(rpId, credentialId) {
   try {
     await globalThis.PublicKeyCredential?.signalUnknownCredential?.({ rpId, credentialId });
   } catch {
-    // The refusal is shown all the same.
+    // A browser that cannot do this is no fault: the user sees the refusal in any case.
   }
 }
 
@@ -143,7 +154,7 @@ async function forget(rpId, credentialId) {
  * Sends a request that needs a recent touch of the security key. If the last touch is too old, it
  * asks for one touch and repeats the request.
  *
- * @param status the live region of the page
+ * @param status the status line of the page
  * @param send sends the request by `sendJson`
  * @param waiting the text while it waits for the key
  * @returns the response to the request

@@ -1,5 +1,5 @@
-// The consent page: it sends the decision and then navigates by script, since the CSP forbids a
-// form to redirect to a client.
+// The script of the consent page. It sends the decision and then opens the next address itself,
+// because the Content-Security-Policy forbids a form to redirect to a client.
 
 import { onSubmit, sendJson } from './api.js';
 

@@ -1,4 +1,5 @@
-// The device page: the user approves a device with a touch of the key, or denies it.
+// The script of the device page, on which the user approves a device with a touch of the key, or
+// denies it.
 
 import { onSubmit, sendJson } from './api.js';
 import { explain, withTouch } from './ceremony.js';

@@ -1,4 +1,5 @@
-// The logout page: it navigates by script, since the CSP forbids a form to redirect to a client.
+// The script of the logout page. It opens the next address itself, because the
+// Content-Security-Policy forbids a form to redirect to a client.
 
 import { say } from './api.js';
 

@@ -1,4 +1,5 @@
-// Runs on every page: shows times in the user's time zone, and reloads a stale page after "Back".
+// The script of every page. It shows times in the user's time zone, and reloads a page that the
+// browser restored after "Back".
 
 const LOCAL_TIME = new Intl.DateTimeFormat(document.documentElement.lang, {
   day: 'numeric',
@@ -19,11 +20,13 @@ for (const time of document.querySelectorAll('time[datetime]')) {
   time.textContent = localTime(time.dateTime);
 }
 
-// On a narrow screen the tabs are one row that scrolls sideways: it begins at the tab of the page.
+// On a narrow screen the tabs are one row that scrolls sideways. It is scrolled so that the tab of
+// this page is visible.
 const tab = document.querySelector('.tabs [aria-current]');
 tab?.closest('ul').scrollTo({ left: tab.offsetLeft - 48, behavior: 'instant' });
 
-// A page from the back/forward cache may show a user who has logged out: reload it.
+// A page that the browser restored from its back/forward cache may show a user who has logged out,
+// so it is reloaded.
 addEventListener('pageshow', (event) => {
   if (event.persisted) location.reload();
 });

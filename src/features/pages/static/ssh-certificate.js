@@ -1,4 +1,5 @@
-// Issues an SSH certificate in the browser: the `<form data-ssh-certificate>` of the start page.
+// Issues an SSH certificate in the browser, by the form `<form data-ssh-certificate>` of the start
+// page.
 
 import { onSubmit, Refusal, sendJson } from './api.js';
 import { localTime } from './page.js';
@@ -12,7 +13,7 @@ onSubmit(form, {
   run: async (fields) => {
     result.hidden = true;
     const publicKey = fields.get('public_key').trim();
-    // The server would refuse a private key too, but it must not leave this machine.
+    // The server would refuse a private key, but by then the key would have left this machine.
     if (publicKey.includes('PRIVATE KEY')) {
       throw new Refusal('This is a private key: keep it to yourself. Nothing was sent.');
     }

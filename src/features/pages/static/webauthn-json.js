@@ -1,5 +1,5 @@
-// WebAuthn's JSON forms (Level 3 §5.1.8 to §5.1.10): by the browser if it supports them, otherwise
-// in this file.
+// Converts WebAuthn's data to and from JSON (Level 3 §5.1.8 to §5.1.10). The browser does it if it
+// can, and otherwise this file.
 
 /** Converts the JSON options for `navigator.credentials.create()`. */
 export function creationOptions(json) {

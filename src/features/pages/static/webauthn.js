@@ -1,4 +1,4 @@
-// Enrolls a security key or logs in with one: every `<form data-ceremony>` of the page.
+// Enrolls a security key or logs in with one, by every form `<form data-ceremony>` of the page.
 
 import { onSubmit } from './api.js';
 import { ceremony, explain, hasKeys } from './ceremony.js';
@@ -20,7 +20,7 @@ function textOf(fields, name) {
   return fields.get(name)?.trim() || undefined;
 }
 
-/** Runs the ceremony of a form, then opens the next page. */
+/** Enrolls a key or logs in, as the form says, and then opens the next page. */
 async function leave({ ceremony: kind, redirectTo }, name, pass) {
   const { redirect_to } = await ceremony(kind, { redirectTo, name, pass });
   location.assign(redirect_to);

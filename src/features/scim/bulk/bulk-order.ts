@@ -1,11 +1,14 @@
 import type { BulkOperation } from './bulk-request.js';
 
-/** The bulkIds to which each operation of a bulk request refers. */
+/**
+ * The bulkIds, which are names of resources inside one request, to which each operation of a bulk
+ * request refers.
+ */
 export type References = ReadonlyMap<BulkOperation, readonly string[]>;
 
 /**
  * Returns the bulkId of the resource that an operation creates; undefined for an operation that
- * creates none.
+ * creates no resource.
  */
 export function madeAs({ method, bulkId }: BulkOperation): string | undefined {
   return method === 'POST' ? bulkId : undefined;
@@ -36,8 +39,8 @@ const makesUser = (operation: BulkOperation): boolean =>
 
 /**
  * Returns the first waiting operation on a circle of references, such as one of two new users who
- * are each other's manager (RFC 7644 §3.7.1); undefined if there is none. The caller can run it
- * before the users to which it refers are created, because their ids can be chosen in advance.
+ * are each other's manager (RFC 7644 §3.7.1); undefined if there is none. It can run before the
+ * users to which it refers are created, because their ids can be chosen in advance.
  */
 export function firstOfCircle(
   waiting: readonly BulkOperation[],
@@ -53,8 +56,9 @@ export function firstOfCircle(
 }
 
 /**
- * Finds the operations on circles by Tarjan's strongly connected components. It reads each
- * reference once, because a client may send very many, and all other requests wait meanwhile.
+ * Finds the operations on circles of references, by Tarjan's algorithm for strongly connected
+ * components. It reads each reference only once, because a client may send very many, and all other
+ * requests wait meanwhile.
  */
 function inCircles(
   makers: ReadonlyMap<string | undefined, BulkOperation>,
@@ -66,8 +70,9 @@ function inCircles(
   const isOpen = new Set<BulkOperation>();
   /**
    * Visits an operation and the operations to which it refers.
-   * @returns the place of the earliest open operation that can be reached, by the order of the
-   *   visits
+   * @returns the number of the earliest operation that can be reached and whose visit has not
+   *   ended;
+   *   operations are numbered in the order of their visits
    */
   const visit = (operation: BulkOperation): number => {
     const place = visited.size;

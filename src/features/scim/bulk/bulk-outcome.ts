@@ -5,7 +5,7 @@ import { scimJson } from '#platform/http/errors/error-formats.js';
 import { entityTag, type Tagged } from '../resources/resource-json.js';
 import type { BulkOperation } from './bulk-request.js';
 
-/** The outcome of an operation in a bulk response (RFC 7644 §3.7.3). */
+/** The outcome of one operation in the response to a bulk request (RFC 7644 §3.7.3). */
 export interface BulkOutcome {
   readonly method: string;
   readonly bulkId?: string;

@@ -8,7 +8,7 @@ import {
 } from '../language/scim-language.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/** The most operations of a bulk request. */
+/** The largest number of operations in a bulk request. */
 export const MOST_OPERATIONS = 1000;
 
 /** One operation of a bulk request (RFC 7644 §3.7). Malformed fields have empty values. */
@@ -24,12 +24,12 @@ export interface BulkOperation {
 /** A parsed bulk request. */
 export interface BulkRequest {
   readonly operations: readonly BulkOperation[];
-  /** The number of errors after which no further operation runs. */
+  /** The number of errors after which the remaining operations do not run. */
   readonly failOnErrors: number;
 }
 
 /**
- * Reads a bulk request. Keys may have any case.
+ * Parses a bulk request. Keys may have any case.
  *
  * @throws DomainError invalid_request; body_too_large for too many operations (RFC 7644 §3.7.4)
  */
@@ -70,8 +70,8 @@ function readOperation(raw: unknown): BulkOperation {
 }
 
 /**
- * Unwraps the data of an operation. In the examples of RFC 7644 §3.7.3, a resource or PATCH
- * operations are in a list.
+ * Returns the data of an operation without the list around them. In the examples of RFC 7644
+ * §3.7.3, a resource or PATCH operations are in a list.
  */
 function dataOf(method: string, data: unknown): unknown {
   if (!Array.isArray(data)) return data;
@@ -83,10 +83,10 @@ function dataOf(method: string, data: unknown): unknown {
 }
 
 /**
- * Returns the version that an operation requires; undefined if it requires none.
+ * Returns the version of the resource that an operation requires; undefined if it requires none.
  *
- * @throws DomainError invalid_value for a version that is not a string, because a condition is
- *   never ignored
+ * @throws DomainError invalid_value for a version that is not a string. It is not ignored, because
+ *   the operation would then run without its condition
  */
 export function versionOf({ version }: BulkOperation): string | undefined {
   if (version === undefined || version === null) return undefined;
@@ -105,10 +105,13 @@ function fieldsOf(raw: unknown): ReadonlyMap<string, unknown> {
   throw new DomainError('invalid_request', 'A key of the bulk request occurs twice.');
 }
 
-/** The prefix of a reference to another operation (RFC 7644 §3.7.2). */
+/** The prefix of a reference to a resource that another operation creates (RFC 7644 §3.7.2). */
 export const REFERENCE = 'bulkId:';
 
-/** Lists the bulkIds to which an operation refers: in its path, in members, or as a manager. */
+/**
+ * Lists the bulkIds to which an operation refers: in its path, in the members of a group, or as a
+ * user's manager.
+ */
 export function referencesOf(operation: BulkOperation): string[] {
   const found: string[] = [];
   withReferences(operation, (reference) => {
@@ -118,7 +121,7 @@ export function referencesOf(operation: BulkOperation): string[] {
   return found;
 }
 
-/** Replaces the bulkId references of an operation by the ids of the resources that were created. */
+/** Replaces references to bulkIds in an operation by the ids of the resources that were created. */
 export function resolved(
   operation: BulkOperation,
   ids: ReadonlyMap<string, string>,
@@ -130,8 +133,8 @@ export function resolved(
 }
 
 /**
- * Replaces references for which no resource was created by a value that no reference can have, so
- * that the attributes with these references are not applied.
+ * Replaces references for which no resource was created by a value that refers to nothing, so that
+ * the attributes with these references are left out.
  */
 export function withoutUnresolved(
   operation: BulkOperation,
@@ -152,8 +155,8 @@ function withReferences(operation: BulkOperation, replace: Replace): BulkOperati
 }
 
 /**
- * Replaces references in members and managers, of a resource or of PATCH operations. Other
- * attributes stay unchanged.
+ * Replaces references in the members of a group and the manager of a user, in a resource or in
+ * PATCH operations. Other attributes stay unchanged.
  */
 function inAttributes(data: unknown, replace: Replace): unknown {
   return mapped(data, (name, value) => {
@@ -177,7 +180,10 @@ function inPatchOperation(operation: unknown, replace: Replace): unknown {
   });
 }
 
-/** Replaces references in an id, in an object with an id as `value`, or in a list of them. */
+/**
+ * Replaces a reference: in a bare id, in an object with an id as its `value`, or in a list of
+ * these.
+ */
 function inReference(value: unknown, replace: Replace): unknown {
   if (typeof value === 'string') return value.startsWith(REFERENCE) ? replace(value) : value;
   if (Array.isArray(value)) return value.map((each) => inReference(each, replace));
@@ -186,7 +192,10 @@ function inReference(value: unknown, replace: Replace): unknown {
   );
 }
 
-/** Maps the values of an object; other values stay unchanged. */
+/**
+ * Replaces each value of an object by the result of `change`. A value that is no object is returned
+ * unchanged.
+ */
 function mapped(raw: unknown, change: (name: string, value: unknown) => unknown): unknown {
   if (!isObject(raw)) return raw;
   return Object.fromEntries(

@@ -28,9 +28,9 @@ import {
 
 /**
  * Runs the operations of a bulk request one after the other, each as a request of its own, so that
- * an operation remains done if a later one fails. An operation that refers to a later one runs
- * after it. Of users who are each other's managers, the first is created before its manager, whose
- * id is chosen in advance (RFC 7644 §3.7.1).
+ * an operation keeps its effect if a later one fails. An operation that refers to a later one runs
+ * after that one. Of users who are each other's managers, the first is created before its manager,
+ * whose id is chosen in advance (RFC 7644 §3.7.1).
  *
  * @returns the outcomes in the order of the request, without the operations that failOnErrors
  *   skipped
@@ -47,10 +47,10 @@ export async function runBulk(
   return outcomes;
 }
 
-/** The acts on a resource that a bulk request can have. */
+/** The methods of a SCIM resource that an operation of a bulk request can call. */
 type BulkTarget = Pick<ScimResource, 'create' | 'replace' | 'patch' | 'remove' | 'locationOf'>;
 
-/** The progress of one bulk request. */
+/** The progress of one bulk request: the ids of created resources, and the outcomes. */
 class BulkRun {
   readonly #references: References;
   /** The POST operations without a bulkId of their own. */
@@ -62,11 +62,14 @@ class BulkRun {
   /** The ids of the resources that were created, by bulkId. */
   readonly #ids = new Map<string, string>();
   /**
-   * The ids that users will get. Other operations refer to these users before they are created. The
-   * key is the bulkId.
+   * The ids that users will get, by bulkId. Other operations refer to these users before they are
+   * created.
    */
   readonly #promised = new Map<string, string>();
-  /** The ids of users who were created before the users to whom they refer, by operation. */
+  /**
+   * The ids of users who were created before the users to whom they refer, by operation. The
+   * references are set later.
+   */
   readonly #early = new Map<BulkOperation, string>();
 
   constructor(
@@ -87,7 +90,8 @@ class BulkRun {
       const isStuck = deferred.length === queue.length;
       first = isStuck ? firstOfCircle(deferred, this.#references) : undefined;
       if (isStuck && !first) {
-        // The operations wait for each other, and none of them can run first.
+        // The operations wait for each other, and none of them can run first, so their references
+        // stay unresolved.
         for (const each of deferred) this.#outcomes.set(each, await this.#unresolved(each));
         break;
       }
@@ -98,7 +102,7 @@ class BulkRun {
   }
 
   /**
-   * Runs the operations of a queue that wait for no other operation.
+   * Runs those operations of a list that wait for no other operation.
    *
    * @param first an operation that runs although it waits for others
    * @returns the operations that still wait
@@ -130,7 +134,7 @@ class BulkRun {
   }
 
   /**
-   * Runs an operation, and turns an error into an outcome.
+   * Runs an operation. An error becomes an outcome.
    * @param missing the bulkIds to which the operation refers and whose users are created later
    */
   async #try(unread: BulkOperation, missing: readonly string[]): Promise<BulkOutcome> {
@@ -149,8 +153,8 @@ class BulkRun {
   }
 
   /**
-   * Runs a PATCH or PUT whose references have no resource, and leaves these references out, because
-   * the write may end access. Any other operation with such references is refused.
+   * Runs an operation with references for which no resource was created. A PATCH or PUT runs
+   * without these references, because it may end access. Any other operation is refused.
    */
   async #unresolved(operation: BulkOperation): Promise<BulkOutcome> {
     const { method, path } = operation;
@@ -226,9 +230,9 @@ class BulkRun {
   }
 
   /**
-   * Finds the resource and the id that an operation names.
+   * Finds the resource and the id that the path of an operation names.
    * @throws DomainError invalid_request for a path that is not of SCIM, or a method that the path
-   *   does not take
+   *   does not allow
    */
   #targetOf({ method, path }: BulkOperation): { resource: BulkTarget; id: string | undefined } {
     const [, name, id] = TARGET.exec(path) ?? [];

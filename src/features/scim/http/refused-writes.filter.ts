@@ -12,8 +12,8 @@ import { refusalOf } from '../resources/refused-writes.js';
 const WRITES: ReadonlySet<string> = new Set(['POST', 'PUT', 'PATCH', 'DELETE']);
 
 /**
- * Records refused writes before it renders their error, because admins must see that a change of
- * their directory had no effect.
+ * Records refused SCIM writes before it renders their error, because admins must see that a change
+ * in their directory had no effect here.
  */
 @Catch()
 export class RefusedWrites implements ExceptionFilter {

@@ -20,7 +20,7 @@ export const SCIM = {
   auth: { session: 'provisioner', origin: 'any' },
 } as const satisfies PolicyChanges;
 
-/** A request of an identity provider whose token the access guard has admitted. */
+/** A SCIM request of an identity provider, whose token the access guard has admitted. */
 export interface ScimCall {
   readonly caller: ScimActor;
   /** The id in the path; empty for a route without an id. */
@@ -42,7 +42,7 @@ export const Call = createParamDecorator((_: unknown, context: ExecutionContext)
   };
 });
 
-/** Creates a resource and sends it (RFC 7644 §3.3). */
+/** Creates a SCIM resource and sends it (RFC 7644 §3.3). */
 export function createResource<Stored extends Tagged>(
   resource: ScimResource<Stored>,
   call: ScimCall,
@@ -52,7 +52,7 @@ export function createResource<Stored extends Tagged>(
   return sendStored(resource, call, 201, response, () => resource.create(caller, body));
 }
 
-/** Sends a page of the resources that a query finds (RFC 7644 §3.4.2). */
+/** Sends a page of the SCIM resources that a query finds (RFC 7644 §3.4.2). */
 export async function listResources<Stored extends Tagged, Listed>(
   resource: ScimResource<Stored, NextState, Listed>,
   caller: ScimActor,
@@ -70,7 +70,7 @@ export async function listResources<Stored extends Tagged, Listed>(
 }
 
 /**
- * Returns rendered resources piece by piece, whether they are one text or come in pieces.
+ * Returns rendered resources in pieces, whether they are one text or already in pieces.
  * @param count the number of resources in a text
  */
 export async function* piecesOf(json: string | JsonPieces, count: number): JsonPieces {
@@ -85,7 +85,7 @@ async function* listPieces(head: string, pieces: JsonPieces): AsyncGenerator<str
   yield listTail(count);
 }
 
-/** Sends a resource, or 304 if the client has its version (RFC 7644 §3.4.1). */
+/** Sends a SCIM resource, or 304 if the client already has its version (RFC 7644 §3.4.1). */
 export function findResource<Stored extends Tagged>(
   resource: ScimResource<Stored>,
   call: ScimCall,
@@ -95,7 +95,7 @@ export function findResource<Stored extends Tagged>(
   return sendStored(resource, call, 200, response, () => resource.find(caller, id));
 }
 
-/** Replaces a resource and sends it (RFC 7644 §3.5.1). */
+/** Replaces a SCIM resource and sends it (RFC 7644 §3.5.1). */
 export function replaceResource<Stored extends Tagged>(
   resource: ScimResource<Stored>,
   call: ScimCall,
@@ -108,8 +108,8 @@ export function replaceResource<Stored extends Tagged>(
 }
 
 /**
- * Changes a resource and sends it; a large group is answered with 204, unless the client asks for
- * attributes (RFC 7644 §3.5.2).
+ * Changes a SCIM resource and sends it. For a large group it sends 204 without a body, unless the
+ * client asks for certain attributes (RFC 7644 §3.5.2).
  */
 export async function patchResource<Stored extends Tagged>(
   resource: ScimResource<Stored>,
@@ -125,8 +125,8 @@ export async function patchResource<Stored extends Tagged>(
 }
 
 /**
- * Sends the resource that an act returns. The projection is read before the act, so that a request
- * with a faulty projection changes nothing.
+ * Runs a change and sends the resource after it. The requested attributes are parsed before the
+ * change, so that a faulty list of them changes nothing.
  */
 async function sendStored<Stored extends Tagged>(
   resource: ScimResource<Stored>,

@@ -15,7 +15,9 @@ import { listHead, listTail, sendJson } from './scim-response.js';
 import { serviceProviderConfig } from './service-provider-config.js';
 import { SCIM_ROUTES } from './scim.schemas.js';
 
-/** Serves the documents that tell a client which features the service supports (RFC 7644 §4). */
+/**
+ * Serves the documents that tell a SCIM client which features the service supports (RFC 7644 §4).
+ */
 @Controller('scim/v2')
 @Route(SCIM)
 export class ScimDiscoveryController {
@@ -65,7 +67,7 @@ export class ScimDiscoveryController {
   }
 
   /**
-   * Sends the document with an id.
+   * Sends the document with the given id.
    * @throws DomainError not_found
    */
   #one(response: Response, id: string, documents: readonly ScimDocument[]): void {

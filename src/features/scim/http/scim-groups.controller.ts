@@ -26,7 +26,7 @@ import {
 } from './resource-endpoint.js';
 import { SCIM_ROUTES } from './scim.schemas.js';
 
-/** `/scim/v2/Groups`: the groups of an organization (RFC 7644 §3). */
+/** `/scim/v2/Groups`: reads and writes the groups of an organization (RFC 7644 §3). */
 @Controller('scim/v2/Groups')
 @Route(SCIM)
 @UseFilters(RefusedWrites)

@@ -3,10 +3,10 @@ import { namesVersion } from '../language/scim-language.js';
 
 const LIST = '"schemas":["urn:ietf:params:scim:api:messages:2.0:ListResponse"]';
 
-/** The part of a list response that precedes its resources (RFC 7644 §3.4.2). */
+/** The part of a list response that comes before its resources (RFC 7644 §3.4.2). */
 export interface ListHead {
   readonly totalResults: number;
-  /** The place of the first resource in the list; undefined for a page by cursor. */
+  /** The number of the first resource in the whole list, from 1; undefined for a page by cursor. */
   readonly startIndex: number | undefined;
   /** The cursor of the next page (RFC 9865 §2). */
   readonly nextCursor: string | undefined;
@@ -19,9 +19,9 @@ export function sendJson(response: Response, status: number, json: string): void
 }
 
 /**
- * Sends a document piece by piece. The next piece is produced only after the client has read the
- * pieces before it, so that a slow client holds no database connection. The deadline of the request
- * ends the response.
+ * Sends a document in pieces. The next piece is made only after the client has read the previous
+ * ones, so that a slow client keeps no database connection. The deadline of the request ends the
+ * response.
  */
 export async function streamJson(
   response: Response,
@@ -65,12 +65,15 @@ export function listHead({ totalResults, startIndex, nextCursor }: ListHead): st
   return `${parts.join(',')},"Resources":[`;
 }
 
-/** Returns the text of a list response after its resources, whose number is only known then. */
+/**
+ * Returns the text of a list response after its resources. It has their number, which is known only
+ * then.
+ */
 export function listTail(itemsPerPage: number): string {
   return `],"itemsPerPage":${itemsPerPage}}`;
 }
 
-/** Starts a response whose body is written piece by piece. */
+/** Starts a response whose body is written in pieces. */
 function begin(response: Response, status: number): void {
   response.statusCode = status;
   response.setHeader('Content-Type', mediaType(response.req));

@@ -10,7 +10,7 @@ import { Call, piecesOf, SCIM, type ScimCall } from './resource-endpoint.js';
 import { listHead, listTail, streamJson } from './scim-response.js';
 import { SCIM_ROUTES } from './scim.schemas.js';
 
-/** `/scim/v2`: searches over users and groups together, and `/Me`. */
+/** `/scim/v2`: searches users and groups together, and refuses `/Me`. */
 @Controller('scim/v2')
 @Route(SCIM)
 export class ScimSearchController {

@@ -26,7 +26,7 @@ import {
 } from './resource-endpoint.js';
 import { SCIM_ROUTES } from './scim.schemas.js';
 
-/** `/scim/v2/Users`: the users of an organization (RFC 7644 §3). */
+/** `/scim/v2/Users`: reads and writes the users of an organization (RFC 7644 §3). */
 @Controller('scim/v2/Users')
 @Route(SCIM)
 @UseFilters(RefusedWrites)

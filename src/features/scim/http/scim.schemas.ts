@@ -20,8 +20,8 @@ const TYPES = {
 type Direction = 'written' | 'shown';
 
 /**
- * Converts the attributes of a resource to a Zod schema, so that the API document follows the
- * definitions by which bodies are read.
+ * Converts the attributes of a SCIM resource to a Zod schema, so that `/openapi.json` follows the
+ * definitions by which bodies are parsed.
  */
 function shapeOf(attributes: readonly Attribute[], direction: Direction): z.ZodRawShape {
   const hidden = direction === 'written' ? 'readOnly' : 'writeOnly';
@@ -36,7 +36,8 @@ function schemaOf(attribute: Attribute, direction: Direction): z.ZodType {
   const one: z.ZodType =
     type === 'complex' ? z.looseObject(shapeOf(subAttributes, direction)) : TYPES[type]();
   const schema = (multiValued ? z.array(one) : one).meta({ description });
-  // A projection leaves out what the client did not ask for (RFC 7644 §3.9).
+  // In a response no attribute is required, because a client may ask for some of them only (RFC
+  // 7644 §3.9).
   return required && direction === 'written' ? schema : schema.optional();
 }
 
@@ -96,7 +97,7 @@ const PATCH_BODY = z
   })
   .meta({ id: 'ScimPatch' });
 
-/** The parameters that choose the attributes of a response (RFC 7644 §3.9). */
+/** The parameters by which a client chooses the attributes of a response (RFC 7644 §3.9). */
 const PROJECTION = z.object({
   attributes: z.string().optional(),
   excludedAttributes: z.string().optional(),
@@ -144,8 +145,8 @@ const listOf = (resource: z.ZodType) =>
   });
 
 /**
- * Returns the two media types of a response (RFC 7644 §8.1): plain JSON is for clients that accept
- * only that.
+ * Returns the content of a response in both media types (RFC 7644 §8.1). Plain JSON is for clients
+ * that accept only that.
  */
 const inBothTypes = (body: z.ZodType) => ({
   'application/scim+json': body,
@@ -185,7 +186,7 @@ interface Kind {
 }
 
 /**
- * Describes the PATCH of a kind of resource. After the PATCH of a large group the answer is 204.
+ * Describes the PATCH of one kind of resource. The answer is 204 after the PATCH of a large group.
  */
 const patchOf = ({ resource }: Kind) =>
   ({
@@ -235,7 +236,7 @@ const ofUsers: Kind = { resource: USER, newResource: NEW_USER };
 const ofGroups: Kind = { resource: GROUP, newResource: NEW_GROUP };
 const anyResource = z.looseObject({});
 
-/** The descriptions of the routes of SCIM for `/openapi.json`. */
+/** The descriptions of the SCIM routes for `/openapi.json`. */
 export const SCIM_ROUTES = {
   users: {
     ...routesOf(ofUsers),

@@ -3,7 +3,8 @@ import { ScimError, type ScimErrorType, type StoredUser } from '@svc/scim-langua
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-// Of the functions that throw, only those below are for the server: they throw a DomainError.
+// The exports of the package `scim-language` for this server. Functions that throw are wrapped
+// below, so that they throw a DomainError.
 export {
   ENTERPRISE_ATTRIBUTES,
   ENTERPRISE_URN,
@@ -55,8 +56,8 @@ const CODES: Readonly<Record<ScimErrorType, ErrorCode>> = {
 };
 
 /**
- * Translates an error of the package to one of this server. An error of an earlier attempt, which
- * {@link scimErrorOf} has wrapped, is returned unwrapped.
+ * Converts an error of the package `scim-language` to an error of this server. If the package only
+ * passed on an error of this server, which {@link scimErrorOf} has wrapped, that error is returned.
  */
 export function domainErrorOf(error: ScimError): DomainError {
   const { cause } = error;
@@ -66,14 +67,14 @@ export function domainErrorOf(error: ScimError): DomainError {
 }
 
 /**
- * Wraps the error of an earlier attempt to write, for a name that another resource has, as the
- * package expects it; undefined without such an error.
+ * Wraps the error that an earlier attempt to write got because another resource has the same name,
+ * so that the package `scim-language` accepts it; undefined if there was no such error.
  */
 function scimErrorOf(taken: DomainError | undefined): ScimError | undefined {
   return taken && new ScimError('uniqueness', taken.detail, { cause: taken });
 }
 
-/** Makes a function of the package throw a {@link DomainError}. */
+/** Makes a function of the package `scim-language` throw a {@link DomainError}. */
 function translated<Given extends readonly unknown[], Result>(
   read: (...given: Given) => Result,
 ): (...given: Given) => Result {
@@ -94,8 +95,8 @@ export const parseFilter = translated(language.parseFilter);
 export const parseProjection = translated(language.parseProjection);
 
 /**
- * Reads the body of a PUT of a user.
- * @param taken the error of an earlier attempt to write, for a name that another user has
+ * Parses the body of a PUT of a user.
+ * @param taken the error of an earlier attempt to write, because another user has the same name
  */
 export const readReplacement = translated(
   (body: unknown, current: StoredUser, taken?: DomainError) =>
@@ -104,7 +105,7 @@ export const readReplacement = translated(
 
 /**
  * Applies a PATCH to a user.
- * @param taken the error of an earlier attempt to write, for a name that another user has
+ * @param taken the error of an earlier attempt to write, because another user has the same name
  */
 export const patchUser = translated(
   (current: StoredUser, operations: readonly language.PatchOperation[], taken?: DomainError) =>
@@ -112,16 +113,16 @@ export const patchUser = translated(
 );
 
 /**
- * Reads the body of a PUT of a group.
- * @param taken the error of an earlier attempt to write, for a name that another group has
+ * Parses the body of a PUT of a group.
+ * @param taken the error of an earlier attempt to write, because another group has the same name
  */
 export const readGroupReplacement = translated((body: unknown, taken?: DomainError) =>
   language.readGroupReplacement(body, scimErrorOf(taken)),
 );
 
 /**
- * Translates a PATCH of a group.
- * @param taken the error of an earlier attempt to write, for a name that another group has
+ * Converts a PATCH of a group to changes.
+ * @param taken the error of an earlier attempt to write, because another group has the same name
  */
 export const patchGroup = translated(
   (operations: readonly language.PatchOperation[], taken?: DomainError) =>

@@ -1,6 +1,9 @@
 import type { Operator } from '../language/scim-language.js';
 
-/** The SQL operators that compare times. The parser allows no other operator for a time. */
+/**
+ * The SQL operators that compare times, by the operators of SCIM. The parser allows no other
+ * operator for a time.
+ */
 export const ORDERS: Readonly<Partial<Record<Operator, string>>> = {
   eq: '=',
   gt: '>',
@@ -10,7 +13,8 @@ export const ORDERS: Readonly<Partial<Record<Operator, string>>> = {
 };
 
 /**
- * The SQL that compares texts. `LIKE` is not used, because `%` and `_` in a value are no wildcards.
+ * The SQL that compares texts, by the operators of SCIM. `LIKE` is not used, because a `%` or `_`
+ * in a value would be a wildcard.
  */
 export const TEXT_TESTS: Readonly<Record<Operator, (side: string, value: string) => string>> = {
   eq: (side, value) => `(${side} = ${value})`,

@@ -1,29 +1,35 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isStorable } from '../language/scim-language.js';
 
-/** The position at which a page ends: its last resource. */
+/**
+ * The position at which a page of a search ends: that of its last resource in the order of the
+ * search.
+ */
 export interface Position {
   /** The value of the sort attribute, as text; null if the resource has no value. */
   readonly sort_value: string | null;
   readonly id: string;
 }
 
-/** The number of bytes of the search fingerprint in a cursor. */
+/** The number of bytes in a cursor that identify the search. */
 export const SEARCH_LENGTH = 12;
 /** The number of bytes of a resource id in a cursor. */
 const ID_LENGTH = 16;
-/** Stands before a value in a cursor, so that an empty value differs from a missing one. */
+/**
+ * The character in front of a value in a cursor. It makes an empty value differ from a missing one.
+ */
 const VALUE = '=';
 
 /**
- * Writes a position as a cursor (RFC 9865 §2). It contains only values that the client has seen.
+ * Encodes a position as a cursor, by which a client gets the next page (RFC 9865 §2). It contains
+ * only values that the client has seen.
  *
  *     cursor = base64url( search (12 bytes) · id (16 bytes) · [ '=' · value ] in UTF-16 )
  *
  * A cursor has to fit into the request line. A sort value has at most 512 units of UTF-16, so that
  * a cursor has at most 1406 characters.
  *
- * @param search the fingerprint of the search, {@link SEARCH_LENGTH} bytes
+ * @param search identifies the search, {@link SEARCH_LENGTH} bytes
  */
 export function writeCursor({ sort_value: value, id }: Position, search: Buffer): string {
   const bytes = [
@@ -35,8 +41,8 @@ export function writeCursor({ sort_value: value, id }: Position, search: Buffer)
 }
 
 /**
- * Reads a cursor. @throws DomainError invalid_cursor for a text that is not a cursor of the search
- * (RFC 9865 §2.1)
+ * Decodes a cursor.
+ * @throws DomainError invalid_cursor for a text that is not a cursor of the search (RFC 9865 §2.1)
  */
 export function readCursor(cursor: string, search: Buffer): Position {
   const bytes = Buffer.from(cursor, 'base64url');

@@ -18,10 +18,10 @@ export interface Condition {
 }
 
 /**
- * Writes a filter as an SQL condition. No text of a client becomes SQL: names come from the schema
- * table, and values are bound.
+ * Converts a SCIM filter to an SQL condition. No text of a client becomes SQL: names come from the
+ * schema table, and values are bound.
  *
- * The condition is true where the filter matches, and otherwise false or NULL, which `WHERE`, `AND`
+ * The condition is true if the filter matches, and otherwise false or NULL, which `WHERE`, `AND`
  * and `OR` treat alike. A negation uses `IS NOT TRUE`, because a comparison with an absent
  * attribute is not true, and its negation is true. No `IS TRUE` is added to other conditions,
  * because an index serves `lower(user_name COLLATE "C") = $1` but not `(…) IS TRUE`.
@@ -35,28 +35,33 @@ export function conditionOf(filter: Filter, fields: FilterFields, first = 1): Co
 }
 
 /**
- * Finds the attributes at one level in SQL: in the resource, in a JSON element, or in a related
- * row.
+ * Says where the attributes of one level are in SQL. A level is the resource itself, a JSON element
+ * of it, or a related row.
  */
 interface Level {
   /** The column of an attribute; undefined for an attribute in JSON. */
   column(target: AttributeReference): Field | undefined;
-  /** The JSON object that contains an attribute; undefined if there is none. */
+  /** The SQL of the JSON object that contains an attribute; undefined if there is none. */
   holder(target: AttributeReference): string | undefined;
 }
 
-/** An SQL expression with one value. It is NULL if the value is absent. */
+/** An SQL expression for one value. It is NULL if the resource has no value. */
 interface Leaf {
   readonly kind: 'text' | 'boolean' | 'timestamp' | 'uuid';
   readonly expression: string;
 }
 
-/** The SQL name of an array element. Elements contain no arrays, so that one name is enough. */
+/**
+ * The SQL name of an element of an array. Elements contain no arrays, so that one name is enough.
+ */
 const ELEMENT = 'scim_element';
-/** The SQL name of a text that several comparisons share. */
+/** The SQL name of a text that several comparisons use. */
 const TEXT = 'scim_text';
 
-/** Matches texts that are spelled like an id. Any other value needs no comparison. */
+/**
+ * Matches texts that are spelled like an id. A value that is not cannot equal an id, so it is not
+ * compared.
+ */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 type Compare = Extract<Filter, { kind: 'compare' }>;
@@ -97,8 +102,8 @@ class ConditionWriter {
   }
 
   /**
-   * Groups the comparisons of the same text in JSON. A group takes the place of its first
-   * comparison.
+   * Groups the comparisons of the same text in JSON, so that the text is extracted once. A group
+   * takes the place of its first comparison.
    */
   #byText(operands: readonly Filter[], level: Level): (Filter | Compare[])[] {
     const texts = new Map<string, Compare[]>();
@@ -123,7 +128,10 @@ class ConditionWriter {
     return kind === 'text' ? expression : undefined;
   }
 
-  /** Writes several comparisons of one text, which is extracted and lower-cased only once. */
+  /**
+   * Returns the SQL of several comparisons of one text, which is extracted and lower-cased only
+   * once.
+   */
   #compareAll(tests: readonly Compare[], joint: string, level: Level): string {
     const [first] = tests;
     if (!first || tests.length === 1) {
@@ -134,7 +142,7 @@ class ConditionWriter {
     const conditions = tests.map(({ operator, value }) =>
       this.#testText(TEXT, caseExact, operator, String(value)),
     );
-    // OFFSET keeps the planner from repeating the expression in each test.
+    // OFFSET keeps PostgreSQL from computing the text again in each comparison.
     return `EXISTS (SELECT FROM (SELECT ${text} AS ${TEXT} OFFSET 0) AS t WHERE ${conditions.join(joint)})`;
   }
 
@@ -147,7 +155,8 @@ class ConditionWriter {
   }
 
   /**
-   * Writes the condition that a complex attribute is present: one of its sub-attributes is present.
+   * Returns the condition that a complex attribute is present, which means that one of its
+   * sub-attributes is present.
    */
   #presentSome(target: AttributeReference, level: Level): string {
     const subs = (target.attribute.subAttributes ?? []).map((sub) =>
@@ -171,7 +180,7 @@ class ConditionWriter {
     const { kind, expression } = this.#leaf(target, level);
     if (kind === 'boolean') return `(${expression} = ${this.#bind(value)}::boolean)`;
     if (kind === 'timestamp') {
-      // Instants compare to the millisecond, the precision of responses.
+      // Times are compared to the millisecond, because responses show them with that precision.
       const instant = `date_trunc('milliseconds', ${expression})`;
       return `(${instant} ${ORDERS[operator]} ${this.#bind(value)}::timestamptz)`;
     }
@@ -192,9 +201,9 @@ class ConditionWriter {
   }
 
   /**
-   * Compares a text. It lower-cases only ASCII letters, as for e-mail addresses
-   * (`domain/organizations/email-address.ts`), and orders by code point, so that the result does
-   * not depend on the locale of the server.
+   * Compares a text. Only ASCII letters are lower-cased, as in e-mail addresses
+   * (`domain/organizations/email-address.ts`), and the order is by code point, so that the result
+   * does not depend on the locale of the server.
    */
   #compareText(raw: string, caseExact: boolean, operator: Operator, value: string): string {
     return this.#testText(folded(raw, caseExact), caseExact, operator, value);
@@ -210,8 +219,8 @@ class ConditionWriter {
   }
 
   /**
-   * Compares the attribute `schemas`, which is not stored. It consists of the core schema, and of
-   * each extension of which the resource has attributes.
+   * Compares the attribute `schemas`, which is not stored. Its values are the core schema, and each
+   * extension of which the resource has attributes.
    */
   #compareSchemas(operator: Operator, value: string): string {
     const { core, extensions } = this.#fields.resource;
@@ -224,7 +233,7 @@ class ConditionWriter {
     return `EXISTS (SELECT FROM (VALUES ${rows}) AS s (scim_schema) WHERE ${matches})`;
   }
 
-  /** Writes the condition that at least one element or related row meets a condition. */
+  /** Returns the condition that at least one element or related row meets a condition. */
   #exists(target: AttributeReference, where: (element: Level) => string): string {
     const field = own(this.#fields.columns, target.path);
     if (field?.kind === 'relation') {
@@ -244,8 +253,8 @@ class ConditionWriter {
   }
 
   /**
-   * Returns further conditions that an index serves, so that the database reads the JSON of only a
-   * few rows.
+   * Returns additional conditions that an index can find, so that the database reads the JSON of
+   * only a few rows.
    */
   #narrowed(where: Filter): string[] {
     if (where.kind === 'and') return where.operands.flatMap((operand) => this.#narrowed(operand));
@@ -273,11 +282,11 @@ class ConditionWriter {
   }
 
   /**
-   * Returns the SQL of the JSON object that contains an attribute, or a sub-attribute of a singular
-   * attribute; undefined if the attribute is not stored in JSON.
+   * Returns the SQL of the JSON object that contains an attribute or sub-attribute; undefined if
+   * the attribute is not stored in JSON.
    */
   #holder({ extension, attribute, sub }: AttributeReference): string | undefined {
-    // Read-only attributes are not stored in JSON.
+    // Read-only attributes are computed and not stored in JSON.
     if (attribute.mutability === 'readOnly') return undefined;
     const root = this.#root(extension);
     return root && sub ? `(${root} -> ${quoted(attribute.name)})` : root;

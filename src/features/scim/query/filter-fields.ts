@@ -1,8 +1,8 @@
 import type { ResourceSchema } from '../language/scim-language.js';
 
 /**
- * The place of an attribute in columns or in related rows, as SQL. The expressions come from a
- * repository, never from a client.
+ * Where an attribute is stored outside of the JSON, as SQL: in a column or in related rows. The
+ * expressions come from a repository, never from a client.
  */
 export type Field =
   | {
@@ -20,21 +20,23 @@ export type Field =
       readonly fields: Readonly<Record<string, Field>>;
     };
 
-/** The places of the attributes of a resource in the database. */
+/** Where each attribute of a resource is stored in the database. */
 export interface FilterFields {
   readonly resource: ResourceSchema;
-  /** The fields by the path of the attribute: `userName`, `meta.created`, `members`. */
+  /**
+   * The attributes that are not in the JSON, by their path: `userName`, `meta.created`, `members`.
+   */
   readonly columns: Readonly<Record<string, Field>>;
   /**
-   * The SQL of the `jsonb` with all other attributes by their canonical names. Those of an
-   * extension are under its URN.
+   * The SQL of the `jsonb` column that has all other attributes by their canonical names. Those of
+   * an extension are under its URN.
    */
   readonly attributes?: string;
   /**
-   * Writes, for a sub-attribute such as `emails.value`, a condition that an index serves. It holds
-   * for every resource that has an element with a value. It is needed because no index serves the
-   * condition on the JSON itself. The value is bound, in ASCII lower case if the attribute compares
-   * without case.
+   * Returns, for a sub-attribute such as `emails.value`, a condition that an index can find. It is
+   * true for every resource that has an element with the value. It is needed because no index
+   * serves the condition on the JSON itself. The value is bound, in ASCII lower case if the
+   * attribute compares without case.
    */
   readonly narrowing?: Readonly<Record<string, (value: string) => string>>;
 }

@@ -15,12 +15,12 @@ interface FoundRow extends GroupRow {
   sort_value: string | null;
 }
 
-/** The SQL of the version of a {@link DirectoryGroup}, for filters by `meta.version`. */
+/** The SQL of the entity tag of a {@link DirectoryGroup}, for filters by `meta.version`. */
 const TAG = `(g.version || coalesce('-' || nullif(${MEMBER_VERSION}, 0), ''))`;
 /** The SQL of the display name of a member of a group. */
 const MEMBER_NAME = `(SELECT coalesce(gu.name, gu.user_name, gu.email, gu.id::text) FROM users gu WHERE gu.id = gm.user_id)`;
 
-/** The places of the attributes of a group, for filters and order. */
+/** Where the attributes of a group are stored, for filters and for the order of results. */
 const FIELDS: FilterFields = {
   resource: GROUP_SCHEMA,
   columns: {
@@ -44,8 +44,8 @@ const FIELDS: FilterFields = {
   },
 };
 /**
- * The SQL keys of the attributes that are unique in an organization. `KEYS` are further attributes
- * that an index finds.
+ * The SQL of the unique index for each attribute that is unique in an organization. `KEYS` are
+ * further attributes with an index.
  */
 const UNIQUE: UniqueKeys = {
   id: undefined,
@@ -54,7 +54,10 @@ const UNIQUE: UniqueKeys = {
 const KEYS: ReadonlySet<string> = new Set(['externalId', 'members.value']);
 const SHOWN = `g.id, g.display_name, g.external_id, g.version, ${MEMBER_VERSION} AS member_version, g.created_at, ${LAST_MODIFIED} AS updated_at`;
 
-/** Returns true if a search can find only one group, because it compares a unique attribute. */
+/**
+ * Returns true if a search of groups compares a unique attribute, so that it finds at most one
+ * group.
+ */
 export function isOfOneGroup(search: ScimSearch): boolean {
   return isOfOne(search, UNIQUE);
 }

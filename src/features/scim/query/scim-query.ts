@@ -10,7 +10,7 @@ import {
 } from '../language/scim-language.js';
 import type { ScimSearch } from './search-table.repository.js';
 
-/** The number of resources on a page of a request that names none. */
+/** The number of resources on a page if the request does not say it. */
 export const USUAL_COUNT = 100;
 /** The largest number of resources on a page. */
 export const MOST_RESULTS = 1000;
@@ -21,7 +21,7 @@ export const MOST_RESULTS = 1000;
  */
 export type QueryFields = Readonly<Record<string, unknown>>;
 
-/** A parsed query. */
+/** A parsed query or search request. */
 export interface ScimQuery {
   readonly search: ScimSearch;
   readonly projection: Projection;
@@ -30,7 +30,7 @@ export interface ScimQuery {
 }
 
 /**
- * Reads a query. The names of parameters may have any case.
+ * Parses a query. The names of parameters may have any case.
  *
  * @param others the schemas that are searched together with this one. Their attributes are allowed,
  *   but no resource of this schema has a value for them (RFC 7644 §3.4.2.1).
@@ -61,7 +61,10 @@ export function readQuery(
   };
 }
 
-/** Reads which attributes a response shows (RFC 7644 §3.9). @throws DomainError invalid_value */
+/**
+ * Parses the parameters that choose the attributes of a response (RFC 7644 §3.9).
+ * @throws DomainError invalid_value
+ */
 export function readProjection(raw: QueryFields, schema: ResourceSchema): Projection {
   const fields = byLowerName(raw);
   return parseProjection(
@@ -117,8 +120,8 @@ function integer(fields: Fields, name: string): number | undefined {
 }
 
 /**
- * Reads a list of names, which is a text with commas in a query, and an array in a search request.
- * The result is a text with commas; undefined without the parameter.
+ * Returns a list of names as a text with commas. In a query the list is such a text, and in a
+ * search request an array. Returns undefined without the parameter.
  */
 function nameList(fields: Fields, name: string): string | undefined {
   const value = fields.get(name);

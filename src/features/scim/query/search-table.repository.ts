@@ -9,18 +9,21 @@ import type { AttributeReference, Filter } from '../language/scim-language.js';
 import { keyOf, type Comparison, type UniqueKeys } from './unique-key.js';
 import { sortExpression, type Sort } from './sort-expression.js';
 
-/** A search (RFC 7644 §3.4.2) and the page of its result (RFC 7644 §3.4.2.4, RFC 9865). */
+/**
+ * A parsed search (RFC 7644 §3.4.2), and the requested page of its result (RFC 7644 §3.4.2.4, RFC
+ * 9865).
+ */
 export interface ScimSearch {
   readonly filter: Filter | undefined;
   readonly sort: { readonly target: AttributeReference; readonly descending: boolean } | undefined;
-  /** The most resources on the page. */
+  /** The largest number of resources on the page. */
   readonly count: number;
   readonly page:
     | { readonly kind: 'index'; /** From 1. */ readonly startIndex: number }
     | { readonly kind: 'cursor'; /** Empty for the first page. */ readonly cursor: string };
-  /** True if the result needs the attributes of users that have no column. */
+  /** True if the response shows attributes of users that are only in the JSON. */
   readonly withAttributes: boolean;
-  /** True if the result, or its version, needs the groups of users. */
+  /** True if the response, or the version of a user in it, needs the groups of users. */
   readonly withRelations: boolean;
 }
 
@@ -32,7 +35,10 @@ export interface ScimPage<Resource> {
   readonly nextCursor: string | undefined;
 }
 
-/** A searched table. The expressions come from a repository, never from a client. */
+/**
+ * The SQL that describes a searched table. The expressions come from a repository, never from a
+ * client.
+ */
 export interface SearchedTable<Row, Resource> {
   readonly from: string;
   readonly id: string;
@@ -41,7 +47,9 @@ export interface SearchedTable<Row, Resource> {
   readonly shown?: string;
   readonly fields: FilterFields;
   readonly unique: UniqueKeys;
-  /** The paths of further attributes with an index, which find few resources for each value. */
+  /**
+   * The paths of further attributes with an index, by which few resources are found for each value.
+   */
   readonly keys: ReadonlySet<string>;
   /**
    * The statement that reads the resources of `listed (id, sort_value, place)` in the order of
@@ -61,12 +69,13 @@ interface Within {
 
 /**
  * Searches a table within one organization. A page costs one statement, and a second one to count
- * if the page does not show the total. The order is stable: resources with equal sort values follow
- * the order of their ids.
+ * if the page does not show the total. Resources with equal sort values are in the order of their
+ * ids, so that the order is the same on every page.
  *
- * The plan never depends on the planner's statistics. A search by a unique key has neither order
- * nor limit. A search by another indexed key materializes its matches before the sort. A plain list
- * names its organization as a range, which only one index can serve in order.
+ * The statements are written so that PostgreSQL's statistics cannot lead to a slow plan. A search
+ * by a unique key has neither order nor limit. A search by another indexed key materializes its
+ * matches before the sort. A plain list names its organization as a range, which only one index can
+ * serve in order.
  *
  * @throws DomainError invalid_filter; invalid_cursor for a cursor of another search or organization
  */
@@ -85,7 +94,8 @@ export async function searchTable<Row extends Position, Resource>(
   };
   const key = search.filter && keyOf(search.filter, (path) => Object.hasOwn(table.unique, path));
   if (key) return findOne(tx, orgId, search, table, withKey(within, key, table.unique));
-  // The ids of the page come first: the database builds no resource that OFFSET skips.
+  // The ids of the page are found first, so that the database builds no resource of the pages
+  // before it.
   const found = search.count === 0 ? [] : await findPage(tx, orgId, search, table, within);
   const rows = found.slice(0, search.count);
   const last = rows.at(-1);
@@ -120,7 +130,7 @@ function withKey(
   };
 }
 
-/** Finds the only resource with a unique key. Every kind of page and order has the same result. */
+/** Finds the only resource with a unique key. The kind of page and the order make no difference. */
 async function findOne<Row extends Position, Resource>(
   tx: EntityManager,
   orgId: string,
@@ -129,7 +139,7 @@ async function findOne<Row extends Position, Resource>(
   within: Within,
 ): Promise<ScimPage<Resource>> {
   const { page } = search;
-  // throws for an attribute without an order
+  // This call throws if the attribute cannot be sorted by.
   if (search.sort) sortExpression(search.sort.target, table.fields);
   const after =
     page.kind === 'cursor' && page.cursor !== ''
@@ -175,8 +185,8 @@ function findPage<Row extends Position>(
       ? `(org_id, id) > ($1, ${bind(position.id)}::uuid)`
       : afterPosition(position, { sort, descending, bind });
   }
-  // Matches of an indexed key are materialized before the sort: the planner might otherwise scan in
-  // sort order.
+  // Matches of an indexed key are materialized before the sort. Otherwise PostgreSQL might read the
+  // whole organization in the order of the sort.
   const isFoundFirst =
     filter !== undefined && keyOf(filter, (path) => table.keys.has(path)) !== undefined;
   return composedSql<Row>(
@@ -195,8 +205,8 @@ function findPage<Row extends Position>(
 }
 
 /**
- * Returns the total number of matches if the page shows it; undefined if a second statement must
- * count.
+ * Returns the total number of matches if the rows of the page show it; undefined if a second
+ * statement must count.
  */
 function totalAtEnd({ page, count }: ScimSearch, found: number): number | undefined {
   if (count === 0) return undefined;
@@ -218,8 +228,8 @@ interface Order {
 }
 
 /**
- * Writes the condition for resources after a position. If resources are deleted or added meanwhile,
- * no other resource is skipped or repeated.
+ * Returns the condition for resources after a position. If resources are deleted or added
+ * meanwhile, no other resource is skipped or repeated.
  */
 function afterPosition(position: Position, { sort, descending, bind }: Order): string {
   const later = `id > ${bind(position.id)}::uuid`;
@@ -231,7 +241,8 @@ function afterPosition(position: Position, { sort, descending, bind }: Order): s
   }
   const value = `${bind(position.sort_value)}::text COLLATE "C"`;
   if (sort.isRequired) {
-    // An index scan starts at the value and skips the pages before.
+    // The first comparison lets an index scan start at the value, so that it does not read the
+    // pages before.
     const [beyond, from] = descending ? ['<', '<='] : ['>', '>='];
     return `(sort_value ${from} ${value} AND (sort_value ${beyond} ${value} OR ${later}))`;
   }

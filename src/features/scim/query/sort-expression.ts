@@ -3,9 +3,9 @@ import type { Attribute, AttributeReference } from '../language/scim-language.js
 import type { FilterFields } from './filter-fields.js';
 
 /**
- * The number of characters by which an attribute without a column is sorted. It is limited because
- * a cursor contains them and has to fit into the request line. Attributes with a column have at
- * most 512 units of UTF-16, and are sorted by the whole text, as in their index.
+ * The number of characters by which an attribute without a column is sorted. The number is limited,
+ * because a cursor contains them and must fit into the request line. Attributes with a column have
+ * at most 512 units of UTF-16, and are sorted by the whole text, as in their index.
  */
 const MOST_CHARACTERS = 256;
 
@@ -18,9 +18,9 @@ export interface Sort {
 }
 
 /**
- * Writes the sort expression (RFC 7644 §3.4.2.3): a text that compares by code point, in ASCII
- * lower case if the attribute compares without case. A multi-valued attribute sorts by its primary
- * or else first value, and a long text by its beginning.
+ * Returns the expression by which a search sorts (RFC 7644 §3.4.2.3): a text that compares by code
+ * point, in ASCII lower case if the attribute compares without case. A multi-valued attribute sorts
+ * by its primary or else first value, and a long text by its beginning.
  *
  * @throws DomainError invalid_value for an attribute that has no order
  */
@@ -46,7 +46,8 @@ export function sortExpression(target: AttributeReference, fields: FilterFields)
   ) {
     throw new DomainError('invalid_value', `Resources cannot be sorted by ${path}.`);
   }
-  // Names of the schema table contain neither quotes nor braces.
+  // The names come from the schema table, and contain neither quotes nor braces, so that they are
+  // safe in SQL.
   const holder = extension ? `(${fields.attributes} -> '${extension}')` : fields.attributes;
   const whole = attribute.multiValued
     ? `coalesce(jsonb_path_query_first(${holder}, '$.${attribute.name}[*] ? (@.primary == true)'),

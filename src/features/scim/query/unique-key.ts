@@ -1,9 +1,9 @@
 import type { Filter } from '../language/scim-language.js';
 
 /**
- * The paths of attributes whose values are unique among the resources of an organization. Each has
- * the expression of a unique index of one column: the id of the organization and the value in lower
- * case. `id` needs no expression.
+ * The attributes, by their paths, whose values are unique among the resources of an organization.
+ * Each has the expression of its unique index, which has one column: the id of the organization and
+ * the value in lower case. `id` needs no expression.
  */
 export type UniqueKeys = Readonly<Record<string, string | undefined>>;
 

@@ -21,11 +21,14 @@ import {
 /** A user on a page of a list. */
 export interface ListedUser {
   readonly id: string;
-  /** The user; undefined if the users before this one have reached the limit of the batch. */
+  /**
+   * The user; undefined if the users before this one already have as much text as one statement
+   * reads.
+   */
   readonly user: DirectoryUser | undefined;
 }
 
-/** The parts of listed users that a response shows. */
+/** The parts of listed users that a response shows, so that the others need not be read. */
 export type UserParts = Pick<ScimSearch, 'withAttributes' | 'withRelations'>;
 
 interface ListedRow extends Omit<UserRow, 'attributes'> {
@@ -34,14 +37,14 @@ interface ListedRow extends Omit<UserRow, 'attributes'> {
 }
 
 /**
- * The limits of what one statement reads: the approximate number of characters, and the number of
- * users.
+ * The limits of what one statement reads: the approximate number of characters (`MOST_TEXT`), and
+ * the number of users.
  */
 export const MOST_TEXT = 1 << 20;
 export const MOST_AT_ONCE = 200;
 /**
- * The SQL of the attributes if a response shows none. It only tells if the enterprise extension is
- * present, for `schemas`.
+ * The SQL of the attributes if a response shows none of them. It only says if the user has the
+ * enterprise extension, for the attribute `schemas`.
  */
 const NO_ATTRIBUTES = `CASE WHEN u.attributes ? '${ENTERPRISE_URN}' THEN '{"${ENTERPRISE_URN}": {}}' ELSE '{}' END`;
 
@@ -61,15 +64,15 @@ const LISTED =
   'id, user_name, external_id, active, email, version, created_at, updated_at, sort_value';
 
 /**
- * Reads the `listed` users in their places until {@link MOST_TEXT} characters are reached. The
- * first user is always read with all parts. Users after the limit are read without attributes and
- * groups.
+ * Returns the SQL that reads the users of `listed`, in their order, until {@link MOST_TEXT}
+ * characters are reached. The first user is always read with all parts. Users after the limit are
+ * read without attributes and groups, and are completed later.
  */
 function showUsers(parts: UserParts): string {
   const { attributes, groups } = textsOf(parts);
   const isThin = !parts.withAttributes && !parts.withRelations;
   const soon = isThin ? 'true' : `listed.place <= ${MOST_AT_ONCE}`;
-  // OFFSET keeps the planner from computing the texts twice, once for their length.
+  // OFFSET keeps PostgreSQL from computing the texts twice, once for their length.
   return `
     SELECT ${LISTED},
            CASE WHEN before < ${MOST_TEXT} THEN attributes END AS attributes,
@@ -89,8 +92,8 @@ function showUsers(parts: UserParts): string {
 }
 
 /**
- * The SQL keys of the attributes that are unique in an organization. `KEYS` are further attributes
- * that an index finds.
+ * The SQL of the unique index for each attribute that is unique in an organization. `KEYS` are
+ * further attributes with an index.
  */
 const UNIQUE: UniqueKeys = {
   id: undefined,
@@ -98,9 +101,12 @@ const UNIQUE: UniqueKeys = {
 };
 const KEYS: ReadonlySet<string> = new Set(['externalId', 'emails.value', 'groups.value']);
 
-/** The SQL of the values of e-mails in ASCII lower case, as in the index `users_email_values`. */
+/**
+ * The SQL of the e-mail addresses in ASCII lower case. It is the same as in the index
+ * `users_email_values`.
+ */
 const EMAIL_VALUES = `lower(jsonb_path_query_array(u.attributes, '$.emails[*].value')::text COLLATE "C")::jsonb`;
-/** The places of the attributes of a user, for filters and order. */
+/** Where the attributes of a user are stored, for filters and for the order of results. */
 const FIELDS: FilterFields = {
   resource: USER_SCHEMA,
   columns: {
@@ -130,12 +136,17 @@ const FIELDS: FilterFields = {
   },
 };
 
-/** Returns true if a search can find only one user, because it compares a unique attribute. */
+/**
+ * Returns true if a search of users compares a unique attribute, so that it finds at most one user.
+ */
 export function isOfOneUser(search: ScimSearch): boolean {
   return isOfOne(search, UNIQUE);
 }
 
-/** Reads a page of the users that a search finds. Of a large page it reads only the beginning. */
+/**
+ * Reads a page of the users that a search finds. If the page is large, only its first users are
+ * read with all parts.
+ */
 export function searchUsers(
   tx: EntityManager,
   orgId: string,
@@ -158,7 +169,7 @@ export function searchUsers(
 
 /**
  * Reads users of the organization in the order of a list of ids; ids without a user are left out.
- * If a user is found, at least one is read with all parts.
+ * At least one of the found users is read with all parts.
  */
 export async function readUsers(
   tx: EntityManager,

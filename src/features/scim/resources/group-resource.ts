@@ -32,12 +32,12 @@ import type { Compute, JsonPieces, ResourceType } from './scim-resource.js';
 /** The number of members that one statement reads for a response. */
 const BATCH = 2000;
 
-/** The most members of a group that the response to a PATCH shows. */
+/** The largest number of members with which the response to a PATCH still shows the group. */
 const MOST_SHOWN = 200;
 
 /**
- * The resource type of groups. The members of a group are sent to the client in batches, while they
- * are read from the database.
+ * Reads, changes and renders groups of SCIM. The members of a group are sent to the client in
+ * batches, while they are read from the database.
  */
 export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, DirectoryGroup> {
   readonly schema = GROUP_SCHEMA;
@@ -101,7 +101,7 @@ export class GroupResource implements ResourceType<DirectoryGroup, NextGroup, Di
     return groups.length;
   }
 
-  /** Writes `,"members":[…]`, or nothing for a group without members. */
+  /** Returns `,"members":[…]` in pieces, or nothing for a group without members. */
   async *#membersOf(orgId: string, { id }: DirectoryGroup): AsyncGenerator<string, void> {
     let last: GroupMember | undefined;
     let isFirst = true;
@@ -135,7 +135,8 @@ function patchedGroup(
 }
 
 /**
- * Returns the state of a group after a PUT. Members and attributes that the PUT leaves out remain.
+ * Returns the state of a group after a PUT. The members, and attributes that the PUT does not
+ * mention, remain.
  */
 function replacedGroup(current: DirectoryGroup, group: ReplacedGroup): NextGroup {
   const { members, leftOut } = group;

@@ -4,13 +4,14 @@ import { isUuid } from '#platform/text/single-line.js';
 
 /**
  * The statuses of writes that are recorded as refused. 401 is not among them, because a client that
- * is not admitted has no token for the record.
+ * is not admitted has no valid token, so that no organization could be shown the record.
  */
 const REFUSED: ReadonlySet<number> = new Set([400, 404, 409, 412, 413, 415]);
 
 /**
- * Describes a refused write for the record; undefined for an error that is no refusal. A DELETE of
- * a resource that does not exist is no refusal, because its aim is reached.
+ * Describes a refused write for the admins of the organization; undefined for an error that is no
+ * refusal. A DELETE of a resource that does not exist is no refusal, because the resource is gone,
+ * as the client wants.
  *
  * @param path the path below `/scim/v2`
  */

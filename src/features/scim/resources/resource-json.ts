@@ -15,7 +15,9 @@ import {
   type DirectoryUser,
 } from '#domain/directory/provisioning/directory-user.js';
 
-/** A resource with its version. The tag is undefined if a part of the resource was not read. */
+/**
+ * A SCIM resource with its version. The tag is undefined if a part of the resource was not read.
+ */
 export interface Tagged {
   readonly id: string;
   readonly tag: string | undefined;
@@ -30,7 +32,7 @@ export function entityTag({ tag }: Pick<Tagged, 'tag'>): string {
   return versionTag(tag);
 }
 
-/** Returns the address of a resource. */
+/** Returns the address of a SCIM resource. */
 export function locationOf(base: string, type: 'Users' | 'Groups', id: string): string {
   return `${base}/${type}/${id}`;
 }
@@ -40,7 +42,7 @@ const WITH_ENTERPRISE = JSON.stringify([USER_URN, ENTERPRISE_URN]);
 const ENTERPRISE_KEY = `"${ENTERPRISE_URN}":`;
 
 /**
- * Writes a user as JSON. Stored JSON text is copied and not parsed, because a list may have a
+ * Renders a user as JSON. The stored JSON text is copied and not parsed, because a list may have a
  * thousand users.
  *
  * @param base the address of the SCIM service
@@ -66,7 +68,10 @@ export function userJson(user: DirectoryUser, projection: Projection, base: stri
   );
 }
 
-/** Writes a group as JSON without its members and the closing brace. */
+/**
+ * Renders a group as JSON without its members and the closing brace, because the members follow in
+ * batches.
+ */
 export function groupHead(group: DirectoryGroup, projection: Projection, base: string): string {
   const { id, displayName, externalId } = group;
   const whole = {
@@ -80,7 +85,7 @@ export function groupHead(group: DirectoryGroup, projection: Projection, base: s
   return JSON.stringify(shown).slice(0, -1);
 }
 
-/** Writes a member of a group as JSON. */
+/** Renders a member of a group as JSON. */
 export function memberJson({ userId, display }: GroupMember, base: string): string {
   return `{"value":"${userId}","$ref":"${locationOf(base, 'Users', userId)}","display":${JSON.stringify(display)},"type":"User"}`;
 }

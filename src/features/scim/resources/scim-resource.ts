@@ -11,16 +11,19 @@ import { entityTag, type Tagged } from './resource-json.js';
 /**
  * Computes the state of a resource after a write from its present state. It throws if the write
  * cannot be applied.
- * @param taken the error of an earlier attempt to write, for a name that another resource has
+ * @param taken the error of an earlier attempt to write, because another resource has the same name
  */
 export type Compute<Stored, Next> = (current: Stored, taken?: DomainError) => Next;
 
-/** The state of a resource after a write, with the parts that the write left out. */
+/** The state of a resource after a write, and the parts of the write that were not applied. */
 export interface NextState {
   readonly leftOut?: readonly LeftOut[];
 }
 
-/** Reports the parts that were left out of a write that ended access. */
+/**
+ * Reports the parts of a write that were not applied. Such a write is applied in part only because
+ * it ends access.
+ */
 export type OnLeftOut = (
   actor: ScimActor,
   resourceType: ResourceSchema['name'],
@@ -28,7 +31,7 @@ export type OnLeftOut = (
   leftOut: readonly LeftOut[],
 ) => Promise<void>;
 
-/** The transactions on one type of resource. */
+/** Reads and changes one type of resource in the database. */
 interface Provisioning<Stored, Next> {
   create(actor: ScimActor, next: Next, id?: string): Promise<Stored>;
   /**
@@ -42,20 +45,20 @@ interface Provisioning<Stored, Next> {
 
 /**
  * Pieces of JSON, which together are resources with commas between them. The return value is the
- * number of resources.
+ * number of the resources.
  */
 export type JsonPieces = AsyncGenerator<string, number>;
 
-/** The functions in which users and groups differ. */
+/** The functions in which SCIM users and SCIM groups differ. */
 export interface ResourceType<Stored extends Tagged, Next, Listed> {
   readonly schema: ResourceSchema;
   readonly provisioning: Provisioning<Stored, Next>;
   notFound(): DomainError;
-  /** Reads the body of a POST. */
+  /** Parses the body of a POST. */
   readNew(body: unknown): Next;
-  /** Reads the body of a PUT. */
+  /** Parses the body of a PUT. */
   readReplacement(body: unknown): Compute<Stored, Next>;
-  /** Reads the body of a PATCH. */
+  /** Parses the body of a PATCH. */
   readPatch(body: unknown): Compute<Stored, Next>;
   /** Returns true if a search can find only one resource. */
   isOfOne(search: ScimSearch): boolean;
@@ -75,8 +78,9 @@ export interface ResourceType<Stored extends Tagged, Next, Listed> {
 }
 
 /**
- * The operations on one type of resource (RFC 7644 §3). A change with `If-Match` compares versions
- * under the lock of the resource, in the transaction of the change.
+ * The operations on one type of SCIM resource (RFC 7644 §3). A change with `If-Match` compares
+ * versions while the resource is locked, in the transaction of the change, so that no other change
+ * comes between.
  */
 export class ScimResource<
   Stored extends Tagged = Tagged,
@@ -99,8 +103,8 @@ export class ScimResource<
   /**
    * Creates a resource (RFC 7644 §3.3).
    *
-   * @param id the id of the new resource, if a bulk request has already used it in another
-   *   operation
+   * @param id the id of the new resource, if another operation of a bulk request already refers to
+   *   it
    * @throws DomainError invalid_request, invalid_value, uniqueness
    */
   async create(actor: ScimActor, body: unknown, id?: string): Promise<Stored> {
@@ -150,8 +154,8 @@ export class ScimResource<
   }
 
   /**
-   * Changes a resource. If another resource has the new name, a write that ends access is applied
-   * without the name, and any other write is refused.
+   * Changes a resource. If another resource already has the new name, a write that ends access is
+   * applied without the name, and any other write is refused.
    */
   async #change(
     actor: ScimActor,
@@ -194,7 +198,7 @@ export class ScimResource<
 }
 
 /**
- * Checks the condition of a change.
+ * Checks the condition `If-Match` of a change.
  *
  * @throws DomainError precondition_failed if `If-Match` names another version (RFC 7644 §3.14, RFC
  *   9110 §13.1.1)

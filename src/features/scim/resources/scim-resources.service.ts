@@ -50,7 +50,10 @@ export class ScimResources {
     return recordScimRefusals(this.tenantWork, actor, refusals);
   }
 
-  /** Logs and records the parts that were left out of a write that ended access. */
+  /**
+   * Logs and records the parts of a write that were not applied. The write is applied in part only
+   * because it ends access.
+   */
   #reportLeftOut(
     ...[actor, resourceType, resourceId, leftOut]: Parameters<OnLeftOut>
   ): Promise<void> {

@@ -29,8 +29,8 @@ import { userJson } from './resource-json.js';
 import type { Compute, JsonPieces, ResourceType } from './scim-resource.js';
 
 /**
- * The resource type of users. A large page of users is sent to the client in batches, while they
- * are read from the database.
+ * Reads, changes and renders users of SCIM. A large page of users is sent to the client in batches,
+ * while they are read from the database.
  */
 export class UserResource implements ResourceType<DirectoryUser, NextUser, ListedUser> {
   readonly schema = USER_SCHEMA;
@@ -62,7 +62,7 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
     return searchUsers(tx, orgId, search);
   }
 
-  /** Reads the next users of a large page. */
+  /** Reads the next batch of users of a large page. */
   read(
     tx: EntityManager,
     orgId: string,
@@ -88,8 +88,8 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
   }
 
   /**
-   * Returns listed users as pieces of JSON. Users that were not read with the list are read now,
-   * and a user who was deleted meanwhile is left out.
+   * Returns listed users as pieces of JSON. Users that were not completely read with the list are
+   * read now, and a user who was deleted meanwhile is left out.
    */
   async *#pieces(orgId: string, listed: readonly ListedUser[], query: ScimQuery): JsonPieces {
     let count = 0;
@@ -101,7 +101,7 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
       count += users.length;
       left = [...found.flatMap(({ id, user }) => (user ? [] : id)), ...left];
       if (left.length === 0) return count;
-      // At most as much text is read and dropped as is sent.
+      // The next batch is limited, so that at most as much text is read in vain as is sent.
       const most = Math.min(MOST_AT_ONCE, 2 * Math.max(users.length, 1));
       const next = left.slice(0, most);
       found = await this.tenantWork.costly(
@@ -118,7 +118,7 @@ export class UserResource implements ResourceType<DirectoryUser, NextUser, Liste
   }
 }
 
-/** Returns the listed users whose attributes were read with the list. */
+/** Returns the listed users that were completely read with the list. */
 function readOf(listed: readonly ListedUser[]): DirectoryUser[] {
   return listed.flatMap(({ user }) => user ?? []);
 }

@@ -14,7 +14,7 @@ import {
   type WrittenUser,
 } from '../language/scim-language.js';
 
-/** Converts a user from the form of the tables to the form of the SCIM package. */
+/** Converts a user from the form of the tables to the form of the package `scim-language`. */
 export function storedUser(user: DirectoryUser): StoredUser {
   const { displayName, ...attributes } = JSON.parse(user.attributes) as Record<string, unknown>;
   return {
@@ -26,12 +26,12 @@ export function storedUser(user: DirectoryUser): StoredUser {
   };
 }
 
-/** Returns the address to sign in with; null if the user has none. */
+/** Returns the address with which the user signs in; null if the user has none. */
 function signInAddress({ userName, attributes }: UserAttributes): string | null {
   return addressesOf(userName, attributes['emails']).has[0]?.address ?? null;
 }
 
-/** Converts a user from the form of the SCIM package to the form of the tables. */
+/** Converts a user from the form of the package `scim-language` to the form of the tables. */
 export function nextUser(user: UserAttributes): NextUser {
   const { displayName, attributes } = user;
   return {
@@ -45,9 +45,9 @@ export function nextUser(user: UserAttributes): NextUser {
 }
 
 /**
- * Computes the state of a user after a write. The address to sign in with changes only by a write
- * that names the new address, or that changes which address comes first: an address does not move
- * to a user because another user gave it up.
+ * Computes the state of a user after a write. The address with which the user signs in changes only
+ * by a write that names the new address, or that changes which address comes first. It never
+ * changes because another user gave up an address.
  */
 export function stateAfter(
   current: DirectoryUser,
@@ -58,7 +58,8 @@ export function stateAfter(
   const before = signInAddress(readStored(storedUser(current)));
   const { email } = next;
   const isTaken = email !== before || (email !== null && named.some((each) => holds(each, email)));
-  // A member who was taken over keeps an address only while the record names it.
+  // A member whom a SCIM record took over keeps the old address only as long as the record names
+  // it.
   const isKept = current.email === null || namesAddress(next, current.email);
   return isTaken || !isKept ? next : { ...next, email: current.email };
 }
@@ -68,7 +69,7 @@ export function leftOutOf({ name, error }: RefusedPart): LeftOut {
   return { name: toSingleLine(name, LONGEST_NAME) ?? '', reason: domainErrorOf(error).code };
 }
 
-/** The most characters of the name of a part that was left out. */
+/** The largest number of characters in the name of a part that was not applied. */
 const LONGEST_NAME = 128;
 
 function holds(value: unknown, address: string): boolean {
@@ -77,7 +78,7 @@ function holds(value: unknown, address: string): boolean {
   return Object.values(value).some((inner) => holds(inner, address));
 }
 
-/** The most characters of a full name that is joined from parts. */
+/** The largest number of characters of a full name that is joined from its parts. */
 const MAX_FULL_NAME = 256;
 
 function fullName(name: unknown): string | undefined {
@@ -90,7 +91,10 @@ function fullName(name: unknown): string | undefined {
   return parts.length === 0 ? undefined : cut(parts.join(' '));
 }
 
-/** Shortens a full name. It leaves no half of a surrogate pair, which PostgreSQL does not store. */
+/**
+ * Shortens a full name. It does not cut a surrogate pair into halves, because PostgreSQL does not
+ * store a half.
+ */
 function cut(text: string): string {
   return text.length <= MAX_FULL_NAME
     ? text

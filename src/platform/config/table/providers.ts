@@ -16,7 +16,7 @@ const COMMON = {
     .whenUnset('every domain'),
 };
 
-/** The variables of a provider, by its type. Each name follows the prefix `SVC_IDP_<SLUG>_`. */
+/** The variables of an identity provider, by its type. Names follow `SVC_IDP_<SLUG>_`. */
 export const PROVIDERS = {
   oidc: {
     ...COMMON,
@@ -49,7 +49,7 @@ export const PROVIDERS = {
   },
 };
 
-/** The variables of providers of all types, by their names after the prefix. */
+/** The variables of identity providers of all types, by their names after the prefix. */
 export const PROVIDER_VARIABLES: ReadonlyMap<string, Variable> = new Map(
   Object.values(PROVIDERS)
     .flatMap(rowsOf)

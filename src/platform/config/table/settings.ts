@@ -293,7 +293,7 @@ export const TABLE = {
   },
 };
 
-/** The variables of the table, by their names. */
+/** The rows of the table, by the name of their variable. */
 export const VARIABLES: ReadonlyMap<string, Variable> = new Map(
   rowsOf(TABLE).map((row) => [row.name, row]),
 );

@@ -13,7 +13,7 @@ import * as readable from '#platform/tls/pem-shapes.js';
 
 export { tlsCertificates, tlsKey } from '#platform/tls/pem-shapes.js';
 
-/** The models that may enroll: any with a valid chain, a named table, or a list of AAGUIDs. */
+/** The key models that may be enrolled: any with a valid chain, a named table, or AAGUIDs. */
 export type AaguidPolicy =
   | { readonly kind: 'any' }
   | { readonly kind: 'fips-only' | 'yubikey-5' }
@@ -22,7 +22,7 @@ export type AaguidPolicy =
 /** The forms other than a string that a setting can have in a JSON document. */
 export type JsonForm = 'list' | 'pem' | 'number' | 'flag';
 
-/** The form of each shape in JSON. A shape that is missing here is a string. */
+/** The form in JSON of each shape. A shape that is not registered here is a string. */
 export const JSON_FORMS = z.registry<{ readonly form: JsonForm }>();
 
 const text = (pattern: RegExp, message: string) => z.string().regex(pattern, message);
@@ -65,7 +65,7 @@ export const lowerCasedSet = list.transform((items) => new Set(items.map(asciiLo
 /** A domain of two labels or more. */
 export const domainName = readBy(z.string(), asDomain, 'must be a domain such as corp.example');
 
-/** A comma-separated list of domains, and of `*.` with a domain for every subdomain of it. */
+/** A list of domains with commas. `*.corp.example` means every subdomain of `corp.example`. */
 export const domainPatterns = readBy(
   list,
   asDomainPatterns,
@@ -92,7 +92,7 @@ export const origin = url(({ protocol }) => /^https?:$/.test(protocol), NO_WEB)
   .transform((value) => new URL(value).origin);
 /** An origin with the scheme https; http is allowed for a loopback host. */
 export const safeOrigin = origin.refine(isHttpsOrLoopback, SAFE);
-/** A comma-separated list of origins. A pattern such as `*` is refused. */
+/** A comma-separated list of the origins that CORS allows. A pattern such as `*` is refused. */
 export const corsOrigins = list
   .refine((items) => !items.some((item) => item.includes('*')), {
     error: 'must name origins: * is refused',
@@ -101,7 +101,7 @@ export const corsOrigins = list
   .pipe(z.array(origin));
 /** A URL with the scheme https; http is allowed for a loopback host. */
 export const safeUrl = url(() => true, 'must be a URL').refine(isHttpsOrLoopback, SAFE);
-/** The address of a document, which may have a query: https, or http for a loopback host. */
+/** The URL of a document, which may have a query: https, or http for a loopback host. */
 export const metadataUrl = safeUrl.refine((value) => {
   const { username, password, hash } = new URL(value);
   return !username && !password && !hash;
@@ -110,7 +110,7 @@ export const metadataUrl = safeUrl.refine((value) => {
 export const httpsUrl = url(isBare, 'must be a URL without query or credentials')
   .refine(isHttpsOrLoopback, SAFE)
   .transform((value) => new URL(value).href.replace(/\/+$/, ''));
-/** The URI of a contact (RFC 9116 §2.5.3). Printable ASCII breaks no line of `security.txt`. */
+/** The URI of a contact (RFC 9116 §2.5.3), without a line break, which would forge a line. */
 export const contactUri = z
   .string()
   .max(512, 'must have at most 512 characters')
@@ -167,13 +167,13 @@ export const kmsKeyIds = list.refine(
     ids.length > 0 && ids.every((id) => KMS_KEY_ID.test(id)) && new Set(ids).size === ids.length,
   'must be ids or ARNs of different keys in AWS KMS, comma-separated',
 );
-/** Ids or ARNs of keys in AWS KMS. An alias is refused: it may later name another key. */
+/** Ids or ARNs of keys in AWS KMS. An alias is refused, because it may later name another key. */
 export const lastingKmsKeyIds = kmsKeyIds.refine(
   (ids) => ids.every((id) => !id.includes('alias/')),
   'must not name an alias: what a key wrapped, only that key opens',
 );
 
-/** The root secret, from which every other secret derives. */
+/** The root secret, from which the keys of the service are derived. */
 export const rootSecret = longText(32).refine(
   (value) => new Set(value).size > 1,
   'must not be one repeated character',
@@ -181,7 +181,7 @@ export const rootSecret = longText(32).refine(
 export const certificates = pem.pipe(readable.certificates);
 /** An RSA private key in PKCS#1 or PKCS#8. The value is converted to PKCS#8. */
 export const rsaPrivateKey = pem.pipe(readable.rsaPrivateKey);
-/** Blocks of PEM: the first is the private key that signs, the others are only published. */
+/** Keys as PEM: the first one is private and signs, the others are only published. */
 export const signingKeys = {
   ec: pem.pipe(readable.signingKeys.ec),
   rsa: pem.pipe(readable.signingKeys.rsa),
@@ -192,31 +192,31 @@ export const appNumber = text(/^\d{1,12}$/, 'must be the number of a GitHub App'
   JSON_FORMS,
   { form: 'number' },
 );
-/** Printable ASCII without spaces, which fits into a header. */
+/** Printable ASCII without spaces, which can be the value of an HTTP header. */
 export const headerText = shortText(255).regex(
   /^[\x21-\x7e]+$/,
   'must be printable ASCII without spaces',
 );
-/** The bearer token of a scraper of metrics. */
+/** The bearer token with which a monitoring system reads the metrics. */
 export const bearerToken = text(
   /^(?! )[\x20-\x7e]+(?<! )$/,
   'must be printable ASCII: it has to fit into a header',
 );
-/** The audience of a token, such as `sts.amazonaws.com`. */
+/** The audience of a token, such as `sts.amazonaws.com`, as printable ASCII without spaces. */
 export const audience = text(
   /^[\x21-\x7e]{1,255}$/,
   'must be 1 to 255 printable ASCII characters without a space',
 );
 export const bucket = text(/^[\w.:/-]{3,255}$/, 'must be the name of a bucket');
 export const region = text(/^[a-z0-9-]{1,32}$/, 'must be a region such as eu-central-1, or auto');
-/** One of a few words. */
+/** One of a few fixed words. */
 export const oneOf = <const Words extends readonly string[]>(...words: Words) =>
   z.enum(words, `must be ${words.join(' or ')}`);
 export const otlpProtocol = z.literal(
   'http/protobuf',
   'must be http/protobuf, the only one that is spoken',
 );
-/** Log directives, such as `info,security=warn`. */
+/** Log directives, such as `info,security=warn`: a general level, and levels for single targets. */
 export const logDirectives = readBy(
   z.string(),
   (value) => parseLogFilter(value) && value,

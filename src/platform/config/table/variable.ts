@@ -3,14 +3,14 @@ import type { z } from 'zod';
 /** The environment as plain strings; an empty string counts as unset. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The use of a key in AWS KMS, which decides its type. */
+/** The use of a key in AWS KMS, which decides the type of the key. */
 export type KmsKeyUse = 'ES256' | 'RS256' | 'Ed25519 or ES256' | 'HMAC' | 'data keys';
 
-/** A row of the table: a variable, and the shape of its value with the default. */
+/** A row of the table of settings: a variable, and the shape of its value with the default. */
 export class Variable<Shape extends z.ZodType = z.ZodType> {
-  /** One sentence or more for the reference. */
+  /** The meaning of the variable, for the reference for operators. */
   meaning = '';
-  /** The effect of leaving the variable out, if the default of the shape does not say it. */
+  /** The effect of an unset variable, if the default of the shape does not say it. */
   unset: string | undefined;
 
   constructor(
@@ -45,12 +45,12 @@ export const secret = <Shape extends z.ZodType>(name: string, shape: Shape) =>
 export const kmsKey = <Shape extends z.ZodType>(use: KmsKeyUse, name: string, shape: Shape) =>
   new Variable(name, shape, false, use);
 
-/** Variables at their places in the configuration; a nested table is a part of it. */
+/** Variables at their places in the configuration; a nested table is a nested object. */
 export interface Table {
   readonly [key: string]: Variable | Table;
 }
 
-/** A type of which no part can be changed. */
+/** A type whose members cannot be changed, at any depth. */
 export type Frozen<T> =
   T extends ReadonlySet<infer Item>
     ? ReadonlySet<Item>
@@ -60,14 +60,14 @@ export type Frozen<T> =
         ? { readonly [Key in keyof T]: Frozen<T[Key]> }
         : T;
 
-/** The values of a table, each at the place of its variable. */
+/** The values of a table, nested as the table is. */
 export type Values<T> = {
   readonly [Key in keyof T]: T[Key] extends Variable<infer Shape>
     ? Frozen<z.output<Shape>>
     : Values<T[Key]>;
 };
 
-/** Lists the rows of a table in their order. */
+/** Lists the rows of a table and of its nested tables, in their order. */
 export function rowsOf(table: Table): Variable[] {
   return Object.values(table).flatMap((node) => (node instanceof Variable ? [node] : rowsOf(node)));
 }

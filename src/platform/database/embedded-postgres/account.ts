@@ -15,9 +15,11 @@ const OVERFLOW_UID = 65534;
  */
 const OWN_UIDS = { first: 61_700, last: 61_799 } as const;
 
-/** The account of the server, since PostgreSQL refuses to run as root. */
+/**
+ * The operating system's account under which PostgreSQL runs, because it refuses to run as root.
+ */
 export interface Account {
-  /** A command that is put before the program; empty if none is needed. */
+  /** A command, such as `unshare`, that is put before the program; empty if none is needed. */
   readonly prefix: readonly string[];
   /** The user and group for `spawn`; an empty object keeps the current user. */
   readonly credentials: { readonly uid: number; readonly gid: number } | Record<string, never>;
@@ -32,8 +34,8 @@ export const CHILD_ENVIRONMENT = { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL:
 const CURRENT_USER: Account = { prefix: [], credentials: {} };
 
 /**
- * A user namespace in which root appears as the user id 65534, for directories that only root can
- * reach.
+ * Runs a program in a user namespace in which root appears as the user id 65534. It is for
+ * directories that only root can reach.
  */
 const ROOT_IN_NAMESPACE: Account = {
   prefix: ['unshare', '--user', `--map-user=${OVERFLOW_UID}`, `--map-group=${OVERFLOW_UID}`, '--'],
@@ -41,10 +43,10 @@ const ROOT_IN_NAMESPACE: Account = {
 };
 
 /**
- * Chooses the account of initdb for a new cluster in `parent`. Root becomes the user id 65534 if
- * that user can reach the directory and the program, and otherwise uses a user namespace.
+ * Chooses the account that runs initdb for a new cluster in `parent`. Root runs it as the user id
+ * 65534 if that user can reach the directory and the program, and otherwise in a user namespace.
  *
- * @throws Error when root can do neither
+ * @throws Error if root can do neither
  */
 export async function accountForNewCluster(parent: string, postgres: string): Promise<Account> {
   if (process.getuid?.() !== 0) return CURRENT_USER;
@@ -59,10 +61,10 @@ export async function accountForNewCluster(parent: string, postgres: string): Pr
 }
 
 /**
- * Chooses an unused user id for a cluster that root uses and that initdb made as the user id 65534.
- * A cluster of any other user keeps its owner.
+ * Chooses an unused user id for a cluster that initdb made as the user id 65534, if this process is
+ * root. A cluster of any other user keeps its owner.
  *
- * @returns undefined when the cluster keeps its owner
+ * @returns undefined if the cluster keeps its owner
  */
 export async function ownAccountFor(
   cluster: string,
@@ -78,8 +80,9 @@ export async function ownAccountFor(
 }
 
 /**
- * Changes the owner of a cluster while no server runs on it. PG_VERSION, whose owner counts as that
- * of the cluster, is changed last, so that the next start completes a change that was interrupted.
+ * Changes the owner of a cluster while no server runs on it. The owner of the file PG_VERSION
+ * counts as the owner of the cluster, and is changed last, so that the next start completes a
+ * change that was interrupted.
  */
 export async function giveCluster(to: Account, cluster: string): Promise<void> {
   const mark = join(cluster, 'PG_VERSION');
@@ -89,8 +92,8 @@ export async function giveCluster(to: Account, cluster: string): Promise<void> {
 
 /**
  * Changes the owner of a directory and its contents except one path. Processes of the old owner may
- * still run, so that each directory is closed to them before its names are read: no name can become
- * a symbolic link meanwhile.
+ * still run. So each directory is closed to them before its names are read, because they could
+ * replace a name by a symbolic link meanwhile.
  */
 async function giveDirectory(to: Account, directory: string, butFor: string): Promise<void> {
   await giveTo(to, directory);
@@ -129,9 +132,9 @@ export function peerName({ prefix }: Account): string {
 }
 
 /**
- * Returns the account of an existing cluster: its owner.
+ * Returns the account of an existing cluster, which is its owner.
  *
- * @throws Error when this process is neither the owner nor root
+ * @throws Error if this process is neither the owner nor root
  */
 export async function accountOfCluster(cluster: string): Promise<Account> {
   const { uid, gid } = await stat(`${cluster}/PG_VERSION`);
@@ -143,7 +146,10 @@ export async function accountOfCluster(cluster: string): Promise<Account> {
   );
 }
 
-/** Changes the owner of a file or directory to the account. */
+/**
+ * Changes the owner of a file or directory to the account. A symbolic link itself changes, not its
+ * target.
+ */
 export async function giveTo({ credentials }: Account, path: string): Promise<void> {
   if ('uid' in credentials) await lchown(path, credentials.uid, credentials.gid);
 }

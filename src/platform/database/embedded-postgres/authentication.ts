@@ -3,7 +3,10 @@ import { join } from 'node:path';
 import { giveTo, peerName } from './account.js';
 import { CLUSTER_USER, type Cluster } from './cluster.js';
 
-/** The name of the user map in pg_ident.conf. */
+/**
+ * The name in pg_ident.conf of the map from users of the operating system to the user of
+ * PostgreSQL.
+ */
 const MAP = 'svc';
 
 /**
@@ -27,8 +30,8 @@ export async function restrictConnections(cluster: Cluster): Promise<void> {
 async function write({ directory, account }: Cluster, name: string, lines: readonly string[]) {
   const unfinished = join(directory, `${name}.new`);
   const text = ['# Written by svc-server before each start.', ...lines, ''].join('\n');
-  // The account owns the directory, and this process may be root: it must not follow a link that
-  // the account created.
+  // The account owns the directory and may have created a symbolic link under this name. This
+  // process may be root, and must not write to the target of such a link.
   await rm(unfinished, { force: true });
   await writeFile(unfinished, text, { mode: 0o600, flag: 'wx' });
   await giveTo(account, unfinished);

@@ -16,11 +16,14 @@ import { isAlive } from './postmaster-pid.js';
 
 const run = promisify(execFile);
 
-/** The superuser and the database that initdb makes. The whole cluster belongs to the service. */
+/**
+ * The superuser and the database that initdb makes. The service uses both, because the whole
+ * cluster belongs to it.
+ */
 export const CLUSTER_USER = 'svc';
 export const CLUSTER_DATABASE = 'postgres';
 
-/** A complete data directory and the account of its server. */
+/** The directory of a complete database cluster of PostgreSQL, and the account of its server. */
 export interface Cluster {
   readonly directory: string;
   readonly account: Account;
@@ -29,11 +32,11 @@ export interface Cluster {
 const UNFINISHED = /^postgres\.new-(\d+)$/;
 
 /**
- * Finds the cluster in `dataDir`, or makes it. initdb works in a sibling directory, which is
- * renamed when it is complete and on disk, so that a directory of the final name is complete.
- * (PG_VERSION proves nothing: an interrupted initdb leaves it behind.)
+ * Finds the cluster in `dataDir`, or makes it. initdb writes to a sibling directory, which is
+ * renamed when it is complete and on disk, so that a directory with the final name is always
+ * complete. (The file PG_VERSION proves nothing, because an interrupted initdb leaves it behind.)
  *
- * @throws Error with initdb's message
+ * @throws Error with the message of initdb
  */
 export async function findOrMakeCluster(dataDir: string, binaries: Binaries): Promise<Cluster> {
   // Other users may traverse a new directory, with any umask, but not list it.
@@ -75,8 +78,8 @@ async function make(dataDir: string, directory: string, binaries: Binaries): Pro
 }
 
 /**
- * Returns the error output of a failed program, which says more than its exit status; without
- * output, the reason of the failure.
+ * Returns what a failed program wrote to standard error, which says more than its exit status. If
+ * it wrote nothing, returns the reason of the failure.
  */
 function lastWords(failure: unknown): string {
   const written = failure instanceof Error && 'stderr' in failure ? String(failure.stderr) : '';
@@ -84,19 +87,22 @@ function lastWords(failure: unknown): string {
 }
 
 /**
- * Removes the incomplete directories of interrupted starts. A directory stays if the process that
+ * Removes the incomplete clusters of interrupted starts. A directory stays if the process that
  * makes it still runs.
  */
 async function removeUnfinished(dataDir: string): Promise<void> {
   for (const name of await readdir(dataDir)) {
     const pid = Number(UNFINISHED.exec(name)?.[1] ?? Number.NaN);
     if (Number.isNaN(pid) || (pid !== process.pid && isAlive(pid))) continue;
-    // An initdb that outlived its parent may still be writing.
+    // An initdb that outlived its parent may still add files meanwhile, so the removal is repeated.
     await rm(join(dataDir, name), { recursive: true, force: true, maxRetries: 10 });
   }
 }
 
-/** Writes the entries of a directory to disk, so that a rename in it survives a crash. */
+/**
+ * Writes the entries of a directory to disk, so that a renamed file in it is still renamed after a
+ * crash.
+ */
 async function flush(directory: string): Promise<void> {
   const handle = await open(directory, 'r');
   try {

@@ -9,8 +9,8 @@ import { makeSocketDirectory } from './socket-directory.js';
 import { Supervisor } from './supervisor.js';
 
 /**
- * A running embedded server. Clients connect to the Unix socket in `socketDir`, as the user that
- * started the server or as root.
+ * A running embedded server of PostgreSQL. Clients connect to the Unix socket in `socketDir`, as
+ * the user that started the server or as root.
  */
 export interface EmbeddedPostgres {
   readonly socketDir: string;
@@ -29,9 +29,12 @@ export interface EmbeddedPostgresOptions {
   /** The parent of the data directory `postgres/`. It is made if it is missing. */
   readonly dataDir: string;
   readonly log: Logger;
-  /** Settings (`-c name=value`) over PostgreSQL's own defaults, which are durable. */
+  /**
+   * Settings (`-c name=value`) that replace the defaults of PostgreSQL. The defaults keep every
+   * commit.
+   */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Milliseconds without a response after which a server is ended and started again. */
+  /** The milliseconds without a response after which the server is killed and started again. */
   readonly patience?: number;
 }
 

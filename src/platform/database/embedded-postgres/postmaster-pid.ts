@@ -7,29 +7,29 @@ import { codeOf } from '#platform/database/statements/faults.js';
  * missing.
  */
 export interface Postmaster {
-  /** The process id; NaN if the file was cut short. */
+  /** The process id of the server; NaN if the file was cut short. */
   readonly pid: number;
   readonly port: number;
   readonly socketDir: string;
 }
 
 /**
- * Reads the pid file of a data directory: undefined when there is none, so that no server can be
- * running there.
+ * Reads the pid file of a data directory. Returns undefined if there is no file, because then no
+ * server runs on the directory.
  */
 export async function readPostmasterPid(directory: string): Promise<Postmaster | undefined> {
   const text = await readFile(join(directory, 'postmaster.pid'), 'utf8').catch(ignoreMissing);
   if (text === undefined) return undefined;
-  // pid, data directory, start time, port, socket directory, listen address, shared memory key,
-  // status
+  // The lines are: pid, data directory, start time, port, socket directory, listen address, shared
+  // memory key, status.
   const [pid = '', , , port = '', socketDir = ''] = text.split('\n');
   return { pid: Number.parseInt(pid, 10), port: Number(port), socketDir: socketDir.trim() };
 }
 
 /**
- * Returns true if the server of a pid file still runs on the directory. The process id proves
- * nothing, since another program may have it now: if there is a /proc the process must be a
- * postgres working in the directory.
+ * Returns true if the server of a pid file still runs on the directory. The process id alone proves
+ * nothing, since another program may have it now. So if the system has /proc, the process must also
+ * be a `postgres` whose working directory is this one.
  */
 export async function isLivePostmaster({ pid }: Postmaster, directory: string): Promise<boolean> {
   if (Number.isNaN(pid) || !isAlive(pid)) return false;
@@ -37,7 +37,8 @@ export async function isLivePostmaster({ pid }: Postmaster, directory: string): 
   try {
     const program = basename(await readlink(`/proc/${pid}/exe`));
     const workingIn = await readlink(`/proc/${pid}/cwd`);
-    // The program may have been replaced by a new installation: "postgres (deleted)".
+    // After an update of PostgreSQL, the system shows the program of an old server as "postgres
+    // (deleted)".
     return program.split(' ')[0] === 'postgres' && workingIn === (await realpath(directory));
   } catch {
     return false; // ended meanwhile, or a process of another user, which cannot be this server

@@ -8,14 +8,14 @@ import { SOCKET_DIR_PREFIX } from './socket-directory.js';
 import { takeSupervisorLock } from './supervisor-lock.js';
 
 /**
- * Milliseconds. A supervisor's lock that is still taken after this time belongs to a live
- * supervisor. Before, it may belong to one that was just killed, because the server has to notice
- * its end.
+ * The milliseconds after which a supervisor's lock that is still taken belongs to a live
+ * supervisor. Before, it may belong to a supervisor that was just killed, because the server needs
+ * time to notice that.
  */
 const SURELY_TAKEN_AFTER = 2_000;
 /**
- * The milliseconds to wait for a server without a supervisor. It may have to finish its recovery
- * before it responds, and a checkpoint before it ends.
+ * The milliseconds to wait for a server whose supervisor was killed. The server may have to finish
+ * its recovery before it responds, and a checkpoint before it ends.
  */
 const GIVE_UP_AFTER = 120_000;
 const LOOK_EVERY = 50;

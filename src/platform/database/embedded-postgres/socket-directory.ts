@@ -4,13 +4,13 @@ import { join } from 'node:path';
 import { codeOf } from '#platform/database/statements/faults.js';
 import { giveTo, type Account } from './account.js';
 
-/** The prefix by which a socket directory of this service is recognized. */
+/** The prefix by which the directory of a socket is recognized as one that this service made. */
 export const SOCKET_DIR_PREFIX = 'svc-postgres-';
 
 /**
- * Makes the private directory (0700) of the server's socket. It lies in the system's temporary
- * directory and not in the data directory, because the path of a Unix socket may have 107 bytes at
- * most.
+ * Makes the private directory (mode 0700) for the Unix socket of the server. It lies in the
+ * system's temporary directory and not in the data directory, because the path of a Unix socket may
+ * have 107 bytes at most.
  */
 export async function makeSocketDirectory(account: Account): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), SOCKET_DIR_PREFIX));

@@ -9,11 +9,11 @@ export interface SocketAddress {
 }
 
 /**
- * Tries to become the supervisor of the server behind a socket. Each supervisor holds this lock in
- * a session until it ends, so that a free lock means that the supervisor has ended.
+ * Tries to become the supervisor of the server behind a socket. A supervisor keeps this advisory
+ * lock in a session for as long as it runs, so that a free lock proves that it has ended.
  *
- * @returns the session that holds the lock, or undefined when another supervisor does
- * @throws the error of pg when the server cannot be reached or does not respond within two seconds
+ * @returns the session that has the lock, or undefined if another supervisor has it
+ * @throws the error of pg if the server cannot be reached or does not respond within two seconds
  */
 export async function takeSupervisorLock(address: SocketAddress): Promise<Client | undefined> {
   const session = new Client({

@@ -29,14 +29,20 @@ export interface ServerOptions {
   readonly postgres: string;
   readonly cluster: Cluster;
   readonly address: SocketAddress;
-  /** Settings (`-c name=value`) over PostgreSQL's own defaults, which are durable. */
+  /**
+   * Settings (`-c name=value`) that replace the defaults of PostgreSQL. The defaults keep every
+   * commit.
+   */
   readonly settings: Readonly<Record<string, string>>;
-  /** Milliseconds without a response after which a server is ended and started again. */
+  /** The milliseconds without a response after which the server is killed and started again. */
   readonly patience: number;
   readonly log: Logger;
 }
 
-/** The pauses between two checks if the server responds, and between two starts of it. */
+/**
+ * The pauses in milliseconds: `ASK` between two checks whether the server responds, and `LAUNCH`
+ * between two attempts to start it.
+ */
 const ASK = { first: 20, longest: 1_000 } as const;
 const LAUNCH = { first: 100, longest: 5_000 } as const;
 
@@ -102,7 +108,8 @@ export class Supervisor {
 
   async #launch(): Promise<WatchedServer> {
     const { postgres, cluster, address, log } = this.options;
-    // a server whose watchdog was killed is an orphan although this process runs
+    // If the watchdog of a server was killed, the server still runs although nothing supervises it.
+    // Such a server is stopped before the next one starts.
     await this.#session?.end();
     await reclaimDirectory(cluster.directory, address.socketDir, log);
     await restrictConnections(cluster);
@@ -141,8 +148,8 @@ export class Supervisor {
   }
 
   /**
-   * Takes the supervisor's lock as soon as the server responds. By default it waits for the
-   * server's recovery without a limit.
+   * Takes the supervisor's lock as soon as the server responds. By default it waits without a
+   * limit, because the server may have to recover first.
    * @param deadline the latest time, by the monotonic clock
    * @throws Error with the server's last lines if the server ends first
    */
@@ -174,7 +181,7 @@ export class Supervisor {
       if (this.#stopping.signal.aborted) return;
       await this.#holdLock(server, systemClock.monotonic() + patience);
     } catch (error) {
-      // another method reports the end
+      // `#keepRunning` reports the end of the server, so it is not reported here as well.
       if (this.#stopping.signal.aborted || !server.isRunning()) return;
       if (!isDatabaseAway(error)) {
         log.error(reasonOf(error));

@@ -3,12 +3,12 @@ import { createInterface } from 'node:readline';
 import { CHILD_ENVIRONMENT, type Account } from './account.js';
 
 /**
- * A shell script that runs the given command and interrupts it (SIGINT: a fast shutdown) when
- * standard input ends. Standard input ends when this process closes it or ends, also by `kill -9`.
- * If the server does not end within the grace, it gets SIGQUIT: an immediate shutdown, after which
- * the write-ahead log recovers. A background process waits for the end of input while the shell
- * waits for the command. If that process ends with status 0, the stop was requested, and the
- * socket's directory is removed. The exit status is that of the command.
+ * A shell script that runs the given command, and stops it if this process ends, also by `kill -9`.
+ * The end of this process closes the standard input of the script. A background process of the
+ * script waits for that, and sends the command SIGINT (a fast shutdown). If the command does not
+ * end within the grace, it gets SIGQUIT (an immediate shutdown, after which the write-ahead log
+ * recovers the data). If the background process ends with status 0, the stop was requested, and the
+ * directory of the socket is removed. The exit status is that of the command.
  */
 const WATCHDOG = `
 trap '' INT TERM HUP
@@ -28,23 +28,23 @@ exit $status`;
 /** The number of the server's last lines that an error shows. */
 const LINES_KEPT = 5;
 
-/** The seconds that a fast shutdown may take, because it writes a checkpoint. */
+/** The seconds that a fast shutdown may take. It needs time because it writes a checkpoint. */
 const SHUTDOWN_GRACE = 10;
 
 /**
- * Milliseconds to wait for the last lines. They may arrive after the exit, but a remaining backend
- * may keep the pipe open.
+ * The milliseconds to wait for the last lines of a server that has ended. They may arrive after its
+ * exit. The wait is limited, because a remaining backend may keep the pipe open.
  */
 const WAIT_FOR_LINES = 200;
 
-/** A running server. It ends with this process at the latest. */
+/** A running server. It ends at the latest when this process ends. */
 export interface WatchedServer {
-  /** Resolves to the last lines when the server has ended. It never rejects. */
+  /** Resolves to the server's last lines when the server has ended. It never rejects. */
   readonly ended: Promise<string>;
   isRunning(): boolean;
   /**
-   * Starts a fast shutdown, and an immediate one if that takes too long; `ended` resolves at its
-   * end.
+   * Starts a fast shutdown, and an immediate one if the fast one takes too long. `ended` resolves
+   * at the end.
    */
   stop(): void;
 }
@@ -55,13 +55,13 @@ export interface WatchOptions {
   readonly cwd: string;
   readonly socketDir: string;
   readonly onLine: (line: string) => void;
-  /** Whole seconds for a fast shutdown, before an immediate one. */
+  /** The whole seconds that a fast shutdown may take before an immediate one follows. */
   readonly grace?: number;
 }
 
 /**
- * Starts a command under the watchdog. It is detached: Ctrl-C in a terminal reaches this process
- * only, which then stops the server when it no longer needs it.
+ * Starts a command under the watchdog, in a process group of its own: Ctrl-C in a terminal reaches
+ * this process only, which then stops the server when it no longer needs it.
  */
 export function startWatched(command: readonly string[], options: WatchOptions): WatchedServer {
   const { account, cwd, socketDir, onLine, grace = SHUTDOWN_GRACE } = options;

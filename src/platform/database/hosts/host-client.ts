@@ -9,24 +9,24 @@ import { isReadOnly } from '#platform/database/statements/faults.js';
 import { HostSearch, NoFittingHost } from './host-search.js';
 
 /**
- * The longest wait for one host in a search, in milliseconds. The pool waits 5 s for a connection.
+ * The longest wait for one host of the URL, in milliseconds. The pool waits 5 s for a connection,
+ * so that a second host can still be tried.
  */
 const ANSWER_WITHIN = 2_000;
 
-/** The address of a database by its URL. */
+/** The URL of a database, and the class of clients that connects to it. */
 export interface UrlAddress {
   readonly connectionString: string;
   /**
-   * The client that the driver's pool uses, if the URL names several hosts or the state of a
-   * server. Undefined for a single host that may have any state, because the driver's own client
-   * can reach it.
+   * The class of clients for a URL that names several hosts, or demands a server that takes writes.
+   * Undefined for a single host in any state, because the driver's own client can connect to it.
    */
   readonly Client?: typeof Client;
 }
 
 /**
- * Returns the address of the database. Pools that share an address also share the knowledge which
- * host can be used.
+ * Returns the address of the database. Pools that share one address object also share the result of
+ * the search for a usable host.
  */
 export function addressOf(url: string): UrlAddress {
   const parsed = parseDatabaseUrl(url);
@@ -37,7 +37,8 @@ export function addressOf(url: string): UrlAddress {
 }
 
 /**
- * Makes the class of clients for a URL with several hosts. The pool makes each connection with it.
+ * Makes the class of clients for a URL with several hosts. The pool makes each connection with it,
+ * and each connection goes to a host that can be used now.
  */
 function hostClient({ hosts, target }: DatabaseUrl): typeof Client {
   const search = new HostSearch(hosts, ({ url }) => assertFit(url, target));
@@ -45,8 +46,8 @@ function hostClient({ hosts, target }: DatabaseUrl): typeof Client {
   return class HostClient extends Client {
     constructor(config?: string | ClientConfig) {
       super(config);
-      // The driver throws an error that comes after the connection and before the pool adds its
-      // listener.
+      // The driver may report an error between the connection and the moment when the pool adds its
+      // own listener. Without this listener, Node would throw that error and end the process.
       this.on('error', () => search.doubt());
       this.on('end', () => search.doubt());
       this.connection.on('errorMessage', (fault: unknown) => {
@@ -76,7 +77,7 @@ function hostClient({ hosts, target }: DatabaseUrl): typeof Client {
 }
 
 /**
- * Connects to a host, and checks that its server is as the URL demands.
+ * Connects to a host, and checks that its server takes writes if the URL demands that.
  * @throws Error if the host cannot be reached, does not answer, or is not as the URL demands
  */
 async function assertFit(url: string, target: TargetSession = 'any'): Promise<void> {

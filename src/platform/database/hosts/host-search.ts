@@ -3,11 +3,11 @@ import type { DatabaseHost } from '#platform/database/url/database-url.js';
 import { isDatabaseAway, reasonOf } from '#platform/database/statements/faults.js';
 import { isRefusal } from './refusals.js';
 
-/** The milliseconds for which a host that could be used is used without another check. */
+/** The milliseconds for which a host that was found usable is used without another check. */
 const FRESH = 1_000;
 /**
  * The milliseconds without an answer after which the next host is tried at the same time, so that a
- * dead host causes no longer delay.
+ * dead host delays a connection no longer than that.
  */
 const STAGGER = 250;
 
@@ -18,8 +18,8 @@ const STAGGER = 250;
 type Probe = (host: DatabaseHost) => Promise<void>;
 
 /**
- * The error if no host of the list can be used now. Its code is the SQLSTATE of a connection that
- * cannot be made, so that callers try again later.
+ * The error if no host of the list can be used now. Its code is the SQLSTATE of a failed
+ * connection, so that callers treat it as one and try again later.
  */
 export class NoFittingHost extends Error {
   readonly code = '08001';
@@ -56,8 +56,8 @@ export class HostSearch {
   }
 
   /**
-   * Makes the next connection search again. The caller has seen a failed connection, or a server
-   * that refused a write.
+   * Makes the next connection search for a host again. The caller has seen a failed connection, or
+   * a server that refused a write.
    */
   doubt(): void {
     this.foundAt = -Infinity;
@@ -72,8 +72,8 @@ export class HostSearch {
 }
 
 /**
- * Resolves with the first host that can be used. The next host is tried if the one before has
- * failed, or has not answered soon.
+ * Resolves with the first host that can be used. It tries the hosts in order, and begins with the
+ * next one if the previous one has failed, or has not answered within `STAGGER`.
  */
 function firstFit(hosts: readonly DatabaseHost[], probe: Probe): Promise<DatabaseHost> {
   const { promise, resolve, reject } = Promise.withResolvers<DatabaseHost>();
@@ -101,8 +101,8 @@ function firstFit(hosts: readonly DatabaseHost[], probe: Probe): Promise<Databas
 }
 
 /**
- * Returns the fault that a later attempt does not mend, such as a wrong password. If there is none,
- * it returns an error that names every host.
+ * Returns the fault of one host that no later attempt can avoid, such as a wrong password. If there
+ * is none, returns an error that names every host.
  */
 function faultOf(faults: ReadonlyMap<DatabaseHost, unknown>): unknown {
   const lasting = [...faults.values()].find((fault) => isRefusal(fault) || !isDatabaseAway(fault));

@@ -9,8 +9,8 @@ import {
 } from '#platform/database/statements/faults.js';
 
 /**
- * A kind of refused connection, with what the operator can do. Waiting helps in none of these
- * cases.
+ * A kind of refusal by the database server, and the advice to the operator. The operator must act,
+ * because another attempt would be refused again.
  */
 interface Refusal {
   readonly is: (code: string | undefined, message: string) => boolean;
@@ -24,8 +24,8 @@ const LOST_STATEMENT: Refusal = {
 };
 
 /**
- * The refusals that have an advice. PgBouncer gives all its own faults the SQLSTATE 08P01, so that
- * only the text, which is always English, tells them apart.
+ * The refusals for which the log has advice. PgBouncer gives all its own faults the SQLSTATE 08P01,
+ * so they are told apart by their text, which is always English.
  */
 const REFUSALS: readonly Refusal[] = [
   {
@@ -72,16 +72,16 @@ function refusalOf(error: unknown): Refusal | undefined {
 }
 
 /**
- * Returns true if the database refused in a way that only an operator can mend, so that a start
- * need not wait.
+ * Returns true if the database refused a connection for a reason that only an operator can correct.
+ * A start then fails at once instead of waiting.
  */
 export function isRefusal(error: unknown): boolean {
   return refusalOf(error) !== undefined;
 }
 
 /**
- * Returns the fault for which a start waits, because the same start may succeed later; undefined
- * for any other fault. Both the error and its cause are examined.
+ * Returns the fault of a database that may pass, such as a server that is still starting, so that
+ * the start waits; undefined for any other fault. Both the error and its cause are examined.
  */
 export function passingFault(error: unknown): unknown {
   const faults = faultsOf(error);
@@ -97,8 +97,8 @@ const WRITABLE_HOST =
   'The service needs the server that takes writes. Name all hosts in the URL, and add target_session_attrs=read-write';
 
 /**
- * Returns the error of a start that cannot use its database. It names the variable, the reason,
- * what to do, and the page of the documentation.
+ * Returns the error of a start that cannot use its database. The text names the variable, the
+ * reason, what to do, and the page of the documentation.
  */
 export function databaseProblem(what: string, cause: unknown): Error {
   const advice = faultsOf(cause).some(isReadOnly) ? WRITABLE_HOST : refusalOf(cause)?.advice;
@@ -108,8 +108,8 @@ export function databaseProblem(what: string, cause: unknown): Error {
 }
 
 /**
- * Returns the error of a start that fails after it has connected. Only then can the service notice
- * that a pooler loses statements, or that the server is a standby or is not the expected one.
+ * Returns the error of a start that fails after it has connected. Some faults show only then: a
+ * pooler that loses statements, a standby, or a server that is not the expected one.
  */
 export function startProblem(cause: unknown): unknown {
   if (faultsOf(cause).some(isReadOnly)) {

@@ -2,23 +2,24 @@ import type { ClientBase } from 'pg';
 import { UNCONFIRMED } from '#platform/database/statements/faults.js';
 
 /**
- * Refuses connections to a PostgreSQL that has not been confirmed since its start. One check for
- * each connection is enough, because a connection stays with its server, unless a pooler is between
- * them.
+ * Refuses new connections to a PostgreSQL that this service has not confirmed since PostgreSQL
+ * started: after a failover such a server may lack commits, for example the end of a session. One
+ * check for each connection is enough, because a connection stays with its server, unless a pooler
+ * is between them.
  */
 export class ConfirmationGate {
   readonly #listeners: (() => void)[] = [];
 
   /**
-   * Registers a function that is called each time a connection was refused, so that the server is
-   * confirmed without delay.
+   * Registers a function that is called each time a connection was refused. The function confirms
+   * the server without delay.
    */
   onRefusal(listener: () => void): void {
     this.#listeners.push(listener);
   }
 
   /**
-   * Checks the server of a new connection.
+   * Checks that the server of a new connection is confirmed.
    * @throws Error with the SQLSTATE `UNCONFIRMED` if the server is not confirmed; the driver's
    *   error if the query fails
    */

@@ -12,7 +12,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
  * timeline. A restored backup changes the timeline, the system identifier or the oid.
  */
 export interface DatabaseIdentity {
-  /** `pg_postmaster_start_time()` in microseconds of the epoch. */
+  /** The start of the server, `pg_postmaster_start_time()`, in microseconds since 1970. */
   readonly startedAt: string;
   /** The identifier of the database cluster; null if the role of the service may not read it. */
   readonly systemIdentifier: string | null;
@@ -25,9 +25,10 @@ export interface DatabaseIdentity {
 }
 
 /**
- * Reads the identity of the server of a connection. It runs outside of a transaction, because a
- * function that the role may not call raises an error. The control file shows the timeline of a
- * promoted server only after a checkpoint, the name of the WAL file at once.
+ * Reads the identity of the server behind a connection. It runs outside of a transaction, because a
+ * function that the role may not call raises an error, which would end the transaction. The
+ * timeline comes from the name of the WAL file, which shows a promotion at once; the control file
+ * shows it only after a checkpoint.
  *
  * @param manager bound to one connection
  * @throws Error with the SQLSTATE of a read-only server for a standby; the driver's error
@@ -58,8 +59,8 @@ export async function readIdentity(manager: EntityManager): Promise<DatabaseIden
 }
 
 /**
- * Returns the value of a statement; null if the server does not have the value, or the role may not
- * read it. Managed servers refuse functions by SQLSTATEs of their own.
+ * Returns the value that a statement reads; null if the server does not have the value, or the role
+ * may not read it. Managed servers refuse functions by SQLSTATEs of their own.
  *
  * @throws the driver's error if the server cannot be reached or is a standby
  */
@@ -77,8 +78,8 @@ async function readable(
 }
 
 /**
- * Reads the confirmed identity; undefined in a database in which no server was confirmed yet. It
- * locks the row until the end of a transaction.
+ * Reads the identity of the server that was confirmed last, and locks its row until the end of the
+ * transaction. Returns undefined for a database in which no server was confirmed yet.
  */
 export async function lockConfirmedIdentity(
   tx: EntityManager,
@@ -104,9 +105,9 @@ export async function lockConfirmedIdentity(
 
 /**
  * Records the identity of the server that the transaction runs on. From its commit on, the server
- * is confirmed.
+ * is confirmed, and the service uses it.
  *
- * @param isReconciled true if all access on record has ended before
+ * @param isReconciled true if all recorded access was ended before, because commits were lost
  * @throws Error if the transaction runs on another server than the given one, or on the same server
  *   after a restart
  */

@@ -11,14 +11,14 @@ interface Index {
   readonly table: string;
   /** The SQL before `INDEX`: `CREATE` or `CREATE UNIQUE`. */
   readonly create: string;
-  /** The SQL after the name of the table: the columns, the condition and so on. */
+  /** The SQL after the name of the table: the columns, the condition, and other clauses. */
   readonly rest: string;
 }
 
 /** Writes a name as an identifier of SQL. */
 const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`;
 
-/** The most bytes of a name. PostgreSQL cuts a longer name off. */
+/** The largest number of bytes in a name. PostgreSQL cuts off the rest of a longer name. */
 const NAME_LENGTH = 63;
 
 const CREATE = /^(CREATE(?: UNIQUE)?) INDEX CONCURRENTLY ([a-z0-9_]+) ON ([a-z0-9_]+) *([^]+)$/;
@@ -26,9 +26,9 @@ const DROP = /^DROP INDEX CONCURRENTLY IF EXISTS [a-z0-9_]+$/;
 const VALIDATE = /^ALTER TABLE [a-z0-9_]+ VALIDATE CONSTRAINT [a-z0-9_]+$/;
 
 /**
- * Runs the statements of a file outside a transaction, because only then they keep no writer
- * waiting. It leaves out a statement that has taken effect already, so that the file can be run
- * again after a crash.
+ * Runs the statements of a migration file outside of a transaction, because CONCURRENTLY, which
+ * keeps no writer waiting, is allowed only there. It leaves out a statement that has taken effect
+ * already, so that the file can be run again after a crash.
  *
  * @throws Error for a statement that is not one of the three forms
  */
@@ -119,8 +119,8 @@ async function buildOnPartitions(
 }
 
 /**
- * Returns the name of the index of a partition. It is the same at every attempt, so that a repeated
- * build finds it.
+ * Returns the name for the index of one partition. Each attempt gives the same name, so that a
+ * repeated build finds an index that already exists.
  */
 function nameOfPart(partition: string, index: string): string {
   const name = `${partition}_${index}`;

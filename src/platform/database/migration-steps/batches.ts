@@ -5,8 +5,9 @@ import type { Batches, Migration } from './migration-files.js';
 import { withShortLocks } from './short-locks.js';
 
 /**
- * The rows of one batch. Every COMMIT waits until all that was written before it is on the disk, so
- * a batch is small, and the next one begins after a pause as long as the batch took.
+ * The number of rows in one batch of a migration. A COMMIT of any request waits until all that was
+ * written before it is on the disk, so a batch is small, and the next batch begins after a pause as
+ * long as the batch took.
  */
 const ROWS = 250;
 
@@ -17,10 +18,10 @@ const LONGEST_PAUSE = 1_000;
 const LOG_EVERY = 10_000;
 
 /**
- * Runs the statements of a file once for each 250 rows of its table, each time in a transaction of
- * its own. The statements find the first and the last key of the batch in the settings
- * `migration.first` and `migration.last`, as text. They must do nothing to rows that they changed
- * before, since a migration that was killed begins with the first batch.
+ * Runs the statements of a migration file once for each batch of 250 rows of its table, each time
+ * in a transaction of its own. The statements find the first and the last key of the batch in the
+ * settings `migration.first` and `migration.last`, as text. They must do nothing to rows that they
+ * have changed before, because a migration that was killed begins again with the first batch.
  */
 export async function runInBatches(
   manager: EntityManager,
@@ -53,7 +54,10 @@ export async function runInBatches(
   }
 }
 
-/** Returns the keys of the next batch as text: those after the key `behind`, or the first ones. */
+/**
+ * Returns the first and last key of the next batch as text: of the rows after the key `behind`, or
+ * of the first rows of the table.
+ */
 async function nextKeys(
   manager: EntityManager,
   { table, key, where }: Batches,

@@ -1,12 +1,15 @@
 import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 
-/** The folder of migrations; `src/` and `dist/` are equally deep below the package. */
+/**
+ * The folder of the migration files. `src/` and `dist/` are equally deep below the package, so that
+ * the path is right from both.
+ */
 export const MIGRATIONS = new URL('../../../../migrations/', import.meta.url);
 
 /**
- * The rows that a file with batches works on: those of a table in the order of a key, 250 in each
- * transaction.
+ * The rows that a migration in batches works on: those of a table in the order of a key, 250 in
+ * each transaction.
  */
 export interface Batches {
   readonly table: string;
@@ -21,31 +24,39 @@ export interface Migration {
   readonly name: string;
   readonly text: string;
   readonly sha256: string;
-  /** True for indexes that are built outside a transaction, and that no start waits for. */
+  /**
+   * True for a file of indexes that are built outside of a transaction, while the service already
+   * runs.
+   */
   readonly isBackground: boolean;
-  /** The rows on which the statements run in batches; undefined for a file that runs once. */
+  /**
+   * The rows on which the statements run in batches; undefined for a file whose statements run
+   * once.
+   */
   readonly batches: Batches | undefined;
 }
 
 /**
- * The SHA-256 of the other texts of a migration that a database may have run, by its name. The
- * migrations after it lead from each text to the same schema, which a test compares. The record of
- * a database keeps the SHA-256 of the text that it ran.
+ * The SHA-256 of earlier texts of a migration file that was changed after its release, by its name.
+ * A database may have run such a text; its record keeps the SHA-256. The later migrations lead from
+ * each text to the same schema, which a test compares.
  */
 const EARLIER_TEXTS: Readonly<Record<string, readonly string[]>> = {
-  // Earlier texts stopped sign-ins and credentials on a large database.
-  // 0.10.0: one transaction kept the rows of all users from a de-provisioning, 3.3 s for 100,000
-  // users.
+  // Earlier texts locked rows of a large database for seconds, so that sign-ins and credentials
+  // waited. In 0.10.0, one transaction kept the rows of all users from a de-provisioning for 3.3 s,
+  // with 100,000 users.
   '1763790010100-addresses-of-records.sql': [
     '67f41ec5ad665325ada189839b79cfe36dbd69aaa5a663e4746b28ef3b012f67',
   ],
-  // 0.10.0: one transaction kept the rows of all twins from issuance, 2.6 s for 20,000 twins.
+  // In 0.10.0, one transaction locked the rows of all twins, so that no credential was issued to
+  // them for 2.6 s, with 20,000 twins.
   '1763790010200-twins.sql': ['f4f50be0062cb430d93b9ff0415ed4e33bb9b5522bf9e8fec2c4d36433efdc38'],
-  // 0.10.0: nothing could read `sessions` for 3.5 s, with 100,000 sessions and 300,000 tokens.
+  // In 0.10.0, no statement could read `sessions` for 3.5 s, with 100,000 sessions and 300,000
+  // tokens.
   '1763790040000-device-sessions.sql': [
     'b5919454a92f495d97739ef9acc01eb2ff0cb827557082e9fb915736dc4099a1',
   ],
-  // A build after 0.13.0 also made in this file what 1764000020000-reach-of-hosts.sql makes.
+  // In a build after 0.13.0, this file also made what 1764000020000-reach-of-hosts.sql makes now.
   '1763900010000-access-targets.sql': [
     '83e3ee16d08719221b0b5f76af3b5012f6d334c646f8379045c6ddba7c7088af',
   ],
@@ -61,7 +72,7 @@ export async function readMigrations(directory: URL): Promise<Migration[]> {
   );
 }
 
-/** Parses a file: its first line says if it runs in batches or in the background. */
+/** Parses a migration file: its first line says if it runs in batches or in the background. */
 export function migrationOf(name: string, text: string): Migration {
   const [first = ''] = text.split('\n', 1);
   const [, table, key, where = ''] = BATCHES.exec(first) ?? [];
@@ -75,7 +86,7 @@ export function migrationOf(name: string, text: string): Migration {
 }
 
 /**
- * Checks that a file is the one that was applied.
+ * Checks that a migration file is the one that the database has run.
  * @throws Error if the database ran a text that is neither that of the file nor listed in
  *   {@link EARLIER_TEXTS}
  */

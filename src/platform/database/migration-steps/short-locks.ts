@@ -8,7 +8,7 @@ import type {
   QueryRunner,
 } from '#platform/database/statements/typeorm.js';
 
-/** The SQLSTATE of a wait for a lock that took longer than `lock_timeout`. */
+/** The SQLSTATE of a statement that has waited for a lock longer than `lock_timeout`. */
 const LOCK_TIMEOUT_STATE = '55P03';
 
 /**
@@ -24,13 +24,13 @@ const LONGEST_PAUSE = 1_000;
 
 /**
  * The number of failed attempts after which the log says why the migration waits. The line is
- * repeated each time as many further attempts have failed.
+ * repeated after each further series of as many attempts.
  */
 const LOG_EVERY = 10;
 
 /**
  * Runs a part of a migration in a transaction whose waits for locks are short, and repeats it until
- * it gets the locks. If a client such as a backup holds a lock for long, it delays the migration,
+ * it gets the locks. So a client that keeps a lock for long, such as a backup, delays the migration
  * but no other client.
  */
 export async function withShortLocks(
@@ -59,11 +59,11 @@ export async function withShortLocks(
   }
 }
 
-/** The advisory lock of an act, and how a process waits for it. */
+/** The advisory lock that an action needs, and how a process waits for the lock. */
 export interface Turn {
-  /** A key of ADVISORY_LOCKS. */
+  /** The number of the lock, from ADVISORY_LOCKS. */
   readonly key: number;
-  /** The line of the log while another process holds the lock. */
+  /** The line that is logged while another process has the lock. */
   readonly waiting: string;
   /** The milliseconds between two attempts to get the lock. */
   readonly pollEvery: number;
@@ -72,9 +72,9 @@ export interface Turn {
 }
 
 /**
- * Runs an act under an advisory lock, on one connection without time limits of the server or the
- * role. It polls for the lock: a session that waits inside `pg_advisory_lock` holds a snapshot, for
- * which CREATE INDEX CONCURRENTLY waits.
+ * Runs an action while it has an advisory lock, on one connection without time limits of the server
+ * or the role. It polls for the lock, because a session that waits inside `pg_advisory_lock` keeps
+ * a snapshot open, for whose end CREATE INDEX CONCURRENTLY would wait.
  */
 export async function inTurn<Result>(
   dataSource: DataSource,
@@ -90,7 +90,8 @@ export async function inTurn<Result>(
     await takeLock(runner, log, turn);
     return await act(runner.manager);
   } finally {
-    // Releases the lock. A lost connection has released it already, and its error is being thrown.
+    // Releases the lock. If the connection was lost, PostgreSQL has released the lock already, and
+    // the error of the lost connection is thrown in any case.
     await runner.query('RESET ALL; SELECT pg_advisory_unlock_all()').catch(() => undefined);
     await runner.release();
   }

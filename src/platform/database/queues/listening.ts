@@ -2,7 +2,7 @@ import { Client, Pool } from 'pg';
 import { systemClock, type Clock } from '#platform/clock/clock.js';
 import type { DataSource } from '#platform/database/statements/typeorm.js';
 
-/** Milliseconds before a lost connection is opened again. */
+/** The milliseconds before a lost connection is opened again. */
 const PAUSE = 1_000;
 
 /** A connection that receives notifications until it is stopped. */
@@ -10,17 +10,17 @@ export interface Listening {
   stop(): Promise<void>;
 }
 
-/** The connections that listen, one for each database. */
+/** The connections that receive notifications, one for each database. */
 const connections = new WeakMap<DataSource, ListeningConnection>();
 
 /**
- * Calls a function at each NOTIFY of a channel, by one connection beside the pool for all channels.
- * A lost connection is opened again, and then the function is called once, because a notification
- * may be lost. So use notifications only to shorten a wait: work that must happen is in a
- * table, which is also polled.
+ * Calls a function at each NOTIFY of a channel. All channels share one connection beside the pool.
+ * After a lost connection was opened again, the function is called once, because a notification may
+ * have been lost. So use notifications only to shorten a wait: work that must happen is in a table,
+ * which the caller also polls.
  *
  * @param channel a constant name, which one caller listens to
- * @throws TypeError if the pool is not of the pg that this project locks
+ * @throws TypeError if the pool is not of the version of pg that this project locks
  */
 export function listenTo(
   dataSource: DataSource,
@@ -54,21 +54,23 @@ class ListeningConnection {
     private readonly clock: Clock,
   ) {}
 
-  /** Listens to a channel too. */
+  /** Adds a channel to those that the connection listens to. */
   add(channel: string, act: () => void): void {
     this.#acts.set(channel, act);
     this.#running ??= this.#run();
-    // A connection that fails is opened again, and then listens to every channel.
+    // If this LISTEN fails, the connection is opened again, and then listens to every channel.
     if (this.#isConnected) this.#listen(channel, act).catch(() => undefined);
   }
 
-  /** Forgets a channel. Returns true if no channel is left. */
+  /**
+   * Removes a channel. Returns true if no channel is left, so that the connection can be closed.
+   */
   remove(channel: string): boolean {
     this.#acts.delete(channel);
     return this.#acts.size === 0;
   }
 
-  /** Ends the connection. */
+  /** Closes the connection for good. */
   async close(): Promise<void> {
     this.#stopping.abort();
     await this.#client?.end().catch(() => undefined);
@@ -116,7 +118,7 @@ function poolOf({ driver }: DataSource): Pool {
 /** Makes a client with the address of the pool, also if the address has several hosts. */
 function newClient(dataSource: DataSource): Client {
   const { options } = poolOf(dataSource);
-  // The pool makes each connection in the same way.
+  // The pool makes its connections with the same class of clients.
   const Driver = (options.Client ?? Client) as typeof Client;
   return new Driver(options);
 }

@@ -2,14 +2,16 @@ import type { Logger } from '@nestjs/common';
 import type { Clock } from '#platform/clock/clock.js';
 import { reasonOf } from '../statements/faults.js';
 
-/** The work of a {@link QueueWorker}, and the words of its log lines. */
+/** The work of a {@link QueueWorker}, and the texts of its log lines. */
 export interface QueueWork {
   /**
-   * Does the work that is due in the queue. If it rejects, the fault is logged, and the worker goes
-   * on.
+   * Does the work that is due in the queue. If the function rejects, the fault is logged, and the
+   * worker goes on.
    */
   readonly drain: () => Promise<unknown>;
-  /** Milliseconds between two reads of the queue, if nothing wakes the worker. */
+  /**
+   * The milliseconds between two reads of the queue, if no notification wakes the worker before.
+   */
   readonly poll: number;
   readonly log: Logger;
   /** The queue as the subject of a log line, such as `The queue of logout notices`. */
@@ -25,8 +27,8 @@ export class QueueWorker {
   #running: Promise<void> | undefined;
   #wake = Promise.withResolvers<void>();
   /**
-   * The last fault that was logged. A fault is logged when it first occurs, because a database that
-   * cannot be reached would otherwise fill the log.
+   * The last fault that was logged. The same fault is logged only once in a row, because a database
+   * that cannot be reached would otherwise fill the log.
    */
   #fault: string | undefined;
 
@@ -35,7 +37,10 @@ export class QueueWorker {
     private readonly work: QueueWork,
   ) {}
 
-  /** True once {@link stop} was called. Work that is due then stays in the queue. */
+  /**
+   * True after {@link stop} was called. Work that is due then stays in the queue, for the next
+   * start.
+   */
   get isStopping(): boolean {
     return this.#stopping.signal.aborted;
   }
@@ -56,7 +61,7 @@ export class QueueWorker {
     await this.#running;
   }
 
-  /** Logs a fault, unless it is the same as the last one. */
+  /** Logs a fault, unless it is the same as the previous one. */
   note(error: unknown): void {
     const { log, name } = this.work;
     const reason = reasonOf(error);

@@ -1,27 +1,33 @@
 /**
  * The keys of PostgreSQL's advisory locks, in one list so that no two purposes share a key. A lock
- * belongs to a session and ends with it, also when the process is killed.
+ * belongs to a session of the database and is released with it, even if the process is killed.
  */
 export const ADVISORY_LOCKS = {
-  /** Held by the process that migrates. Other replicas that start poll for it. */
+  /** The process that runs the migrations has this lock. Other replicas that start wait for it. */
   migrations: 7_301_001,
-  /** Held by the process that supervises an embedded server until it ends. */
+  /** The process that supervises an embedded server has this lock until the process ends. */
   embeddedServer: 7_301_002,
-  /** Held while a start registers the SSH certificate authority of this deployment. */
+  /** A start has this lock while it registers the SSH certificate authority of this deployment. */
   sshAuthority: 7_301_003,
-  /** Held by the replica that deletes expired rows; other replicas skip the deletion. */
+  /** The replica that deletes expired rows has this lock; other replicas skip the deletion. */
   cleanUp: 7_301_004,
-  /** Held by the replica that checks the DNS proofs of domains; other replicas skip the check. */
+  /**
+   * The replica that checks the DNS proofs of domains has this lock; other replicas skip the check.
+   */
   domainChecks: 7_301_005,
-  /** Held by the process that builds indexes in the background; others look again later. */
+  /**
+   * The process that builds indexes in the background has this lock; other processes try again
+   * later.
+   */
   backgroundMigrations: 7_301_008,
   /**
-   * Held by the transaction that confirms a start of PostgreSQL; other replicas look again soon.
+   * The transaction that confirms a server of PostgreSQL has this lock; other replicas check again
+   * soon if the server is confirmed.
    */
   confirmation: 7_301_006,
   /**
-   * Held by the transaction that registers a client for itself, so that its limits are counted
-   * exactly.
+   * A transaction that registers an OAuth client without a user (RFC 7591) has this lock, so that
+   * the limits on such clients are counted exactly.
    */
   selfRegistration: 7_301_601,
 } as const;

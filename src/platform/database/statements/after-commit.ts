@@ -1,24 +1,30 @@
 import type { DataSource, EntityManager, QueryRunner } from './typeorm.js';
 
 /**
- * An act that waits for the commit of a transaction, and the depth of savepoints in which it was
- * added.
+ * A function that waits for the commit of a transaction, and the number of open savepoints when it
+ * was added.
  */
 interface WaitingAct {
   readonly act: () => void;
   readonly depth: number;
 }
 
-/** The key of the waiting acts in the data of the query runner of their connection. */
+/**
+ * The key under which the waiting functions are stored in the data of their connection's query
+ * runner.
+ */
 const WAITING = 'svc acts after commit';
 
-/** The data sources whose commits are watched. */
+/**
+ * The data sources that already call the waiting functions at a commit, so that none is prepared
+ * twice.
+ */
 const watched = new WeakSet<object>();
 
 /**
- * Calls a function once a transaction has committed. It is never called if the transaction or its
- * savepoint is rolled back, or if the process ends. So use it only to shorten a wait, and store
- * work that must happen in a table.
+ * Calls a function once a transaction has committed. The function is never called if the
+ * transaction or its savepoint is rolled back, or if the process ends. So use it only to shorten a
+ * wait, and store work that must happen in a table.
  *
  * @param tx the transaction; outside of a transaction the function is called at once, because each
  *   statement is already committed
@@ -34,8 +40,9 @@ export function afterCommit(tx: EntityManager, act: () => void): void {
 }
 
 /**
- * Drops the waiting acts of a transaction or savepoint in which a statement failed: PostgreSQL
- * rolls back the transaction or its innermost savepoint, and answers a COMMIT without an error.
+ * Drops the waiting functions of a transaction or savepoint in which a statement failed. PostgreSQL
+ * rolls that transaction or savepoint back, and yet answers a COMMIT without an error, so that the
+ * functions would be called.
  */
 export function forgetFailed(runner: QueryRunner): void {
   if (runner.isTransactionActive) keepBelow(runner, depthOf(runner));
@@ -49,7 +56,7 @@ function watch(dataSource: DataSource): void {
       const acts = actsOf(runner);
       if (acts.length === 0) return;
       if (runner.isTransactionActive) {
-        // When a savepoint ends, its acts belong to the transaction around it.
+        // When a savepoint ends, its waiting functions belong to the transaction around it.
         const most = depthOf(runner);
         setActs(
           runner,
@@ -86,8 +93,8 @@ function setActs(runner: QueryRunner, acts: readonly WaitingAct[]): void {
 }
 
 /**
- * Returns the number of open transactions of a runner: 1 in a transaction, 2 in its savepoint, and
- * so on.
+ * Returns the number of open transactions on a connection: 1 in a transaction, 2 in its savepoint,
+ * and so on.
  */
 function depthOf(runner: QueryRunner): number {
   if (!('transactionDepth' in runner) || typeof runner.transactionDepth !== 'number') {

@@ -9,16 +9,16 @@ export const READ_ONLY = '25006';
 /** The SQLSTATE of a function that PostgreSQL does not run in the present state of the server. */
 export const NOT_IN_STATE = '55000';
 /**
- * The names of the functions about the write-ahead log that a standby refuses with {@link
- * NOT_IN_STATE}.
+ * The names of functions of the write-ahead log. A standby refuses them with {@link NOT_IN_STATE},
+ * because only a server that takes writes has the values.
  */
 const OF_WRITES = /^pg_(?:current_wal_|walfile_name)/;
 
 /**
  * Returns true if a server refused a statement because it takes no writes: it is a standby, or was
- * made read-only. A standby refuses functions about the write-ahead log by another SQLSTATE, which
- * has further meanings. The name of the function in the error tells them apart, because the message
- * depends on the language of the server.
+ * made read-only. A standby refuses functions of the write-ahead log with the SQLSTATE 55000, which
+ * has other meanings too. The name of the function in the error decides which is meant, because the
+ * message depends on the language of the server.
  */
 export function isReadOnly(error: unknown): boolean {
   const fault = reportedBy(error);
@@ -29,21 +29,21 @@ export function isReadOnly(error: unknown): boolean {
 }
 
 /**
- * The SQLSTATE with which a statement fails if this service has not confirmed the server since its
- * start (`database/identity`).
+ * The SQLSTATE of a statement that fails because this service has not confirmed the server since
+ * the server started (`database/identity`).
  */
 export const UNCONFIRMED = 'SVC01';
 
 /**
- * The SQLSTATEs that mean that the same request may succeed later. They are connection exceptions
+ * The SQLSTATEs after which the same request may succeed later. They are connection exceptions
  * (08), insufficient resources such as too many connections (53), operator intervention (shutdown,
  * crash, start-up) and the statement timeout (57), the lock timeout, the end of an idle
- * transaction, and a server that is not confirmed. A server that takes no writes counts too,
- * because it is not the one that this service needs: {@link isReadOnly}.
+ * transaction, and a server that is not confirmed. {@link isReadOnly} adds a server that takes no
+ * writes, which is not the one that this service needs.
  */
 const AWAY_STATES = /^(?:08...|53...|57P..|57014|55P03|25P03|SVC01)$/;
 
-/** Node's codes of errors for a server that does not listen or does not respond. */
+/** The codes of Node for a server that does not listen or does not respond. */
 const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
@@ -56,12 +56,12 @@ const AWAY_SYSTEM_CODES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Codes of errors that mean a missing server only if they occur while connecting to a Unix socket:
+ * The codes that mean an unreachable server only if they occur while connecting to a Unix socket:
  * the socket does not exist, or its queue is full.
  */
 const AWAY_WHEN_CONNECTING: ReadonlySet<string> = new Set(['ENOENT', 'EAGAIN']);
 
-/** The messages of errors to which pg and its pool give no code. */
+/** The messages of errors of an unreachable server to which pg and its pool give no code. */
 const AWAY_MESSAGES: ReadonlySet<string> = new Set([
   'Connection terminated unexpectedly',
   'Connection terminated due to connection timeout',
@@ -76,10 +76,10 @@ const AWAY_MESSAGES: ReadonlySet<string> = new Set([
 
 /**
  * Returns true if an error means that the database cannot be reached or cannot respond now. The
- * same request may succeed later: neither the caller nor the statement is at fault.
+ * same request may succeed later, because neither the caller nor the statement is at fault.
  */
 export function isDatabaseAway(error: unknown): boolean {
-  // its connection died under a transaction
+  // The connection was lost during a transaction.
   if (error instanceof QueryRunnerAlreadyReleasedError) return true;
   const fault = reportedBy(error);
   if (!(fault instanceof Error)) return false;
@@ -93,27 +93,28 @@ export function isDatabaseAway(error: unknown): boolean {
 }
 
 /**
- * Returns true if a concurrent transaction made the statement fail (deadlock, serialization, a
- * migration after the statement was prepared), so that it may succeed when it is repeated.
+ * Returns true if a concurrent transaction or migration made the statement fail: by a deadlock, a
+ * serialization failure, or a changed type of a column. The same statement may succeed if it is
+ * repeated.
  */
 export function isLostRace(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state === '40P01' || state === '40001' || isStalePlan(error);
 }
 
-/** The durations of failed statements in milliseconds, by the driver's error. */
+/** The durations of failed statements in milliseconds, by the error of the driver. */
 const durations = new WeakMap<object, number>();
 
-/** Stores the duration of a failed statement, from which {@link isTimedOut} decides. */
+/** Stores the duration of a failed statement. {@link isTimedOut} needs it. */
 export function noteDuration(error: unknown, milliseconds: number): void {
   const fault = reportedBy(error);
   if (fault instanceof Error) durations.set(fault, milliseconds);
 }
 
 /**
- * Returns true if a time limit ended a statement. PostgreSQL reports the same SQLSTATE (57014) when
- * an operator cancels it, and only the localized message differs. So the duration decides: no time
- * limit ends a statement early.
+ * Returns true if a time limit ended a statement. If an operator cancels a statement, PostgreSQL
+ * reports the same SQLSTATE (57014), and only the message, which is translated, differs. So the
+ * duration decides: a time limit never ends a statement before the limit has passed.
  *
  * @param limit in milliseconds
  */
@@ -125,7 +126,7 @@ export function isTimedOut(error: unknown, limit: number): boolean {
 
 /**
  * Returns true if PostgreSQL refused a value because of a character that it cannot store: U+0000,
- * or half of a surrogate pair.
+ * or one half of a surrogate pair alone.
  */
 export function isUnstorable(error: unknown): boolean {
   const state = sqlStateOf(error);
@@ -133,8 +134,8 @@ export function isUnstorable(error: unknown): boolean {
 }
 
 /**
- * Returns true if a statement failed because a migration changed the type of a column after the
- * statement was prepared.
+ * Returns true if a prepared statement failed because a migration changed the type of a column
+ * after it was prepared. Prepared again, the statement succeeds.
  */
 export function isStalePlan(error: unknown): boolean {
   const fault = reportedBy(error);
@@ -162,8 +163,8 @@ export function violatedConstraint(error: unknown): string | undefined {
 }
 
 /**
- * Returns the reason of an error in one line for an operator. If several addresses fail, Node gives
- * a code and no message.
+ * Returns the reason of an error in one line for an operator. For a failed connection to several
+ * addresses, Node gives a code and no message, so the code is the reason.
  */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -1,11 +1,11 @@
 import { isDatabaseAway } from './faults.js';
 
-/** The most keys of one statement. */
+/** The largest number of keys in one statement. */
 const MOST = 64;
 
 /**
- * The most statements that run at the same time. With two, one statement that hangs does not delay
- * all requests.
+ * The largest number of statements that run at the same time. With two, a statement that hangs does
+ * not delay all other requests.
  */
 const AT_ONCE = 2;
 
@@ -16,16 +16,19 @@ interface Batch<Key, Answer> {
 }
 
 /**
- * Batches the queries of concurrent requests: keys that arrive while statements are under way wait
- * for the next statement, which loads all of them. It is not a cache: each statement begins after
- * its last key arrived, and no result is kept, so that each caller sees all changes that were
- * committed before its call.
+ * Joins the queries of concurrent requests into one SQL statement: keys that arrive while
+ * statements run wait for the next statement, which loads all of them. It is not a cache: a
+ * statement begins after its last key arrived, and no result is kept, so that each caller sees all
+ * changes that were committed before its call.
  *
- *     ask(a) -> turn ends -> statement(a)
- *     ask(b), ask(c) while two are under way -> one ends -> statement(b, c)
+ *     load(a) -> end of this turn of the event loop -> statement(a)
+ *     load(b), load(c) while two statements run -> one ends -> statement(b, c)
  */
 export class QueryBatcher<Key, Answer> {
-  /** Batches whose statement has not begun, the oldest first. The last one still takes keys. */
+  /**
+   * The batches whose statement has not begun, the oldest first. Only the last batch still takes
+   * new keys.
+   */
   readonly #waiting: Batch<Key, Answer>[] = [];
   #underWay = 0;
   #isDue = false;
@@ -36,8 +39,9 @@ export class QueryBatcher<Key, Answer> {
   /**
    * Loads the result of a key by a statement that begins after this call.
    *
-   * @throws the error of the statement; if another key may have caused it, the error of a second
-   *   statement for this key alone
+   * @throws the error of the statement. If another key of the same statement may have caused the
+   *   error,
+   *   the key is loaded by a statement of its own, and the error is that of this second statement
    */
   async load(key: Key): Promise<Answer> {
     const batch = this.#gathering();
@@ -46,7 +50,7 @@ export class QueryBatcher<Key, Answer> {
       return (await batch.answers)[index] as Answer;
     } catch (error) {
       if (batch.keys.length === 1 || isDatabaseAway(error)) throw error;
-      // the failed statement of the batch changed nothing
+      // The statement can be repeated, because the failed one changed nothing.
       const [answer] = await this.statement([key]);
       return answer as Answer;
     }
@@ -70,8 +74,8 @@ export class QueryBatcher<Key, Answer> {
   }
 
   /**
-   * Begins the next statement after the current turn of the event loop, so that all requests of
-   * this turn join it.
+   * Begins the next statement after the current turn of the event loop, so that it takes the keys
+   * of all requests of this turn.
    */
   #beginSoon(): void {
     if (this.#isDue || this.#underWay >= AT_ONCE || this.#waiting.length === 0) return;

@@ -1,7 +1,7 @@
 import { afterCommit } from './after-commit.js';
 import type { DataSource, EntityManager } from './typeorm.js';
 
-/** Receives the ids of rows whose commit has returned. */
+/** A function that gets the ids of rows after their commit has returned. */
 type Listener = (ids: readonly string[]) => void;
 
 const listeners = new WeakMap<DataSource, Listener>();
@@ -14,13 +14,16 @@ export interface RecordedColumn {
   recorded?: string | readonly string[] | null;
 }
 
-/** Sets the only listener of a data source; an earlier listener is replaced. */
+/**
+ * Sets the listener of a data source for the ids of committed audit rows. A data source has only
+ * one: an earlier listener is replaced.
+ */
 export function onRecorded(dataSource: DataSource, listener: Listener): void {
   listeners.set(dataSource, listener);
 }
 
 /**
- * Passes the ids of recorded rows to the listener of the data source after their commit has
+ * Passes the ids of new audit rows to the listener of the data source, after their commit has
  * returned.
  */
 export function noteRecorded(tx: EntityManager, ids: readonly string[]): void {
@@ -29,11 +32,11 @@ export function noteRecorded(tx: EntityManager, ids: readonly string[]): void {
 }
 
 /**
- * Removes the column `recorded` from the rows of a statement. Its ids go to the listener of the
- * data source after the commit.
+ * Removes the column `recorded` from the rows of a statement. Its values, the ids of new audit
+ * rows, go to the listener of the data source after the commit.
  *
- * @throws TypeError if the rows lack the column, because the process would then not remember what
- *   it committed
+ * @throws TypeError if the rows lack the column, because the process would then not know which rows
+ *   it has committed
  */
 export function takeRecorded(tx: EntityManager, rows: readonly RecordedColumn[]): void {
   const ids: string[] = [];

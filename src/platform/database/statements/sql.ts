@@ -6,8 +6,8 @@ import { isStalePlan, noteDuration } from './faults.js';
 import { takeRecorded, type RecordedColumn } from './recorded-ids.js';
 
 /**
- * A statement: its text with `$n` in the places of the values, and a digest of the text for the
- * name under which it is prepared.
+ * A statement: its text with `$n` in the places of the values, and a digest of the text, which is
+ * the name of the prepared statement.
  */
 interface Statement {
   readonly digest: string;
@@ -15,8 +15,8 @@ interface Statement {
 }
 
 /**
- * The statements of templates. A template literal is one object for the life of the process, so
- * that its text is put together once.
+ * The statement of each template literal. JavaScript passes the same object for a literal at each
+ * call, so that the text is put together only once.
  */
 const assembled = new WeakMap<TemplateStringsArray, Statement>();
 
@@ -30,8 +30,8 @@ function assemble(strings: TemplateStringsArray): Statement {
 }
 
 /**
- * A part of the name of every prepared statement. After a migration changed a type, a higher number
- * makes every connection prepare its statements again.
+ * A number in the name of every prepared statement. After a migration changed the type of a column,
+ * the number is raised, so that every connection prepares its statements again.
  */
 let generation = 0;
 
@@ -61,8 +61,8 @@ export function sql<Row extends object>(
 }
 
 /**
- * The statements of templates whose fragments are all constants. `places` has the fragment in the
- * place of each value; undefined for a value that is bound.
+ * The statements of templates whose fragments are all constant. `places` has the fragment in the
+ * place of each value, or undefined if the value becomes a bind parameter.
  */
 const withFragments = new WeakMap<
   TemplateStringsArray,
@@ -71,8 +71,8 @@ const withFragments = new WeakMap<
 
 /**
  * Returns the statement of a template whose fragments bind no value and are the same objects in
- * each call. Its text is put together once, because a look-up of every request has such a fragment.
- * Undefined for any other template.
+ * each call; undefined for any other template. Its text is put together only once. That saves time,
+ * because a look-up of every request has such a fragment.
  */
 function withConstants(
   strings: TemplateStringsArray,
@@ -90,19 +90,22 @@ function withConstants(
   return statement;
 }
 
-/** Returns true if a fragment, with the fragments in it, binds no value. */
+/** Returns true if neither a fragment nor any fragment in it binds a value. */
 function isConstant({ values }: SqlFragment): boolean {
   return values.every((value) => value instanceof SqlFragment && isConstant(value));
 }
 
-/** A part of a statement with the values that it binds. Several statements can share it. */
+/**
+ * A part of an SQL statement with the values that it binds. Several statements can use the same
+ * part.
+ */
 export class SqlFragment {
   constructor(
     readonly strings: readonly string[],
     readonly values: readonly unknown[],
     /**
-     * True if a statement with this part returns the column `recorded`: the ids of the audit rows
-     * that it wrote. {@link sql} takes the column out of the result.
+     * True if a statement with this part returns the column `recorded`, which has the ids of the
+     * audit rows that it wrote. {@link sql} removes the column from the result.
      */
     readonly records: boolean = values.some(
       (value) => value instanceof SqlFragment && value.records,
@@ -111,8 +114,8 @@ export class SqlFragment {
 }
 
 /**
- * Writes a part of a statement, which {@link sql} and other fragments take in the place of a value.
- * Every other interpolated value becomes a bind parameter:
+ * Makes a part of a statement, which {@link sql} and other fragments accept in the place of a
+ * value. Every other interpolated value becomes a bind parameter:
  *
  *     const lock = mayWait ? fragment`FOR SHARE` : fragment`FOR SHARE SKIP LOCKED`;
  *     await sql(tx)`SELECT id FROM users WHERE id = ${id} ${lock}`;
@@ -155,8 +158,8 @@ async function runFragment<Row extends object>(
 }
 
 /**
- * Returns the text of a fragment. Its values are appended to `bound`, and `$n` is their place in
- * that list.
+ * Returns the text of a fragment. The values of the fragment are appended to `bound`, and each `$n`
+ * in the text is the position of a value in that list.
  */
 function flatten({ strings, values }: SqlFragment, bound: unknown[]): string {
   let text = strings[0] ?? '';
@@ -172,7 +175,7 @@ const fixed = new Map<string, Statement>();
 
 /**
  * Runs one statement whose text was put together from constants alone. There are few such texts, so
- * that the statement is prepared, as that of {@link sql} is.
+ * each is prepared once for a connection, as the statements of {@link sql} are.
  *
  * @param values the values of `$1`, `$2` …
  * @throws QueryFailedError as PostgreSQL reports it
@@ -191,8 +194,8 @@ export function fixedSql<Row extends object>(
 }
 
 /**
- * Runs one statement whose text is composed of constant parts, such as a search. It is not prepared
- * under a name, since clients determine the number of different texts.
+ * Runs one statement whose text depends on the request, such as a search with several conditions.
+ * It is not prepared, because clients determine how many different texts there are.
  *
  * @param values the values of `$1`, `$2` …; values of a client are only here and never in the text
  * @throws QueryFailedError as PostgreSQL reports it
@@ -225,8 +228,8 @@ async function runWithin<Row>(
 }
 
 /**
- * Returns the answers in the order of the inputs of a statement, whose rows have the number `n` of
- * their input from 1 (`WITH ORDINALITY`). An input without a row gets undefined.
+ * Sorts the rows of a statement by its inputs: each row has in `n` the number of its input, from 1
+ * (`WITH ORDINALITY`). An input without a row gets undefined.
  */
 export function inOrder<Row extends { readonly n: number }, Answer>(
   asked: number,
@@ -239,8 +242,8 @@ export function inOrder<Row extends { readonly n: number }, Answer>(
 }
 
 /**
- * Returns for each of some inputs true if the statement returned a row with its number `n`, which
- * counts from 0.
+ * Returns, for each input of a statement, true if the statement returned a row for it. Each row has
+ * in `n` the number of its input, from 0.
  */
 export function doneOf(
   asked: readonly unknown[],
@@ -260,7 +263,8 @@ async function run<Row>(
   } catch (error) {
     if (!isStalePlan(error)) throw error;
     generation += 1;
-    // a failed transaction cannot continue; the next one prepares its statements again
+    // A transaction in which a statement failed cannot continue. The caller may repeat the
+    // transaction, whose statements are then prepared again.
     if (runner.isTransactionActive) throw error;
     return execute(runner, statement, values);
   }
@@ -277,7 +281,10 @@ async function execute<Row>(
   return timed<Row>(runner, named, values);
 }
 
-/** Runs a statement. If it fails, its duration, without the wait for a connection, is noted. */
+/**
+ * Runs a statement. If it fails, its duration without the wait for a connection is stored for
+ * {@link isTimedOut}.
+ */
 async function timed<Row>(runner: QueryRunner, text: string, values: unknown[]): Promise<Row[]> {
   await runner.connect();
   const start = systemClock.monotonic();

@@ -2,14 +2,14 @@ import type { DataSource, EntityManager } from './typeorm.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { isLostRace } from './faults.js';
 
-/** The greatest number of attempts, and the longest pause between two of them in milliseconds. */
+/** The largest number of attempts, and the longest pause between two of them in milliseconds. */
 const MOST_RUNS = 4;
 const LONGEST_WAIT = 50;
 
 /**
  * Runs a transaction, and repeats it after a deadlock or a serialization failure, which rolled it
- * back. Use it for acts that must take effect despite concurrent transactions. If `work` acts
- * outside of the transaction, that act happens in each attempt.
+ * back. Use it for changes that must succeed despite concurrent transactions. If `work` also has
+ * effects outside of the transaction, each attempt repeats them.
  *
  * @throws the error of `work`, or the fault of the last attempt
  */

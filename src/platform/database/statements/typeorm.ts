@@ -1,7 +1,8 @@
 /**
- * This file alone imports `typeorm`. The service uses its connections, transactions and errors.
- * Entities, its query builder and its migrations are not used: repositories write SQL by the `sql`
- * tag, and `platform/database/migrations.ts` applies `.sql` files.
+ * This file alone imports `typeorm`. The service uses only its connections, transactions and
+ * errors. It uses neither entities nor the query builder nor the migrations of TypeORM:
+ * repositories write SQL by the `sql` tag, and `platform/database/migrations.ts` applies `.sql`
+ * files.
  */
 export {
   DataSource,

@@ -1,4 +1,7 @@
-/** A counting semaphore. Waiting callers are served in the order of their calls. */
+/**
+ * A counting semaphore: at most `permits` callers have a permit at the same time. Waiting callers
+ * get one in the order of their calls.
+ */
 export class Semaphore {
   readonly #waiting = new Set<() => void>();
   #free: number;
@@ -13,8 +16,9 @@ export class Semaphore {
   }
 
   /**
-   * Takes a permit. @returns a function that releases it, to be called once; undefined if no permit
-   * became available in time
+   * Takes a permit, or waits for one.
+   * @returns a function that releases the permit, to be called once; undefined if no permit became
+   *   available in time
    */
   take(milliseconds: number): Promise<(() => void) | undefined> {
     const giveBack = () => this.#giveBack();

@@ -2,12 +2,13 @@ import { systemClock, type Clock } from '#platform/clock/clock.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { Semaphore } from './semaphore.js';
 
-/** The longest pause after a piece of work, in milliseconds. */
+/** The longest pause of a tenant after a piece of work, in milliseconds. */
 const LONGEST_REST = 100;
 
 /**
- * Limits the concurrent work of each tenant and of all tenants together in this process. A tenant
- * waits for its own limit first, so that a long queue of one tenant never delays other tenants.
+ * Limits the concurrent work of each tenant, and of all tenants together, in this process. A tenant
+ * is an organization. It waits for its own limit before the limit of all, so that a long queue of
+ * one tenant never delays other tenants.
  */
 export class TenantShares {
   readonly #all: Semaphore;
@@ -15,7 +16,7 @@ export class TenantShares {
 
   /**
    * @param rest the pause after a piece of work, as a multiple of its duration. During the pause
-   *   the tenant's permit stays taken, so that other tenants can work
+   *   the tenant has its permit but does no work, so that other tenants can work
    */
   constructor(
     ofAll: number,
@@ -57,8 +58,8 @@ export class TenantShares {
     }
     const start = this.clock.monotonic();
     return () => {
-      // The permit ends with the next turn of the event loop. By then the response is written,
-      // which is part of the work.
+      // The permit is released in the next turn of the event loop, because by then the response is
+      // written, which is part of the work.
       setImmediate(() => {
         leaveAll();
         setTimeout(leave, Math.min(this.rest * (this.clock.monotonic() - start), LONGEST_REST));

@@ -4,7 +4,7 @@ import { isTimedOut } from '#platform/database/statements/faults.js';
 import { TenantShares } from './tenant-shares.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 
-/** The longest wait of a piece of work for its share, in milliseconds. */
+/** The longest wait of a piece of work for a free connection, in milliseconds. */
 const PATIENCE = 10_000;
 
 /**
@@ -13,35 +13,41 @@ const PATIENCE = 10_000;
  */
 export const PATIENCE_DURING_RESPONSE = 30_000;
 
-/** The time limit of a statement of costly work, in milliseconds. */
+/**
+ * The time limit in milliseconds of one statement of costly work, which is a search, list or
+ * export.
+ */
 export const COSTLY_STATEMENT = 3_000;
 
 /**
- * The greatest number of concurrent pieces of work of one tenant in a process; fewer if the share
- * is small.
+ * The largest number of pieces of work of one tenant that run at the same time in a process. The
+ * number is smaller if there are too few connections.
  */
 const OF_ONE = { costly: 2, bounded: 4 } as const;
 
-/** The pause of a tenant's permit after a piece of work, as a multiple of its duration. */
+/** The pause of a tenant after a piece of work, as a multiple of the duration of the work. */
 const REST = { costly: 3, bounded: 1 } as const;
 
 /** The number of connections of each kind in a process. */
 export interface ConnectionShares {
   /**
-   * The connections of the main pool, which serves all work but the costly one, above all
-   * authentication.
+   * The connections of the main pool, which serves authentication and all other work except costly
+   * work.
    */
   readonly main: number;
-  /** The connections of the main pool that the bounded work of tenants may use. */
+  /**
+   * The connections of the main pool that bounded work, which finds or changes some rows by their
+   * keys, may use.
+   */
   readonly bounded: number;
-  /** The connections of the pool for costly work. */
+  /** The connections of the pool for costly work, which is searches, lists and exports. */
   readonly costly: number;
 }
 
 /**
- * Divides the connections of a process: a fifth is for costly work, and half of the others may do
- * the bounded work of tenants. So authentication always has at least half of the main pool. Each
- * share has at least one.
+ * Divides the connections of a process: a fifth is for costly work, and at most half of the others
+ * may do bounded work. So authentication always has at least half of the main pool. Each kind of
+ * work has at least one connection.
  */
 export function sharesOf(maxConnections: number): ConnectionShares {
   const costly = Math.max(1, Math.floor(maxConnections / 5));
@@ -50,9 +56,9 @@ export function sharesOf(maxConnections: number): ConnectionShares {
 }
 
 /**
- * Runs the work of a tenant's identity provider and admins. Such work grows with the tenant's data,
- * or waits for other work of the tenant. Limits make sure that authentication and other tenants get
- * connections under any load of one tenant.
+ * Runs the work that a tenant's admins and identity provider request. Such work grows with the
+ * tenant's data, or waits for other work of the same tenant. It is limited so that authentication
+ * and other tenants get connections under any load of one tenant.
  *
  * - *costly* work reads as much as there is: searches, lists, exports. It has a pool of its own,
  *   whose statements end after {@link COSTLY_STATEMENT} milliseconds and use one process of the
@@ -66,7 +72,7 @@ export class TenantWork {
 
   /**
    * @param main the pool for authentication and all other work
-   * @param pool the pool for costly work, with as many connections as its share
+   * @param pool the pool for costly work
    */
   constructor(
     private readonly main: DataSource,
@@ -78,11 +84,12 @@ export class TenantWork {
   }
 
   /**
-   * Runs costly work. It holds a connection while it runs, so that it must not wait for a client.
+   * Runs costly work, such as a search. The work keeps a connection while it runs, so it must not
+   * wait for a client meanwhile.
    *
-   * @param patience how long it waits for its share, in milliseconds
+   * @param patience how long the work waits for a connection, in milliseconds
    * @throws DomainError too_many if a statement takes too long; rate_limited or unavailable if no
-   *   connection of the share becomes available in time
+   *   connection becomes available in time
    */
   async costly<Found>(
     tenant: string,
@@ -102,9 +109,8 @@ export class TenantWork {
   }
 
   /**
-   * Finds or changes some rows.
-   * @throws DomainError rate_limited or unavailable if no connection of the share becomes available
-   *   in time
+   * Runs bounded work, which finds or changes some rows by their keys.
+   * @throws DomainError rate_limited or unavailable if no connection becomes available in time
    */
   async bounded<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
     const leave = await this.#bounded.take(tenant, PATIENCE);
@@ -116,9 +122,8 @@ export class TenantWork {
   }
 
   /**
-   * Changes some rows in a transaction, which is repeated after a deadlock.
-   * @throws DomainError rate_limited or unavailable if no connection of the share becomes available
-   *   in time
+   * Runs bounded work in a transaction, which is repeated after a deadlock.
+   * @throws DomainError rate_limited or unavailable if no connection becomes available in time
    */
   async transact<Done>(tenant: string, work: (tx: EntityManager) => Promise<Done>): Promise<Done> {
     const leave = await this.#bounded.take(tenant, PATIENCE);
@@ -131,8 +136,8 @@ export class TenantWork {
 }
 
 /**
- * Returns the most connections that one tenant may use: fewer than the whole share, unless the
- * share is one connection.
+ * Returns the largest number of connections that one tenant may use. If all tenants together have
+ * more than one, one tenant cannot use all of them.
  */
 function ofOneTenant(most: number, share: number): number {
   return Math.max(1, Math.min(most, share - 1));

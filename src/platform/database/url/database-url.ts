@@ -4,8 +4,8 @@ import { z } from 'zod';
 export const DATABASE_PAGE = 'docs/operations/databases.md';
 
 /**
- * The kinds of server that a connection may ask for, as in libpq. The other values of libpq do not
- * suit a service that writes.
+ * The kinds of server that a URL may demand by `target_session_attrs`, as in libpq. The other kinds
+ * of libpq, such as `standby`, do not suit a service that writes.
  */
 const TARGETS = ['any', 'read-write', 'primary'] as const;
 
@@ -15,7 +15,7 @@ export type TargetSession = (typeof TARGETS)[number];
 export interface DatabaseHost {
   readonly host: string;
   readonly port: number;
-  /** The URL with this host only. */
+  /** The URL of the database with this host only, because the driver accepts only one. */
   readonly url: string;
 }
 
@@ -26,14 +26,14 @@ export interface DatabaseHost {
 export interface DatabaseUrl {
   readonly hosts: readonly [DatabaseHost, ...DatabaseHost[]];
   /**
-   * The kind of server that the URL asks for; undefined if it does not say, which means `any`, as
-   * in libpq.
+   * The kind of server that the URL demands; undefined if the URL does not say it, which means
+   * `any`, as in libpq.
    */
   readonly target: TargetSession | undefined;
   readonly database: string;
 }
 
-/** The port of a host for which the URL names none. */
+/** The port of a host for which the URL names no port. */
 export const DEFAULT_PORT = 5432;
 const PARTS =
   /^postgres(?:ql)?:\/\/(?<login>(?:[^/?#]*@)?)(?<hosts>[^/?#@]*)(?<path>\/[^?#]*)?(?:\?(?<query>[^#]*))?(?:#.*)?$/;
@@ -83,7 +83,7 @@ export function parseDatabaseUrl(text: string): DatabaseUrl | undefined {
 
 type Place = Omit<DatabaseHost, 'url'>;
 
-/** Reads the hosts before the path: `a:5432,[::1]:5433,c`. */
+/** Parses the hosts before the path of the URL: `a:5432,[::1]:5433,c`. */
 function hostsOf(text: string): Place[] | undefined {
   const items = text.split(',');
   const places = items.flatMap((item) => {
@@ -95,7 +95,8 @@ function hostsOf(text: string): Place[] | undefined {
 }
 
 /**
- * Reads the hosts of the query: `?host=/run/a,/run/b&port=5432,5433`. One port serves all hosts.
+ * Parses the hosts in the query of the URL: `?host=/run/a,/run/b&port=5432,5433`. If there is one
+ * port, all hosts have it.
  */
 function hostsInQuery(listed: string, query: URLSearchParams): Place[] | undefined {
   const hosts = listed.split(',');
@@ -111,7 +112,7 @@ function placeOf(host: string, text: string | undefined): Place[] {
 }
 
 /**
- * Writes the URL of one host. The host goes into the query, because there the folder of a socket
+ * Returns the URL of one host. The host goes into the query, because there the folder of a socket
  * and an IPv6 address need no special form.
  */
 function urlOf(login: string, path: string, host: string, port: number, rest: URLSearchParams) {

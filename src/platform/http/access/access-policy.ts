@@ -1,7 +1,10 @@
 import type { originOf } from '#platform/http/request/client-origin.js';
 import type { AuthRule } from '#platform/http/routing/route-policy.js';
 
-/** An access token of a request, and the proofs that came with it. */
+/**
+ * An access token of a request, and the proofs that came with it, by which its sender shows that
+ * the token is not a stolen copy.
+ */
 export interface PresentedToken {
   readonly scheme: 'Bearer' | 'DPoP' | 'cookie';
   readonly token: string;
@@ -17,7 +20,7 @@ export interface PresentedToken {
   readonly certificate: string | undefined;
 }
 
-/** The caller of a request for the log, whether the request was admitted or refused. */
+/** The caller of a request for the log, also if the request was refused. */
 export interface CallerFacts {
   readonly userId?: string | undefined;
   readonly orgId?: string | undefined;
@@ -25,26 +28,24 @@ export interface CallerFacts {
   readonly clientId?: string | undefined;
 }
 
-/** The user whose session a browser has, as the header of a page shows the user. */
+/** The logged-in user of a browser, as the header of a page shows the user. */
 export interface Visitor {
   readonly email: string;
   readonly name: string | null;
   /** True if the user logged in with a security key, and not only with the identity provider. */
   readonly verified: boolean;
-  /**
-   * True if the user is an admin of an organization, and the session is verified by a security key.
-   */
+  /** True if the user is an admin of an organization and has logged in with a security key. */
   readonly isAdmin: boolean;
 }
 
-/** The parts of a request that are needed to check its session, and to record a refusal. */
+/** The parts of a request by which its session is checked and a refusal is recorded. */
 export interface VerifiedRequest {
   readonly scheme: PresentedToken['scheme'];
   readonly method: string;
   readonly path: string;
   /**
-   * The id of the session for which the sending page was made, from its header `svc-session`;
-   * undefined without the header.
+   * The id of the session for which the sending page was rendered, from the request header
+   * `svc-session`; undefined without the header. It shows if the user has changed since.
    */
   readonly pageSession: string | undefined;
   /** Returns the client's address and program, as audit rows keep them. */
@@ -52,8 +53,8 @@ export interface VerifiedRequest {
 }
 
 /**
- * Decides which callers a route admits. The domain of sessions implements it, and the route guard
- * calls it.
+ * Decides which callers a route admits. `domain/sessions` implements it, and the route guard calls
+ * it.
  *
  * @typeParam Session the type of callers that a handler gets by `@Caller()`
  */
@@ -73,11 +74,11 @@ export abstract class AccessPolicy<Session = unknown> {
   /**
    * Verifies that a session meets the rule of a route.
    *
-   * @throws DomainError the reason why it does not
+   * @throws DomainError the reason why it does not meet the rule
    */
   abstract verify(session: Session, rule: AuthRule, request: VerifiedRequest): Promise<void>;
 
-  /** Returns the caller of a session for the log. */
+  /** Returns the facts about the caller that the log shows. */
   abstract factsOf(session: Session): CallerFacts;
 
   /**

@@ -6,24 +6,24 @@ const CLIENT = Symbol('authenticated client');
 type Noted = IncomingMessage & { [ROW]?: true; [CLIENT]?: true };
 
 /**
- * Notes that a request inserts a row into the database, or begins a sign-in that inserts one at its
- * end. The rate limit counts such requests if they are anonymous.
+ * Records on a request that it inserts a row into the database, or begins a sign-in that inserts
+ * one at its end. The rate limit counts such requests if they are anonymous.
  */
 export function noteRow(request: Noted): void {
   request[ROW] = true;
 }
 
 /**
- * Notes that an OAuth client that has an owner has authenticated, so that the rows of its request
- * are not anonymous.
+ * Records on a request that an OAuth client that belongs to a user has authenticated. The rows of
+ * that request then do not count as anonymous.
  */
 export function noteAuthenticatedClient(request: Noted): void {
   request[CLIENT] = true;
 }
 
 /**
- * Returns true if {@link noteRow} was called for a request that has neither a user nor an
- * authenticated client.
+ * Returns true for a request that inserts a row and has neither a user nor an authenticated client.
+ * The rate limit counts such requests.
  */
 export function hasAnonymousRow(request: Noted): boolean {
   return (

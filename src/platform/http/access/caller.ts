@@ -3,7 +3,7 @@ import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
 import type { Request } from 'express';
 import type { CallerFacts } from './access-policy.js';
 
-/** A request that the route guard has admitted, with its session. */
+/** A request that the route guard has admitted, with its session, if there is one. */
 export interface AdmittedRequest extends Request {
   session?: unknown;
 }
@@ -20,13 +20,14 @@ export const Caller = createParamDecorator(
 const CALLER = Symbol('caller');
 type Identified = IncomingMessage & { [CALLER]?: CallerFacts };
 
-/** Notes the caller of a request for the log. */
+/** Records the caller on its request, for the log. */
 export function noteCaller(request: Identified, caller: CallerFacts): void {
   request[CALLER] = caller;
 }
 
 /**
- * Returns the noted caller of a request, for the log; an empty object if the request has no caller.
+ * Returns the caller that was recorded for a request, for the log; an empty object if there is
+ * none.
  */
 export function callerOf(request: Identified): CallerFacts {
   return request[CALLER] ?? NO_CALLER;

@@ -1,13 +1,19 @@
 import { parseCookie, stringifySetCookie } from 'cookie';
 import type { Request, Response } from 'express';
 
-/** Reads the value of a cookie; undefined if it is absent, or sent twice with different values. */
+/**
+ * Returns the value of a cookie; undefined if the request does not send it, or sends it twice with
+ * different values.
+ */
 export function readCookie(request: Request, name: string): string | undefined {
   const values = readCookieValues(request, name);
   return values.length === 1 ? values[0] : undefined;
 }
 
-/** Returns the different values with which a request sends a cookie; empty without the cookie. */
+/**
+ * Returns the different values that a request sends for one cookie; an empty array if it sends
+ * none.
+ */
 export function readCookieValues(request: Request, name: string): string[] {
   const pairs = (request.headers.cookie ?? '').split(';');
   const values = pairs.map((pair) => parseCookie(pair)[name]);
@@ -16,8 +22,8 @@ export function readCookieValues(request: Request, name: string): string[] {
 
 /**
  * Sets a cookie that scripts cannot read, and that browsers do not send with writes from other
- * sites: HttpOnly, SameSite=Lax, Path=/ by default. The cookies of the OAuth library get their
- * attributes in `features/oidc/engine/provider-options.service.ts`.
+ * sites: HttpOnly, SameSite=Lax, Path=/ by default. (The cookies of the OAuth library get their
+ * attributes in `features/oidc/engine/provider-options.service.ts`.)
  */
 export function setCookie(
   response: Response,

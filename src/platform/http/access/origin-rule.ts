@@ -6,10 +6,9 @@ import type { OriginRule } from '#platform/http/routing/route-policy.js';
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
- * Makes the check against request forgery. A write that a cookie of a browser may authorize must
- * come from our own origin, or on routes of the UI from an origin of SVC_CORS_ORIGINS. A request
- * with a token in its header and without a cookie passes, because a browser adds only cookies by
- * itself, and no token.
+ * Makes the check against cross-site request forgery. A write that a cookie may authorize must come
+ * from our own origin, or on routes of the UI from an origin of SVC_CORS_ORIGINS. A request with a
+ * token in its header and without a cookie passes, because a browser adds only cookies by itself.
  *
  * @returns a function that throws DomainError invalid_origin if the origin of a request may not
  *   write
@@ -19,8 +18,8 @@ export function originCheck({ baseUrl, corsOrigins }: Config['http']) {
   return (request: Request, rule: OriginRule, hasCookie: () => boolean): void => {
     if (rule === 'any' || SAFE_METHODS.has(request.method)) return;
     const { origin, authorization } = request.headers;
-    // Without the cookie there is no session of a browser to protect. A call of a route for pages
-    // must still come from one of our pages.
+    // Without the cookie there is no session that another site could abuse. A call of a route for
+    // pages must still come from one of our pages.
     const isBrowsers = hasCookie() || (rule === 'ui' && authorization === undefined);
     if (rule !== 'strict' && !isBrowsers) return;
     const isAllowed = origin !== undefined && (rule === 'ui' ? ui.has(origin) : origin === baseUrl);

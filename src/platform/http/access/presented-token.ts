@@ -7,17 +7,17 @@ import { requestPath } from '#platform/http/contract/request-path.js';
 import type { PresentedToken } from './access-policy.js';
 
 /**
- * Reads the secret of an `Authorization: Bearer` header, of any characters; undefined if there is
- * none.
+ * Returns the secret of an `Authorization: Bearer` header, whatever its characters; undefined if
+ * there is none.
  */
 export function bearerSecret({ headers }: Pick<IncomingMessage, 'headers'>): string | undefined {
   return /^bearer +(.+)$/i.exec(headers.authorization ?? '')?.[1];
 }
 
 /**
- * Reads the access token of a request from its Authorization header (RFC 6750 §2.1, RFC 9449 §7.1),
- * or else from the session cookie. The header always wins, so that a cookie never decides about a
- * client that sends a token of its own.
+ * Returns the access token of a request: from its Authorization header (RFC 6750 §2.1, RFC 9449
+ * §7.1), or else from the session cookie. The header always wins, so that a client that sends a
+ * token of its own never acts by a cookie.
  *
  * @param cookie the token of the session cookie, if there is one
  * @throws DomainError unauthenticated for an Authorization header that carries neither scheme

@@ -8,43 +8,43 @@ import { readCookie, readCookieValues, setCookie } from './cookies.js';
 /** The name of the cookie with the access token of a session. */
 const SESSION = 'svc_session';
 /**
- * The name of the cookie that ties a sign-in or a login to the browser that began it, before a
- * session exists.
+ * The name of the cookie that binds a sign-in or a login to the browser that began it, because no
+ * session exists yet.
  */
 const BROWSER = 'svc_browser';
 /**
- * The prefix of cookies that a browser accepts only from this host itself, over https (RFC 6265bis
- * §4.1.3.2).
+ * The prefix of the names of cookies that a browser accepts only from exactly this host, over https
+ * (RFC 6265bis §4.1.3.2).
  */
 const HOST_PREFIX = '__Host-';
 
 /**
  * The name of the cookie that says that a security key was used in this browser. Its value is the
- * same in every browser.
+ * same in every browser, so that it identifies none.
  */
 const RETURNING = 'svc_returning';
 /**
- * The lifetime of that cookie: 400 days, because browsers keep no cookie for longer (RFC 6265bis
- * §5.5).
+ * The lifetime of the cookie {@link RETURNING} in seconds: 400 days, because browsers keep no
+ * cookie for longer (RFC 6265bis §5.5).
  */
 const RETURNING_SECONDS = 400 * 86_400;
 
 /**
- * The start of the names of cookies with the sealed state of a sign-in: one for each sign-in, so
- * that tabs do not disturb each other.
+ * The start of the names of cookies with the encrypted state of a sign-in. Each sign-in has its
+ * own, so that sign-ins in two tabs do not disturb each other.
  */
 const SIGN_IN = 'svc_sign_in_';
 
 const BROWSER_SECRET = /^[\w-]{43}$/; // 256 bits, base64url
 
 /**
- * The cookies of the service: HttpOnly, SameSite=Lax, Path=/, and Secure whenever the base URL is
- * https.
+ * Sets and reads the cookies of the service: HttpOnly, SameSite=Lax, Path=/, and Secure if the base
+ * URL is https.
  *
  * Under https a session has two cookies of the same value. A sibling host can plant `svc_session`,
- * but not `__Host-svc_session`; if the latter arrives, it alone is read. `svc_session` alone is for
- * programs, which send no `Sec-Fetch-Site`. Every browser sends that header over https, and a
- * browser's `svc_session` alone opens nothing.
+ * but not `__Host-svc_session`; if the request has `__Host-svc_session`, that cookie alone is read.
+ * `svc_session` alone is for programs, which send no `Sec-Fetch-Site`. Every browser sends that
+ * header over https, and then `svc_session` alone is ignored.
  */
 @Injectable()
 export class SessionCookies {
@@ -59,8 +59,8 @@ export class SessionCookies {
   }
 
   /**
-   * Returns the session's token of a request; undefined if there is none, or if the request has two
-   * that differ.
+   * Returns the session token of a request; undefined if there is none, or if the request has two
+   * different ones.
    */
   token(request: Request): string | undefined {
     if (!this.#secure) return readCookie(request, SESSION);
@@ -87,8 +87,8 @@ export class SessionCookies {
   }
 
   /**
-   * Removes the cookies of the session, and the pages in the browser's cache (Clear Site Data
-   * §3.1).
+   * Removes the cookies of the session, and the pages of the service in the browser's cache (Clear
+   * Site Data §3.1), because they show the user's data.
    */
   clear(response: Response): void {
     this.#setAll(response, '', 0);
@@ -111,16 +111,16 @@ export class SessionCookies {
   }
 
   /**
-   * Returns true if a security key was used in this browser before. It is a hint for the order of a
-   * page, and no proof.
+   * Returns true if a security key was used in this browser before. A page uses it to choose what
+   * it shows first. It proves nothing.
    */
   hasUsedKey(request: Request): boolean {
     return readCookie(request, RETURNING) === '1';
   }
 
   /**
-   * Returns the browser's secret: 256 random bits that only this browser presents. If the browser
-   * has none, it sets a new one.
+   * Returns the secret of the browser: 256 random bits that only this browser has. If the browser
+   * has none yet, a new one is set as a cookie.
    */
   ensureBrowserSecret(request: Request, response: Response): string {
     const known = this.browserSecret(request);
@@ -136,7 +136,10 @@ export class SessionCookies {
     return value !== undefined && BROWSER_SECRET.test(value) ? value : undefined;
   }
 
-  /** Lets the browser keep the sealed state of a sign-in, for the paths below `path` alone. */
+  /**
+   * Stores the encrypted state of a sign-in in a cookie, which the browser sends only to the paths
+   * below `path`.
+   */
   keepSignIn(
     response: Response,
     kept: { readonly name: string; readonly state: string },
@@ -147,8 +150,8 @@ export class SessionCookies {
   }
 
   /**
-   * Reads the sealed state of a sign-in, and removes it from the browser; undefined if the browser
-   * has none.
+   * Returns the encrypted state of a sign-in from its cookie, and removes the cookie; undefined if
+   * there is none.
    */
   takeSignIn(
     request: Request,

@@ -1,7 +1,7 @@
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { BodyKind } from '#platform/http/routing/route-policy.js';
 
-/** A reader of one kind of body. */
+/** The reader of one kind of body, such as JSON or a form. */
 export interface BodyReader {
   /** The media type, as error texts name it. */
   readonly name: string;
@@ -24,38 +24,39 @@ const FORM = {
   accepts: /^application\/x-www-form-urlencoded$/i,
 } as const;
 
-/** The reader of each kind of body. */
+/** The reader of each kind of request body. */
 export const BODY_READERS = {
   json: JSON_READER,
   /** JSON under the media types of RFC 7644 §3.1. */
   scim: { ...JSON_READER, name: 'application/scim+json or application/json' },
   form: { ...FORM, parse: parseForm },
   /**
-   * A form of OAuth, in which some parameters may come twice (RFC 8707 §2). The OAuth library
-   * checks which.
+   * A form of the OAuth endpoints, in which some parameters may come twice (RFC 8707 §2). The OAuth
+   * library checks which ones.
    */
   fields: { ...FORM, parse: parseFields },
 } as const satisfies Record<Exclude<BodyKind, 'none' | 'raw'>, BodyReader>;
 
-/** The largest number of fields in a form, and the deepest nesting of JSON. */
+/** The largest number of fields in a form, and the largest depth of nested JSON. */
 const MOST_FIELDS = 100;
 const DEEPEST = 32;
 
-/** Parses JSON that is an object or an array; no route reads any other value. */
+/** Parses JSON. It must be an object or an array, because no route reads any other value. */
 function parseJson(text: string): unknown {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    // The cause is left out: a parser's message quotes the text, and bodies carry secrets.
+    // The parser's error is left out of the log: its message quotes the body, which may contain
+    // secrets.
     throw new DomainError('malformed_body', 'The body is not JSON.');
   }
   if (typeof value !== 'object' || value === null) {
     throw new DomainError('malformed_body', 'The body must be a JSON object or array.');
   }
   checkDepth(value);
-  // The body was decoded as UTF-8 and JSON refuses a bare U+0000, so that only an escape can stand
-  // for no character.
+  // The body was decoded as valid UTF-8, and JSON refuses a bare U+0000. So only an escape (`\u…`)
+  // can stand for a character that the database cannot store.
   if (text.includes('\\u') && !isText(JSON.stringify(value))) throw notText();
   return value;
 }
@@ -79,10 +80,12 @@ function checkDepth(value: object): void {
 
 /**
  * Parses a form whose fields are plain strings: brackets in a name have no meaning. A field that
- * comes twice is refused (RFC 6749 §3.1), because two readers might each take a different value.
+ * comes twice is refused (RFC 6749 §3.1), because two programs that read it might each take a
+ * different value.
  */
 function parseForm(text: string): unknown {
-  // The object has no prototype, so that no name of a field has a meaning.
+  // The object has no prototype, so that a field named like a member of every object (`__proto__`)
+  // is a field like any other.
   const fields = Object.create(null) as Record<string, string>;
   for (const [name, value] of fieldsOf(text)) {
     if (name in fields)

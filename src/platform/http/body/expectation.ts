@@ -4,8 +4,9 @@ import type { ErrorRenderer } from '#platform/http/errors/error-renderer.service
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
 /**
- * Refuses every expectation but `100-continue` (RFC 9110 §10.1.1). The reader of the body answers
- * `100-continue` right before it reads, so that no client sends a body that a guard refuses.
+ * Refuses every value of the header `Expect` but `100-continue` (RFC 9110 §10.1.1). The reader of
+ * the body sends `100 Continue` right before it reads, so that no client sends a body that a guard
+ * refuses.
  */
 export function expectations(errorRenderer: ErrorRenderer): EdgeStep {
   return (request, response, next) => {
@@ -17,14 +18,14 @@ export function expectations(errorRenderer: ErrorRenderer): EdgeStep {
   };
 }
 
-/** Returns true for a client that sends its body only after a `100 Continue`. */
+/** Returns true for a client that sends its body only after a response `100 Continue`. */
 export function expectsContinue(request: IncomingMessage): boolean {
   return expectationOf(request)?.toLowerCase() === '100-continue';
 }
 
 /**
- * Returns the value of the header Expect; undefined without one, and for HTTP/1.0, where a server
- * must not answer it.
+ * Returns the value of the header `Expect`; undefined without the header, and for HTTP/1.0, in
+ * which a server must not answer it.
  */
 function expectationOf({ headers, httpVersion }: IncomingMessage): string | undefined {
   return httpVersion === '1.0' ? undefined : headers.expect;

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 /**
- * The outcome of reading: the bytes, `too-large`, or `cut-off` if the connection or the response
- * ended first.
+ * The outcome of reading a body: its bytes, `too-large`, or `cut-off` if the connection or the
+ * response ended first.
  */
 export type ReadBody = Buffer | 'too-large' | 'cut-off';
 
-/** The size of the first buffer, in bytes. */
+/** The size in bytes of the first buffer for a body, which grows as needed. */
 const FIRST_ROOM = 1024;
 const NOTHING = Buffer.alloc(0);
 
@@ -49,8 +49,8 @@ export function readBody(
     const finish = () => settle(held.subarray(0, length));
     const cutOff = () => settle('cut-off');
 
-    // The client is gone, or the deadline has responded. No listener for the request's errors is
-    // added: they say nothing more, and an error that Node raises after the listener is removed
+    // The client has disconnected, or the deadline has already responded. No listener for the
+    // request's errors is added, because they say nothing more; and after it were removed, an error
     // would end the process.
     response.once('close', cutOff);
     request.on('data', take).once('end', finish);

@@ -11,7 +11,7 @@ import { readBody } from './read-body.js';
  */
 const METHODS_WITH_BODY = new Set(['POST', 'PUT', 'PATCH']);
 
-/** The spellings of UTF-8, which is the only charset that is read. */
+/** The spellings of UTF-8, which is the only charset that a body may have. */
 const UTF8 = new Set(['utf-8', '"utf-8"', 'utf8', '"utf8"']);
 
 /**
@@ -32,8 +32,8 @@ export function hasBodyFor({ method, headers }: Request, { kind }: BodyRule): bo
 }
 
 /**
- * Reads the body of a request into `request.body`. No body parser of Nest or Express does this:
- * they read a body that is too large to its end before they refuse it.
+ * Reads the body of a request into `request.body`. The body parsers of Nest and Express are not
+ * used, because they read a body that is too large to its end before they refuse it.
  *
  * @throws DomainError body_too_large, unsupported_media_type, malformed_body or invalid_request
  */
@@ -59,7 +59,7 @@ function tooLarge(limit: number): DomainError {
 
 /**
  * Checks the media type of a body. It refuses compressed bodies, which no client needs and which
- * can expand without bound.
+ * can expand to any size.
  * @throws DomainError unsupported_media_type
  */
 function assertType({ headers }: Request, reader: BodyReader): void {

@@ -1,6 +1,8 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 
-/** A step that every request passes before the application. It calls `next`, or responds itself. */
+/**
+ * A step that every request passes before it reaches Express. It calls `next`, or responds itself.
+ */
 export type EdgeStep = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -8,8 +10,8 @@ export type EdgeStep = (
 ) => void;
 
 /**
- * Puts steps in front of an application. They run before Express, because Express itself answers
- * requests whose path it cannot read.
+ * Puts steps in front of an application of Express. They must run first, because Express itself
+ * answers requests whose path it cannot read.
  */
 export function requestEdge(steps: readonly EdgeStep[], application: RequestListener) {
   return (request: IncomingMessage, response: ServerResponse): void => {

@@ -8,21 +8,21 @@ const KEPT = Symbol('kept headers');
 type KeepingResponse = ServerResponse & { [KEPT]?: HeaderLine[] };
 
 /**
- * Keeps a header for a response until its head is written, so that no handler and no error path of
- * a library can remove it.
+ * Sets a header of a response that no handler and no error path of a library can remove, because it
+ * is written only together with the head.
  */
 export function keepHeader(response: KeepingResponse, name: string, value: string): void {
   (response[KEPT] ??= []).push([name, value]);
 }
 
-/** Returns the headers that were kept for a response. */
+/** Returns the headers that {@link keepHeader} set for a response. */
 export function keptHeadersOf(response: KeepingResponse): readonly HeaderLine[] {
   return response[KEPT] ?? [];
 }
 
 /**
- * Returns true for a request that came over TLS to this process. Behind a proxy that ends TLS it is
- * false.
+ * Returns true for a request that came to this process over TLS. Behind a proxy that terminates TLS
+ * it is false.
  */
 export function isEncrypted({ socket }: Pick<IncomingMessage, 'socket'>): boolean {
   return socket instanceof TLSSocket;

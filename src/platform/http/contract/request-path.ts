@@ -1,18 +1,23 @@
 import type { IncomingMessage } from 'node:http';
 
-/** Matches the scheme and authority of an absolute target, which proxies send (RFC 9112 §3.2.2). */
+/**
+ * Matches the scheme and authority (host and port) of an absolute request target, which proxies
+ * send (RFC 9112 §3.2.2).
+ */
 const ORIGIN = /^https?:\/\/([^/?]*)/i;
 
 /**
- * Returns the authority of an absolute request target; undefined for a target in any other form.
+ * Returns the authority (host and port) of an absolute request target; undefined for a target in
+ * any other form.
  */
 export function targetAuthority(url: string): string | undefined {
   return ORIGIN.exec(url)?.[1];
 }
 
 /**
- * Reads the path of a request target without its query, as the client wrote it: `/a/../b` is not
- * `/b`, and the router does not take it for `/b` either. A target without a path is `*`.
+ * Returns the path of a request target without its query, as the client wrote it: `/a/../b` is not
+ * resolved to `/b`, because the router does not do that either. A target without a path becomes
+ * `*`.
  *
  * @param bases see {@link originForm}
  */

@@ -15,8 +15,8 @@ const OWN_ORIGIN_ONLY = [
 /**
  * Makes the security headers of every response.
  *
- * @param formActionOrigins the origins that forms may lead to beside our own: those of the upstream
- *   identity providers
+ * @param formActionOrigins the origins other than our own to which forms may lead: those of the
+ *   upstream identity providers
  */
 export function securityHeaders(formActionOrigins: readonly string[]) {
   const self = "'self'";
@@ -38,8 +38,8 @@ export function securityHeaders(formActionOrigins: readonly string[]) {
 }
 
 /**
- * HSTS for two years. Browsers obey this header only over TLS, and RFC 6797 §7.2 forbids it over
- * plain HTTP.
+ * The header by which browsers use only https for two years. They obey it only over TLS, and RFC
+ * 6797 §7.2 forbids it over plain HTTP.
  */
 export const STRICT_TRANSPORT_SECURITY = [
   'Strict-Transport-Security',

@@ -5,14 +5,17 @@ import { keepHeader, type HeaderLine } from '#platform/http/contract/kept-header
 import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 
 /**
- * Seconds for which a browser may cache the response to a preflight: two hours, the most that
- * Chromium allows.
+ * The seconds for which a browser may cache the response to a CORS preflight: two hours, the most
+ * that Chromium allows.
  */
 const MAX_AGE = 7200;
 
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'];
 
-/** The headers that a script may send, apart from those that browsers always allow. */
+/**
+ * The headers that a script of another origin may send, apart from those that browsers always
+ * allow.
+ */
 const REQUEST_HEADERS = [
   'Authorization',
   'Content-Type',
@@ -22,7 +25,9 @@ const REQUEST_HEADERS = [
   'x-fapi-interaction-id',
 ];
 
-/** The headers that a script may read, apart from those that browsers always show. */
+/**
+ * The headers that a script of another origin may read, apart from those that browsers always show.
+ */
 const RESPONSE_HEADERS = [
   'DPoP-Nonce',
   'ETag',
@@ -37,9 +42,9 @@ const RESPONSE_HEADERS = [
 
 /**
  * Sets the CORS headers by the audience of the route. Scripts of every origin may read the API,
- * without credentials. Scripts of the given origins may read the routes of the UI, with
- * credentials. No script may read the routes of navigation (RFC 9700 §2.6). Preflights are answered
- * here, before any rate limit, since a browser sends them without being asked by a script.
+ * without cookies. Scripts of the given origins may read the routes of the UI, with cookies. No
+ * script of another origin may read the routes to which a browser navigates (RFC 9700 §2.6).
+ * Preflights are answered here, before any rate limit, since a browser sends them by itself.
  *
  * @param origins those of SVC_CORS_ORIGINS
  */
@@ -78,8 +83,8 @@ export function corsByAudience(routePolicies: RoutePolicies, origins: readonly s
     else if (audience === 'ui' && origins.includes(origin ?? '')) {
       fromOrigins(request, response, respond);
     } else {
-      // A script of this origin may not read the response. A cache must not serve it to an origin
-      // that may.
+      // A script of this origin may not read the response. `Vary` keeps a cache from serving this
+      // response to an origin that may.
       if (audience === 'ui' && origins.length > 0) response.setHeader('Vary', 'Origin');
       respond();
     }

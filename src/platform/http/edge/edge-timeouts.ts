@@ -1,4 +1,4 @@
-/** The times that a client has, in milliseconds. */
+/** The time limits for a client, in milliseconds. */
 export interface EdgeTimeouts {
   /** The time for the TLS handshake. */
   readonly handshake: number;
@@ -8,11 +8,14 @@ export interface EdgeTimeouts {
   readonly request: number;
   /** The time between two requests of a connection. */
   readonly keepAlive: number;
-  /** The time to read a response that was sent before the whole request had arrived. */
+  /**
+   * The time in which a client can still read a response that was sent before its whole request had
+   * arrived.
+   */
   readonly linger: number;
 }
 
-/** The times in production and in the demo. Tests use shorter ones. */
+/** The time limits in production and in the demo. Tests use shorter ones. */
 export const EDGE_TIMEOUTS: EdgeTimeouts = {
   handshake: 10_000,
   headers: 10_000,

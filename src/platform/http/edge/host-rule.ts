@@ -15,22 +15,25 @@ import {
 import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 
-/** The most characters of a host: a host name has at most 253, and a port may follow. */
+/** The largest number of characters of a host with its port: a host name has at most 253. */
 const LONGEST_HOST = 260;
 
 /**
- * Matches a host with an optional port (RFC 3986 §3.2), without user information; or the empty
- * string.
+ * Matches an authority: a host with an optional port (RFC 3986 §3.2), without user information. It
+ * also matches the empty string.
  */
 const AUTHORITY = /^(?:\[[\da-f:.]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})+)?(?::\d*)?$/i;
 
 /**
- * Returns true for an authority under which this service is reached. The authority is in lower
- * case.
+ * Returns true for an authority (host and port) at which this service is reached. The authority is
+ * in lower case.
  */
 type OwnAuthority = (authority: string) => boolean;
 
-/** Accepts the authority of the base URL, and that of the mutual-TLS listener beside it. */
+/**
+ * Makes the check that accepts the authority of the base URL, and that of the mutual-TLS listener
+ * beside it.
+ */
 export function ownAuthorities({ baseUrl, tls, mtls }: Config['http']): OwnAuthority {
   const { host, hostname, protocol } = new URL(baseUrl);
   const authorities = new Set([host]);
@@ -40,15 +43,15 @@ export function ownAuthorities({ baseUrl, tls, mtls }: Config['http']): OwnAutho
 }
 
 /**
- * Accepts the host of the base URL with any port, for a listener whose port is not that of the base
- * URL.
+ * Makes the check that accepts the host of the base URL with any port. It is for a listener whose
+ * port is not that of the base URL.
  */
 export function ownHost({ baseUrl }: Config['http']): OwnAuthority {
   const { hostname } = new URL(baseUrl);
   return (authority) => authority.replace(/:\d*$/, '') === hostname;
 }
 
-/** The parts of the application that the rule about hosts needs. */
+/** The objects that the rule about hosts needs. */
 export interface HostRuleOptions {
   readonly baseUrl: string;
   readonly routePolicies: RoutePolicies;
@@ -57,10 +60,10 @@ export interface HostRuleOptions {
 }
 
 /**
- * Refuses a request for another host with 421 (RFC 9110 §7.4) and logs it under `security`, since
- * an attacker may have bound a name to our address. The response names the configured address. A
- * request without a `Host`, with two or with a malformed one gets 400 (RFC 9112 §3.2). At the host
- * of a tenant, only the routes with `tenantHosts` exist.
+ * Refuses a request for another host with 421 (RFC 9110 §7.4), and logs it under `security`: an
+ * attacker may have made a name of theirs resolve to our address (DNS rebinding). The response
+ * names the configured address. A request without a `Host`, with two or with a malformed one gets
+ * 400 (RFC 9112 §3.2). At the host of a tenant, only the routes with `tenantHosts` exist.
  */
 export function hostRule(isOwn: OwnAuthority, options: HostRuleOptions): EdgeStep {
   const { routePolicies, tenantHosts } = options;
@@ -79,7 +82,10 @@ export function hostRule(isOwn: OwnAuthority, options: HostRuleOptions): EdgeSte
   };
 }
 
-/** A request at a host that may belong to a tenant. */
+/**
+ * A request at a host that may be that of a tenant, which is an organization with a host of its
+ * own.
+ */
 interface TenantRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -89,8 +95,8 @@ interface TenantRequest {
 }
 
 /**
- * Makes the rule about a request at a host that begins with a label. It reads the tenant of the
- * label from the database.
+ * Makes the rule for a host that has one label in front of our own host. The database says which
+ * tenant, if any, has that label.
  */
 function tenantRule({ routePolicies, errorRenderer, tenantHosts }: HostRuleOptions) {
   return async (label: string, visit: TenantRequest): Promise<void> => {
@@ -134,8 +140,8 @@ function hostRefusal({ baseUrl, errorRenderer }: HostRuleOptions) {
 }
 
 /**
- * Returns the label in front of our own authority; undefined for an authority that can belong to no
- * tenant.
+ * Returns the label in front of our own authority; undefined for an authority that cannot be that
+ * of a tenant.
  */
 function tenantLabel(
   host: string | undefined,
@@ -151,8 +157,8 @@ function tenantLabel(
 }
 
 /**
- * Returns the authority that a request names, in lower case. That of an absolute target wins over
- * `Host` (RFC 9112 §3.2.2).
+ * Returns the authority (host and port) that a request names, in lower case. That of an absolute
+ * target wins over `Host` (RFC 9112 §3.2.2).
  *
  * @returns an empty string if a request of HTTP/1.0 names none; undefined if the authority is
  *   missing, occurs twice or is malformed

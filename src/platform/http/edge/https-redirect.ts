@@ -3,9 +3,9 @@ import { tenantOf } from '#platform/http/request/tenant-host.js';
 import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 
 /**
- * Redirects every request of the plain listener beside TLS to https, except for routes that serve
- * plain HTTP. The origin of the redirect comes from the configuration, and never from the request.
- * At the host of a tenant it is the origin of that host.
+ * Redirects every request of the plain HTTP listener to https, except for routes that also serve
+ * plain HTTP. The origin of the redirect comes from the configuration, and never from the request,
+ * so that a forged `Host` leads nowhere. At the host of a tenant it is the origin of that host.
  *
  * @param baseUrl the public origin, https
  */
@@ -22,8 +22,8 @@ export function httpsRedirect(routePolicies: RoutePolicies, baseUrl: string): Ed
 }
 
 /**
- * Returns a path that begins with a slash, so that no part of it can extend the origin in front of
- * it.
+ * Returns the path and query of a target. They begin with a slash, because a text such as
+ * `.evil.example` would extend the host name in front of it.
  */
 function pathAndQuery(target: string): string {
   if (target.startsWith('/')) return target;

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 
 /**
- * Makes a response ignore later writes of its handler or of a guard. The edge calls this function
- * after it has responded itself. Such a write succeeds without any effect.
+ * Makes a response ignore later writes of its handler or of a guard, because an earlier step has
+ * responded already. Such a write reports success, so that the handler does not fail.
  */
 export function swallowLateWrites(response: ServerResponse): void {
   const swallow = (...parameters: unknown[]) => {
@@ -26,7 +26,8 @@ export function swallowLateWrites(response: ServerResponse): void {
   Object.defineProperty(response, 'statusCode', {
     get: () => statusCode,
     set: (_late: number) => {
-      // Express sets the status before it writes.
+      // Express sets the status before it writes, so a change of the status must have no effect
+      // either.
     },
   });
 }

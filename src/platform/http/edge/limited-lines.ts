@@ -1,12 +1,12 @@
 import { systemClock } from '#platform/clock/clock.js';
 import { gcra, type Rate } from '#platform/gcra/gcra.js';
 
-/** The rate of such lines: 20 at once, then one a second. */
+/** The rate of log lines that any client can cause: 20 at once, then one a second. */
 const RATE: Rate = { burst: 20, interval: 1000 };
 
 /**
  * Limits the rate of log lines that any client can cause, so that other lines can still be found.
- * After some lines were left out, the next line says how many.
+ * The first line after omitted lines says how many were omitted.
  *
  * @param now reads a clock that never goes backwards, in whole milliseconds
  */

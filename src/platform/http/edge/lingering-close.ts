@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
 /**
- * The most bytes that are read from a refused client and dropped. After that, the service reads no
- * more from the client.
+ * The largest number of bytes that are read from a refused client and dropped. After that, the
+ * service reads no more from the client.
  */
 const MOST_DISCARDED = 1024 * 1024;
 
@@ -31,8 +31,8 @@ export function closeLingeringly(socket: Socket, ms: number, request?: IncomingM
 }
 
 /**
- * Closes the connection of a request whose response is sent before its body arrived completely. The
- * service drops at most 1 MiB of the rest of a refused body.
+ * Closes the connection of a request to which the service responds before the whole body has
+ * arrived. At most 1 MiB of the rest of the body is read and dropped.
  *
  * @param ms the time until the connection is cut, in milliseconds
  */
@@ -47,7 +47,8 @@ export function unreadBodies(ms: number): EdgeStep {
     response.writeHead = (...head: unknown[]) => {
       if (!request.complete) {
         response.setHeader('Connection', 'close');
-        // Node calls this after the last response of a connection.
+        // Node calls `destroySoon` after the last response of a connection. This replacement leaves
+        // the client time to read that response.
         socket.destroySoon = () => closeLingeringly(socket, ms, request);
       }
       return writeHead(...head);

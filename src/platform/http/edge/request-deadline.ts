@@ -7,9 +7,9 @@ import { swallowLateWrites } from './late-writes.js';
 
 /**
  * Limits the time of every request, counted from its head. A request without a response at the end
- * of that time gets 408, and its connection ends (RFC 9110 §15.5.9). A response that has begun and
- * stalls is cut off with its connection. Later writes of the handler are ignored; its statements
- * end by the time-outs of the database.
+ * of that time gets 408, and its connection is closed (RFC 9110 §15.5.9). A response that has begun
+ * is cut off with its connection. Later writes of the handler are ignored; the time limits of the
+ * database end its statements.
  */
 export function requestDeadline(errorRenderer: ErrorRenderer, timeouts: EdgeTimeouts): EdgeStep {
   const expire = (request: IncomingMessage, response: ServerResponse) => {

@@ -13,8 +13,8 @@ import type { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import type { Audience } from '#platform/http/routing/route-policy.js';
 
 /**
- * The caching of responses. A browser checks a page again before each use. No cache keeps a
- * response of the API.
+ * The value of `Cache-Control` by the audience of the route. A browser checks a page again before
+ * each use. No cache keeps a response of the API.
  */
 const CACHE_CONTROL = {
   ui: 'no-cache',
@@ -22,8 +22,8 @@ const CACHE_CONTROL = {
 } as const;
 
 /**
- * The facts that decide the headers of a response: its route's audience, and whether it travels
- * over TLS that we end.
+ * The facts that decide the headers of a response: the audience of its route, and whether this
+ * process encrypts the connection by TLS.
  */
 interface Destination {
   readonly audience: Audience;
@@ -34,10 +34,10 @@ interface Destination {
 export type EdgeHeaders = (destination: Destination) => readonly HeaderLine[];
 
 /**
- * Makes the one source of the headers of every response.
+ * Makes the function that returns the headers of every response, so that they have one source.
  *
- * @param formActionOrigins the origins that forms may lead to beside our own: the upstream identity
- *   providers
+ * @param formActionOrigins the origins other than our own to which forms may lead: those of the
+ *   upstream identity providers
  */
 export function edgeHeadersFor(formActionOrigins: readonly string[]): EdgeHeaders {
   const always = securityHeaders(formActionOrigins);
@@ -52,7 +52,10 @@ export function edgeHeadersFor(formActionOrigins: readonly string[]): EdgeHeader
   };
 }
 
-/** Sets headers that depend on the status of a response, right before its head is written. */
+/**
+ * Sets headers that depend on the status of a response, right before the head of the response is
+ * written.
+ */
 export type LateHeaders = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -87,9 +90,8 @@ export function responseHeaders(
 type Pair = readonly [name: string, value: OutgoingHttpHeader | undefined];
 
 /**
- * Sets the headers that were passed to `writeHead`, in any form that Node accepts: an object,
- * pairs, or names and values in turn. In the last two forms a name may come twice, as `Set-Cookie`
- * does.
+ * Sets the headers that were passed to `writeHead`. Node accepts three forms: an object, pairs, or
+ * names and values in turn. In the last two forms a name may come twice, as `Set-Cookie` does.
  */
 function setAll(response: ServerResponse, headers: unknown): void {
   if (typeof headers !== 'object' || headers === null) return;

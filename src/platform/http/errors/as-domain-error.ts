@@ -12,8 +12,8 @@ const FRAMEWORK_ERRORS: Readonly<Record<number, readonly [ErrorCode, string]>> =
 
 /**
  * Maps any thrown value to a DomainError. An unreachable database is `unavailable`, and never the
- * client's fault. An unforeseen error is `internal`: the log has it whole as the cause, and the
- * client sees nothing of it.
+ * client's fault. Any unforeseen error is `internal`: it is logged with its cause, and the client
+ * sees no detail.
  */
 export function asDomainError(thrown: unknown): DomainError {
   if (thrown instanceof DomainError) return thrown;
@@ -39,8 +39,9 @@ function unavailable(detail: string, cause: unknown): DomainError {
 }
 
 /**
- * Returns the status of an error; undefined for an error of the service. Express sets a status
- * below 500 on an error that the client caused, such as a malformed percent-encoding.
+ * Returns the HTTP status of a thrown error; undefined if it has none, because the fault is then
+ * the service's own. Express sets a status below 500 on an error that the client caused, such as a
+ * malformed percent-encoding.
  */
 function statusOf(thrown: unknown): number | undefined {
   if (!(thrown instanceof Error) || !('status' in thrown)) return undefined;

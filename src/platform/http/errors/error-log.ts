@@ -5,8 +5,8 @@ import type { DomainError } from '#platform/errors/domain-error.js';
 const logger = new Logger('errors');
 
 /**
- * Logs an error: a client's error (4xx, or 501 for a feature that the service does not have) as a
- * warning, and an error of the service (5xx) with its cause.
+ * Logs an error: an error of the client (4xx, or 501 for a feature that the service does not have)
+ * as a warning, and an error of the service (5xx) as an error, with its cause.
  */
 export function logError(error: DomainError): void {
   if (error.status < 500 || error.code === 'not_implemented') {
@@ -17,15 +17,15 @@ export function logError(error: DomainError): void {
 }
 
 /**
- * The key of the error code on its response. A WeakMap of all responses would cost time in the
- * garbage collector.
+ * The key under which the error code is stored on its response. A WeakMap of all responses would
+ * cost time in the garbage collector.
  */
 const ERROR = Symbol('code of the error');
 type FailedResponse = ServerResponse & { [ERROR]?: string };
 
 /**
- * Notes the code of the error that a response carries: a code of the catalogue, or one of OAuth
- * (RFC 6749 §5.2).
+ * Records on a response the code of its error, for logs and metrics: a code of the catalogue, or a
+ * code of OAuth (RFC 6749 §5.2).
  */
 export function noteResponseError(response: ServerResponse, code: string): void {
   (response as FailedResponse)[ERROR] = code;

@@ -14,7 +14,10 @@ import { challengeOf } from './challenge.js';
 import { oauthJson, problemJson, scimJson, type ErrorBody } from './error-formats.js';
 import { logError, noteResponseError } from './error-log.js';
 
-/** The renderers of the formats for programs. */
+/**
+ * The renderers of the error formats for programs. HTML, the format for people, is rendered by a
+ * view.
+ */
 const RENDERERS = {
   problem: problemJson,
   oauth: oauthJson,
@@ -24,23 +27,24 @@ const RENDERERS = {
   (error: DomainError, baseUrl: string) => ErrorBody
 >;
 
-/** The step that an error page offers. */
+/** The link that an error page offers as the next step. */
 export interface PageAction {
   readonly href: string;
   readonly text: string;
 }
 
-/** The facts of a failed request that decide which step its error page offers. */
+/** The facts of a failed request that decide which next step its error page offers. */
 export interface FailedRequest {
   readonly method: string | undefined;
   readonly path: string;
   readonly baseUrl: string;
-  /** True if the request came from a session that a security key verified. */
+  /** True if the session of the request was verified by a security key. */
   readonly isVerified: boolean;
 }
 
 /**
- * Decides which step an error page offers. The composition root provides it by {@link PAGE_ACTION}.
+ * Decides which next step an error page offers. The composition root provides it by {@link
+ * PAGE_ACTION}.
  */
 export type PageActionRule = (error: DomainError, request: FailedRequest) => PageAction;
 
@@ -62,10 +66,10 @@ export class ErrorRenderer {
   }
 
   /**
-   * Responds to a request with an error. If the response has already begun, it is not changed. A
-   * client's error is not logged if the client has disconnected.
+   * Responds to a request with an error. If a response has already begun, it is not changed. An
+   * error of the client is not logged if the client has disconnected.
    *
-   * @param visitor the user whose name the header of a page shows
+   * @param visitor the user whose name the header of an error page shows
    */
   render(
     error: DomainError,
@@ -89,14 +93,14 @@ export class ErrorRenderer {
     response.end(content);
   }
 
-  /** Renders the problem document of an error that belongs to no request. */
+  /** Returns the problem document (RFC 9457) of an error outside of any request. */
   problem(error: DomainError): ErrorBody {
     return problemJson(error, this.#baseUrl);
   }
 
   /**
-   * Returns the format of a request's errors: that of its route, or else the one that its `Accept`
-   * prefers.
+   * Returns the format of a request's errors: the format that its route declares, or else the one
+   * that its `Accept` header prefers.
    */
   formatFor(request: IncomingMessage): ErrorFormat {
     const { errors } = this.routePolicies.of(request);
@@ -105,8 +109,8 @@ export class ErrorRenderer {
   }
 
   /**
-   * Sets the headers of an error in every format: the challenge of a 401, and the wait before a
-   * retry.
+   * Sets the headers that an error has in every format: `WWW-Authenticate` for a 401, and
+   * `Retry-After`.
    */
   #setHeaders(error: DomainError, request: IncomingMessage, response: ServerResponse): void {
     if (error.status === 401 || error.challenge !== undefined) {

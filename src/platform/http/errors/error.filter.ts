@@ -26,8 +26,8 @@ export class ErrorFilter implements ExceptionFilter {
   }
 
   /**
-   * Returns true if the error page shows its user. If the request was rate-limited or the service
-   * has failed, no session is looked up.
+   * Returns true if the error page shows the user's name. For a rate-limited request or a failure
+   * of the service, no session is looked up, to spare the database.
    */
   #showsVisitor({ code, status }: DomainError, request: AdmittedRequest): boolean {
     const isLookedUp = status < 500 && code !== 'rate_limited';

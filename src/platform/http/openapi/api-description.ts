@@ -1,6 +1,6 @@
 import type { ErrorCode } from '#platform/errors/catalogue.js';
 
-/** A group of routes in the document. */
+/** A group of routes in the OpenAPI document. */
 export interface ApiGroup {
   readonly name: string;
   readonly description: string;
@@ -11,7 +11,7 @@ export interface ApiGroup {
   readonly paths: readonly string[];
 }
 
-/** The texts of the API document that depend on the product. */
+/** The texts of the OpenAPI document that depend on the product. */
 export interface ApiDescription {
   readonly title: string;
   readonly version: string;

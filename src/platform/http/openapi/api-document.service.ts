@@ -5,16 +5,16 @@ import { RoutePolicies } from '#platform/http/routing/route-policies.js';
 import { API_DESCRIPTION, type ApiDescription } from './api-description.js';
 import type { OpenApiDocument } from './document-types.js';
 
-/** The document of the API, and its encoded bytes for the response. */
+/** The OpenAPI document, and its encoded bytes for the response. */
 interface ServedDocument {
   readonly document: OpenApiDocument;
   readonly encoded: EncodedDocument;
 }
 
 /**
- * The document of the API. It is written at the first request for it, and never changes while the
- * process runs. The code that writes it is loaded only then, because most processes never get such
- * a request.
+ * Makes the OpenAPI document at the first request for it. The document never changes while the
+ * process runs. The code that makes it is loaded only then, because most processes never get such a
+ * request.
  */
 @Injectable()
 export class ApiDocument {
@@ -26,7 +26,7 @@ export class ApiDocument {
     private readonly routePolicies: RoutePolicies,
   ) {}
 
-  /** Returns the document. If it could not be written, the next call tries again. */
+  /** Returns the document. If it could not be made, the next call tries again. */
   served(): Promise<ServedDocument> {
     return (this.#served ??= this.#write().catch((cause: unknown) => {
       this.#served = undefined;

@@ -6,7 +6,9 @@ import type { OpenApiDocument, OperationObject } from './document-types.js';
 import { operationOf, pathOf, SECURITY_SCHEMES } from './operations.js';
 import { RESPONSE_HEADERS } from './responses.js';
 
-/** Writes the document of the routes that belong to a group and state their answers. */
+/**
+ * Makes the OpenAPI document. It has the routes that belong to a group and declare their responses.
+ */
 export function apiDocument(
   { routes }: Pick<RoutePolicies, 'routes'>,
   { title, version, description, groups, refusalsOfScope }: ApiDescription,

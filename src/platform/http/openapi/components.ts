@@ -18,8 +18,8 @@ export class Components {
       io,
       unrepresentable: 'any',
       override: ({ jsonSchema }) => {
-        // Zod writes `readOnly` for values that our code must not change, which has no meaning for
-        // the API.
+        // Zod writes `readOnly` for values that our code must not change. For clients of the API
+        // that word has another meaning.
         delete jsonSchema.readOnly;
         // A response may gain members within a version of the API.
         if (io === 'output' && jsonSchema.additionalProperties === false) {
@@ -39,7 +39,7 @@ export class Components {
   }
 
   /**
-   * Adds a response under a name, unless the name has one already, and returns the reference to it.
+   * Adds a response under a name, unless the name already has one, and returns a reference to it.
    */
   keep(name: string, response: ResponseObject): Reference {
     this.responses[name] ??= response;

@@ -4,7 +4,7 @@ import type { AuthRule, RoutePolicy } from '#platform/http/routing/route-policy.
 
 const SAFE_METHODS = new Set(['GET', 'HEAD']);
 
-/** The errors of steps before the router. A request at any path can get them. */
+/** The errors of steps before the router. Any request can get them, whatever its path. */
 const OF_EVERY_REQUEST = [
   'invalid_request',
   'body_too_large',
@@ -13,8 +13,8 @@ const OF_EVERY_REQUEST = [
 ] as const satisfies readonly ErrorCode[];
 
 /**
- * Returns the errors of a route, sorted by status and code: the errors that the route states, and
- * those that follow from its other rules.
+ * Returns the errors of a route, sorted by status and code: the errors that the route declares, and
+ * those that follow from its rules about the caller, the body and the rate.
  */
 export function refusalsOf({ method, policy }: Omit<CompiledRoute, 'handler'>): ErrorCode[] {
   const { auth, body, tier } = policy;
@@ -28,8 +28,8 @@ export function refusalsOf({ method, policy }: Omit<CompiledRoute, 'handler'>): 
 }
 
 /**
- * Returns the errors of the look-up of a session, by the rule about the caller. The database may be
- * out of reach, may fail or may be too slow.
+ * Returns the errors that the look-up of a session can cause. They include faults of the database,
+ * which may be unreachable or too slow.
  */
 function ofCaller(auth: AuthRule): readonly ErrorCode[] {
   if (auth.session === 'none') return [];

@@ -32,7 +32,7 @@ export function responsesOf(route: CompiledRoute, components: Components): Respo
   return responses;
 }
 
-/** Returns the content of a response that a route states. A single schema means a body of JSON. */
+/** Returns the content of a response that a route declares. A single schema means a JSON body. */
 function contentOf(
   answer: ZodType | MediaTypes,
   { errors }: RoutePolicy,
@@ -47,11 +47,12 @@ function contentOf(
   return Object.fromEntries(rows) as ContentObject;
 }
 
-/** The schema of a body that is no JSON. OpenAPI 3.1 gives bytes an empty schema. */
+/** The schema of a body that is not JSON. OpenAPI 3.1 gives bytes an empty schema. */
 const RAW = { text: { type: 'string' }, binary: {} } as const satisfies Record<string, JsonSchema>;
 
 /**
- * Adds the response of one status for some errors. Routes with equal errors share one component.
+ * Adds the response of one status for some error codes. Routes with the same codes share one
+ * component.
  */
 function refusal(
   status: number,
@@ -113,7 +114,7 @@ function headersOf(status: number): Readonly<Record<string, Reference>> {
   return ALWAYS;
 }
 
-/** The headers that the responses of the document refer to. */
+/** The descriptions of the headers to which responses of the document refer. */
 export const RESPONSE_HEADERS: Readonly<Record<string, object>> = {
   'x-ratelimit-limit': whole('The burst of the tier of this route, in requests.', true),
   'x-ratelimit-remaining': whole('The requests that are left at once.', true),

@@ -2,12 +2,15 @@ import type { IncomingMessage } from 'node:http';
 import { isIP, type Socket } from 'node:net';
 import proxyAddr from 'proxy-addr';
 
-/** The most peers for which the cache says if they are trusted proxies. */
+/**
+ * The largest number of peers, which are addresses at the other end of connections, in the cache of
+ * trusted proxies.
+ */
 const MOST_PEERS = 1000;
 
 /**
- * The key of the address on its request. A WeakMap of all requests would cost time in the garbage
- * collector.
+ * The key under which the address is stored on its request. A WeakMap of all requests would cost
+ * time in the garbage collector.
  */
 const ADDRESS = Symbol('client address');
 type Resolved = IncomingMessage & { [ADDRESS]?: string };
@@ -16,17 +19,18 @@ type Resolved = IncomingMessage & { [ADDRESS]?: string };
 export type ClientAddressResolver = (request: IncomingMessage) => string | undefined;
 
 /**
- * Makes the resolver for a list of trusted proxies (SVC_TRUSTED_PROXIES). It reads X-Forwarded-For
- * from the right to the first address that is no trusted proxy. If there is no such address, or if
- * an entry is malformed, the result is the peer's own address, so that a client cannot claim
- * another client's address. IPv4-mapped addresses are unmapped.
+ * Makes the function that finds the client's address, for a list of trusted proxies
+ * (SVC_TRUSTED_PROXIES). It reads X-Forwarded-For from the right to the first address that is no
+ * trusted proxy. If there is none, or if an entry is malformed, the result is the address at the
+ * other end of the connection, so that a client cannot claim another client's address. IPv4-mapped
+ * addresses become IPv4 addresses.
  */
 export function clientAddressResolver(trustedProxies: readonly string[]): ClientAddressResolver {
   const trusted = proxyAddr.compile([...trustedProxies]);
   const trustedPeers = new Map<string, boolean>();
   /**
-   * Returns true if an address is that of a trusted proxy. Index 0 means the peer of the
-   * connection. The result for a peer is cached, because there are few peers, and each sends many
+   * Returns true if an address is that of a trusted proxy. Index 0 is the address at the other end
+   * of the connection, whose result is cached: there are few such addresses, and each sends many
    * requests.
    */
   const isTrusted = (address: string, index: number): boolean => {

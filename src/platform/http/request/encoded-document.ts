@@ -3,8 +3,8 @@ import type { Request, Response } from 'express';
 import { entityTag, namesTag } from './entity-tag.js';
 
 /**
- * The bytes of a document in one coding, with their strong entity tag. RFC 9110 §8.8.3 demands a
- * tag of its own for each coding.
+ * The bytes of a document in one content coding, such as gzip, with their strong entity tag. RFC
+ * 9110 §8.8.3 demands a different tag for each coding.
  */
 interface Encoding {
   readonly content: Buffer;
@@ -12,15 +12,15 @@ interface Encoding {
 }
 
 /**
- * A public document in memory, and the same content in the coding gzip. It has no secret that the
- * compressed length could reveal.
+ * A public document in memory, plain and compressed with gzip. Compression is safe here, because
+ * the document has no secret that its compressed length could reveal.
  */
 export interface EncodedDocument extends Encoding {
   readonly compressed: Encoding;
 }
 
 /**
- * Compresses a document, once for all its downloads.
+ * Compresses a document once, for all its downloads.
  *
  * @param etag the entity tag of the content; by default the SHA-256 in hexadecimal
  */
@@ -30,8 +30,8 @@ export function encodedDocument(content: Buffer, etag = entityTag(content)): Enc
 }
 
 /**
- * Sends a document in the coding that the client prefers, or 304 if the client already has it in
- * either coding, because both codings change together.
+ * Sends a document in the coding that the client prefers. Sends 304 if the client already has the
+ * document in any coding, because all codings change together.
  *
  * @param type the media type, or the extension of one
  */

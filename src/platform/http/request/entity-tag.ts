@@ -2,8 +2,8 @@ import { hash } from 'node:crypto';
 import { DomainError } from '#platform/errors/domain-error.js';
 
 /**
- * Makes a strong entity tag: the SHA-256 of the body in hexadecimal, which a client can compute
- * from the body as well.
+ * Makes a strong entity tag: the SHA-256 of the body in hexadecimal. A client can compute the same
+ * tag from the body.
  */
 export function entityTag(body: Buffer | string): string {
   return `"${hash('sha256', body)}"`;

@@ -4,27 +4,28 @@ import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 import { keepHeader } from '#platform/http/contract/kept-headers.js';
 
 /**
- * The correlation header of FAPI. The service returns it, and writes its value on every log line
- * and audit row.
+ * The request header of FAPI by which a client numbers its requests. The service returns it, and
+ * writes its value on every log line and audit row of the request.
  */
 export const INTERACTION_ID = 'x-fapi-interaction-id';
 
 /**
- * The key of the id on its request. A WeakMap of all requests would cost time in the garbage
- * collector.
+ * The key under which the id is stored on its request. A WeakMap of all requests would cost time in
+ * the garbage collector.
  */
 const ID = Symbol('interaction id');
 type Identified = IncomingMessage & { [ID]?: string };
 
 /**
- * Matches the correlation ids that a client may choose. Their characters can neither forge nor
+ * Matches the interaction ids that a client may choose. Their characters can neither forge nor
  * break a log line.
  */
 const OWN_CHOICE = /^[A-Za-z0-9._-]{1,128}$/;
 
 /**
- * Returns the correlation id of a request: the client's own, if it has only allowed characters, or
- * else a new UUIDv7. Every call for a request returns the same id.
+ * Returns the interaction id of a request, by which its log lines are found: the client's own id,
+ * if it has only allowed characters, or else a new UUIDv7. Every call for a request returns the
+ * same id.
  */
 export function interactionIdOf(request: Identified): string {
   return (request[ID] ??= sentId(request) ?? newUuid());
@@ -35,7 +36,7 @@ function sentId({ headers }: IncomingMessage): string | undefined {
   return typeof sent === 'string' && OWN_CHOICE.test(sent) ? sent : undefined;
 }
 
-/** Returns the request's correlation id to the client. */
+/** Returns the interaction id of a request to its client, in a header. */
 export const interactionId: EdgeStep = (request, response, next) => {
   keepHeader(response, INTERACTION_ID, interactionIdOf(request));
   next();

@@ -3,12 +3,14 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import type { RoutePolicy } from '#platform/http/routing/route-policy.js';
 import { toSingleLine } from '#platform/text/single-line.js';
 
-/** The most characters of the name of a parameter in an error; a longer name is cut. */
+/**
+ * The largest number of characters of a parameter's name that an error shows; a longer name is cut.
+ */
 const LONGEST_NAME = 64;
 
 /**
- * Refuses a query parameter that a strict route does not know, because a misspelled filter that is
- * ignored would return everything.
+ * Refuses a query parameter that a strict route does not know. If the route ignored a misspelled
+ * filter, it would return everything.
  *
  * @throws DomainError invalid_request with the name of the parameter
  */

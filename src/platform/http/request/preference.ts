@@ -1,6 +1,6 @@
 import type { Response } from 'express';
 
-/** Matches a `Prefer` header that asks for a body instead of an empty response (RFC 7240 §4.2). */
+/** Matches a `Prefer` header that requests a body instead of an empty response (RFC 7240 §4.2). */
 const REPRESENTATION = /(?:^|[\s,])return\s*=\s*"?representation"?\s*(?:$|[;,])/i;
 
 /**

@@ -1,10 +1,13 @@
-/** The most characters of an address, because it has to fit into queries and headers. */
+/**
+ * The largest number of characters of an address that a request may name, because it has to fit
+ * into queries and headers.
+ */
 const LONGEST = 2048;
 
 /**
- * Returns the address that a browser goes to after a ceremony: the requested address, if a browser
- * resolves it to our own origin, or else the start page. The result is absolute, since a browser
- * takes a path such as `//evil` for another origin.
+ * Returns the address that a browser goes to after a login: the requested address, if it leads to
+ * our own origin, or else the start page. The result is absolute, since a browser takes a path such
+ * as `//evil` for another origin.
  *
  * @param target the path or address that the client requested; it is not trusted
  * @param baseUrl our own origin
@@ -15,7 +18,8 @@ export function sameOriginTarget(target: string | undefined, baseUrl: string): s
     return home;
   }
   const { origin, href, username, password } = new URL(target, home);
-  // a `blob:` address has our origin and is still none of our pages
+  // A `blob:` address has our origin and is still none of our pages, so the start of the address is
+  // checked as well.
   const isOurs = origin === baseUrl && href.startsWith(home);
   return isOurs && username === '' && password === '' && href.length <= LONGEST ? href : home;
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** A tenant that has a host of its own. */
+/** A tenant, which is an organization, that has a host of its own. */
 export interface HostedTenant {
   /**
    * The origin of the tenant's host. It comes from the configuration and a stored label, and never
@@ -9,9 +9,15 @@ export interface HostedTenant {
   readonly origin: string;
 }
 
-/** Looks up tenants by their hosts: names of one label below the service's own host. */
+/**
+ * Looks up tenants by their hosts, each of which is one label in front of the service's own host:
+ * `acme.svc.example`.
+ */
 export interface TenantHosts {
-  /** Returns true for a label that a tenant can have. Any other label is not looked up. */
+  /**
+   * Returns true for a label that a tenant may have. Any other label is not looked up in the
+   * database.
+   */
   isLabel(label: string): boolean;
   /**
    * Returns the tenant that has a label now; undefined if there is none. Results must not be
@@ -23,13 +29,14 @@ export interface TenantHosts {
 const TENANT = Symbol('tenant of the host');
 type Hosted = IncomingMessage & { [TENANT]?: HostedTenant };
 
-/** Notes the tenant whose host a request names. */
+/** Records on a request the tenant whose host it names. */
 export function noteTenant(request: Hosted, tenant: HostedTenant): void {
   request[TENANT] = tenant;
 }
 
 /**
- * Returns the tenant whose host a request names; undefined for a request to the service's own host.
+ * Returns the tenant whose host a request names; undefined if the request names the service's own
+ * host.
  */
 export function tenantOf(request: Hosted): HostedTenant | undefined {
   return request[TENANT];

@@ -1,7 +1,10 @@
 import type { Application } from 'express';
 import { FALLBACK_TEMPLATE } from './route-policies.js';
 
-/** The members of a layer of Express that say which paths and methods its route serves. */
+/**
+ * The members of a layer, which is a registered handler of Express, that say which paths and
+ * methods it serves.
+ */
 interface Layer {
   readonly route?: {
     readonly path: string;
@@ -11,8 +14,8 @@ interface Layer {
 }
 
 /**
- * Lists the methods that routes of an application serve at a path, as the router matches the path.
- * The list is empty if no route but the fallback serves the path.
+ * Lists the methods that the routes of an application serve at a path, in the same way as the
+ * router matches the path. The list is empty if only the fallback route serves the path.
  *
  * @param head true if HEAD works like GET at this path
  */

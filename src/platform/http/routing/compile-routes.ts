@@ -24,9 +24,9 @@ const JSON_BODY = { body: { kind: 'json' } } as const;
 const NO_BODY = { body: { kind: 'none' } } as const;
 
 /**
- * Compiles the table of route policies from the decorators of all modules and controllers.
+ * Makes the table of route policies from the decorators of all modules and controllers.
  *
- * @throws Error if a route states no tier or no auth rule
+ * @throws Error if a route declares no tier of the rate limit or no auth rule
  */
 export function compileRoutes(modules: ModulesContainer): RoutePolicies {
   const all = [...modules.values()];
@@ -45,7 +45,7 @@ export function compileRoutes(modules: ModulesContainer): RoutePolicies {
 }
 
 /**
- * Compiles the rules for requests that no route takes. Each rule inherits from the rules of the
+ * Makes the rules for requests whose path no route has. Each rule inherits from the rules of the
  * shorter paths that cover its path.
  */
 function compileUnmatched(
@@ -82,8 +82,8 @@ function routesOf(controller: Constructor, unmatched: RouteTable<RoutePolicy>): 
 }
 
 /**
- * Returns the templates of a handler, as Nest registers them. The list is empty for the fallback,
- * and for a method that is no handler.
+ * Returns the path templates of a handler, as Nest registers them. The list is empty for the
+ * fallback, and for a method that is no handler.
  */
 function templatesOf(controller: Constructor, handler: Handler): string[] {
   const paths = [Reflect.getMetadata(PATH_METADATA, handler) as string | string[] | undefined];

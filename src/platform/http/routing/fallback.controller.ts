@@ -5,8 +5,8 @@ import { allowedMethods } from './allowed-methods.js';
 import { FALLBACK_TEMPLATE, RoutePolicies } from './route-policies.js';
 
 /**
- * Answers the requests that no route takes, behind the same guards as every route: 405 if another
- * method works (RFC 9110 §15.5.6), and 404 otherwise.
+ * Answers the requests that no route takes, after the same guards as for every route: 405 if the
+ * path has a route with another method (RFC 9110 §15.5.6), and 404 otherwise.
  */
 @Controller()
 export class FallbackController {

@@ -2,7 +2,7 @@ import { ROUTE_ARGS_METADATA } from '@nestjs/common/constants.js';
 import { RouteParamtypes } from '@nestjs/common/enums/route-paramtypes.enum.js';
 import { toJSONSchema, type ZodType } from 'zod';
 
-/** The schemas that validate the parts of a request for a handler. */
+/** The schemas that validate the body, the query and the other parts of a request for a handler. */
 export interface HandlerSchemas {
   readonly body?: ZodType;
   readonly query?: ZodType;
@@ -17,7 +17,7 @@ const PARTS = [
 
 type Arguments = Readonly<Record<string, { readonly schema?: ZodType }>>;
 
-/** Reads the schemas from the decorators of a handler's parameters. */
+/** Finds the schemas in the decorators of a handler's parameters. */
 export function handlerSchemas(controller: object, name: string): HandlerSchemas {
   const found = (Reflect.getMetadata(ROUTE_ARGS_METADATA, controller, name) ?? {}) as Arguments;
   const rows = Object.entries(found);
@@ -29,7 +29,7 @@ export function handlerSchemas(controller: object, name: string): HandlerSchemas
   return Object.fromEntries(parts);
 }
 
-/** Returns the names of the members that the schema of an object has. */
+/** Returns the names of the members of an object that a schema allows. */
 export function namesOf(schema: ZodType | undefined): readonly string[] {
   if (schema === undefined) return [];
   const { properties } = toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });

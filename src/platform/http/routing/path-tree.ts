@@ -1,6 +1,9 @@
 import { normalizePath } from './route-table.js';
 
-/** A node of the tree: the nodes of the next segment, by its fixed text or for a parameter. */
+/**
+ * A node of the tree of paths: its children are the nodes of the next segment, by fixed text or for
+ * a parameter.
+ */
 interface Node<T> {
   readonly fixed: Map<string, Node<T>>;
   parameter?: Node<T>;
@@ -8,9 +11,9 @@ interface Node<T> {
 }
 
 /**
- * Stores values by the template of a route, and finds them by the path of a request. A path without
- * parameters costs one look-up in a map; any other path is followed segment by segment, where a
- * fixed segment wins over a parameter.
+ * Stores values by the template of a route, and finds them by the path of a request. A path of a
+ * template without parameters costs one look-up in a map. Any other path is followed segment by
+ * segment, and a fixed segment wins over a parameter.
  */
 export class PathTree<T> {
   readonly #asWritten = new Map<string, T>();
@@ -41,8 +44,8 @@ export class PathTree<T> {
     const normal = normalizePath(path);
     const fixed = this.#fixed.get(normal);
     if (fixed !== undefined) return fixed;
-    // The split stops one segment after the deepest template, because a hostile path may have
-    // thousands of segments.
+    // The path is split only one segment deeper than the deepest template, because a hostile path
+    // may have thousands of segments.
     const segments = normal.split('/', this.#depth + 2).slice(1);
     return segments.length > this.#depth ? undefined : valueBelow(this.#root, segments, 0);
   }
@@ -64,14 +67,14 @@ function valueBelow<T>(node: Node<T>, segments: readonly string[], at: number): 
   return valueBelow(node.parameter, segments, at + 1);
 }
 
-/** Splits a path or a template into segments, after the same normalization as the router makes. */
+/** Splits a path or a template into segments, normalized as the router does it. */
 export function segmentsOf(template: string): readonly string[] {
   return normalizePath(template).split('/').slice(1);
 }
 
 /**
  * Returns true if the segments of a template match those of a path, or those of another template. A
- * parameter of the other template counts as a fixed text.
+ * parameter of that other template is compared like a fixed text.
  */
 export function matchesSegments(wanted: readonly string[], segments: readonly string[]): boolean {
   return (

@@ -8,14 +8,14 @@ import { asUnmatched, UNMATCHED_POLICY, type RoutePolicy } from './route-policy.
 import { matchesSegments, PathTree, segmentsOf } from './path-tree.js';
 import type { RouteTable } from './route-table.js';
 
-/** The template of the route that takes every request that no other route takes. */
+/** The template of the fallback route, which takes every request that no other route takes. */
 export const FALLBACK_TEMPLATE = '/{*path}';
 
-/** A route with its rules. */
+/** A route with its policy. */
 export interface CompiledRoute {
   /** The HTTP method; `ALL` for a route of every method. */
   readonly method: string;
-  /** The path as the router knows it, with parameters as `:id`. */
+  /** The path template as the router knows it, with parameters as `:id`. */
   readonly template: string;
   readonly handler: Handler;
   readonly policy: RoutePolicy;
@@ -26,8 +26,8 @@ export interface CompiledRoute {
 export type Handler = (...parameters: never[]) => unknown;
 
 /**
- * A route, with its template split into segments, because all pairs of templates are compared at
- * the start.
+ * A route and the segments of its template. The template is split once, because all pairs of
+ * templates are compared at the start.
  */
 interface SplitRoute {
   readonly route: CompiledRoute;
@@ -37,7 +37,7 @@ interface SplitRoute {
 /** The policies of one path, by the method of the request. */
 interface PathEntry {
   readonly byMethod: ReadonlyMap<string, RoutePolicy>;
-  /** The policy of a request whose method no route of the path has. */
+  /** The policy of a request whose method no route of this path serves. */
   readonly otherwise: RoutePolicy;
 }
 
@@ -49,14 +49,14 @@ type Classified = IncomingMessage & {
 };
 
 /**
- * The table of the policies of all routes. It is compiled at start-up; the edge reads it before
- * routing, and the guards after it. A look-up reads a path as the router does, without regard to
- * case and to a slash at its end.
+ * The table of the policies of all routes. It is made at start-up; the steps before the router read
+ * it by path, and the guards by handler. A look-up ignores case and a slash at the end of the path,
+ * as the router does.
  */
 export class RoutePolicies {
   readonly #byHandler = new Map<Handler, Map<string, RoutePolicy>>();
   readonly #byPath = new PathTree<PathEntry>();
-  /** The paths of the metadata of our protected resources, the longest first. */
+  /** The paths that serve the metadata of our protected resources (RFC 9728), the longest first. */
   readonly #resourceMetadata: readonly string[];
 
   constructor(
@@ -77,8 +77,9 @@ export class RoutePolicies {
   }
 
   /**
-   * Returns the path of the metadata of the protected resource that a path belongs to, if a route
-   * serves them. The path of a resource follows the one for the whole service (RFC 9728 §3.1).
+   * Returns the path that serves the metadata of the protected resource to which a path belongs;
+   * undefined if there is none. The path of the metadata of one resource begins with that of the
+   * whole service (RFC 9728 §3.1).
    */
   resourceMetadataOf(path: string): string | undefined {
     const whole = this.#resourceMetadata.at(-1) ?? '';
@@ -87,7 +88,7 @@ export class RoutePolicies {
     );
   }
 
-  /** Returns the policy of a method and a path, without asking the router. */
+  /** Returns the policy of a method and a path without using the router, which has not run yet. */
   ofPath(method: string, path: string): RoutePolicy {
     const entry = this.#byPath.find(path);
     if (entry === undefined) return this.unmatched.of(path) ?? UNMATCHED_POLICY;
@@ -95,9 +96,7 @@ export class RoutePolicies {
     return policy ?? entry.byMethod.get('ALL') ?? entry.otherwise;
   }
 
-  /**
-   * Returns the policy of a request. The path is looked up once, and the request keeps the result.
-   */
+  /** Returns the policy of a request. It is looked up once, and stored on the request. */
   of(request: Classified): RoutePolicy {
     return (request[POLICY] ??= this.ofPath(
       request.method ?? '',
@@ -106,16 +105,15 @@ export class RoutePolicies {
   }
 
   /**
-   * Makes a request count as one that no route takes: its path has no route, and its errors are in
-   * the format for programs.
+   * Makes a request count as one whose path has no route. Its errors have the format for programs.
    */
   ofNothing(request: Classified): void {
     request[POLICY] = { ...UNMATCHED_POLICY, errors: 'problem' };
   }
 
   /**
-   * Reduces the target of a request to its path and query, so that the router reads the same path
-   * as the steps before it. This drops the authority, so that an earlier step must check it.
+   * Replaces the target of a request by its path and query, so that the router reads the same path
+   * as the steps before it. The host in the target is lost, so an earlier step must check it.
    */
   readonly normalizeTarget: EdgeStep = (request, _response, next) => {
     request.url = originForm(request.url ?? '', this.bases);
@@ -123,8 +121,8 @@ export class RoutePolicies {
   };
 
   /**
-   * Returns the policy of the handler that the router chose. The policy of a request that no route
-   * takes comes from its path.
+   * Returns the policy of the handler that the router chose. If no route takes the request, its
+   * policy comes from its path.
    *
    * @throws DomainError internal for a handler that the table does not have
    */
@@ -144,8 +142,8 @@ export class RoutePolicies {
 }
 
 /**
- * Collects the policies of the routes that serve one template.
- * @throws Error if these routes differ in a rule that applies before the method counts
+ * Collects the policies of the routes with one path template.
+ * @throws Error if these routes differ in a rule that is applied before the method is known
  */
 function entryOf(template: string, routes: readonly SplitRoute[]): PathEntry {
   const segments = segmentsOf(template);
@@ -166,7 +164,10 @@ function entryOf(template: string, routes: readonly SplitRoute[]): PathEntry {
   return { byMethod, otherwise };
 }
 
-/** Returns, as a text to compare, the rules that the edge applies to a path for every method. */
+/**
+ * Returns the rules of a path that the steps before the router apply whatever the method, as a
+ * text, so that two policies can be compared.
+ */
 function sharedRules(policy: RoutePolicy): string {
   const { audience, hosts, tenantHosts, plainHttp, errors, body } = policy;
   return [audience, hosts, tenantHosts, plainHttp, errors, body.max].join(' ');

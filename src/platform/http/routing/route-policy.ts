@@ -7,17 +7,17 @@ import type { ErrorCode } from '#platform/errors/catalogue.js';
  */
 export type BodyKind = 'json' | 'scim' | 'form' | 'fields' | 'raw' | 'none';
 
-/** The rule about the body of a request. */
+/** The rule of a route about the body of its requests. */
 export interface BodyRule {
   readonly kind: BodyKind;
-  /** The largest size, in bytes. It also limits a body that the route does not read. */
+  /** The largest size of the body in bytes. It also limits a body that the route does not read. */
   readonly max: number;
 }
 
 /**
- * The pages that a route is for. `api`: scripts of any origin read its responses. `ui`: our own
- * pages and those of SVC_CORS_ORIGINS. `navigation`: no script; a browser opens it as a page of its
- * own.
+ * The scripts and pages that may use a route. `api`: scripts of any origin read its responses.
+ * `ui`: our own pages and those of SVC_CORS_ORIGINS. `navigation`: no script; a browser opens it as
+ * a page of its own.
  */
 export type Audience = 'api' | 'ui' | 'navigation';
 
@@ -25,9 +25,9 @@ export type Audience = 'api' | 'ui' | 'navigation';
 export type ErrorFormat = 'problem' | 'oauth' | 'scim' | 'html';
 
 /**
- * The origins from which a browser may send a write. `own`: our own origin, if a cookie decides.
- * `strict`: our own origin in every case. `ui`: the origins of SVC_CORS_ORIGINS too. `any`: every
- * origin, since the route reads no cookie.
+ * The origins from which a browser may send a write. `own`: our own origin, if the caller is known
+ * by a cookie. `strict`: our own origin in every case. `ui`: as `own`, and the origins of
+ * SVC_CORS_ORIGINS. `any`: every origin, since the route reads no cookie.
  */
 export type OriginRule = 'own' | 'strict' | 'ui' | 'any';
 
@@ -55,18 +55,18 @@ export type AuthRule =
       readonly session: 'verified';
       readonly origin: OriginRule;
       /**
-       * The OAuth scope that an access token needs. Without it no OAuth access token opens the
-       * route.
+       * The OAuth scope that an access token needs. A route without a scope accepts no OAuth access
+       * token.
        */
       readonly scope?: string;
       /**
-       * The largest age of the last assertion, in seconds. An older one is answered with a step-up
-       * challenge (RFC 9470 §3).
+       * The largest age, in seconds, of the last touch of the security key. If it is older, the
+       * response is a step-up challenge (RFC 9470 §3).
        */
       readonly touchedWithinSeconds?: number;
       /**
-       * True for a route that no cookie opens. A browser would send the cookie with a GET that a
-       * page of any origin made.
+       * True for a route at which a cookie does not authenticate. A browser would send the cookie
+       * with a GET that a page of any origin caused.
        */
       readonly headerOnly?: boolean;
     };
@@ -78,7 +78,7 @@ interface Unscoped {
 }
 
 /**
- * The responses of a route by status: a Zod schema for a body of JSON, a record of media types for
+ * The responses of a route by status: a Zod schema for a JSON body, a record of media types for
  * other bodies, null for no body.
  */
 export type Answers = Readonly<Record<number, ZodType | MediaTypes | null>>;
@@ -87,81 +87,93 @@ export type Answers = Readonly<Record<number, ZodType | MediaTypes | null>>;
 export type MediaTypes = Readonly<Record<string, ZodType | 'text' | 'binary'>>;
 
 /**
- * The ways in which a client proves itself if no session is read: OAuth clients and their tokens
- * (RFC 6749 §2.3).
+ * The ways in which an OAuth client authenticates on a route that reads no session: as the client
+ * itself (RFC 6749 §2.3), by an access token, or by a registration token.
  */
 export type ClientProof = 'client' | 'accessToken' | 'registrationToken';
 
 /**
- * The parts of a request that no decorator of the handler validates. They are described here for
- * `/openapi.json`.
+ * The parts of a request that no decorator of the handler validates. The route describes them only
+ * for `/openapi.json`.
  */
 export interface AskedParts {
   readonly body?: ZodType;
   readonly query?: ZodType;
   /** The headers that the route reads, with their meaning. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The way in which the client authenticates; undefined if the route demands none. */
+  /** The way in which an OAuth client authenticates; undefined if the route demands none. */
   readonly proof?: ClientProof;
 }
 
-/** The rule of a route without a caller: it reads no session and no cookie. */
+/** The rule of a route that everyone may call: it reads no session and no cookie. */
 export const PUBLIC = { session: 'none', origin: 'any' } as const satisfies AuthRule;
 
-/** The name of a tier of the rate limit. `platform/rate-limit` has the rate of each. */
+/**
+ * The name of a tier of the rate limit, which a route belongs to. `platform/rate-limit` has the
+ * rate of each tier.
+ */
 export type TierName = 'authentication' | 'issuance' | 'general';
 
-/** The rules of a route, which the edge, the guards and the error renderer apply. */
+/**
+ * The rules of a route, which the steps before the router, the guards and the error renderer apply.
+ */
 export interface RoutePolicy {
   readonly tier: TierName | 'unlimited';
   readonly body: BodyRule;
   readonly audience: Audience;
-  /** `negotiated`: the request's `Accept` decides between HTML and a problem document. */
+  /**
+   * The format of errors. `negotiated`: the request's `Accept` decides between HTML and a problem
+   * document.
+   */
   readonly errors: ErrorFormat | 'negotiated';
   readonly auth: AuthRule;
   /**
-   * `any`: the route answers requests for every host, since probes know the service by its address
-   * alone.
+   * The hosts at which the route answers. `any`: every host, since health probes know the service
+   * by its address alone.
    */
   readonly hosts: 'own' | 'any';
   /** True if the route also answers at the hosts of tenants, which serve no other route. */
   readonly tenantHosts: boolean;
   /**
-   * True if the plain listener beside TLS answers the route itself and sends no redirect to https.
+   * True if the plain HTTP listener, which is open beside the TLS listener, answers the route
+   * itself instead of redirecting to https.
    */
   readonly plainHttp: boolean;
-  /** True if HEAD works like GET. False if a GET uses up what the request carries. */
+  /**
+   * True if HEAD works like GET. False if a GET has an effect, such as using up a one-time code.
+   */
   readonly head: boolean;
   /**
-   * True if requests go before others when the client's address has used up its limit. It is for
-   * routes that remove access, because access lasts while such a request waits.
+   * True if requests of the route go before others after the client's address has used up its
+   * limit. It is for routes that remove access, because access lasts while such a request waits.
    */
   readonly goesFirst: boolean;
   /**
-   * A further status of the response that counts as a failed attempt of the client's network. Some
-   * statuses always count.
+   * A status of the response, beyond those that always count, that counts as a failed attempt of
+   * the client's network.
    */
   readonly failureStatus: number | undefined;
   /**
-   * True if the route may write a row for a request without a user or an authenticated client. Such
-   * rows count against the limit of the client's network. The code that writes one calls `noteRow`.
+   * True if the route may insert a row for a request without a user or an authenticated client.
+   * Such rows count against the limit of the client's network. The code that inserts one calls
+   * `noteRow`.
    */
   readonly anonymousRows: boolean;
   /**
-   * True if OAuth protects the route. Its challenge then names the metadata of the resource (RFC
-   * 9728 §5.1).
+   * True if OAuth protects the route. A 401 of the route then names the metadata of the protected
+   * resource (RFC 9728 §5.1).
    */
   readonly protectedResource: boolean;
   /**
-   * True if the route serves the metadata that the challenges of protected resources name (RFC 9728
-   * §3).
+   * True if the route serves the metadata of a protected resource (RFC 9728 §3), which a 401 of
+   * that resource names.
    */
   readonly resourceMetadata: boolean;
-  /** A summary of one line for the reference. */
+  /** A summary of one line for the API reference. */
   readonly summary: string;
   /** The responses of the route when it succeeds, by status, for `/openapi.json`. */
   readonly answers: Answers;
-  /** The errors of the route beyond those that its other rules imply, for `/openapi.json`. */
+  /** The errors of the route beyond those that follow from its other rules, for `/openapi.json`. */
   readonly refusals: readonly ErrorCode[];
   /** The parts of a request that no decorator of the handler validates, for `/openapi.json`. */
   readonly asks: AskedParts;
@@ -174,8 +186,8 @@ export interface RoutePolicy {
 const KIB = 1024;
 
 /**
- * The policy of a request that no route takes, at a path for which no module states rules. The
- * policy of each route is made from this one by changes.
+ * The policy of a request that no route takes, if no module declares rules for its path. The policy
+ * of each route is this one with changes.
  */
 export const UNMATCHED_POLICY: RoutePolicy = {
   tier: 'unlimited',
@@ -200,7 +212,7 @@ export const UNMATCHED_POLICY: RoutePolicy = {
   parameters: [],
 };
 
-/** Rules that replace those of another policy. */
+/** The rules of a policy that replace those of a more general policy. */
 export type PolicyChanges = Partial<Omit<RoutePolicy, 'body' | 'parameters'>> & {
   readonly body?: Partial<BodyRule>;
 };
@@ -217,8 +229,8 @@ export function withChanges(
 }
 
 /**
- * Returns the policy of a request whose method no route of the path has. Such a request reaches no
- * handler.
+ * Returns the policy of a request whose path has routes, but none with its method. Such a request
+ * reaches no handler, so the rules about handlers are those of {@link UNMATCHED_POLICY}.
  */
 export function asUnmatched(policy: RoutePolicy): RoutePolicy {
   const { auth, goesFirst, failureStatus, anonymousRows, head, ...more } = UNMATCHED_POLICY;

@@ -1,10 +1,12 @@
-/** A row: a path, or a path and everything below it (`/scim/v2/*`, `/v1/keys*`), and its value. */
+/**
+ * A row of the table: a value, and its path, or a pattern for a path and all paths below it
+ * (`/scim/v2/*`, `/v1/keys*`).
+ */
 export type RouteRow<T> = readonly [pattern: string, value: T];
 
 /**
- * Finds values by path. A look-up takes the path of a request or the template of a route, and
- * ignores case and a slash at the end, as the router does. The longest pattern wins, and an exact
- * path wins over a prefix.
+ * Finds values by the path of a request or the template of a route. It ignores case and a slash at
+ * the end, as the router does. The longest pattern wins, and an exact path wins over a pattern.
  */
 export class RouteTable<T> {
   readonly #exact = new Map<string, T>();

@@ -2,21 +2,21 @@ import type { IncomingMessage } from 'node:http';
 import { FALLBACK_TEMPLATE } from './route-policies.js';
 
 /**
- * The label of requests that no route takes: those of the fallback, and those that a step before
- * the router answers.
+ * The route label, in metrics and logs, of requests that no route takes: those of the fallback
+ * route, and those that a step before the router answers.
  */
 export const UNMATCHED = '<unmatched>';
 
 /**
- * The templates with their parameters as `{id}`, by their spelling in Express. The map has one
- * entry for each route at most.
+ * The templates with their parameters as `{id}`, by their spelling in Express, so that each is
+ * converted once. The map has at most one entry for each route.
  */
 const templates = new Map([[FALLBACK_TEMPLATE, UNMATCHED]]);
 
 /**
  * Returns the template of the route that took a request, with parameters as `{id}`:
- * `/v1/keys/{id}`. It never contains values that a client sent. {@link UNMATCHED} if no route took
- * the request.
+ * `/v1/keys/{id}`. It never contains values that a client sent. The result is {@link UNMATCHED} if
+ * no route took the request.
  */
 export function routeTemplateOf(request: IncomingMessage): string {
   const path = (request as { readonly route?: { readonly path: string } }).route?.path;

@@ -1,11 +1,11 @@
 import { Reflector } from '@nestjs/core';
 import type { PolicyChanges } from './route-policy.js';
 
-/** Bytes in a KiB, for the body sizes of routes. */
+/** The number of bytes in a KiB, for the body sizes of routes. */
 export const KIB = 1024;
 
 /**
- * States the rules of a route beside its handler, and the rules that the routes of a controller
+ * Declares the rules of a route beside its handler, and the rules that all routes of a controller
  * share beside the controller. Every route needs a `tier` and an `auth` rule: the application does
  * not start without them.
  */
@@ -36,15 +36,15 @@ export type UnmatchedRules = Readonly<
 
 interface SlashRule {
   /**
-   * True if a second slash right behind this path is dropped, because clients append paths to a
-   * base address that ends with a slash.
+   * True if a second slash right behind this path is dropped, because some clients append `/path`
+   * to a base address that already ends with a slash.
    */
   readonly dropsSecondSlash?: boolean;
 }
 
 /**
- * States the rules for requests that no route takes, on a module and by path. A longer path changes
- * the rules of a shorter one. The routes at these paths inherit the rules that they do not state
- * themselves.
+ * Declares, on a module and by path, the rules for requests that no route takes. The rules of a
+ * longer path replace those of a shorter one. The routes at these paths inherit the rules that they
+ * do not declare themselves.
  */
 export const UnmatchedPaths = Reflector.createDecorator<UnmatchedRules>();

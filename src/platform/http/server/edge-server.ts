@@ -15,7 +15,7 @@ import type { Socket } from 'node:net';
 import type { EdgeTimeouts } from '#platform/http/edge/edge-timeouts.js';
 import type { ParseErrorResponder } from './parse-error-responder.js';
 
-/** The parts that all listeners of a process share. */
+/** The time limits and the functions that all HTTP listeners of a process share. */
 export interface EdgeServerOptions {
   readonly timeouts: EdgeTimeouts;
   readonly parseErrorResponder: ParseErrorResponder;
@@ -25,20 +25,20 @@ export interface EdgeServerOptions {
 const MOST_HEADERS = 16 * 1024;
 
 /**
- * Milliseconds between two checks of the time-outs of connections. A connection may exceed its time
- * by that much.
+ * The milliseconds between two checks of the connections' time limits. A connection may exceed its
+ * limit by that much.
  */
 const CHECK_EVERY = 1000;
 
 /**
- * Milliseconds by which the deadline of Node exceeds ours, so that it only applies if ours has
- * failed.
+ * The milliseconds by which Node's own time limit of a request exceeds ours, so that it applies
+ * only if ours has failed.
  */
 const GRACE = 5000;
 
 /**
  * Makes the HTTP server of a listener.
- * @param tls the TLS options of a listener that ends TLS; left out for plain HTTP
+ * @param tls the TLS options of a listener that terminates TLS; left out for plain HTTP
  */
 export function edgeServer(edge: RequestListener, options: EdgeServerOptions): Server;
 export function edgeServer(
@@ -66,7 +66,8 @@ export function edgeServer(
   const serve = (request: IncomingMessage, response: ServerResponse) => {
     if (parseErrorResponder.follow(response)) edge(request, response);
   };
-  // Requests with an expectation pass the same steps; Node must not answer them by itself.
+  // Requests with the header `Expect` pass the same steps. Without these listeners, Node would
+  // answer them by itself.
   for (const event of ['request', 'checkContinue', 'checkExpectation']) server.on(event, serve);
   server.on('clientError', (error, socket) => parseErrorResponder.refuse(error, socket as Socket));
   server.on('connect', (_request, socket) => parseErrorResponder.refuseTunnel(socket));

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { ListenOptions, Server } from 'node:net';
 
-/** The error if a port cannot be bound. Its message is one line. */
+/** The error if a port cannot be bound. Its message is one line for the operator. */
 export class CannotListen extends Error {
   override readonly name = 'CannotListen';
 
@@ -16,9 +16,9 @@ export class CannotListen extends Error {
 }
 
 /**
- * Binds a server's port.
+ * Binds the port of a server.
  *
- * @param what the name of the port in the message: a variable, or a number
+ * @param what the name of the port in the error: a variable, or a number
  * @throws CannotListen
  */
 export async function listen(server: Server, where: ListenOptions, what: string): Promise<void> {

@@ -15,17 +15,17 @@ import { isEncrypted, type HeaderLine } from '#platform/http/contract/kept-heade
 import { UNMATCHED_POLICY } from '#platform/http/routing/route-policy.js';
 import { rawResponse } from './raw-response.js';
 
-/** The errors for those codes of Node that do not mean malformed input. */
+/** The errors for those codes of Node that do not mean malformed bytes. */
 const FAULTS: Readonly<Record<string, readonly [ErrorCode, string]>> = {
   ERR_HTTP_REQUEST_TIMEOUT: ['timed_out', 'The request arrived too slowly. Send it again.'],
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'The headers are too large.'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['body_too_large', 'The extensions of a chunk are too large.'],
 };
 
-/** The settings and functions that a response without a request needs. */
+/** The settings and functions for responding to bytes that are no request. */
 export interface ParseErrorOptions {
   readonly headersOf: EdgeHeaders;
-  /** Makes the headers about the rate limit of a client, by its address. */
+  /** Returns the headers about the rate limit of a client, by the client's address. */
   readonly limitsOf: (address: string | undefined) => readonly HeaderLine[];
   readonly errorRenderer: ErrorRenderer;
   /** Writes the log lines of the target `http`. */
@@ -33,15 +33,15 @@ export interface ParseErrorOptions {
   /** The time that a refused client has to read the response, in milliseconds. */
   readonly linger: number;
   /**
-   * Is called with the status of each response without a request, and with the method if one was
-   * read.
+   * Is called with the status of each response to bytes that are no request, and with the method if
+   * it could be read.
    */
   readonly onRawResponse: (status: number, method?: string) => void;
 }
 
 /**
- * The most requests of one connection that may wait for their responses. Clients that pipeline send
- * fewer.
+ * The largest number of requests of one connection that may wait for their responses. Clients that
+ * send requests without waiting (pipelining) send fewer.
  */
 const MOST_WAITING = 32;
 
@@ -49,7 +49,7 @@ const RESPONSES = Symbol('responses of the connection, in their order');
 const REFUSED = Symbol('whether the connection is refused');
 type Connection = Socket & { [RESPONSES]?: ServerResponse[]; [REFUSED]?: true };
 
-/** A refusal of input that is no request. */
+/** A refusal of bytes that are no request. */
 interface RawRefusal {
   readonly error: DomainError;
   readonly method?: string;
@@ -57,15 +57,16 @@ interface RawRefusal {
 }
 
 /**
- * Responds to input that Node would answer by itself, without our headers: malformed requests,
- * requests that arrive too slowly or whose heads are too large, and CONNECT.
+ * Responds to bytes that Node would answer by itself, without the headers that every response
+ * needs: malformed requests, requests that arrive too slowly or whose heads are too large, and
+ * CONNECT.
  */
 export class ParseErrorResponder {
   constructor(private readonly options: ParseErrorOptions) {}
 
   /**
-   * Records a response that is not finished, because unreadable input of its connection may be the
-   * body of its request.
+   * Remembers the response of each request of a connection until it is finished. Bytes that cannot
+   * be read as a request may be the rest of the body of that request.
    *
    * @returns false for a request that follows the last response of its connection and is not served
    *   (RFC 9112 §9.6). The response is made the last one if too many wait already, since a client
@@ -83,7 +84,7 @@ export class ParseErrorResponder {
     return true;
   }
 
-  /** Responds to the event `clientError` of a server. */
+  /** Handles the event `clientError` of a server: it responds to bytes that are no request. */
   refuse(fault: Error, socket: Connection): void {
     if (socket[REFUSED]) return; // the client continues to send while the connection closes
     const latest = socket[RESPONSES]?.at(-1);
@@ -100,7 +101,10 @@ export class ParseErrorResponder {
     }
   }
 
-  /** Responds to the event `connect` of a server: the service offers no tunnels. */
+  /**
+   * Handles the event `connect` of a server, which the method CONNECT causes: the service offers no
+   * tunnels.
+   */
   refuseTunnel(stream: Duplex): void {
     const socket = stream as Connection;
     takeOver(socket);
@@ -109,7 +113,10 @@ export class ParseErrorResponder {
     this.#respondInOrder(socket, TUNNEL);
   }
 
-  /** Responds after the responses to earlier requests of the same connection. */
+  /**
+   * Responds after the responses to earlier requests of the same connection, because the client
+   * reads responses in the order of its requests.
+   */
   #respondInOrder(socket: Connection, refusal: RawRefusal): void {
     const latest = socket[RESPONSES]?.at(-1);
     if (latest === undefined || latest.closed) this.#respond(socket, refusal);
@@ -139,13 +146,14 @@ export class ParseErrorResponder {
 const TUNNEL: RawRefusal = {
   error: new DomainError('method_not_allowed', 'The method CONNECT is not supported.'),
   method: 'CONNECT',
-  // The methods to use instead (RFC 9110 §15.5.6).
+  // The methods that the client can use instead (RFC 9110 §15.5.6).
   headers: [['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS']],
 };
 
 /**
- * Handles the errors of a connection after CONNECT, when Node no longer does: an unhandled error
- * would end the process. It also ends the responses that still wait.
+ * Handles the errors of a connection after CONNECT, when Node does not handle them any more: an
+ * unhandled error would end the process. It also ends the responses of the connection that still
+ * wait.
  */
 function takeOver(socket: Connection): void {
   socket.on('error', () => undefined); // 'close' follows
@@ -153,8 +161,9 @@ function takeOver(socket: Connection): void {
 }
 
 /**
- * Returns true if the client has sent no byte. Browsers open connections before they need them, and
- * would show an error for a request that they never made.
+ * Returns true if the client of a connection has sent no byte, and so gets no response. Browsers
+ * open connections before they need them, and would show an error for a request that they never
+ * made.
  */
 function isSilent(socket: Socket): boolean {
   return socket.bytesRead === 0;
@@ -162,14 +171,15 @@ function isSilent(socket: Socket): boolean {
 
 /**
  * Returns true for a response that has begun although its request never arrived completely. No
- * second response may follow.
+ * second response may be sent for the same request.
  */
 function isHalfAnswered(latest: ServerResponse | undefined): boolean {
   return latest !== undefined && latest.headersSent && !latest.req.complete;
 }
 
 /**
- * Maps a fault to the error of its response; undefined if the connection or its handshake failed.
+ * Returns the error with which to respond to a fault of Node; undefined if the connection or its
+ * handshake failed, because no response can be sent then.
  */
 function errorOf(fault: Error): DomainError | undefined {
   const code = 'code' in fault ? String(fault.code) : '';

@@ -4,8 +4,8 @@ import type { HeaderLine } from '#platform/http/contract/kept-headers.js';
 import type { ErrorBody } from '#platform/http/errors/error-formats.js';
 
 /**
- * Writes the bytes of a response to input that is no request, and so has neither a response object
- * nor a path: a problem document, after which the connection ends.
+ * Makes the bytes of a response to input that is no request, for which there is neither a response
+ * object nor a path. The response is a problem document, after which the connection is closed.
  *
  * @param headers the headers of every response
  */

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { systemClock } from '#platform/clock/clock.js';
 import type { EdgeStep } from '#platform/http/contract/edge-step.js';
 
-/** Counts the requests that are being served. A graceful stop waits for them. */
+/** Counts the requests that are being served, because a graceful stop waits for them. */
 @Injectable()
 export class RequestsInFlight {
   readonly #responses = new Set<ServerResponse>();
@@ -11,7 +11,7 @@ export class RequestsInFlight {
   #lastCame = 0;
 
   /**
-   * Counts a request until its response closes. It is the first step of the edge, so that it sees
+   * Counts a request until its response is closed. It is the first step of all, so that it counts
    * every request.
    */
   readonly track: EdgeStep = (_request, response, next) => {
@@ -33,14 +33,14 @@ export class RequestsInFlight {
     return this.#isStopping;
   }
 
-  /** Milliseconds since the last request, or since the stop began. */
+  /** The milliseconds since the last request came, or since the stop began. */
   get quietFor(): number {
     return systemClock.monotonic() - this.#lastCame;
   }
 
   /**
-   * Makes every response from now on the last of its connection (RFC 9112 §9.6), so that clients
-   * connect to another replica.
+   * Begins the stop. From now on every response closes its connection (RFC 9112 §9.6), so that
+   * clients connect to another replica.
    */
   beginStop(): void {
     this.#isStopping = true;

@@ -3,16 +3,20 @@ import { setImmediate as afterPoll } from 'node:timers/promises';
 import { systemClock } from '#platform/clock/clock.js';
 import type { RequestsInFlight } from './requests-in-flight.service.js';
 
-/** The milliseconds without a request after which the listeners stop accepting connections. */
+/**
+ * The milliseconds without a new request after which a stopping server accepts no more connections.
+ */
 const QUIET_MS = 1000;
-/** The longest time in milliseconds for which the listeners wait for such a pause. */
+/**
+ * The longest time in milliseconds for which a stopping server waits until no new requests come.
+ */
 const DRAIN_MS = 10_000;
-/** The time in milliseconds that the newest connection has to send its request. */
+/** The milliseconds in which the newest connection can still send its request. */
 const LAST_CALL_MS = 500;
 const POLL_MS = 20;
 
 /**
- * Stops servers without losing an accepted request. Every response ends its connection, the
+ * Stops servers without losing an accepted request: every response closes its connection, the
  * listeners close, the requests in flight end, and all other connections are cut off.
  *
  * @param drain true to go on listening until no more requests arrive, for at most ten seconds
@@ -30,12 +34,12 @@ export async function stopServers(
 
   let open = servers.length;
   for (const server of servers) server.once('close', () => (open -= 1));
-  // This waits until the event loop has accepted all waiting connections: the system resets those
-  // of a closed listener.
+  // The event loop must first accept all waiting connections, because the operating system resets
+  // those of a closed listener.
   await afterPoll();
   for (const server of servers) server.close();
   const lastCall = systemClock.monotonic() + LAST_CALL_MS;
-  // An open connection without a request in flight may be new.
+  // An open connection without a request in flight may be new, and its request may still come.
   const isOver = () => open === 0 || (inFlight.count === 0 && systemClock.monotonic() >= lastCall);
   await until(isOver, begun + limit);
 

@@ -6,14 +6,14 @@ import { Eta } from 'eta';
 import { CONFIG, type Config } from '#platform/config/config.js';
 
 /**
- * The injection token of the scripts that the composition root adds to every page. Production adds
- * none.
+ * The injection token of the scripts that a composition root, such as that of the demo, adds to
+ * every page. Production adds none.
  */
 export const PAGE_SCRIPTS = Symbol('scripts added to every page');
 
 /**
- * Renders HTML templates (Eta). `<%= %>` escapes its value, and no template uses the form without
- * escapes for data.
+ * Renders HTML templates (Eta). `<%= %>` escapes its value, so that a value cannot contain HTML. No
+ * template uses the form without escapes for data.
  */
 @Injectable()
 export class Views {
@@ -32,7 +32,7 @@ export class Views {
   /**
    * Registers every `.eta` file of a folder under its name without the ending.
    *
-   * @throws Error for a name that a template of another folder has, because one would replace the
+   * @throws Error if a template of another folder has the same name, because one would replace the
    *   other
    */
   register(folder: URL): void {

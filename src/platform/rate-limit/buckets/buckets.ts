@@ -1,38 +1,47 @@
 import type { Rate, Decision } from '#platform/gcra/gcra.js';
 import { hitRecord, type HitRecord, type ThrottlerStorage } from './throttler.js';
 
-/** A request that a bucket decides about. */
+/**
+ * A request that counts in a bucket, which is the state of the rate limit of one client in one
+ * tier.
+ */
 export interface Hit {
   /** The key of the bucket: the tier and the client's address. */
   readonly bucket: string;
   readonly tier: string;
   readonly rate: Rate;
-  /** Returns the holder of the request's booking: its credential, method and path. */
+  /** Returns the request as the holder of a booking is written: its credential, method and path. */
   readonly holder: () => string;
 }
 
-/** The holder of bookings of requests without a credential. */
+/** The credential in the holder of bookings for requests without a credential. */
 export const NO_CREDENTIAL = '';
 
-/** The buckets of the rate limits, in this process's memory or shared in the database. */
+/**
+ * The buckets of the rate limits, each with the state of one client in one tier. They are in the
+ * memory of this process or shared in the database.
+ */
 export abstract class Buckets implements ThrottlerStorage {
-  /** Decides whether a request is let through. A refused request books a place in the queue. */
+  /**
+   * Decides whether a request is allowed. A refused request books the moment at which the client
+   * may repeat it.
+   */
   abstract take(hit: Hit): Promise<Decision>;
 
   /**
-   * Returns the decision for a request at this moment, from what this process knows. It counts and
-   * books nothing, and sends no statement. `remaining` is the number of requests that would be let
-   * through, that request included.
+   * Returns the decision that a request would get at this moment, from what this process knows. It
+   * counts and books nothing, and sends no statement to the database. `remaining` includes that
+   * request.
    */
   abstract peek(hit: Hit): Decision;
 
   /**
-   * Counts a request that was let through without a decision of this bucket. The debt of the bucket
-   * never becomes larger than its burst allows.
+   * Counts a request that was allowed without asking this bucket. The debt of the bucket never
+   * becomes larger than its burst allows.
    */
   abstract charge(hit: Hit): void;
 
-  /** Decides about a request without a credential, for `@nestjs/throttler`. */
+  /** Decides about a request without a credential, in the way in which `@nestjs/throttler` asks. */
   async increment(
     key: string,
     ttl: number,

@@ -11,26 +11,27 @@ import { DenialCache } from './denial-cache.js';
 import { KeyedSemaphore } from './keyed-semaphore.js';
 
 /**
- * Milliseconds. The database gets `PATIENCE` for a decision. While it cannot be reached, it is
- * asked again every `ASK_AGAIN_AFTER`.
+ * The milliseconds that the database may take for a decision (`PATIENCE`). While it cannot be
+ * reached, it is asked again every `ASK_AGAIN_AFTER` milliseconds.
  */
 const PATIENCE = 2000;
 const ASK_AGAIN_AFTER = 1000;
 
 /**
  * Buckets without a debt are deleted every `CLEAR_EVERY` milliseconds. One statement deletes at
- * most `CLEAR_AT_ONCE` of them.
+ * most `CLEAR_AT_ONCE` of them, so that it is short.
  */
 const CLEAR_EVERY = 60_000;
 const CLEAR_AT_ONCE = 10_000;
 
 /**
- * The buckets that all replicas share, with their bookings, in the database.
+ * The buckets of the rate limits that all replicas share in the database, with the bookings of
+ * refused clients.
  *
  * A denial is cached until it is over, and the number of concurrent statements for one bucket is at
- * most its burst, so that a flood costs the database nothing. While the database cannot be reached,
- * this process's own buckets decide, beginning with the database's last answers, so that a limit is
- * never off.
+ * most its burst, so that a flood of requests costs the database nothing. While the database cannot
+ * be reached, this process's own buckets decide, beginning with the database's last answers, so
+ * that a limit is never off.
  */
 export class DatabaseBuckets extends Buckets {
   readonly #local: LocalBuckets;
@@ -59,7 +60,8 @@ export class DatabaseBuckets extends Buckets {
         bucket,
         rate.burst,
         async () =>
-          // An earlier request of the same bucket may have been denied meanwhile.
+          // The cache is asked again, because an earlier request of the same bucket may have been
+          // denied while this one waited.
           denied() ?? (await this.#decide(hit, holder)) ?? this.#local.take(hit),
       ))
     );
@@ -81,7 +83,7 @@ export class DatabaseBuckets extends Buckets {
 
   /**
    * Asks the database for a decision about a request.
-   * @returns undefined if the database could not decide
+   * @returns undefined if the database could not decide, so that the process decides alone
    */
   async #decide(hit: Hit, holder: string): Promise<Decision | undefined> {
     const { bucket, rate } = hit;
@@ -107,7 +109,7 @@ export class DatabaseBuckets extends Buckets {
   }
 
   /**
-   * Asks the database a question.
+   * Runs a query of the database, unless the database cannot be reached.
    * @returns undefined if the database could not answer, or may not be asked now
    */
   async #ask<T>(question: () => Promise<T>): Promise<T | undefined> {
@@ -133,7 +135,8 @@ export class DatabaseBuckets extends Buckets {
   }
 
   /**
-   * Starts the deletion of buckets without a debt, once in an interval. No request waits for it.
+   * Starts the deletion of buckets without a debt, if `CLEAR_EVERY` has passed. No request waits
+   * for it.
    */
   #clear(now: number): void {
     if (now < this.#clearAt) return;
@@ -152,8 +155,8 @@ export class DatabaseBuckets extends Buckets {
 }
 
 /**
- * Converts the state of a bucket in the database, whose times are relative to now, to the times of
- * this process's clock.
+ * Converts the state of a bucket in the database, whose times are relative to the present, to times
+ * of this process's clock.
  */
 function fromNow({ tat, bookings }: Bucket, now: number): Bucket {
   return {
@@ -163,9 +166,9 @@ function fromNow({ tat, bookings }: Bucket, now: number): Bucket {
 }
 
 /**
- * Waits for an answer, for a number of milliseconds at most. A later answer is ignored.
+ * Waits for an answer, for a number of milliseconds at most. An answer that comes later is ignored.
  *
- * @throws Error when no answer came in time
+ * @throws Error if no answer came in time
  */
 async function withTimeout<T>(milliseconds: number, answer: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();

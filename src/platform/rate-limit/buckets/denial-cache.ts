@@ -4,31 +4,31 @@ import { GenerationalMap } from '#platform/gcra/generational-map.js';
 import { LONGEST_STATE } from './tiers.js';
 
 /**
- * The most denials in the cache. Further denials are not cached, so that the database decides about
- * the next request again.
+ * The largest number of denials in the cache. A further denial is not cached, so that the database
+ * decides about the client's next request again.
  */
 const MOST = 100_000;
 
 /**
- * Milliseconds for which a client without a booking is refused from this cache while all places are
- * booked. No booking that is made meanwhile at another replica is due earlier, because no response
- * states a wait of less than a second.
+ * The milliseconds for which a client without a booking is refused from the cache if all bookings
+ * of its bucket are taken. A booking that another replica makes meanwhile is never due earlier,
+ * because no response states a wait of less than a second.
  */
 const HOLD = 990;
 
 /**
- * The state of a bucket after the database's decision, with times in milliseconds from the moment
+ * The state of a bucket after a decision of the database. Times are in milliseconds from the moment
  * of that decision.
  */
 export interface DeniedBucket {
   readonly debt: number;
-  /** The bookings of the bucket. Their slots are relative to the decision. */
+  /** The bookings of the bucket. Their moments are relative to the decision. */
   readonly bookings: readonly Booking[];
 }
 
 /**
- * A denied bucket with the times at which the database was asked and had answered. The decision was
- * made between them.
+ * A denied bucket, with the times at which the database was asked and had answered. The database
+ * decided between these two.
  */
 interface Refusal extends DeniedBucket {
   readonly asked: number;
@@ -36,20 +36,21 @@ interface Refusal extends DeniedBucket {
 }
 
 /**
- * Keeps denials of the database as long as the database could not decide differently. They concern
- * a client whose booking is not due yet, and any client without a booking while all places are
- * booked.
+ * Caches denials of the database for as long as the database would certainly deny again. A cached
+ * denial is for a client whose booking is not due yet, and for any client without a booking if all
+ * bookings of the bucket are taken.
  *
  * The database decided between the question and its answer. The end of a denial is counted from the
  * question, so that it ends here no later than in the database: a client that waited as long as any
- * replica stated is not refused from this cache. The stated wait is counted from the answer, so
- * that it is long enough.
+ * replica stated is not refused from this cache. The wait that a client is told is counted from the
+ * answer, so that it is long enough.
  */
 export class DenialCache {
   readonly #known = new GenerationalMap(LONGEST_STATE, () => new Map<string, Refusal>());
 
   /**
-   * Returns the denial of a holder if the database would certainly still deny; undefined otherwise.
+   * Returns the denial of a request if the database would certainly still deny it; undefined
+   * otherwise.
    */
   find(bucket: string, holder: string, rate: Rate, now: number): Decision | undefined {
     const known = this.#known.get(bucket, now);
@@ -67,7 +68,7 @@ export class DenialCache {
   }
 
   /**
-   * Keeps a denial of the database.
+   * Caches a denial of the database.
    *
    * @param asked when the database was asked
    * @param answered when it had answered

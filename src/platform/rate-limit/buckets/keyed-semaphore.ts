@@ -1,14 +1,17 @@
-/** The work of one key: the number that runs, and the callers that wait. */
+/** The work of one key: the number of running pieces, and the callers that wait. */
 interface Turns {
   running: number;
   readonly waiting: (() => void)[];
 }
 
-/** A semaphore for each key. Waiting callers are served in the order of their calls. */
+/**
+ * A semaphore for each key. It limits how much work of one key runs at the same time. Waiting
+ * callers are served in the order of their calls.
+ */
 export class KeyedSemaphore {
   readonly #keys = new Map<string, Turns>();
 
-  /** Runs the work once fewer than `most` pieces of work of this key run. */
+  /** Waits until fewer than `most` pieces of work of this key run, and then runs the work. */
   async run<T>(key: string, most: number, work: () => Promise<T>): Promise<T> {
     const turns = this.#keys.get(key) ?? { running: 0, waiting: [] };
     this.#keys.set(key, turns);

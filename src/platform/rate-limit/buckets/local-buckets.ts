@@ -9,45 +9,48 @@ import { GenerationalMap } from '#platform/gcra/generational-map.js';
 import { LONGEST_STATE } from './tiers.js';
 
 /**
- * The most buckets of the process that belong to one client each. An entry takes at most 32 bytes
- * in each of two generations.
+ * The largest number of buckets in this process that belong to one client each. An entry takes at
+ * most 32 bytes in each of two generations.
  */
 const MOST_BUCKETS = 1_000_000;
 
 /**
- * The number of shared overflow buckets of a tier, for clients that come when {@link MOST_BUCKETS}
- * is reached.
+ * The number of shared buckets of a tier. A client that is new after {@link MOST_BUCKETS} was
+ * reached gets one of them.
  */
 const OVERFLOW_BUCKETS = 4096;
 
 /**
- * The greatest number of buckets with bookings. In any other bucket, a refused client books
- * nothing, and its stated wait is that until the end of the queue.
+ * The largest number of buckets with bookings. In any further bucket, a refused client books
+ * nothing, and is told to wait until the end of the queue.
  */
 const MOST_BOOKED = 100_000;
 
 const NO_BOOKINGS: readonly Booking[] = [];
 
 /**
- * The buckets of one process, in its memory.
+ * The buckets of the rate limits of one process, in its memory.
  *
  * A bucket is dropped only if it has no debt, so that a flood of other clients does not clear the
- * debt of a client. When a million clients came within a minute, new clients share overflow buckets
- * at random. That refuses too many requests rather than too few, and a client that has a bucket
- * keeps it.
+ * debt of a client. If a million clients come within a minute, further clients share the overflow
+ * buckets at random. That refuses too many requests rather than too few, and a client that has a
+ * bucket of its own keeps it.
  */
 export class LocalBuckets extends Buckets {
-  /** The theoretical arrival times of buckets, by 48 bits of the hash of their keys. */
+  /** The theoretical arrival time of each bucket (GCRA), by 48 bits of the hash of its key. */
   readonly #tats = new GenerationalMap(LONGEST_STATE, () => new Float64Map());
   /** The bookings of the buckets that have any. */
   readonly #bookings = new GenerationalMap(
     LONGEST_STATE,
     () => new Map<number, readonly Booking[]>(),
   );
-  /** A salt, so that a client cannot compute which clients share an overflow bucket. */
+  /**
+   * A random value in the hash of a client's address, so that a client cannot compute which clients
+   * share an overflow bucket.
+   */
   readonly #salt = systemRandom.bytes(16).toString('hex');
 
-  /** @param most the most buckets that belong to one client each */
+  /** @param most the largest number of buckets that belong to one client each */
   constructor(
     private readonly most = MOST_BUCKETS,
     private readonly clock: Clock = systemClock,
@@ -82,8 +85,8 @@ export class LocalBuckets extends Buckets {
   }
 
   /**
-   * Raises the debt of a bucket to that of the database if the database's is larger. A smaller debt
-   * is ignored, because the database may not have the latest charges yet.
+   * Raises the debt of a bucket to its debt in the database, if that is larger. A smaller debt is
+   * ignored, because the database may not know the latest requests yet.
    */
   owe(hit: Hit, tat: number): void {
     const now = Math.floor(this.clock.monotonic());
@@ -132,8 +135,8 @@ export class LocalBuckets extends Buckets {
   }
 
   /**
-   * Returns 48 bits of a hash as a number above 0. Among a million clients two share a bucket with
-   * a probability of 1 in 500.
+   * Returns 48 bits of a hash as a number above 0. Among a million clients, the probability that
+   * two share a bucket is 1 in 500.
    */
   #digest(text: string): number {
     return 1 + Number.parseInt(hash('sha256', this.#salt + text).slice(0, 12), 16);

@@ -4,32 +4,35 @@ import { goesFirst, LAPSE_INTERVALS, type Booking } from '#platform/gcra/booking
 import { GRACE, longestDebt, type Rate } from '#platform/gcra/gcra.js';
 import { TIERS } from './tiers.js';
 
-/** The most seconds after the end of a bucket's debt until all its bookings have expired. */
+/**
+ * The longest time in seconds between the end of a bucket's debt and the expiry of its last
+ * booking.
+ */
 const LONGEST_LAPSE = Math.max(
   ...Object.values(TIERS).map(({ interval }) => (LAPSE_INTERVALS * interval) / 1000),
 );
 
 /**
- * A decision of the database with the state of the bucket after it. Times are in milliseconds from
+ * A decision of the database, and the state of the bucket after it. Times are in milliseconds from
  * the moment of the decision.
  */
 export interface DecidedRow {
   readonly admitted: boolean;
   readonly debt: number;
-  /** The bookings of the bucket. Their slots are relative to the decision. */
+  /** The bookings of the bucket. Their moments are relative to the decision. */
   readonly bookings: readonly Booking[];
 }
 
-/** The buckets that all replicas share. The database's clock decides. */
+/** Reads and writes the buckets that all replicas share. The clock of the database counts. */
 export class RateLimitsRepository {
   /**
-   * Decides about one request, as `takeOrBook` does, in one statement. The row's lock serializes
-   * the requests of one bucket, and each sees the changes of the one before it. A request that
-   * waited for the lock is decided by the time at which it came.
+   * Decides about one request, as `takeOrBook` does, in one statement. The lock of the row
+   * serializes the requests of one bucket, so that each decision sees the one before it. A request
+   * that waited for the lock is decided by the time at which it came.
    *
-   * A refused request is written too, since PostgreSQL returns the current row only of a write.
-   * Such a write changes the debt only if the debt is impossible, because the server's clock was
-   * set back.
+   * A refused request also writes the row, since PostgreSQL returns the current row only of a
+   * write. Such a write leaves the debt as it is, unless the debt is impossible because the
+   * server's clock was set back.
    */
   async take(tx: EntityManager, bucket: string, holder: string, rate: Rate): Promise<DecidedRow> {
     const { burst, interval, most, lapse, grace } = inSeconds(rate);
@@ -83,7 +86,8 @@ export class RateLimitsRepository {
   }
 
   /**
-   * Counts a request that was let through without a decision. The debt never exceeds the burst.
+   * Counts a request that was allowed without a decision of this bucket. The debt never exceeds the
+   * burst.
    *
    * @returns the debt after it, in milliseconds
    */
@@ -102,14 +106,14 @@ export class RateLimitsRepository {
   }
 
   /**
-   * Deletes buckets that have had no debt for some time. They equal new buckets, because all their
-   * bookings have expired too.
+   * Deletes buckets that have had no debt for so long that all their bookings have expired. A
+   * missing bucket counts as a new one, so no limit changes.
    *
-   * @param most the greatest number of rows
+   * @param most the largest number of rows
    * @returns the number of deleted rows
    */
   async deleteExpired(tx: EntityManager, most: number): Promise<number> {
-    // SKIP LOCKED: two replicas may delete at once, and no request waits for either.
+    // With SKIP LOCKED, two replicas can delete at the same time, and no request waits for either.
     const [row] = await sql<{ deleted: number }>(tx)`
       WITH expired AS (
         SELECT bucket FROM rate_limits
@@ -130,7 +134,7 @@ interface BucketRow {
   readonly waits: readonly number[];
 }
 
-/** Returns the numbers of a rate in seconds, as the statements need them. */
+/** Returns a rate in seconds, because the SQL statements count in seconds. */
 function inSeconds(rate: Rate) {
   const [interval, most, grace] = [rate.interval / 1000, longestDebt(rate) / 1000, GRACE / 1000];
   return { burst: rate.burst, interval, most, lapse: LAPSE_INTERVALS * interval, grace };

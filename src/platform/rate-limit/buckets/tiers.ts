@@ -3,9 +3,9 @@ import type { TierName } from '#platform/http/routing/route-policy.js';
 import { longestDebt, type Rate } from '#platform/gcra/gcra.js';
 
 /**
- * The rate limits, of which each route has one: `burst` requests at once, then one every `interval`
- * milliseconds. Each client has one bucket for each tier. Failed attempts of an IPv6 /48 have a
- * limit of their own, in `networks.ts`.
+ * The rate of each tier. A route belongs to one tier: `burst` requests at once, then one every
+ * `interval` milliseconds. Each client has one bucket for each tier. Failed attempts of an IPv6 /48
+ * have a limit of their own, in `networks.ts`.
  */
 export const TIERS = {
   authentication: { burst: 8, interval: 2000 },
@@ -14,8 +14,8 @@ export const TIERS = {
 } as const satisfies Record<TierName, Rate>;
 
 /**
- * Milliseconds after which a bucket of any tier has neither a debt nor a booking, so that it equals
- * a new one.
+ * The milliseconds after which an unused bucket of any tier has neither a debt nor a booking, so
+ * that it can be dropped.
  */
 export const LONGEST_STATE = Math.max(
   ...Object.values(TIERS).map((rate) => longestDebt(rate) + LAPSE_INTERVALS * rate.interval),

@@ -1,4 +1,7 @@
-/** The levels of RUST_LOG, each with pino's number. `off` is above all levels of lines. */
+/**
+ * The levels that RUST_LOG may name, each with its number in pino. `off` is above the levels of all
+ * lines.
+ */
 const LEVELS: Readonly<Record<string, number>> = {
   trace: 10,
   debug: 20,
@@ -8,19 +11,22 @@ const LEVELS: Readonly<Record<string, number>> = {
   off: 100,
 };
 
-/** A filter of log lines by level and target. */
+/**
+ * A filter of log lines by their level and their target, which is the part of the service that
+ * writes them.
+ */
 export interface LogFilter {
-  /** The lowest level that a rule lets through, by pino's name. */
+  /** The lowest level that any rule allows, by the name of the level in pino. */
   readonly level: string;
-  /** Returns true if a line of a level (pino's number) and a target is written. */
+  /** Returns true if a line with this level (a number of pino) and this target is written. */
   allows(level: number, target: string): boolean;
 }
 
 /**
- * Reads RUST_LOG directives such as `info,security=warn,svc_server::scim=debug`: a bare level is
- * the default, a bare target means trace, the longest matching target wins. Targets are the
- * loggers' contexts; the leading `svc_server::` may be left out, and `svc_server` alone means all
- * targets.
+ * Parses the directives of RUST_LOG, such as `info,security=warn,svc_server::scim=debug`. A bare
+ * level is the default, a bare target means trace, and the longest matching target wins. A target
+ * is the context of a logger; the leading `svc_server::` may be left out, and `svc_server` alone
+ * means all targets.
  *
  * @throws Error naming RUST_LOG for a level that does not exist
  */

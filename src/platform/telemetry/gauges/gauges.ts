@@ -1,17 +1,20 @@
 import { metrics, type MetricOptions, type ObservableGauge } from '@opentelemetry/api';
 
-/** The values of gauges for one combination of attributes. */
+/**
+ * The present values of gauges, which are metrics that go up and down, for one combination of
+ * attributes.
+ */
 export interface ObservedValues<Name extends string> {
   readonly attributes: Readonly<Record<string, string>>;
   readonly values: Readonly<Record<Name, number>>;
 }
 
 /**
- * Exports gauges by OTLP until the process ends; without a collector it does nothing. `/metrics`
- * does not have them.
+ * Exports gauges to the OTLP collector until the process ends. Without a collector it does nothing.
+ * `/metrics` does not show them.
  *
  * @param described the names of the gauges, each with its description and unit
- * @param read is called before each export
+ * @param read returns the present values, and is called before each export
  */
 export function observeGauges<const Name extends string>(
   described: Readonly<Record<Name, Pick<MetricOptions, 'description' | 'unit'>>>,

@@ -29,7 +29,9 @@ const DEFAULTS = {
   uniqueness: 'none',
 } as const;
 
-/** An attribute with the defaults of RFC 7643 §2.2. */
+/**
+ * Makes an attribute, with the defaults of RFC 7643 §2.2 for characteristics that are not given.
+ */
 export function attribute(
   type: AttributeType,
   name: string,
@@ -39,12 +41,12 @@ export function attribute(
   return { ...DEFAULTS, name, type, description, ...traits };
 }
 
-/** A string attribute. It compares without case unless the traits set `caseExact`. */
+/** Makes a string attribute. It compares without case unless the traits set `caseExact`. */
 export function text(name: string, description: string, traits: Traits = {}): Attribute {
   return attribute('string', name, description, traits);
 }
 
-/** A reference attribute, which compares with case (RFC 7643 §2.3.7). */
+/** Makes a reference attribute, which compares with case (RFC 7643 §2.3.7). */
 export function reference(
   name: string,
   description: string,
@@ -54,7 +56,7 @@ export function reference(
   return attribute('reference', name, description, { caseExact: true, referenceTypes, ...traits });
 }
 
-/** A complex attribute with one value. */
+/** Makes a complex attribute with one value. */
 export function complex(
   name: string,
   description: string,
@@ -64,7 +66,7 @@ export function complex(
   return attribute('complex', name, description, { subAttributes, ...traits });
 }
 
-/** A multi-valued attribute with the sub-attributes of RFC 7643 §2.4 in addition to `value`. */
+/** Makes a multi-valued attribute. Beside `value`, it has the sub-attributes of RFC 7643 §2.4. */
 export function list(
   name: string,
   description: string,

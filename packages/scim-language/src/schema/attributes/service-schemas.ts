@@ -82,8 +82,8 @@ export const RESOURCE_TYPE_ATTRIBUTES: readonly Attribute[] = [
 ].map(readOnly);
 
 /**
- * The characteristics of an attribute in a schema document. A sub-attribute has the same, apart
- * from sub-attributes.
+ * The characteristics of an attribute in a schema document. A sub-attribute has the same ones,
+ * except sub-attributes of its own.
  */
 const CHARACTERISTICS: readonly Attribute[] = [
   text('name', 'The name of the attribute.', { required: true, caseExact: true }),

@@ -3,14 +3,14 @@ import { DomainError } from '#platform/errors/domain-error.js';
 import { resourceKey } from '#domain/oauth/clients/resource-key.js';
 import { isOwnOrigin, type OwnAudiences } from '../../protocol/resource-servers.js';
 
-/** Matches the name at the end of a resource `urn:svc:ORGANIZATION:NAME`. */
+/** Matches the name at the end of a cluster's resource `urn:svc:ORGANIZATION:NAME`. */
 const URN_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /**
- * Finds the fault of the resource of a cluster (RFC 8707 §2). A resource has one of two forms. The
- * first is `urn:svc:`, the id of the organization, `:` and a name. The second is an https address
- * of another service in the spelling of WHATWG URL. The caller checks that the organization has
- * proven the domain of the address.
+ * Finds the fault of a cluster's resource, which is the audience of its tokens (RFC 8707 §2). A
+ * resource has one of two forms. The first is `urn:svc:`, the id of the organization, `:` and a
+ * name. The second is an https address of another service in the spelling of WHATWG URL. The caller
+ * checks that the organization has proven the domain of the address.
  *
  * @returns a sentence for the user, or undefined for a resource without a fault
  */
@@ -30,7 +30,7 @@ export function resourceProblem(
   }
   if (resource.includes('#')) return 'resource: must have no fragment';
   if (url.username !== '' || url.password !== '') return 'resource: must have no user information';
-  // The issuers of organizations have hosts below that of the service.
+  // The issuers of organizations have hosts below that of the service, and are no clusters.
   const isIssuer = url.hostname.endsWith(`.${new URL(own.baseUrl).hostname}`);
   if (isIssuer || isOwnOrigin(url, own)) return 'resource: must not be this service';
   const key = resourceKey(resource);
@@ -39,15 +39,18 @@ export function resourceProblem(
 }
 
 /**
- * Returns the host of a resource, because the organization must have proven its domain; undefined
- * for a `urn:`.
+ * Returns the host of a cluster's resource, because the organization must have proven its domain;
+ * undefined for a `urn:`.
  */
 export function hostOfResource(resource: string): string | undefined {
   const url = URL.parse(resource);
   return url?.protocol === 'https:' ? url.hostname : undefined;
 }
 
-/** Returns the metadata of a cluster. They allow no grant, because a cluster is no OAuth client. */
+/**
+ * Returns the client metadata of a cluster. They allow no grant type, because a cluster requests no
+ * tokens itself.
+ */
 export function clusterMetadata(name: string): Record<string, unknown> {
   return {
     client_name: name,
@@ -64,8 +67,8 @@ export function clusterNameOf({ metadata }: Pick<ClientApplication, 'metadata'>)
 }
 
 /**
- * Returns the metadata of a cluster after a change: only its name can change, since API servers are
- * configured with its resource.
+ * Returns the metadata of a cluster after a change. Only its name can change, because API servers
+ * are configured with its resource.
  *
  * @throws DomainError invalid_request for any other setting
  */

@@ -9,14 +9,15 @@ import { metadataOf } from '#domain/oauth/applications/registration-metadata.js'
 import { problemOf } from './registration-rules.js';
 import type { Registration } from '#domain/oauth/applications/registration.js';
 
-/** The addresses in the metadata of an application to which this service sends requests. */
+/** The addresses in the metadata of an application to which this service itself sends requests. */
 type CalledAddresses = {
   readonly [Name in 'jwks_uri' | 'backchannel_logout_uri']?: string | null | undefined;
 };
 
 /**
- * Checks the addresses of an application's keys and of its logout tokens. @throws DomainError
- * invalid_request for an address that may not be fetched
+ * Checks the addresses in the metadata of an application from which this service fetches keys, and
+ * to which it sends logout tokens.
+ * @throws DomainError invalid_request for an address that may not be fetched
  */
 export async function checkCalledAddresses(
   { jwks_uri, backchannel_logout_uri }: CalledAddresses,
@@ -37,7 +38,7 @@ export async function checkCalledAddresses(
  * Checks a registration by our own rules and by those of the OAuth library.
  *
  * @returns the metadata to store
- * @throws DomainError invalid_request that describes the fault
+ * @throws DomainError invalid_request with a description of the fault
  */
 export async function checkedMetadata(
   registration: Registration,
@@ -74,8 +75,8 @@ export async function checkedMetadata(
 }
 
 /**
- * Returns the text of the fault in the terms of the API. It does not show the whole error, because
- * that may contain a private key that was sent by mistake.
+ * Returns the text of the fault with the names of our API. It does not show the whole error,
+ * because that may contain a private key that was sent by mistake.
  */
 function detailOf({
   error_description: description = '',

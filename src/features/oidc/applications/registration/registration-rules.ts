@@ -9,7 +9,7 @@ import {
 
 /**
  * Finds the fault of a registration by the rules of our own application types. The rules of OAuth
- * are left to the library.
+ * itself are checked by the OAuth library.
  *
  * @returns a sentence for the user, or undefined for a registration without a fault
  */
@@ -49,8 +49,8 @@ function addressProblem(registration: Registration): string | undefined {
 }
 
 /**
- * Finds the fault of the start address. Members follow it as a link, so that it must have the
- * origin of a redirect URI.
+ * Finds the fault of the start address, which members follow as a link. It must have the origin of
+ * a redirect URI, so that the link leads to the application.
  */
 function startProblem(registration: Registration): string | undefined {
   const { initiate_login_uri: start, redirect_uris: redirects } = registration;
@@ -62,8 +62,8 @@ function startProblem(registration: Registration): string | undefined {
 }
 
 /**
- * Finds the fault of the address for logout tokens. A service application signs no person in, so
- * that it gets none.
+ * Finds the fault of the address for logout tokens. A service application has no logins of people,
+ * so it must have no such address.
  */
 function logoutProblem({ type, backchannel_logout_uri: uri }: Registration): string | undefined {
   return type === 'service' && uri !== null

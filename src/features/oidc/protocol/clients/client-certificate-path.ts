@@ -11,8 +11,8 @@ const BASIC_CONSTRAINTS = '2.5.29.19';
 const KEY_USAGE = '2.5.29.15';
 const EXTENDED_KEY_USAGE = '2.5.29.37';
 /**
- * The extension Name Constraints. A certificate with it is refused, because it must be critical
- * (RFC 5280 §4.2.1.10) and is not evaluated here.
+ * The extension Name Constraints. A certificate with this extension is refused, because this file
+ * does not evaluate it, although it must be critical (RFC 5280 §4.2.1.10).
  */
 const NAME_CONSTRAINTS = '2.5.29.30';
 /**
@@ -44,9 +44,10 @@ const SHORTEST_RSA = 2048;
 const DIGITAL_SIGNATURE = 0x80;
 
 /**
- * Returns true if a client certificate leads to one of the operator's authorities (RFC 5280 §6.1).
- * OpenSSL cannot check it in the handshake: it would send the authorities' names, and clients on
- * JSSE, SChannel and NSS would then not send a self-signed certificate.
+ * Returns true if a chain of certificates leads from a client certificate to an authority that the
+ * operator trusts (RFC 5280 §6.1). OpenSSL cannot check that in the handshake: it would send the
+ * authorities' names, and clients on JSSE, SChannel and NSS would then not send a self-signed
+ * certificate.
  *
  * @param leaf the certificate from the TLS layer, with the client's other certificates in
  *   `issuerCertificate`
@@ -76,8 +77,8 @@ export function leadsToAuthority(
 }
 
 /**
- * Lists the certificates of issuers that a client presented with its own; undefined if there are
- * too many.
+ * Lists the issuers' certificates that a client presented with its own. Returns undefined if there
+ * are too many.
  */
 function presentedBehind(leaf: X509Certificate): X509Certificate[] | undefined {
   const presented: X509Certificate[] = [];
@@ -110,15 +111,15 @@ function isUsable(certificate: X509Certificate, now: Date): boolean {
 }
 
 /**
- * Returns true if a certificate was signed by a weak algorithm. It is not called for a trusted
- * authority, whose own signature proves nothing.
+ * Returns true if a certificate was signed by a weak algorithm. A trusted authority is not checked,
+ * because its own signature proves nothing.
  */
 function hasWeakSignature({ raw }: X509Certificate): boolean {
   return WEAK_SIGNATURES.has(Certificate.fromBER(raw).signatureAlgorithm.algorithmId);
 }
 
 /**
- * Returns true if a certificate may issue the next one of the path.
+ * Returns true if a certificate may issue the next certificate of the chain.
  * @param below the number of certificates between this issuer and the leaf (RFC 5280 §4.2.1.9)
  */
 function mayIssue(issuer: X509Certificate, below: number): boolean {
@@ -144,7 +145,7 @@ function isForClients(leaf: X509Certificate): boolean {
  * limit the certificates that it issues.
  */
 function isPurposeOfClients(certificate: X509Certificate): boolean {
-  // Node names the extended key usages `keyUsage`.
+  // In Node, the member `keyUsage` has the extended key usages.
   const purposes = certificate.keyUsage as readonly string[] | undefined;
   return !purposes || purposes.some((purpose) => FOR_CLIENTS.includes(purpose));
 }

@@ -35,8 +35,8 @@ const KEYS_OF_ALGORITHMS: Readonly<Record<string, readonly [kty: string, crv?: s
 };
 
 /**
- * Finds the fault of a client's keys. It is a fault if no key fits an algorithm with which the
- * client may sign. Keys behind `jwks_uri` are not checked, since they change.
+ * Finds the fault of a client's keys: no key fits any algorithm with which the client may sign.
+ * Keys behind `jwks_uri` are not checked, since they change.
  *
  * @returns undefined for keys without a fault
  */
@@ -70,7 +70,7 @@ export function keysProblem(metadata: object): string | undefined {
 /** The size of the smallest RSA key whose signatures are accepted (RFC 7518 §3.3, §3.5). */
 const FEWEST_RSA_BITS = 2048;
 
-/** Returns true if a key can verify a signature of an algorithm. */
+/** Returns true if a key can verify signatures of an algorithm. */
 function canVerify({ kty, crv, n, alg, use, key_ops: operations }: Jwk, algorithm: string) {
   const [type, curve] = KEYS_OF_ALGORITHMS[algorithm] ?? [];
   return (

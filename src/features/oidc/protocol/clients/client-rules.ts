@@ -14,7 +14,7 @@ const LONGEST_REQUEST_OBJECT = 3600;
  */
 const CLOCK_AHEAD = 60;
 
-/** The claims of a JWT that the rules below check. */
+/** The claims of a JWT that the rules of this file check. */
 interface Claims {
   readonly aud?: unknown;
   readonly iat?: unknown;
@@ -23,36 +23,39 @@ interface Claims {
 }
 
 /**
- * Returns true if a client must use PKCE: a public client, a FAPI client, and one that registered
- * `require_pkce`. For others PKCE is optional, as the nonce is in the code flow (OpenID Connect
- * Core §3.1.2.1).
+ * Returns true if a client must use PKCE, which protects its codes: a public client, a FAPI client,
+ * and a client that registered `require_pkce`. For others PKCE is optional, as the nonce is in the
+ * code flow (OpenID Connect Core §3.1.2.1).
  */
 export function requiresPkce(_ctx: unknown, client: Client & OwnMetadata): boolean {
   return client.clientAuthMethod === 'none' || isFapi(client) || client.require_pkce === true;
 }
 
-/** The header of a JWT that the rules below check. */
+/** The members of a JWT's header that the rules of this file check. */
 interface Header {
   readonly alg?: unknown;
 }
 
-/** A client assertion (RFC 7523 §3), and the audiences that it may name. */
+/**
+ * A client assertion, which is a JWT by which a client authenticates (RFC 7523 §3), and the
+ * audiences that it may name.
+ */
 export interface ClientAssertion {
   readonly claims: Claims;
   readonly header: Header;
   readonly issuer: string;
   /**
-   * Every address of the token endpoint. In a pushed request, the addresses of the endpoint that
-   * was called are in the set too.
+   * Every address of the token endpoint. In a pushed request, the addresses of the called endpoint
+   * are also listed.
    */
   readonly endpoints: readonly string[];
 }
 
 /**
- * Checks a client assertion. It must be short-lived, and its only audience must be the issuer (FAPI
- * 2.0 Security Profile §5.3.2.1). For a client without that profile, the audience may also be the
- * token endpoint (RFC 7523 §3), and in a pushed request the endpoint of pushed requests (RFC 9126
- * §2).
+ * Checks a client assertion, by which a client authenticates. It must be short-lived, and its only
+ * audience must be the issuer (FAPI 2.0 Security Profile §5.3.2.1). For a client without that
+ * profile, the audience may also be the token endpoint (RFC 7523 §3), and in a pushed request the
+ * endpoint of pushed requests (RFC 9126 §2).
  *
  * @param milliseconds the time since 1970
  * @throws InvalidClientAuth
@@ -139,7 +142,8 @@ const FLAGS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Checks the address of logout tokens (OpenID Connect Back-Channel Logout §2.2).
+ * Checks the address to which a client wants logout tokens sent (OpenID Connect Back-Channel Logout
+ * §2.2).
  *
  * @throws InvalidClientMetadata
  */
@@ -153,7 +157,7 @@ function checkLogoutAddress(value: unknown): void {
 }
 
 /**
- * Checks one property of a client's metadata. The library calls this function for each property.
+ * Checks one member of a client's metadata. The OAuth library calls this function for each member.
  */
 export function checkMetadata(
   _ctx: unknown,

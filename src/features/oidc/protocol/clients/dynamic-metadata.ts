@@ -6,17 +6,17 @@ import { errors } from '../library.js';
 import { addressProblem, redirectUriProblem } from './redirect-uri-rule.js';
 import { OIDC_SCOPES } from '../scopes.js';
 
-/** The metadata that a client cannot set for itself. */
+/** The metadata that a client cannot set itself. */
 const OURS: ReadonlySet<string> = new Set(OWN_METADATA);
 const SCOPES: ReadonlySet<string> = new Set(OIDC_SCOPES);
 
 /**
  * Limits the metadata of a client that registers itself: the client gets only authorization codes,
- * and no scope of our own APIs. The server may replace a client's values (RFC 7591 §2), and the
+ * and no scope of our own APIs. A server may replace a client's values (RFC 7591 §2), and the
  * response contains the result. Unknown metadata are ignored.
  *
  * @returns the limited metadata; a value that is no object is returned unchanged, because the
- *   library rejects it
+ *   OAuth library refuses it
  */
 export function dynamicMetadata(body: unknown): unknown {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return body;
@@ -42,7 +42,7 @@ const MOST_ADDRESSES = 20;
 const LONGEST_NAME = 64;
 
 /**
- * The metadata that are addresses other than redirect URIs (RFC 7591 §2, OpenID Connect
+ * The metadata of a client that are addresses other than redirect URIs (RFC 7591 §2, OpenID Connect
  * Registration §2).
  */
 const ADDRESSES = [
@@ -57,7 +57,10 @@ const ADDRESSES = [
   'tos_uri',
 ] as const;
 
-/** The metadata that are checked here, after the library checked their types. */
+/**
+ * The metadata of a client that are checked here. The OAuth library has already checked their
+ * types.
+ */
 interface DynamicMetadata extends Partial<
   Record<(typeof ADDRESSES)[number], string | readonly string[]>
 > {
@@ -70,7 +73,7 @@ interface DynamicMetadata extends Partial<
 }
 
 /**
- * Checks the metadata of a client that registers itself, beyond the library's own checks.
+ * Checks the metadata of a client that registers itself, beyond the OAuth library's own checks.
  *
  * @param known the registration that an update changes; its present name is not checked again
  * @throws InvalidClientMetadata or InvalidRedirectUri (RFC 7591 §3.2.2)
@@ -92,8 +95,8 @@ export function checkDynamicMetadata(metadata: object, known: DynamicMetadata = 
 }
 
 /**
- * Finds the fault of the client's name. Our pages show the name, so that it must not look like the
- * page's own text.
+ * Finds the fault of the client's name. Our pages show the name, so it must not look like a text of
+ * the page itself.
  */
 function nameProblem(
   { client_name: name }: DynamicMetadata,
@@ -105,7 +108,7 @@ function nameProblem(
 }
 
 /**
- * Finds the fault of the response modes. `form_post` is refused, because our
+ * Finds the fault of the response modes. The mode `form_post` is refused, because our
  * Content-Security-Policy forbids its page, and the client would wait for responses that never
  * come.
  */

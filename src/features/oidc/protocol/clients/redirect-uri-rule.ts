@@ -1,7 +1,7 @@
 /** The host names of the local machine (RFC 8252 §7.3). */
 const LOOPBACKS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** The facts about a client that decide which redirect URIs it may have. */
+/** The facts about a client that decide which redirect URIs are allowed. */
 export interface ClientKindOfAddress {
   readonly isNative: boolean;
   /**
@@ -12,8 +12,8 @@ export interface ClientKindOfAddress {
 }
 
 /**
- * Finds the fault of any address of a client. The rules are strict because users see such
- * addresses, and because addresses are compared exactly.
+ * Finds the fault of an address that a client registers. The rules are strict, because users see
+ * such addresses, and because they are compared character by character.
  *
  * @returns undefined for an address without a fault
  */
@@ -28,9 +28,9 @@ export function addressProblem(uri: string): string | undefined {
 }
 
 /**
- * Finds the fault of an address that users are redirected to after a login or a logout (RFC 8252
- * §7, RFC 9700 §2.1). Codes are sent there, so http needs a loopback host, and another scheme must
- * be named after a domain (RFC 8252 §7.1).
+ * Finds the fault of an address to which users are redirected after a login or a logout (RFC 8252
+ * §7, RFC 9700 §2.1). Codes are sent to it, so http is only for a loopback host, and another scheme
+ * must be named after a domain (RFC 8252 §7.1).
  *
  * @returns undefined for an address without a fault
  */

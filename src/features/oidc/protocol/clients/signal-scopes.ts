@@ -4,8 +4,9 @@ import { errors, type Client, type KoaContextWithOIDC, type ResourceServer } fro
 import { scopeWords } from '../scopes.js';
 
 /**
- * Checks whether a request for client credentials asks for scopes of signals alone. Many libraries
- * send no `resource` (RFC 8707) with it, so the scopes name the resource.
+ * Returns true if a request for client credentials asks only for scopes of signals, which are
+ * security events about users. Many receivers send no `resource` (RFC 8707), so the scopes decide
+ * which resource is meant.
  */
 export function asksForSignals({ oidc: { params } }: KoaContextWithOIDC): boolean {
   const asked = scopeWords(params?.['scope'] as string | undefined);
@@ -13,8 +14,9 @@ export function asksForSignals({ oidc: { params } }: KoaContextWithOIDC): boolea
 }
 
 /**
- * Refuses a token of client credentials for anything but signals to an application that has not
- * registered the grant. @throws UnauthorizedClient
+ * Refuses a token of client credentials for anything but signals, if the application has not
+ * registered that grant type.
+ * @throws UnauthorizedClient
  */
 export function assertRegisteredGrant(client: Client & OwnMetadata): void {
   if (client.svc_signals !== 'only') return;
@@ -22,10 +24,11 @@ export function assertRegisteredGrant(client: Client & OwnMetadata): void {
 }
 
 /**
- * Returns the resource server of signals: its tokens are opaque, because each use looks them up.
+ * Returns the resource server for signals, which are security events about users. Its tokens are
+ * opaque, because each use looks them up.
  *
- * @throws InvalidTarget for an application that no admin allowed
- * @throws InvalidScope for a scope that is none of its own, and for a request without a scope
+ * @throws InvalidTarget for an application that no admin has allowed to receive signals
+ * @throws InvalidScope for any other scope, and for a request without a scope
  */
 export function signalServer(
   { oidc: { params } }: KoaContextWithOIDC,

@@ -28,8 +28,8 @@ const TEXT_TAGS: ReadonlySet<number> = new Set([12, 18, 19, 20, 22, 26, 28, 30])
 
 /**
  * Compares the registered `tls_client_auth_subject_dn` with the subject of a certificate. An RFC
- * 4514 string lists the RDNs in the reverse of their DER order (§2.1). Spaces, the case of
- * attribute names and the order around `+` do not matter.
+ * 4514 string lists the parts (RDNs) in the reverse of their order in the certificate (§2.1).
+ * Spaces, the case of attribute names and the order around `+` do not matter.
  *
  * @param der the certificate
  * @returns `reversed` if the subjects would match with the RDNs in the other order, so that the log
@@ -48,14 +48,15 @@ function isSame(one: readonly Rdn[], other: readonly Rdn[]): boolean {
 }
 
 /**
- * Reads the RDNs of a certificate's subject, in DER order.
+ * Returns the parts (RDNs) of a certificate's subject, in the order of the certificate.
  *
  * @returns undefined for a certificate that ASN.1.js cannot read, even if OpenSSL could
  */
 function subjectOf(der: Uint8Array): Rdn[] | undefined {
   try {
     const { subject } = Certificate.fromBER(Uint8Array.from(der));
-    // pkijs flattens the sets of a name: the name's own DER still has them.
+    // The library pkijs lists the attributes of all parts (RDNs) together, so the parts are read
+    // from the bytes of the name.
     return membersOf(fromBER(subject.valueBeforeDecode).result).map((rdn) =>
       membersOf(rdn).map(attributeOfPair).toSorted(),
     );
@@ -94,7 +95,8 @@ function textOf(value: BaseBlock): string | undefined {
 }
 
 /**
- * Parses an RFC 4514 string. As in RFC 2253 §4, `;` separates RDNs too, and values may be quoted.
+ * Parses an RFC 4514 string, which names the subject of a certificate. As in RFC 2253 §4, `;` also
+ * separates parts (RDNs), and values may be quoted.
  *
  * @returns the RDNs in written order, or undefined for any other string
  */
@@ -153,7 +155,7 @@ function unescapeValue(raw: string): string | undefined {
 
 /**
  * Decodes bytes as UTF-8.
- * @returns undefined for other bytes, because as U+FFFD all of them would be equal
+ * @returns undefined for invalid bytes. A replacement by U+FFFD would make different bytes equal
  */
 function decodeUtf8(bytes: Uint8Array): string | undefined {
   try {

@@ -18,16 +18,22 @@ import { showToAdmin } from '../../shell/show-page.js';
 import { conditionWords, KIND_WORDS, ruleWords } from './rule-words.js';
 import { targetAddress } from './target-path.js';
 
-/** The number of targets on a page. */
+/** The number of targets on one page. */
 const PAGE_SIZE = '50';
 
-/** The query of the page: that of the API. Empty fields, which a form also sends, are left out. */
+/**
+ * The query of the page, which is that of the API. An empty field is left out, because a form also
+ * sends fields that the user did not fill.
+ */
 const PAGE_QUERY = z.preprocess((query) => {
   const filled = Object.entries(query ?? {}).filter(([, value]) => value !== '');
   return { limit: PAGE_SIZE, ...Object.fromEntries(filled) };
 }, TARGET_QUERY);
 
-/** Serves `/admin/access`: the targets of the organization, and whom each admits. */
+/**
+ * Serves `/admin/access`: lists the targets of the organization (applications, roles, hosts), and
+ * whom each admits.
+ */
 @Controller('admin/access')
 @Route(PAGE_ROUTE)
 export class AccessPageController {

@@ -19,8 +19,8 @@ import { shownTarget } from './shown-target.js';
 import { pageTarget, TARGET_PAGE, targetAddress, type TargetPath } from './target-path.js';
 
 /**
- * Serves `/admin/access/{kind}/{id}/change` and `/delete`: the people who gain and lose the target
- * and the items that end, before an admin confirms.
+ * Serves `/admin/access/{kind}/{id}/change` and `/delete`. Before an admin confirms the change of a
+ * target, these pages show who would gain and lose it, and which credentials would end.
  */
 @Controller('admin/access/:kind/:id')
 @Route(PAGE_ROUTE)
@@ -32,7 +32,7 @@ export class ChangePageController {
   ) {}
 
   /**
-   * Shows the forecast of a proposed rule to an admin.
+   * Shows an admin who would gain and lose a target by a proposed rule.
    * @throws DomainError admin_required, invalid_request, not_found
    */
   @Get('change')
@@ -60,7 +60,7 @@ export class ChangePageController {
   }
 
   /**
-   * Shows the forecast of a deletion to an admin.
+   * Shows an admin who would lose a target by its deletion.
    * @throws DomainError admin_required, not_found
    */
   @Get('delete')
@@ -79,7 +79,7 @@ export class ChangePageController {
     });
   }
 
-  /** Returns the proposed rule, and the texts of the form that match no person and no group. */
+  /** Returns the proposed rule, and the names in the form that match no person and no group. */
   async #ruleOf(
     admin: Admin,
     proposal: Proposal,
@@ -97,20 +97,24 @@ export class ChangePageController {
   }
 }
 
-/** The most characters of an address to which the login page can lead back. */
+/** The largest number of characters of an address to which the login page can lead back. */
 const LONGEST_RETURN = 2048;
 
 /**
- * Returns the address to open after a touch: this page, or the target if the address is too long.
+ * Returns the address that opens after a touch of the key: this page, or the page of the target if
+ * this address is too long.
  */
 function afterTouch({ req }: Response, ref: TargetRef): string {
   return req.originalUrl.length > LONGEST_RETURN ? targetAddress(ref) : req.originalUrl;
 }
 
-/** The words in the place of a number of a forecast, before the admin has touched the key. */
+/** The text in the place of a number that an admin may see only after a touch of the key. */
 const HIDDEN = 'shown after a touch';
 
-/** Prepares a preview for the template, with a link to a touch. */
+/**
+ * Prepares the forecast of a change for the template, with a link by which the admin touches the
+ * key.
+ */
 function shownPreview(preview: RulePreview | HiddenPreview, address: string) {
   const touch = `/login?again=true&redirect_to=${encodeURIComponent(address)}`;
   if ('hidden' in preview) {

@@ -15,8 +15,8 @@ const ids = z
   .pipe(z.array(z.string().refine(isUuid, 'must be an id')).max(MOST_ASSIGNMENTS));
 
 /**
- * The most characters of one text of the form. The address of the page has three of these texts,
- * and must fit the headers of a request.
+ * The largest number of characters of one text of the form. The address of the page has three of
+ * these texts, and must fit into the headers of a request.
  */
 const LONGEST_TEXT = 2000;
 
@@ -29,8 +29,8 @@ const lines = z
   .pipe(z.array(z.string().max(256)).max(MOST_ASSIGNMENTS));
 
 /**
- * The fields of the form that proposes a rule. It names the people and groups to add and to remove,
- * so that the address stays short for a target with many assignments.
+ * The fields of the form that proposes a rule. It names only the people and groups to add and to
+ * remove, so that the address stays short for a target with many assignments.
  */
 export const PROPOSAL = z.strictObject({
   access: z.enum(['everyone', 'assigned']),
@@ -51,7 +51,7 @@ export const PROPOSAL = z.strictObject({
 /** The fields of the form that proposes a rule after validation. */
 export type Proposal = z.output<typeof PROPOSAL>;
 
-/** The people and groups of a proposal that exist. */
+/** The people and groups that a proposal names and that exist. */
 export interface FoundNames {
   readonly added: Pick<Named, 'people' | 'groups'>;
   readonly removed: Pick<Named, 'people'>;
@@ -63,7 +63,7 @@ export function proposedRule(
   assignments: readonly Assignment[],
   { added, removed }: FoundNames,
 ): WantedRule {
-  // At least one second, because no seconds would be no condition.
+  // At least one second, because zero would mean that there is no condition.
   const seconds = Math.min(Math.max(Math.round(Number(minutes) * 60), 1), LONGEST_AGE);
   const gone = new Set([
     ...[...proposal.remove_user, ...proposal.remove_group].map((id) => id.toLowerCase()),
@@ -86,7 +86,10 @@ export function proposedRule(
   };
 }
 
-/** Returns the body of the request that sets a rule. Each member is a text for a hidden field. */
+/**
+ * Returns the body of the request that sets a rule. Each member is a text, because the page puts it
+ * into a hidden field.
+ */
 export function bodyOf({ access, conditions, users, groups }: WantedRule) {
   const { touchWithinSeconds: seconds, models, userVerification } = conditions;
   return {

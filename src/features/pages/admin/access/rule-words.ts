@@ -23,7 +23,7 @@ export const KIND_WORDS: Readonly<Record<TargetKind, readonly [string, string]>>
   github_installation: ['GitHub installation', 'GitHub installations'],
 };
 
-/** Writes the people and groups whom a rule admits: `Assigned: 3 people, 1 group`. */
+/** Returns in words how many people and groups a rule admits: `Assigned: 3 people, 1 group`. */
 export function ruleWords({
   access,
   assignedUsers,
@@ -38,12 +38,12 @@ export function ruleWords({
   return `Assigned: ${parts.join(', ')}`;
 }
 
-/** Writes the people and groups whom a proposed rule would admit. */
+/** Returns in words how many people and groups a proposed rule would admit. */
 export function wantedWords({ access, users, groups }: WantedRule): string {
   return ruleWords({ access, assignedUsers: users.length, assignedGroups: groups.length });
 }
 
-/** Writes the touch that a target demands; undefined without a condition. */
+/** Returns in words the touch of a key that a target demands; undefined if it has no condition. */
 export function conditionWords(conditions: Conditions): string | undefined {
   return hasConditions(conditions) ? `Needs ${demandOf(conditions)}` : undefined;
 }
@@ -59,7 +59,10 @@ const BECAUSE: Readonly<Record<ReachDecision['because'], string>> = {
   user_verification: 'No touch was with a PIN.',
 };
 
-/** Writes the reason why a person reaches a target, or does not. It never names a group. */
+/**
+ * Returns in words the reason why a target admits a person, or does not. It never names a group,
+ * because who is in a group may be confidential.
+ */
 export function becauseWords({ because }: ReachDecision): string {
   return BECAUSE[because];
 }
@@ -72,7 +75,7 @@ const NOT_RECALLED: Readonly<Record<NotRecalled['what'], (time: string) => strin
   ssh_connection: () => 'A connection to a host that is open stays open. A new one is refused.',
 };
 
-/** Writes for how long a credential stays valid that the service cannot recall. */
+/** Returns in words for how long a credential stays valid that the service cannot revoke. */
 export function notRecalledWords({ what, seconds }: NotRecalled): string {
   return NOT_RECALLED[what](minutes(seconds));
 }
@@ -84,21 +87,22 @@ function minutes(seconds: number | null): string {
 const NUMBER = new Intl.NumberFormat('en-GB');
 
 /**
- * Writes a number of people that was counted up to a limit: `1 person`, `more than 10,000 people`.
+ * Returns in words a number of people that was counted up to a limit: `1 person`, `more than 10,000
+ * people`.
  */
 export function peopleWords(count: number): string {
   if (count > MOST_COUNTED) return `more than ${NUMBER.format(MOST_COUNTED)} people`;
   return `${NUMBER.format(count)} ${count === 1 ? 'person' : 'people'}`;
 }
 
-/** Writes a number of items; the empty string for zero. */
+/** Returns in words a number of items; the empty string for zero. */
 function counted(n: number, one: string, many: string): string {
   return n === 0 ? '' : `${n} ${n === 1 ? one : many}`;
 }
 
 /**
- * Prepares the targets that one person reaches, each with the kind of rule that admits the person,
- * for a template.
+ * Prepares the targets that admit one person, each with the kind of rule that does so, for a
+ * template.
  */
 export function reachWords(page: ReachPage, userId: string) {
   return page.reached.map(({ target, decision }) => ({

@@ -16,7 +16,7 @@ export function shownTarget(target: Target, ref: TargetRef) {
     isMade: ref.kind === 'aws_role' || ref.kind === 'host_group',
     rule: ruleWords(target),
     conditions: conditionWords(conditions),
-    // Four places, because the form reads no more, and rounds to whole seconds.
+    // Four decimal places are enough, because the form rounds to whole seconds.
     minutes: seconds === null ? '' : String(Math.floor((seconds / 60) * 10_000) / 10_000),
   };
 }

@@ -19,15 +19,15 @@ import { becauseWords, peopleWords } from './rule-words.js';
 import { shownTarget } from './shown-target.js';
 import { pageTarget, TARGET_PAGE, type TargetPath } from './target-path.js';
 
-/** The most assigned people whom the form lists, each with a checkbox. */
+/** The largest number of assigned people that the form lists, each with a checkbox. */
 const MOST_CHECKBOXES = 100;
 
-/** The number of people on a page. */
+/** The number of admitted people on one page. */
 const PAGE_SIZE = 50;
 
 /**
- * The query of the page: the place in the list of people, and the person of a question by id or by
- * address.
+ * The query of the page: the position in the list of people, and the person, by id or by address,
+ * about whom the admin asks why the target admits them.
  */
 const PAGE_QUERY = z.strictObject({
   after: z.string().refine(isUuid, 'must be the next of a page before').optional(),
@@ -85,8 +85,8 @@ export class TargetPageController {
   }
 
   /**
-   * Explains the reach of the person in a question; undefined without one. A person of another
-   * organization gets the same answer as a text that is no person.
+   * Explains to an admin why a target does or does not admit a person; undefined if the query names
+   * no person. A person of another organization gets the same answer as a text that is no person.
    */
   async #why(admin: Admin, ref: TargetRef, { user, address }: Pick<PageQuery, 'user' | 'address'>) {
     const asked = user ?? address ?? '';
@@ -110,7 +110,8 @@ export class TargetPageController {
   }
 
   /**
-   * Returns the command that adds a host to a group of hosts; undefined for another kind of target.
+   * Returns the command by which a host joins a group of hosts; undefined for another kind of
+   * target.
    */
   #hostLine({ kind, name, logins }: Target, orgId: string): string | undefined {
     if (kind !== 'host_group') return undefined;

@@ -2,10 +2,7 @@ import { z } from 'zod';
 import { targetKind, type TargetRef } from '#domain/admin/access-rules/target.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 
-/**
- * The path parameters of the page of a target. A kind or an id that does not exist gets 404, and
- * not 400.
- */
+/** The path parameters of the page of a target. An unknown kind or id gets 404, and not 400. */
 export const TARGET_PAGE = z.object({ kind: z.string(), id: z.string() });
 /** The path parameters of the page of a target after validation. */
 export type TargetPath = z.output<typeof TARGET_PAGE>;

@@ -10,7 +10,7 @@ import {
   type Registration,
 } from '#domain/oauth/applications/registration.js';
 
-/** A choice of a field: its value, its words, and true in `chosen` if it is selected. */
+/** A choice of a field: its value, its text, and `chosen`, which is true if it is selected. */
 interface Choice {
   readonly value: string;
   readonly text: string;
@@ -26,7 +26,9 @@ export interface FormField {
   readonly value: string;
   readonly choices?: readonly Choice[];
   readonly required?: boolean;
-  /** True for a field that most applications do not need. It is shown under further settings. */
+  /**
+   * True for a field that most applications do not need. The page shows it under further settings.
+   */
   readonly isFurther?: boolean;
 }
 

@@ -20,19 +20,22 @@ import { deviceOfEvent } from '#platform/text/device-name.js';
 import { moment } from '../../shell/moment.js';
 import { labelOf, personOf, sentenceOf, shortened, thingOf } from '../event-words.js';
 
-/** The path of the page with the audit log. */
+/** The path of the page that shows the audit log. */
 const PAGE = '/admin/audit';
 
-/** The most characters of a name in a cell of the table. */
+/** The largest number of characters of a name in a cell of the table. */
 const LONGEST_CELL = 100;
 
-/** The fields of a form, with the reasons why some of them cannot be used. */
+/** The filters of the form, with the reasons why some of them cannot be used. */
 export interface AskedQuestion {
   readonly question: AuditQuestion;
   readonly problems: Readonly<Partial<Record<QuestionField, string>>>;
 }
 
-/** Reads the filters of a query. A form also sends its empty fields, which are no filters. */
+/**
+ * Reads the filters of a search from a query. An empty field is no filter, because a form also
+ * sends fields that the user did not fill.
+ */
 export function readQuestion(query: Readonly<Record<string, string | undefined>>): AskedQuestion {
   const texts = QUESTION_FIELDS.map((field) => [field, query[field]?.trim() ?? ''] as const);
   const set = texts.filter(([, text]) => text !== '');
@@ -43,7 +46,9 @@ export function readQuestion(query: Readonly<Record<string, string | undefined>>
   return { question: Object.fromEntries(set), problems: Object.fromEntries(problems) };
 }
 
-/** Returns the address of the page for a question, and a place in its events. */
+/**
+ * Returns the address of the page for a search of the audit log, and for a position in its events.
+ */
 export function hrefOf(question: AuditQuestion, after?: string): string {
   const query = queryOf(question);
   const place = after === undefined ? '' : `after=${after}`;
@@ -51,7 +56,7 @@ export function hrefOf(question: AuditQuestion, after?: string): string {
   return all === '' ? PAGE : `${PAGE}?${all}`;
 }
 
-/** Returns the addresses of the exports of a question. */
+/** Returns the addresses at which the events of a search can be downloaded. */
 export function exportsOf(question: AuditQuestion) {
   const { from, to } = searchOf(question);
   const { from: _, to: __, ...others } = question;
@@ -65,8 +70,8 @@ export function exportsOf(question: AuditQuestion) {
 }
 
 /**
- * Returns the links to stored questions: those that every organization has, those about the person
- * in the form, and the saved ones.
+ * Returns the links to ready-made searches: those that every organization has, those about the
+ * person in the form, and those that admins saved.
  */
 export function questionLinks(
   { person }: AuditQuestion,
@@ -81,7 +86,7 @@ export function questionLinks(
   }));
 }
 
-/** The choices of the filter for types: groups of them, then each type below its kind. */
+/** The choices of the filter by type of event: groups of types, then each type under its kind. */
 export const TYPE_CHOICES = {
   groups: [
     { value: 'access', text: 'Who got in to what' },
@@ -118,7 +123,7 @@ function typeText(field: QuestionField, text: string): string {
   return `“${group?.text ?? labelOf(text)}”`;
 }
 
-/** Renders an event as a row of the table. */
+/** Prepares an audit event as a row of the table. */
 export function rowOf(row: AuditRow) {
   return {
     href: `${PAGE}/${row.id}`,
@@ -130,10 +135,12 @@ export function rowOf(row: AuditRow) {
   };
 }
 
-/** The most characters of a detail, and of a browser's name, on the page of an event. */
+/**
+ * The largest number of characters of a detail, and of a browser's name, on the page of an event.
+ */
 const LONGEST_DETAIL = 10_000;
 
-/** Renders an event for its own page. */
+/** Prepares an audit event for its own page. */
 export function factsOf(row: AuditRow, members: ReadonlySet<string>) {
   const person = (id: string | null, email: string | null) =>
     id === null && email === null
@@ -161,8 +168,8 @@ export function factsOf(row: AuditRow, members: ReadonlySet<string>) {
 }
 
 /**
- * Renders a detail of an event. If the page knows its meaning, the meaning is in words. The value
- * as it is in the log is always there.
+ * Prepares one detail of an audit event for the page. A known detail is also explained in words.
+ * The value as it is in the log is always shown.
  */
 function detailOf(name: string, value: unknown, { details }: AuditRow) {
   const text = typeof value === 'string' ? value : JSON.stringify(value);

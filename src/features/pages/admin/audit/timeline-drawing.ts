@@ -2,10 +2,10 @@ import { AUDIT_KINDS, type AuditKind } from '#domain/audit/audit-kinds.js';
 import type { Timeline } from '#domain/admin/audit-search/timeline.js';
 import { moment, type Moment } from '../../shell/moment.js';
 
-/** The size of the drawing in units of the SVG. */
+/** The size of the timeline's drawing in units of SVG. */
 const SIZE = { width: 720, height: 120 } as const;
 
-/** A part of a bar: the events of one kind in one section. */
+/** A part of a bar in the timeline: the events of one kind in one section of time. */
 interface Bar {
   readonly kind: AuditKind;
   readonly x: number;
@@ -36,8 +36,8 @@ export interface TimelineDrawing {
 }
 
 /**
- * Draws a timeline: a bar for each section, with a part for each kind of events. Undefined for a
- * timeline without sections.
+ * Draws a timeline of events: a bar for each section of time, with a part for each kind of events.
+ * Undefined for a timeline without sections.
  */
 export function drawingOf(timeline: Timeline): TimelineDrawing | undefined {
   const { sections, kinds, isCut } = timeline;

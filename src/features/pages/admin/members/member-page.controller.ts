@@ -17,10 +17,10 @@ import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 import { reachWords } from '../access/rule-words.js';
 
-/** The most targets that the page of a member lists. */
+/** The largest number of targets that the page of a member lists. */
 const MOST_TARGETS = 50;
 
-/** Serves `/admin/members/{id}`, where admins see a member and act on the account. */
+/** Serves `/admin/members/{id}`, where admins see a member and can end or change the account. */
 @Controller('admin/members')
 @Route(PAGE_ROUTE)
 export class MemberPageController {
@@ -59,7 +59,7 @@ export class MemberPageController {
   }
 }
 
-/** The words for the relation between another account and the member of the page. */
+/** The words for how another account is related to the member whose page is shown. */
 const RELATIONS = {
   twin_of: 'The record of your identity provider. When it ends, the member on this page ends.',
   twin: 'A twin: this account signed in itself, and ends when the member on this page ends.',
@@ -69,8 +69,8 @@ const RELATIONS = {
 } as const satisfies Record<RelatedMember['relation'], string>;
 
 /**
- * Returns the kind of separation that the API would make; undefined if the member is tied to no
- * other account.
+ * Returns which separation from other accounts the page can offer; undefined if the member is tied
+ * to no other account.
  */
 function partingOf({ ties, scimManaged }: MemberRecord['member']) {
   if (ties.twinOf.length > 0) return 'twin';
@@ -79,8 +79,8 @@ function partingOf({ ties, scimManaged }: MemberRecord['member']) {
 }
 
 /**
- * Prepares the record of a member for the template. The forms send `tag` back, so that an act on a
- * member that has changed meanwhile is refused.
+ * Prepares the record of a member for the template. The forms send `tag` back, so that a change is
+ * refused if the member has changed meanwhile.
  */
 function shown(record: MemberRecord) {
   const { member, ending, endingOfTies, lastLoginAt, related } = record;

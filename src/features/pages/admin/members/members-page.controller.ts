@@ -24,7 +24,10 @@ import { showToAdmin } from '../../shell/show-page.js';
 /** The number of members on a page. */
 const PAGE_SIZE = '50';
 
-/** The query of the page: that of the API. Empty fields, which a form also sends, are left out. */
+/**
+ * The query of the page, which is that of the API. An empty field is left out, because a form also
+ * sends fields that the user did not fill.
+ */
 const PAGE_QUERY = z.preprocess((query) => {
   const filled = Object.entries(query ?? {}).filter(([, value]) => value !== '');
   return { sort: 'address', limit: PAGE_SIZE, ...Object.fromEntries(filled) };
@@ -69,8 +72,8 @@ export class MembersPageController {
 }
 
 /**
- * Returns the parameters that the visitor chose, as texts. The schema of the query has already
- * checked them.
+ * Returns the parameters that the visitor chose, as texts, for the links to other pages. The schema
+ * of the query has already checked them.
  */
 function choicesOf(query: Request['query']): Readonly<Record<string, string>> {
   const texts = Object.entries(query).filter(
@@ -79,14 +82,17 @@ function choicesOf(query: Request['query']): Readonly<Record<string, string>> {
   return Object.fromEntries(texts);
 }
 
-/** Returns the address of a page with the same filters that begins after a place in the list. */
+/** Returns the address of a page with the same filters that begins after a position in the list. */
 function linkTo(chosen: Readonly<Record<string, string>>, after: string | undefined): string {
   const { after: _, ...filters } = chosen;
   const query = new URLSearchParams({ ...filters, ...(after !== undefined && { after }) });
   return query.size === 0 ? '/admin/members' : `/admin/members?${query.toString()}`;
 }
 
-/** Prepares a member for the table. Keys of one model are written once, with their number. */
+/**
+ * Prepares a member for the table. If several keys are of one model, the model is shown once, with
+ * their number.
+ */
 function shown(member: ListedMember) {
   const models = Map.groupBy(member.aaguids, (aaguid) => modelName(aaguid) ?? 'Security key');
   return {
@@ -101,8 +107,8 @@ function shown(member: ListedMember) {
 }
 
 /**
- * Lists in words the ties of a member to other accounts. If no account can sign in with the
- * address, it says so.
+ * Lists in words how a member is tied to other accounts. If no account can sign in with the
+ * member's address, it says so.
  */
 function tiedWords({ email, ties }: ListedMember): string[] {
   const words: [boolean, string][] = [

@@ -13,7 +13,7 @@ import { showToAdmin } from '../../shell/show-page.js';
 import { reachWords } from '../access/rule-words.js';
 
 /**
- * The query of the page: a part of a target's name, and the place in the list. An empty field of
+ * The query of the page: a part of a target's name, and the position in the list. An empty field of
  * the form is left out.
  */
 const PAGE_QUERY = z.preprocess((query) => {
@@ -21,7 +21,10 @@ const PAGE_QUERY = z.preprocess((query) => {
   return { limit: '50', ...Object.fromEntries(filled) };
 }, TARGET_QUERY);
 
-/** Serves `/admin/members/{id}/reach`: every target that admits a member, by pages. */
+/**
+ * Serves `/admin/members/{id}/reach`: lists every target that admits a member (hosts, roles,
+ * applications), in pages.
+ */
 @Controller('admin/members')
 @Route(PAGE_ROUTE)
 export class MemberReachPageController {

@@ -4,8 +4,8 @@ import { endedWords } from '#domain/access-revocation/ended-words.js';
 const NUMBER = new Intl.NumberFormat('en-GB');
 
 /**
- * Writes in words the items that an act ends: `2 members lose access: 3 sessions and 1 SSH
- * certificate.` For very many members it writes only their number.
+ * Returns in words what a change ends: `2 members lose access: 3 sessions and 1 SSH certificate.`
+ * For very many members it has only their number.
  */
 export function endsText({ users, counts }: EndPreview): string {
   if (users === 0) return 'No member loses access.';

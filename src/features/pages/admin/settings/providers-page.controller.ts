@@ -65,7 +65,7 @@ export class ProvidersPageController {
   }
 }
 
-/** Prepares an identity provider for a template. */
+/** Prepares an identity provider of the organization for a template. */
 function shownProvider(provider: Omit<OrganizationProvider, 'users'>) {
   const { id, configured, issuer, tenant, founding, createdAt } = provider;
   return {

@@ -18,8 +18,8 @@ import { moment } from '../../shell/moment.js';
 import { showToAdmin } from '../../shell/show-page.js';
 
 /**
- * Serves `/admin/scim-tokens`, where admins create, replace and revoke the tokens of their identity
- * provider.
+ * Serves `/admin/scim-tokens`, where admins create, replace and revoke the SCIM tokens of their
+ * identity provider.
  */
 @Controller('admin/scim-tokens')
 @Route(PAGE_ROUTE)
@@ -61,7 +61,7 @@ export class TokensPageController {
   }
 
   /**
-   * Shows the steps that replace a SCIM token to an admin.
+   * Shows an admin the steps that replace a SCIM token.
    * @throws DomainError admin_required, not_found
    */
   @Get(':id/rotate')
@@ -84,7 +84,7 @@ export class TokensPageController {
   }
 }
 
-/** Prepares a secret that an admin has to confirm for a template. */
+/** Prepares for a template a secret that an admin has to confirm. */
 function shownSecret({
   id,
   secret,
@@ -107,7 +107,10 @@ function shownSecret({
   };
 }
 
-/** Writes in words if the database has kept an act on a secret. */
+/**
+ * Returns in words whether the database has kept the creation or the end of a secret, or has lost
+ * it.
+ */
 function outcomeOf(act: ListedSecret['act'], isLost: boolean): string {
   if (!isLost) return 'The database has kept this.';
   return act === 'made'
@@ -115,7 +118,7 @@ function outcomeOf(act: ListedSecret['act'], isLost: boolean): string {
     : 'The database lost this: the secret was ended again.';
 }
 
-/** Prepares a token for a template. */
+/** Prepares a SCIM token for a template. */
 function shownToken(token: ScimToken) {
   return {
     id: token.id,
@@ -127,7 +130,7 @@ function shownToken(token: ScimToken) {
   };
 }
 
-/** Prepares a refused write for a template. */
+/** Prepares a refused SCIM write for a template. */
 function shownRefusal(refusal: ListedRefusal, tokens: readonly ListedToken[]) {
   const { tokenId, resourceType, resourceId, method, reason, detail, count, lastAt } = refusal;
   return {
@@ -142,7 +145,10 @@ function shownRefusal(refusal: ListedRefusal, tokens: readonly ListedToken[]) {
   };
 }
 
-/** Prepares a token for the list, with its part in a rotation that is not finished. */
+/**
+ * Prepares a SCIM token for the list. If it is being replaced or replaces another one, the list
+ * says so.
+ */
 function listedToken(token: ListedToken, tokens: readonly ListedToken[]) {
   return {
     ...shownToken(token),

@@ -1,4 +1,4 @@
-// The page of the security keys: adds, renames and removes keys.
+// The script of the page of the security keys, on which a user adds, renames and removes keys.
 
 import { onSubmit, sendJson } from './api.js';
 import { explain, hasKeys, registerKey, withTouch } from './ceremony.js';
@@ -74,7 +74,10 @@ function removeKey(key, status) {
   });
 }
 
-/** Opens the page again with a notice: its list and its counts have changed. */
+/**
+ * Opens the page again with a notice about what was done, because its list and its counts have
+ * changed.
+ */
 function showAgain(text, address) {
   openWithNotice(text, address);
   return text;

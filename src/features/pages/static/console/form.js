@@ -17,8 +17,8 @@ import { openWithNotice, showNotice } from './notice.js';
 import { showSecret } from './secret.js';
 
 /**
- * The words for each kind of item that an act ends: the layout of the page has them from the
- * server.
+ * The words for each kind of item that can end, such as sessions. The server has put them into the
+ * page.
  */
 const WORDS = JSON.parse(document.querySelector('[data-ended-words]').dataset.endedWords);
 
@@ -40,7 +40,7 @@ function connect(form) {
   });
 }
 
-/** Shows the outcome of a form: here, or as a notice on the next page. */
+/** Shows the outcome of a form: on this page, or as a notice on the next page. */
 function finish(form, answer) {
   const { done = 'Done.', next = location.pathname + location.search, secret, open } = form.dataset;
   if (open !== undefined) {
@@ -55,8 +55,8 @@ function finish(form, answer) {
 }
 
 /**
- * Says what an act ended: `Ended: 2 sessions, 1 SSH certificate.` Empty if the response lists
- * nothing.
+ * Returns in words what a request ended: `Ended: 2 sessions, 1 SSH certificate.` The text is empty
+ * if the response lists nothing.
  */
 function endedText(ended) {
   if (!ended) return '';

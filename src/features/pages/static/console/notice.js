@@ -1,22 +1,22 @@
-// Shows a notice about an act on the page that opens after it.
+// Shows a notice about what a page has done on the page that opens next.
 
 import { say } from './api.js';
 
 /** The key of the notice in the session storage, in which it waits for the next page. */
 const NOTICE = 'page-notice';
 
-/** Keeps a notice, and opens a page that shows it. */
+/** Stores a notice, and opens a page that shows it. */
 export function openWithNotice(text, address) {
   try {
     sessionStorage.setItem(NOTICE, text);
   } catch {
-    // Without storage the page itself shows the change.
+    // If the browser has no storage, there is no notice, but the next page shows the change itself.
   }
   if (address === location.pathname + location.search) location.reload();
   else location.assign(address);
 }
 
-/** Shows the notice that an earlier page left. */
+/** Shows the notice that the previous page stored. */
 export function showNotice() {
   const region = document.querySelector('[data-page-notice]');
   let text = null;

@@ -1,10 +1,10 @@
-// Tells on the page of a rotation when the identity provider uses the new token. Without this
-// script "Look again" does.
+// The script of the page on which an admin replaces a SCIM token. It shows when the identity
+// provider uses the new token. Without this script the admin clicks "Look again".
 
 import { say, sendJson } from './api.js';
 import { localTime } from './page.js';
 
-/** Milliseconds between two looks, while the page is in view. */
+/** The milliseconds between two requests for the state of the token, if the page is visible. */
 const INTERVAL = 3000;
 
 const status = document.querySelector('[data-rotation]');

@@ -7,7 +7,10 @@
 // data-copy="id"     a button that copies the text of an element
 // data-onward        a link to the next page
 
-/** Shows the response of a form, and hides the form: a second click would make a second secret. */
+/**
+ * Shows the secret in a response, and hides the form, because a second click would create a second
+ * secret.
+ */
 export function showSecret(form, answer, next) {
   const result =
     form.querySelector('[data-result]') ?? form.parentElement.querySelector('[data-result]');
@@ -26,11 +29,14 @@ export function showSecret(form, answer, next) {
   result.hidden = false;
   if (!form.contains(result)) form.hidden = true;
   output.focus();
-  // A page that "Back" restores shows nothing.
+  // If the user leaves the page and returns by "Back", the secret is not shown again.
   addEventListener('pagehide', () => result.replaceChildren(), { once: true });
 }
 
-/** A button copies a text if the browser allows it; without a clipboard it stays hidden. */
+/**
+ * Lets a button copy a text to the clipboard. If the browser offers no clipboard, the button stays
+ * hidden.
+ */
 function connectCopy(button) {
   if (!navigator.clipboard) return;
   button.hidden = false;
