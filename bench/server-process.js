@@ -8,7 +8,7 @@ import { trustAnchorFromPem } from '@svc/webauthn-policy';
 import { PINNED_ROOTS } from '../dist/domain/keys/authenticators/attestation/trust-anchors.js';
 import { loadConfig } from '../dist/platform/config/load-config.js';
 import { EDGE_TIMEOUTS } from '../dist/platform/http/edge/edge-timeouts.js';
-import { limitHeap, returnStartUpMemory } from '../dist/platform/heap/heap.js';
+import { returnStartUpMemory } from '../dist/platform/heap/heap.js';
 import { KMS_LIMITS } from '../dist/platform/kms/call-policy.js';
 import { createLogger } from '../dist/platform/telemetry/pino-options.js';
 import { enroll, publicKeyLine } from './enroll.js';
@@ -51,7 +51,6 @@ const app = await createApp(config, logger, {
 });
 await app.listen();
 returnStartUpMemory();
-limitHeap();
 const tokens = [];
 for (let person = 0; person < Number(people); person += 1) {
   tokens.push(await enroll({ baseUrl, key, person }));

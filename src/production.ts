@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { PINNED_ROOTS } from '#domain/keys/authenticators/attestation/trust-anchors.js';
 import type { ReadConfiguration } from '#platform/config-sources/read-configuration.js';
-import { limitHeap, returnStartUpMemory } from '#platform/heap/heap.js';
+import { returnStartUpMemory } from '#platform/heap/heap.js';
 import { EDGE_TIMEOUTS } from '#platform/http/edge/edge-timeouts.js';
 import { KMS_LIMITS } from '#platform/kms/call-policy.js';
 import { createLogger } from '#platform/telemetry/pino-options.js';
@@ -36,5 +36,4 @@ export async function startProduction(
   });
   await app.listen();
   returnStartUpMemory();
-  limitHeap();
 }

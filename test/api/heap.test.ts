@@ -13,10 +13,10 @@ async function heapGrowth(): Promise<HeapGrowthAnswer> {
 }
 
 describe('the young generation of the heap', () => {
-  it('takes 64 MiB under load, little when idle, and 64 MiB again', async () => {
+  it('is large after a load, small once its memory is given back, and large again', async () => {
     const { loaded, idle, again } = await heapGrowth();
-    expect(loaded).toBe(64 * MIB);
+    expect(loaded).toBeGreaterThan(32 * MIB);
     expect(idle).toBeLessThan(8 * MIB);
-    expect(again).toBe(64 * MIB);
+    expect(again).toBeGreaterThan(32 * MIB);
   });
 });

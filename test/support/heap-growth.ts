@@ -1,10 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { getHeapSpaceStatistics } from 'node:v8';
-import { limitHeap, returnStartUpMemory } from '#platform/heap/heap.js';
+import { returnStartUpMemory } from '#platform/heap/heap.js';
 
 // A script for runScript: fills the heap, collects all garbage, and fills it again. It prints the
 // size of V8's young generation after each step.
-limitHeap();
 const loaded = await load();
 returnStartUpMemory();
 const idle = youngGeneration();
