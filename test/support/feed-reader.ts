@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import type { DataSource } from 'typeorm';
-import { expect } from 'vitest';
+import { vi } from 'vitest';
 import { newAddress, type Answer, type Client } from './client.js';
 import { rows } from './rows.js';
 
 /** The route of the feed, in its order. */
 export const FEED = '/api/v1/org/audit-events?order=asc';
+
+const SOON = { timeout: 30_000, interval: 10 };
 
 /** An event in an answer of the feed. */
 export interface FeedEvent {
@@ -75,8 +77,8 @@ export class FeedReader {
 
   /** Reads one page, and returns its events. */
   async page(): Promise<readonly string[]> {
-    const { status, json } = await this.ask();
-    expect(status).toBe(200);
+    const { status, text, json } = await this.ask();
+    if (status !== 200) throw new Error(`the feed answered ${status}: ${text}`);
     const { events, next } = json as { events: readonly FeedEvent[]; next: string };
     const ids = events.map(({ id }) => id);
     this.ids.push(...ids);
@@ -94,23 +96,19 @@ export class FeedReader {
    * feed.
    */
   async until(events: number): Promise<void> {
-    await expect
-      .poll(async () => {
-        await this.drain();
-        return this.ids.length;
-      })
-      .toBeGreaterThanOrEqual(events);
+    await vi.waitUntil(async () => {
+      await this.drain();
+      return this.ids.length >= events;
+    }, SOON);
   }
 
   /** Reads all that is committed now, and forgets the events. */
   async skip(writer: Writer, orgId: string): Promise<void> {
     const last = await writeEvent(writer, orgId);
-    await expect
-      .poll(async () => {
-        await this.drain();
-        return this.ids.includes(last);
-      })
-      .toBe(true);
+    await vi.waitUntil(async () => {
+      await this.drain();
+      return this.ids.includes(last);
+    }, SOON);
     this.ids.length = 0;
   }
 }

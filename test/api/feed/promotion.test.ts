@@ -35,8 +35,7 @@ requires('postgresql').describe('a promotion that loses events', () => {
   });
   afterAll(() => parts.disposeAsync());
 
-  const untilReady = () =>
-    expect.poll(async () => (await app.client().get('/health/ready')).status).toBe(200);
+  const isReady = async () => (await app.client().get('/health/ready')).status === 200;
 
   /** Logs in again: a loss ends all sessions. */
   async function again() {
@@ -67,7 +66,7 @@ requires('postgresql').describe('a promotion that loses events', () => {
         .toEqual(expect.arrayContaining(lost));
       await cluster.killPrimary();
       await cluster.promote();
-      await untilReady();
+      await expect.poll(isReady).toBe(true);
       expect(await inOrder(app.dataSource, lost)).toEqual([]);
 
       const now = await again();

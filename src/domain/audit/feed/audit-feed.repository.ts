@@ -59,8 +59,8 @@ export async function listFeed(
  * Returns the place from which a reader goes on whose place this database never had, because events
  * were lost, or a copy of another time was restored. Undefined for a reader who may go on.
  *
- * A prepared transaction may commit an event of an epoch after the end of the epoch, beyond the last
- * place on record. So a reader goes on from an event of the organization that is there.
+ * A prepared transaction may commit an event of an epoch after the end of the epoch, beyond the
+ * last place on record. So a reader goes on from an event of the organization that is there.
  *
  * A reader of an epoch that this database does not know has read all epochs before it.
  */
