@@ -220,7 +220,7 @@ export class AuditEvents {
 
   #feedAfter(admin: Admin, after: FeedPlace, limit: number, patience?: number): Promise<FeedRow[]> {
     const read = async (tx: EntityManager) => {
-      const restart = await restartOfFeed(tx, after);
+      const restart = await restartOfFeed(tx, admin.orgId, after);
       if (restart) {
         const detail =
           'The database never had the place of this cursor. Go on with the cursor of this answer.';

@@ -59,17 +59,23 @@ export async function listFeed(
  * Returns the place from which a reader goes on whose place this database never had, because events
  * were lost, or a copy of another time was restored. Undefined for a reader who may go on.
  *
+ * A prepared transaction may commit an event of an epoch after the end of the epoch, beyond the
+ * last place on record. So a reader goes on from an event of the organization that is there.
+ *
  * A reader of an epoch that this database does not know has read all epochs before it.
  */
 export async function restartOfFeed(
   tx: EntityManager,
+  orgId: string,
   { epoch, xid, id }: FeedPlace,
 ): Promise<FeedPlace | undefined> {
   const [row] = await sql<{ is_beyond: boolean; epoch: string; xid: string; id: string }>(tx)`
     SELECT CASE
         WHEN ${epoch}::bigint = d.epoch THEN ${xid}::xid8 >= pg_snapshot_xmax(pg_current_snapshot())
         ELSE ended.epoch IS DISTINCT FROM ${epoch}::bigint
-          OR (${xid}::xid8, ${id}::uuid) > (ended.last_xid, ended.last_id)
+          OR (${xid}::xid8, ${id}::uuid) > (ended.last_xid, ended.last_id) AND NOT EXISTS (
+            SELECT FROM audit_events e WHERE e.id = ${id}::uuid AND e.org_id = ${orgId}::uuid
+              AND (e.epoch, e.xid) = (${epoch}::bigint, ${xid}::xid8))
       END AS is_beyond,
       coalesce(ended.epoch, 0)::text AS epoch, coalesce(ended.last_xid, '0')::text AS xid,
       coalesce(ended.last_id, ${NO_ID}::uuid)::text AS id

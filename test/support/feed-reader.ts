@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import type { DataSource } from 'typeorm';
+import { vi } from 'vitest';
+import { newAddress, type Answer, type Client } from './client.js';
+import { rows } from './rows.js';
+
+/** The route of the feed, in its order. */
+export const FEED = '/api/v1/org/audit-events?order=asc';
+
+const SOON = { timeout: 30_000, interval: 10 };
+
+/** An event in an answer of the feed. */
+export interface FeedEvent {
+  readonly id: string;
+  readonly cursor: string;
+}
+
+/** A connection on which a test writes: of a pool, of its own, or of a transaction. */
+interface Writer {
+  query(text: string, values: unknown[]): Promise<unknown>;
+}
+
+/** Writes an event of an organization as an earlier version does, and returns its id. */
+export async function writeEvent(writer: Writer, orgId: string): Promise<string> {
+  const id = randomUUID();
+  await writer.query(
+    "INSERT INTO audit_events (id, type, class, org_id) VALUES ($1, 'logout', 'auth', $2)",
+    [id, orgId],
+  );
+  return id;
+}
+
+/** Returns the organization of a user. */
+export async function organizationOf(dataSource: DataSource, email: string): Promise<string> {
+  const [row] = await rows<{ org_id: string }>(
+    dataSource,
+    'SELECT org_id FROM users WHERE email = $1',
+    [email],
+  );
+  return row?.org_id ?? '';
+}
+
+/** Returns these events in the order of their places, without those that are not there. */
+export async function inOrder(dataSource: DataSource, ids: readonly string[]): Promise<string[]> {
+  const found = await rows<{ id: string }>(
+    dataSource,
+    'SELECT id FROM audit_events WHERE id = ANY ($1) ORDER BY epoch, xid, id',
+    [ids],
+  );
+  return found.map(({ id }) => id);
+}
+
+/** A program that copies the feed page by page, and goes on at its cursor. */
+export class FeedReader {
+  /** The events that it has read, in the order in which they came. */
+  readonly ids: string[] = [];
+
+  /**
+   * @param cursor the place at which it begins; by default the first one
+   * @param limit the most events of a page
+   */
+  constructor(
+    private readonly client: Client,
+    public cursor = '',
+    private readonly limit = 100,
+  ) {}
+
+  /** Begins another program at the place of this one. */
+  copy(limit = this.limit): FeedReader {
+    return new FeedReader(this.client, this.cursor, limit);
+  }
+
+  ask(): Promise<Answer> {
+    const after = this.cursor === '' ? '' : `&after=${this.cursor}`;
+    return this.client.get(`${FEED}&limit=${this.limit}${after}`, { address: newAddress() });
+  }
+
+  /** Reads one page, and returns its events. */
+  async page(): Promise<readonly string[]> {
+    const { status, text, json } = await this.ask();
+    if (status !== 200) throw new Error(`the feed answered ${status}: ${text}`);
+    const { events, next } = json as { events: readonly FeedEvent[]; next: string };
+    const ids = events.map(({ id }) => id);
+    this.ids.push(...ids);
+    this.cursor = next;
+    return ids;
+  }
+
+  /** Reads to the present end. */
+  async drain(): Promise<void> {
+    while ((await this.page()).length > 0);
+  }
+
+  /**
+   * Reads until it has so many events. Transactions of other tests in the same PostgreSQL delay the
+   * feed.
+   */
+  async until(events: number): Promise<void> {
+    await vi.waitUntil(async () => {
+      await this.drain();
+      return this.ids.length >= events;
+    }, SOON);
+  }
+
+  /** Reads all that is committed now, and forgets the events. */
+  async skip(writer: Writer, orgId: string): Promise<void> {
+    const last = await writeEvent(writer, orgId);
+    await vi.waitUntil(async () => {
+      await this.drain();
+      return this.ids.includes(last);
+    }, SOON);
+    this.ids.length = 0;
+  }
+}
