@@ -85,8 +85,9 @@ export function recordsOf(
 }
 
 /**
- * Returns the addresses that have no effect for a SCIM record: addresses from which an admin
- * separated it, and addresses with which another user signs in.
+ * Returns the addresses of a SCIM record with which its user cannot sign in. `parted`: an admin
+ * decided that the record and the person who signs in with the address are two people. `withheld`:
+ * another user signs in with the address already.
  */
 export async function withoutEffect(
   tx: EntityManager,

@@ -17,8 +17,8 @@ export interface User {
 /** The ties of a member to other members who are, or may be, the same person. */
 export interface TiesOfMember {
   /**
-   * The ids of the SCIM records whose twin the member is, because the member signed in with their
-   * address.
+   * The ids of the SCIM records that are about the same person as this member: the member signed
+   * in with an e-mail address of the record, and is then called a twin of the record.
    */
   readonly twinOf: readonly string[];
   /** The ids of the twins of the member, which end if the member ends. */

@@ -23,7 +23,10 @@ export interface BrowserGrant {
   readonly sessionId: string;
 }
 
-/** The session that a client got for itself. */
+/**
+ * A user's session that belongs to one client alone, so that it does not end with the session of
+ * the browser. `sid` names the session in ID tokens; null if it has no such name.
+ */
 export interface OpenedOwnSession {
   readonly id: string;
   readonly expires_at: Date;

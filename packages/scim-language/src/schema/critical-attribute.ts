@@ -21,8 +21,8 @@ export function refersTo(critical: CriticalAttribute, name: string): boolean {
 }
 
 /**
- * Returns true if a value has, at any depth, a key that contains the name of the critical
- * attribute.
+ * Returns true if an object in a value, at any depth, has a property whose name refers to the
+ * critical attribute ({@link refersTo}), so that the write can be refused.
  */
 export function containsReferenceTo(critical: CriticalAttribute, value: unknown): boolean {
   const pending: unknown[] = [value];

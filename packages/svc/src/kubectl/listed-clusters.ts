@@ -6,9 +6,10 @@ import { kubeconfigFile, readKubeconfig, type Kubeconfig } from './kubeconfig.js
 import { contextOf, isResource, type ClusterUser, type KubectlNote } from './cluster-user.js';
 
 /**
- * Adds users for the clusters that the server lists, and removes those of clusters that it does not
- * list any more. A listed cluster gets a user only if it is in the kubeconfig, because only the
- * kubeconfig knows its API server and certificate authority.
+ * Returns the note of the `users` entries of svc in the kubeconfig, with an entry for each cluster
+ * that the server lists, and without those that it does not list any more. A listed cluster gets an
+ * entry only if it is in the kubeconfig, because only the kubeconfig knows its API server and
+ * certificate authority.
  */
 export function withListedClusters(
   { context, home }: SetupRequest,

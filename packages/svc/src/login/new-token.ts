@@ -126,8 +126,9 @@ async function readOwner(
 }
 
 /**
- * Asks for the user's e-mail address by an introspection (RFC 7662). It is for a token without the
- * scope `email`, such as that of a device login.
+ * Asks for the user's e-mail address by an introspection (RFC 7662). A token without the scope
+ * `email`, such as that of a device login, gets no address from the userinfo endpoint. The
+ * introspection tells the address to the client of the token.
  */
 async function emailOf(client: ServerClient, token: string): Promise<string | undefined> {
   const answer = await client.form('/oauth/introspect', { client_id: CLIENT_ID, token });

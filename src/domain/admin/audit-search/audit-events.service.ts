@@ -85,7 +85,10 @@ export interface DescribedEvent {
   readonly members: ReadonlySet<string>;
 }
 
-/** The most events of one request that the page of an event lists. */
+/**
+ * The page about one event also lists the other events that the same HTTP request caused. This is
+ * the largest number of them.
+ */
 const OF_ONE_REQUEST = 20;
 
 /** The number of events on a page without `limit`. */

@@ -2,7 +2,13 @@ import type { Member } from '#domain/directory/users.repository.js';
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** The kind of connection of another account to a member. */
+/**
+ * The relation of another account to a member. `twin_of`: the account is a SCIM record, and the
+ * member signed in with an address of that record. `twin`: the account did so with an address of
+ * the member, who is a SCIM record. `linked`: each is deactivated when the other ends. `holder`:
+ * the account signs in with the userName of the member. `shares_address`: both only have the same
+ * address.
+ */
 export type Relation = 'twin_of' | 'twin' | 'linked' | 'holder' | 'shares_address';
 
 /** Another account that may be the same person as a member. */

@@ -351,8 +351,9 @@ export class RecordWrites {
   }
 
   /**
-   * Lifts the tombstones of the addresses that the user newly has. If an inactive user loses an
-   * address, all addresses of the user get tombstones, so that they cannot be used to sign in.
+   * Removes the tombstones, which block a sign-in, of the addresses that the user newly has. If an
+   * inactive user loses an address, the addresses of before get tombstones, so that the person
+   * cannot sign in with the lost address as a new user.
    *
    * @returns details of the audit event
    */

@@ -81,8 +81,9 @@ async function ownedOrganizations(ask: AskAsUser): Promise<ReadonlySet<number>> 
 }
 
 /**
- * Runs a read of a path that only GitHub itself surely has. Returns undefined if another server of
- * the API answers 404. A 404 of GitHub itself is thrown as an error.
+ * Reads from a path of GitHub's API that another server with this API, such as a GitHub Enterprise
+ * Server, may lack. Returns undefined if such a server answers 404. A 404 of GitHub itself is
+ * thrown as an error.
  */
 async function whereOffered<T>(read: () => Promise<T>, isGitHub: boolean): Promise<T | undefined> {
   try {

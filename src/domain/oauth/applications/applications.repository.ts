@@ -42,7 +42,7 @@ export interface ClientApplication {
 
 /** Facts about an application that a list shows in addition. */
 export interface ApplicationFacts {
-  /** The e-mail address of the owner; null for a cluster, and for an owner without an address. */
+  /** The e-mail address of the owner; null if there is no owner, or the owner has no address. */
   readonly ownerEmail: string | null;
   /**
    * The expiry of the secret that is valid the longest; null if there is no secret, or one never

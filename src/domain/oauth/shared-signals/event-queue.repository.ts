@@ -27,7 +27,10 @@ export interface TakenSignal extends QueuedSignal, TakenRow {
   readonly orgId: string;
   readonly endpointUrl: string;
   readonly authorizationSealed: string | null;
-  /** A try settles the event only if no later try has taken it. */
+  /**
+   * The number of the try to send the event. A try records its result only if the row still has
+   * this number, so that a slow try does not overwrite the result of a later one.
+   */
   readonly lease: number;
 }
 

@@ -54,7 +54,10 @@ export function withoutOtherProvider(
     ORDER BY u.id`;
 }
 
-/** The end of the bindings of locked users to one provider, with the facts for the audit events. */
+/**
+ * The end of the bindings of users to one provider, by which they signed in, with the facts for the
+ * audit events. The transaction has locked the rows of the users.
+ */
 export interface EndOfBindings extends IssuerTenant {
   readonly orgId: string;
   readonly userIds: readonly string[];

@@ -55,8 +55,8 @@ import {
 const BROWSER: DeniedSession = { isOfDevice: false, challenge: { scheme: 'Bearer' } };
 
 /**
- * The error if an application is not allowed to sign devices in ({@link refusedIssuance}, denial
- * `withheld`).
+ * The error if an application is not allowed to sign devices in. {@link refusedIssuance} makes it
+ * of the denial `withheld`.
  */
 const WITHHELD = ['issuance_refused', 'This application may not sign devices in.'] as const;
 

@@ -3,8 +3,9 @@ import type { AuditType } from '#domain/audit/audit-event.js';
 import { modelName } from '#domain/keys/authenticators/authenticator-models.js';
 
 /**
- * A part of a sentence: words of the product, or a name that a user, an application or a provider
- * chose.
+ * A part of a sentence: fixed words of the product, or a name that a user, an application or a
+ * provider chose. The page isolates names (`<bdi>`), so that letters that run from right to left do
+ * not reorder the words around them.
  */
 export interface SentencePart {
   readonly text: string;

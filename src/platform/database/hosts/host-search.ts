@@ -26,9 +26,9 @@ export class NoFittingHost extends Error {
 }
 
 /**
- * Finds the host for new connections. It tries the host that was used last, then the others in
- * their order, and remembers the result for a second. All connections that are made during a search
- * wait for that search.
+ * Finds the host that accepts writes, for new connections. It tries the host that was used last,
+ * then the others in their order, and remembers the result for a second. All connections that are
+ * made during a search wait for that search.
  */
 export class HostSearch {
   private last: DatabaseHost;

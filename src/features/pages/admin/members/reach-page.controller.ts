@@ -35,7 +35,8 @@ export class MemberReachPageController {
   ) {}
 
   /**
-   * Lists the targets of a member for an admin.
+   * Shows an admin the targets that a member reaches, such as applications, groups of hosts and
+   * AWS roles.
    * @throws DomainError admin_required, invalid_request, not_found
    */
   @Get(':id/reach')
