@@ -46,3 +46,28 @@ export async function roundsUntilDeath(argument: DyingArgument, rounds: Rounds):
   await replica.gone;
   expect(replica.signal()).toBe('SIGKILL');
 }
+
+/** The number of equal reads after which the living replica has no row of a queue. */
+const EQUAL_READS = 10;
+
+/**
+ * Ends the leases of a replica that died, as they end in 15 seconds, once the rows under a lease
+ * stay the same. Before that, the living replica sends some of them, and would send them again.
+ *
+ * @param query runs a statement and returns its rows
+ */
+export async function endLeases(
+  query: (text: string) => Promise<object[]>,
+  queue: 'logout_notices' | 'signal_events',
+): Promise<void> {
+  const reads: string[] = [];
+  const isStill = async () => {
+    const leased = await query(
+      `SELECT id, next_attempt_at FROM ${queue} WHERE next_attempt_at > now() ORDER BY id`,
+    );
+    reads.push(JSON.stringify(leased));
+    return reads.length >= EQUAL_READS && new Set(reads.slice(-EQUAL_READS)).size === 1;
+  };
+  await expect.poll(isStill, SLOW).toBe(true);
+  await query(`UPDATE ${queue} SET next_attempt_at = next_attempt_at - interval '15 seconds'`);
+}

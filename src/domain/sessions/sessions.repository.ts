@@ -133,7 +133,7 @@ export class SessionsRepository implements Revocable {
 
   /**
    * Adds a session and returns the time at which it ends. {@link sessionLifetime} computes its
-   * length from `hours`, the setting SVC_SESSION_HOURS.
+   * length by the setting SVC_SESSION_HOURS, which is `hours`.
    */
   async insert(
     tx: EntityManager,

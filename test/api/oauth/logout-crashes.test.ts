@@ -4,7 +4,7 @@ import { Client as Database } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { runScript, type ChildScript } from '../../support/child-script.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
-import { roundsUntilDeath, SENDING_STEPS, SLOW } from '../../support/dying-rounds.js';
+import { endLeases, roundsUntilDeath, SENDING_STEPS, SLOW } from '../../support/dying-rounds.js';
 import { startLogoutReceiver, type LogoutReceiver } from '../../support/logout-receiver.js';
 import type { ReplicaAnswer, ReplicaArgument } from '../../support/replica.js';
 import { makeTemporaryDirectory, removeDirectory } from '../../support/temporary-directory.js';
@@ -74,10 +74,7 @@ describe('of two replicas, of which one is killed with SIGKILL', () => {
         },
       );
       receiver.answer = () => 200;
-      // The leases of the dead replica end, as they do in 15 seconds.
-      await observer.query(
-        "UPDATE logout_notices SET next_attempt_at = next_attempt_at - interval '15 seconds'",
-      );
+      await endLeases(async (text) => (await observer.query<object>(text)).rows, 'logout_notices');
       await expect.poll(waiting, SLOW).toBe(0);
       const times = Map.groupBy(told(), (sub) => sub);
       expect([...times.keys()].toSorted()).toEqual(users.toSorted());

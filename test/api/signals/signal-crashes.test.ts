@@ -8,7 +8,7 @@ import { runScript } from '../../support/child-script.js';
 import { newAddress } from '../../support/client.js';
 import { createTestDatabase, type TestDatabase } from '../../support/database.js';
 import type { DyingArgument, DyingStep } from '../../support/dying-replica.js';
-import { roundsUntilDeath, SENDING_STEPS, SLOW } from '../../support/dying-rounds.js';
+import { endLeases, roundsUntilDeath, SENDING_STEPS, SLOW } from '../../support/dying-rounds.js';
 import { startLogoutReceiver, type LogoutReceiver } from '../../support/logout-receiver.js';
 import type { ReplicaAnswer, ReplicaArgument } from '../../support/replica.js';
 import { count, rows } from '../../support/rows.js';
@@ -145,10 +145,7 @@ describe('of two replicas, of which one is killed with SIGKILL', () => {
       receiver.answer = () => 202;
       // At full scale one step waits for the real end of the leases, and the others do not.
       if (step !== 'connected' || SCALE === 'small') {
-        await rows(
-          app.dataSource,
-          "UPDATE signal_events SET next_attempt_at = next_attempt_at - interval '15 seconds'",
-        );
+        await endLeases((text) => rows(app.dataSource, text), 'signal_events');
       }
       await expect.poll(waiting, SLOW).toBe(0);
       expect(performance.now() - diedAt).toBeLessThan(30_000);

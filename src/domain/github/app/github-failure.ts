@@ -60,8 +60,8 @@ export function failureOf(
 }
 
 /**
- * Reads from the headers how many seconds to wait: from `retry-after`, or from the time at which
- * the rate limit ends. Undefined if neither is a number.
+ * Reads from the headers how many seconds to wait: those of `retry-after`, or those until the
+ * rate limit ends. Undefined if neither is a number.
  */
 function waitOf(headers: Headers, now: number): number | undefined {
   const after = Number(headers.get('retry-after') ?? Number.NaN);
