@@ -1,2 +1,0 @@
-import './app.js';
-console.log('loaded', performance.now());
