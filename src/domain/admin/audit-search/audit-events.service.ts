@@ -72,10 +72,6 @@ export interface AuditPage {
    * before the end.
    */
   readonly searchedTo: Date | undefined;
-  /**
-   * The milliseconds for which the oldest event waits to appear in the feed; 0 on a later page.
-   */
-  readonly feedDelay: number;
 }
 
 /** An event, the other events of its request, and the ids of its users who are members today. */
@@ -108,9 +104,16 @@ export class AuditEvents {
     return this.#read(admin, async (tx) => {
       const filter = await filterOf(tx, admin.orgId, search);
       const range = { after, limit: limit + 1 };
-      const page = pageOf(await listAuditEvents(tx, admin.orgId, filter, range), limit);
-      return { ...page, feedDelay: after ? 0 : await feedDelayOf(tx, admin.orgId) };
+      return pageOf(await listAuditEvents(tx, admin.orgId, filter, range), limit);
     });
+  }
+
+  /**
+   * Returns the milliseconds for which the oldest event waits to appear in the feed. @throws
+   * DomainError admin_required
+   */
+  feedDelay(admin: Admin): Promise<number> {
+    return this.#read(admin, (tx) => feedDelayOf(tx, admin.orgId));
   }
 
   /**
@@ -262,7 +265,7 @@ export class AuditEvents {
   }
 }
 
-function pageOf({ rows, end }: AuditFound, limit: number): Omit<AuditPage, 'feedDelay'> {
+function pageOf({ rows, end }: AuditFound, limit: number): AuditPage {
   const events = rows.slice(0, limit);
   const last = rows.length > limit ? events.at(-1)?.place : end;
   const searchedTo = rows.length > limit || !end ? undefined : new Date(end.at);

@@ -142,14 +142,15 @@ export class AuditPageController {
     if (Object.keys(problems).length > 0) return { result: undefined, failure: undefined };
     const search = searchOf(question);
     try {
-      const [page, timeline] = await Promise.all([
+      const [page, timeline, feedDelay] = await Promise.all([
         this.auditEvents.page(admin, { search, after: place, limit: PAGE_SIZE }),
         place ? undefined : this.auditEvents.timeline(admin, search),
+        place ? 0 : this.auditEvents.feedDelay(admin),
       ]);
       const result = {
         rows: page.events.map(rowOf),
         searchedTo: page.searchedTo?.toISOString(),
-        feedDelay: Math.round(page.feedDelay / 1000),
+        feedDelay: Math.round(feedDelay / 1000),
         next: page.next === null ? undefined : hrefOf(question, page.next),
         first: place && hrefOf(question),
         exports: exportsOf(question),
