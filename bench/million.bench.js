@@ -12,7 +12,8 @@ import { makeCaKey } from './ssh.bench.js';
 
 const SMALL = 10_000;
 const LARGE = 1_000_000;
-const TIMES = 60; // more than the five after which PostgreSQL may keep a plan
+// PostgreSQL may keep one plan of a prepared statement after five uses, so there must be more
+const TIMES = 60;
 const MOST = 2;
 
 const SCIM = '/scim/v2';
@@ -92,7 +93,7 @@ async function measureAll(server, tokens, users, round) {
 }
 
 /**
- * Measures a path with two passes over the same users. The second pass counts, because the first
+ * Measures a path in two passes over the same users. Only the second pass counts, because the first
  * one depends on the speed of the disk. If the path fails, its row has no times, and the other
  * paths are still measured.
  */

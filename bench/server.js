@@ -44,7 +44,7 @@ export function startBareScimmy(users) {
   return startProcess('bare-scimmy-process.js', [String(users)], {});
 }
 
-/** Starts the peer with one route and nothing around it (bench/bare-nest-process.js). */
+/** Starts the server with one route and nothing around it (bench/bare-nest-process.js). */
 export function startBareNest() {
   return startProcess('bare-nest-process.js', [], {});
 }

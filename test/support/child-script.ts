@@ -26,11 +26,11 @@ const TYPESCRIPT = [
 ];
 
 /**
- * Runs a file of test/support with one argument as JSON. A TypeScript file runs from the bundle of
- * the scripts if it is there; otherwise it imports the sources, and loads the compiler into the
- * process. A JavaScript file imports the build.
+ * Runs a file of test/support with one argument as JSON. If the bundle of the scripts has the
+ * TypeScript file, the bundle runs. Otherwise the process imports the sources, and compiles them. A
+ * JavaScript file imports the build.
  *
- * @param uid the user and group of the process, where the tests run as root
+ * @param uid the user and group of the process, if the tests run as root
  */
 export function runScript<Answer>(
   name: string,

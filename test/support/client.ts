@@ -24,7 +24,10 @@ export interface RequestOptions {
   readonly address?: string;
 }
 
-/** The connections of all clients: a request costs a quarter of the CPU time of `fetch`. */
+/**
+ * The connections of all clients. They are used in place of `fetch`, because a request costs a
+ * quarter of the CPU time.
+ */
 const connections = new Agent();
 
 /** The headers that `fetch` sends by itself. */
@@ -157,7 +160,10 @@ export class Client {
     return this.post('/enroll/webauthn/complete', { state, credential, name });
   }
 
-  /** Logs in, or steps up, with a key; with an own address for a user who touches often. */
+  /**
+   * Logs in, or steps up, with a key. A user who touches the key often needs another `address` for
+   * each login, because of the rate limit.
+   */
   async logIn(key: SoftwareKey, options: { readonly address?: string } = {}): Promise<Answer> {
     const started = await this.post('/login/webauthn/start', {}, options);
     if (started.status !== 200) return started;

@@ -110,8 +110,8 @@ export function postForm(
 }
 
 /**
- * Follows an authorization request with a browser, including consent, until it leads back to the
- * client. Returns that address.
+ * Follows an authorization request with a browser, including consent, until the service redirects
+ * to the client. Returns the address at the client.
  *
  * @param key the security key for a request that needs another touch
  */

@@ -26,7 +26,7 @@ export class RawConnection {
     return this.#received;
   }
 
-  /** Resolves when a text has arrived; rejects if the connection ends before that. */
+  /** Resolves when a text has arrived. Rejects if the connection ends before that. */
   async receives(text: string): Promise<void> {
     while (!this.#received.includes(text)) {
       if (this.socket.closed) throw new Error(`the connection ended with: ${this.#received}`);

@@ -55,7 +55,7 @@ export const NONE_HELD: Held = {
 
 /**
  * An organization with one target of each kind, and people who have grants, certificates and so on
- * from these targets. Tests remove people from a target and look what ends.
+ * from these targets. Tests remove people from a target and check which of these items end.
  */
 export class ReachWorld {
   private constructor(

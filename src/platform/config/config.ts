@@ -67,7 +67,10 @@ export function arrange(
 /** A validated configuration. Its root secret is undefined if AWS KMS still has to derive it. */
 export type ValidConfig = Frozen<ReturnType<typeof arrange>>;
 
-/** The operator's settings, validated and frozen. A provider takes the part that it needs. */
+/**
+ * The operator's settings, validated and frozen. A class that Nest builds injects them by {@link
+ * CONFIG} and takes the part that it needs.
+ */
 export interface Config extends Omit<ValidConfig, 'secrets'> {
   /**
    * The root secret, from which the key of each purpose is derived, and the previous root secret,

@@ -15,7 +15,10 @@ const TOGETHER = [
   rowsOf(TABLE.github).filter(({ name }) => !/_(?:API|WEB)_URL$/.test(name)),
 ].map((rows) => rows.map(({ name }) => name));
 
-/** Variables that have no effect without another: their pattern, the other, and words for it. */
+/**
+ * Variables that have no effect unless another variable is set. Each row has the pattern of their
+ * names, the name of the other variable, and the words for it in the problem.
+ */
 const NEEDS = [
   [/^SVC_MTLS_/, 'SVC_TLS_CERT', 'SVC_TLS_CERT and SVC_TLS_KEY'],
   [/^SVC_CERTIFICATION_HOST$/, 'SVC_CERTIFICATION_TEST_TOKEN'],
@@ -35,7 +38,10 @@ const RULES: readonly ((environment: Environment) => Iterable<string>)[] = [
   privateSigningKeys,
 ];
 
-/** Lists the problems between variables. Each row reports the problems of its own variable. */
+/**
+ * Lists the problems that involve several variables. A problem of one variable alone is found by
+ * its row in the table of settings (`table/settings.ts`).
+ */
 export function problemsOf(environment: Environment): string[] {
   return RULES.flatMap((rule) => [...rule(environment)]);
 }
@@ -63,7 +69,10 @@ export function kmsKeysOf(environment: Environment): KmsKeySetting[] {
   });
 }
 
-/** Checks that there is one root secret and at most one previous one: a text, or a key in KMS. */
+/**
+ * Checks that there is one root secret and at most one previous root secret. Each is either a text
+ * or a key in AWS KMS.
+ */
 function* oneRootSecret(environment: Environment) {
   const isSet = (name: string) => environment[name] !== undefined;
   if (!isSet('SVC_JWT_SECRET') && !isSet('SVC_JWT_HMAC_KMS_KEY_ID')) {
@@ -91,7 +100,10 @@ function baseUrlOf(environment: Environment): URL | undefined {
   return value === undefined ? undefined : new URL(value);
 }
 
-/** Checks that the public origin is safe, and the relying party its host or a parent domain. */
+/**
+ * Checks that the public origin is https (or a loopback host), and that the id of the WebAuthn
+ * relying party is the host of the origin or a parent domain of it.
+ */
 function* matchingOrigin(environment: Environment) {
   const baseUrl = baseUrlOf(environment);
   if (baseUrl === undefined) return;
@@ -132,7 +144,10 @@ function* together(environment: Environment) {
   }
 }
 
-/** Checks that certification test mode, which bypasses logins, is on SVC_CERTIFICATION_HOST. */
+/**
+ * Checks that certification test mode, which bypasses logins, runs only on a loopback host or on
+ * the host that SVC_CERTIFICATION_HOST names.
+ */
 function* certificationOnItsHost(environment: Environment) {
   const hostname = baseUrlOf(environment)?.hostname;
   const { SVC_CERTIFICATION_TEST_TOKEN: token, SVC_CERTIFICATION_HOST: meant } = environment;

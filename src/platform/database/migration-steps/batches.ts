@@ -55,8 +55,8 @@ export async function runInBatches(
 }
 
 /**
- * Returns the first and last key of the next batch as text: of the rows after the key `behind`, or
- * of the first rows of the table.
+ * Returns the first and the last key of the next batch, as text. The batch has the rows after the
+ * key `behind`, or the first rows of the table if `behind` is undefined.
  */
 async function nextKeys(
   manager: EntityManager,

@@ -8,8 +8,8 @@ import { readFile, readdir } from 'node:fs/promises';
 export const MIGRATIONS = new URL('../../../../migrations/', import.meta.url);
 
 /**
- * The rows that a migration in batches works on: those of a table in the order of a key, 250 in
- * each transaction.
+ * The rows that a migration in batches works on: the rows of one table in the order of one column.
+ * Each transaction works on 250 of them.
  */
 export interface Batches {
   readonly table: string;

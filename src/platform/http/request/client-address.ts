@@ -3,8 +3,8 @@ import { isIP, type Socket } from 'node:net';
 import proxyAddr from 'proxy-addr';
 
 /**
- * The largest number of peers, which are addresses at the other end of connections, in the cache of
- * trusted proxies.
+ * The largest number of entries in the cache of trusted proxies. Its keys are peers, which are the
+ * addresses at the other end of connections.
  */
 const MOST_PEERS = 1000;
 
