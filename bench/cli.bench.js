@@ -9,9 +9,9 @@ const SERVER = 'https://login.example.com';
 const BUNDLE = resolve(import.meta.dirname, '../dist/svc.mjs');
 
 /**
- * Measures the start of the command: `svc ssh check` with a cached certificate, which every `ssh`
- * waits for, and `node -e 0` for comparison, on each version of Node that SVC_TEST_NODES names
- * (`.ci/run` sets it). The two programs are measured alternately.
+ * Measures the start of the command. It runs `svc ssh check` with a cached certificate, for which
+ * every `ssh` waits, and `node -e 0` for comparison. The two are measured alternately, on each
+ * version of Node that SVC_TEST_NODES names (`.ci/run` sets it).
  */
 export async function run() {
   const home = mkdtempSync(join(tmpdir(), 'svc-bench-'));

@@ -46,10 +46,10 @@ export const AWS_SCENARIOS = [1, 32].map((clients) => ({
 /**
  * Measures the three kinds of credentials over HTTP, each with its durable rows, with 1 client and
  * with 64. For comparison it measures bare signatures of RS256 (with a key of 3072 bits, as the
- * service has) and Ed25519, before and after each credential measurement, because the speed of the
- * machine changes. A second server, which has the keys of SSH and AWS in KMS, is measured
- * alternately with the first one. The time of GitHub and of KMS does not count: GitHub is a
- * stand-in in this process, and KMS is a stand-in in a process of its own.
+ * service has) and Ed25519. They are measured before and after each kind of credential, because the
+ * speed of the machine changes. A second server, which has the keys of SSH and AWS in KMS, is
+ * measured alternately with the first one. The time of GitHub and of KMS does not count: GitHub is
+ * a stand-in in this process, and KMS is a stand-in in a process of its own.
  *
  * @param args `[KIND] [--seconds=8] [--round-trip=5]`: the kind to measure, such as `aws` (all
  *   three by default), the seconds of each measurement, and the milliseconds by which the stand-in

@@ -49,8 +49,8 @@ const WORKS = [
 ];
 
 /**
- * Measures how long the built server takes until it is ready on an existing database of Debian's
- * PostgreSQL, the memory of the idle server, and its memory under load. It also prints CPU times,
+ * Measures how long the built server takes until it is ready, and its memory when it is idle and
+ * under load. The database exists already, on Debian's PostgreSQL. It also prints CPU times,
  * because a busy machine changes them less than elapsed times, though still by up to a factor of
  * two. Ends with status 1 if a figure is over its limit.
  *

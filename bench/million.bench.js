@@ -21,9 +21,9 @@ const AUDIT = '/api/v1/org/audit-events';
 const JSON_TYPE = { 'content-type': 'application/json' };
 
 /**
- * Measures the latency of every path of the service for a single client, on an organization of
- * 10,000 users and on one of a million, with 20 audit events, 6 memberships and 5 certificates for
- * each user.
+ * Measures the latency of every path of the service for a single client, first on an organization
+ * of 10,000 users and then on one of a million. Each user has 20 audit events, 6 memberships and 5
+ * certificates.
  *
  * @param large the number of users of the large organization; a smaller one suits a small machine
  */

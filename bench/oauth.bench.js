@@ -26,8 +26,8 @@ const SCENARIOS = [
 ];
 
 /**
- * The scenarios for a comparison of two trees. `prepare` registers the applications at each of
- * them.
+ * The scenarios for a comparison of two trees. {@link prepareOAuth} registers the applications at
+ * the server of each tree.
  */
 export const OAUTH_SCENARIOS = SCENARIOS.map(({ what, open }) => ({ what, open }));
 

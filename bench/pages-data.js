@@ -13,7 +13,7 @@ const AAGUID = '73bb0cd4-e502-49b8-9c6f-b59445bf720b';
 const idOf = (kind, n) => `('01900000-0000-7000-${kind}-' || lpad(to_hex(${n}), 12, '0'))::uuid`;
 const member = (n) => idOf('a002', n);
 
-/** Return the id of a member, and that of an event. */
+/** These functions return the id of a member and the id of an event. */
 export const memberId = (n) => `01900000-0000-7000-a002-${n.toString(16).padStart(12, '0')}`;
 export const eventId = (n) => `01900000-0000-7000-a004-${n.toString(16).padStart(12, '0')}`;
 

@@ -13,7 +13,7 @@ import { DOMAIN, eventId, EVENTS, fillPages, memberId, MEMBERS } from './pages-d
 import { startBenchServer } from './server.js';
 
 /**
- * The bounds: CPU time of the server and of PostgreSQL for a page, the bytes of a page with its
+ * The bounds: the CPU time of the server and of PostgreSQL for a page, the bytes of a page with its
  * files, and the ratio by which the p99 of another tenant may grow.
  */
 const MOST = { milliseconds: 50, bytes: 100 * 1024, ratio: 3 };

@@ -2,7 +2,7 @@ import { createConnection } from 'node:net';
 
 /**
  * A client with one keep-alive connection, as an identity provider has. It writes the bytes of its
- * requests itself and only counts those of the answers, so that it needs little CPU time of the
+ * requests itself and only counts the bytes of the answers. So it needs little CPU time of the
  * machine on which the server runs.
  */
 export class ScimClient {

@@ -21,8 +21,8 @@ const DOMAIN = 'scim.bench.example';
 const ENTERPRISE = 'urn:ietf:params:scim:schemas:extension:enterprise:2.0:User';
 
 /**
- * Return the id of a user, and that of a group. Ids ascend with the time of creation, as those that
- * the server makes do.
+ * These functions return the id of a user and the id of a group. The ids ascend with the time of
+ * creation, as the ids that the server makes do.
  */
 export const userId = (n) => `01900000-0000-7000-8000-${n.toString(16).padStart(12, '0')}`;
 export const groupId = (n) => `01900000-0000-7000-8001-${n.toString(16).padStart(12, '0')}`;

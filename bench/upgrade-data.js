@@ -26,8 +26,8 @@ const ROWS = [
   `UPDATE users u SET attributes = jsonb_set(attributes, '{emails,1}',
        jsonb_build_object('type', 'home', 'value', 'second-' || t.n || '@twins.bench.example'))
      FROM generate_series(1, ${TWINS}) t (n) WHERE u.id = ${idOf('8000', 't.n')}`,
-  // The address makes the member a twin of the SCIM user only if it is the user's only address of
-  // type `work`.
+  // A twin is a member who signed in with an address of a SCIM user. The address counts only if it
+  // is the user's only address of type `work`.
   `UPDATE users SET attributes = jsonb_set(attributes, '{emails,1,type}', '"work"') #- '{emails,0,type}'
      WHERE attributes #>> '{emails,1,value}' LIKE 'second-%'`,
   `INSERT INTO sessions (id, token_hash, level, user_id, authenticator_id, auth_time, expires_at, client_id)

@@ -37,9 +37,9 @@ export function compareOutputs(sources, built) {
 
 /**
  * Prepares the folder of a build for an incremental compiler: it removes files without a source,
- * and copies changed assets. The compiler does not check if its outputs still exist. So if the
- * output of a source is missing that is listed in `.tsbuildinfo`, the compiler's record of the last
- * build, `.tsbuildinfo` is removed, and the compiler makes all outputs.
+ * and copies changed assets. The compiler does not check if its outputs still exist. Its record of
+ * the last build is `.tsbuildinfo`. If the output of a source in that record is missing, the record
+ * is removed, so that the compiler makes all outputs.
  *
  * @param {{ sources: string, outputs: string, memory: string, kept: readonly string[] }} project
  *   the folder of the sources, the folder of the build, the path of `.tsbuildinfo`, and patterns of

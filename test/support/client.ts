@@ -47,8 +47,8 @@ export function newAddress(): string {
 }
 
 /**
- * A browser without a window. It keeps cookies by origin, sends the service's Origin with writes,
- * and has its own client address, so that no two clients of a test share a rate limit.
+ * A browser without a window. It keeps cookies by origin, and sends the service's Origin with
+ * writes. It has a client address of its own, so that no two clients of a test share a rate limit.
  */
 export class Client {
   readonly #jars = new Map<string, Map<string, string>>();

@@ -61,9 +61,10 @@ export default class ClosingLine implements Reporter {
 }
 
 /**
- * Lists the slowest test files with their seconds and their parts of the time of all files, because
- * a run takes at least as long as its slowest file. The last line names files that take too large a
- * part. The run does not fail because of that, since a busy machine may be the reason.
+ * Lists the slowest test files, because a run takes at least as long as its slowest file. Each line
+ * has the seconds of the file and its part of the time of all files. The last line names files that
+ * take too large a part. The run does not fail because of that, since a busy machine may be the
+ * reason.
  */
 function slowest(modules: readonly TestModule[]): string[] {
   const times = modules.map((module) => {

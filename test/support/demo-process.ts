@@ -11,10 +11,10 @@ export interface DemoProcess {
   readonly dataDir: string;
 }
 
-/** The address that the demo prints for a visitor's browser. */
+/** Matches the line in which the demo prints the address of its tour for a visitor's browser. */
 export const TOUR_ADDRESS = /^ +(http:\/\/localhost:\d+)\/demo$/m;
 
-/** The address of the service that a demo prints. */
+/** Matches the line in which a demo prints the address of the service. */
 export const URL_TO_OPEN = /^ +(http:\/\/localhost:\d+)$/m;
 
 /** Returns the lines that a demo wrote to standard error. The demo must write none. */

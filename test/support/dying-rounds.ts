@@ -39,8 +39,8 @@ export async function roundsUntilDeath(argument: DyingArgument, rounds: Rounds):
   for (let n = 0; n < 20 && !isDead(); n += 1) {
     await rounds.queue();
     if (argument.step === 'connected') {
-      // One replica alone sends at most 16 requests at the same time, so that this one has a
-      // connection.
+      // The other replica alone has at most 16 requests under way, so with more than 16 this one
+      // has some too.
       await expect.poll(rounds.received, SLOW).toBeGreaterThan(16);
       await replica.kill();
     } else {

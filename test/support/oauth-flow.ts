@@ -172,7 +172,7 @@ export async function newCodeFields(
   };
 }
 
-/** Returns a query or fragment parameter of an address. */
+/** Returns a parameter in the query of an address; an empty text if there is none. */
 export function parameterOf(url: URL, name: string): string {
   return url.searchParams.get(name) ?? '';
 }

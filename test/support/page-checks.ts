@@ -138,9 +138,9 @@ export async function checkOpenPage({ page, pageErrors }: BrowserProfile): Promi
 const checkedKinds = new CheckedKinds();
 
 /**
- * Checks on each screen that the open page does not scroll sideways. If the page has a kind of
- * element that no page before had, it is also checked by every rule in light, and in dark by the
- * rules that measure. Otherwise the rules are left out, because they would find nothing new.
+ * Checks on each screen that the open page does not scroll sideways. A page with a new kind of
+ * element is also checked by the rules: by every rule in light, and by the rules that measure in
+ * dark. For other pages the rules are left out, because they would find nothing new.
  */
 async function checkNewKinds(page: Page): Promise<void> {
   const kinds = await elementKinds(page);

@@ -45,8 +45,8 @@ export class RawConnection {
   }
 
   /**
-   * Sends chunks of a body without waiting for a response, as fast as the socket accepts them,
-   * until so many bytes are sent or the server ends the connection.
+   * Sends chunks of a body without waiting for a response, as fast as the socket accepts them. It
+   * stops when so many bytes are sent, or when the server ends the connection.
    *
    * @returns the number of bytes sent
    */

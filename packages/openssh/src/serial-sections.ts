@@ -45,8 +45,7 @@ const BITMAP_SECTION = SECTION + SERIAL + 32 + 8;
  *
  * @param serials ascending and without duplicates
  * @throws RangeError if they are not, because OpenSSH could read such a list, but would revoke
- *   other
- *   serials
+ *   other serials
  */
 export function serialRuns(serials: ArrayLike<number>): SerialRuns {
   const low = new Float64Array(serials.length);
@@ -90,8 +89,8 @@ export function joinRuns(one: SerialRuns, other: SerialRuns): SerialRuns {
 /**
  * Divides serials into sections so that the total size is the smallest possible: a list for
  * scattered serials, a range for many without a gap, a bitmap for serials that are close to each
- * other. It needs one pass. For each run it computes the smallest size of all runs up to it, once
- * for each of the three ways to encode that run, and records which choice led to it.
+ * other. It needs one pass over the runs. For each run and each of the three ways to encode it, it
+ * computes the smallest size of all runs up to it. It records the choices that led to these sizes.
  */
 export function chooseSections({ low, high }: SerialRuns): SerialSection[] {
   const chosen = new Uint8Array(low.length); // the index of the cheapest encoding for each run

@@ -33,7 +33,7 @@ export interface CertificateHolder {
 
 /**
  * Each wait is shortened at random by up to this fraction of the interval, so that the replicas do
- * not all read the object store at the same moment.
+ * not read the object store at the same moment.
  */
 const JITTER = 0.2;
 

@@ -16,9 +16,9 @@ import { asVariable, jsonFormOf } from './json-value.js';
 export const FROM_STORE = 'object store: ';
 
 /**
- * The keys that the configuration document may not set. The first ones say where the document
- * itself and the data are, and the service needs them before it reads the document. The others
- * switch on certification test mode, which only the operator of the machine may do.
+ * The keys that the configuration document may not set. Some say where the document and the data
+ * are, which is known before the document is read. The others switch on certification test mode,
+ * which only the operator of the machine may do.
  */
 const FORBIDDEN =
   /^(?:certification_test_token|certification_host|database_url|data_dir|s3_config(?:_.*)?)$/;

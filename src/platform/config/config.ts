@@ -35,7 +35,10 @@ function whole<T extends object>(settings: T) {
   return isWhole ? (settings as { [Key in keyof T]: Exclude<T[Key], undefined> }) : undefined;
 }
 
-/** Arranges the settings as the configuration, and adds defaults that depend on other settings. */
+/**
+ * Converts the settings to the form of the configuration, and adds defaults that depend on other
+ * settings.
+ */
 export function arrange(
   settings: Settings,
   providers: readonly ProviderConfig[],

@@ -101,7 +101,7 @@ function baseUrlOf(environment: Environment): URL | undefined {
 }
 
 /**
- * Checks that the public origin is https (or a loopback host), and that the id of the WebAuthn
+ * Checks that the public origin is https or a loopback host. Checks that the id of the WebAuthn
  * relying party is the host of the origin or a parent domain of it.
  */
 function* matchingOrigin(environment: Environment) {

@@ -103,9 +103,8 @@ export async function connectToInstalled(
  * Checks that a command of this version can use a database.
  *
  * @returns the reason why the command must not change the database: a later version has migrated
- *   it,
- *   and may have kinds of access that this version does not know and would not end. Undefined if
- *   the command may change it
+ *   it, and may have kinds of access that this version does not know and would not end. Undefined
+ *   if the command may change it
  * @throws Error for a server that is too old, a database without a service, and missing migrations
  */
 export async function assertInstalled(manager: EntityManager): Promise<string | undefined> {

@@ -18,8 +18,8 @@ export interface Booking {
 }
 
 /**
- * The first character of the text of a holder (see {@link holderText}) whose request goes first,
- * which means that it need not wait behind the bookings of the same credential.
+ * The first character of the text of a holder (see {@link holderText}) whose request goes first.
+ * Such a request need not wait behind the bookings of the same credential.
  */
 const FIRST = '!';
 

@@ -42,8 +42,8 @@ export class FailoverService {
   /**
    * Starts two replicas, one after the other.
    *
-   * @param databaseUrl the SVC_DATABASE_URL of each
-   * @param environment variables over those of every replica
+   * @param databaseUrl the SVC_DATABASE_URL of each replica
+   * @param environment variables that are added to the usual ones of each replica, or replace them
    */
   static async start(
     databaseUrl: string,

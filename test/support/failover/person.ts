@@ -13,7 +13,7 @@ export interface SignInApplication {
   readonly clientSecret: string;
 }
 
-/** The parts of the scene that a person needs. */
+/** The parts of a failover test that a person needs. */
 export interface Surroundings {
   readonly service: FailoverService;
   readonly application: SignInApplication;

@@ -99,8 +99,8 @@ async function leaversTold(leavers: readonly Leaver[]): Promise<string[]> {
 }
 
 /**
- * Checks that after a loss of commits a person gets nothing by a session or token from before, and
- * everything after a login with the provider and the key.
+ * Checks that after a loss of commits every session and token from before is refused. After a login
+ * with the provider and the key, the person must get everything again.
  */
 async function newLoginIsDue(world: FailoverWorld, { stays }: Happened): Promise<string[]> {
   const violations: string[] = [];

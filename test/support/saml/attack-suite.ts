@@ -103,8 +103,8 @@ export async function expectAccepted(
 }
 
 /**
- * Checks that the honest response signs the user in, and that the forged one is refused and changes
- * nothing.
+ * Checks that the response without the attack signs the user in, and that the forged response is
+ * refused and changes nothing.
  */
 export async function expectAttackRefused(
   suite: AttackSuite,

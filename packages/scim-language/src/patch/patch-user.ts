@@ -136,8 +136,8 @@ function applyToSimple(draft: Draft, { op, path: { target }, value: raw }: Attri
 
 /**
  * Changes a complex attribute. Sub-attributes without a new value keep their values (RFC 7644
- * §3.5.2.3). If the attribute refers to another resource, as `manager` does, and gets a new
- * `value`, they are removed, because they would describe the resource to which it referred before.
+ * §3.5.2.3). They are removed if an attribute that refers to another resource, such as `manager`,
+ * gets a new `value`, because they would describe the earlier resource.
  */
 function applyToComplex(draft: Draft, { op, path: { target }, value: raw }: AttributeChange): void {
   const path = rootPath(target);
@@ -191,7 +191,7 @@ function changedElements(before: readonly ComplexValue[], change: AttributeChang
   const isChosen = (element: ComplexValue) => !filter || meets(element, filter);
   if (isRemoved && !target.sub) return before.filter((element) => !isChosen(element));
   const parts = isRemoved ? emptied(target) : partsOf(target, value);
-  // A replaced element keeps none of its former parts (RFC 7644 §3.5.2.3).
+  // A replaced element keeps none of its earlier sub-attributes (RFC 7644 §3.5.2.3).
   const isWhole = op === 'replace' && !target.sub;
   const changed = new Set<ComplexValue>();
   const changeOf = (element: ComplexValue | undefined) => {

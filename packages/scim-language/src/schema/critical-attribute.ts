@@ -23,7 +23,7 @@ export function refersTo(critical: CriticalAttribute, name: string): boolean {
 
 /**
  * Returns true if an object in a value, at any depth, has a property whose name refers to the
- * critical attribute ({@link refersTo}), so that the write can be refused.
+ * critical attribute ({@link refersTo}). The write can then be refused.
  */
 export function containsReferenceTo(critical: CriticalAttribute, value: unknown): boolean {
   const pending: unknown[] = [value];

@@ -87,7 +87,8 @@ async function assertFit(url: string, target: TargetSession = 'any'): Promise<vo
     connectionTimeoutMillis: ANSWER_WITHIN,
     query_timeout: ANSWER_WITHIN,
   });
-  client.on('error', () => undefined); // the statement or the connection rejects too
+  // the promise of the connection or of the statement rejects as well
+  client.on('error', () => undefined);
   try {
     await client.connect();
     if (target === 'any') return;

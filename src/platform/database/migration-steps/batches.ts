@@ -6,8 +6,8 @@ import { withShortLocks } from './short-locks.js';
 
 /**
  * The number of rows in one batch of a migration. A COMMIT of any request waits until all that was
- * written before it is on the disk, so a batch is small, and the next batch begins after a pause as
- * long as the batch took.
+ * written before it is on the disk. So that no request waits long, a batch is small, and a pause as
+ * long as the batch follows it.
  */
 const ROWS = 250;
 
