@@ -13,10 +13,7 @@ import * as readable from '#platform/tls/pem-shapes.js';
 
 export { tlsCertificates, tlsKey } from '#platform/tls/pem-shapes.js';
 
-/**
- * The models of security keys that may be enrolled: every model with a valid certificate chain
- * (`any`), the models of one of two built-in tables, or the models with the listed AAGUIDs.
- */
+/** The key models that may be enrolled: all with a valid chain, a built-in table, or AAGUIDs. */
 export type AaguidPolicy =
   | { readonly kind: 'any' }
   | { readonly kind: 'fips-only' | 'yubikey-5' }
