@@ -12,7 +12,9 @@ export interface ChildScript<Answer> {
   readonly answer: Promise<Answer>;
   /** Resolves when the process has ended. */
   readonly gone: Promise<void>;
-  /** Returns the signal that ended the process; null while it runs, and after its own end. */
+  /**
+   * Returns the signal that ended the process; null while it runs, or if it has ended by itself.
+   */
   readonly signal: () => NodeJS.Signals | null;
   /** Ends the standard input, which tells the script to finish, and waits for its end. */
   finish(): Promise<void>;

@@ -22,7 +22,7 @@ const ROOT = resolve(import.meta.dirname, '../..');
 /** The folder in which the data directory is kept between test runs. `npm ci` deletes it. */
 const CACHE = join(ROOT, 'node_modules/.cache/svc-test');
 
-/** The database of the data directory that each test database copies. */
+/** The name of a database in the prepared data directory. Each test database is a copy of it. */
 export const TEMPLATE = 'migrated';
 
 /** Cheap settings: the databases of the tests need not survive a crash of the machine. */
@@ -86,7 +86,7 @@ async function makeCluster(made: string): Promise<void> {
   else renameSync(unfinished, made);
 }
 
-/** A hash of all that decides what the data directory holds. */
+/** Returns a hash of all files on which the content of the data directory depends. */
 function versionOfCluster(): string {
   const files = [
     ...globSync('migrations/**/*.sql', { cwd: ROOT }),

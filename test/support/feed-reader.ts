@@ -25,7 +25,10 @@ interface Writer {
   query(text: string, values: unknown[]): Promise<unknown>;
 }
 
-/** Writes an event of an organization as an earlier version does, and returns its id. */
+/**
+ * Writes an event of an organization by the statement of an earlier version, which names no epoch.
+ * Returns the id of the event.
+ */
 export async function writeEvent(writer: Writer, orgId: string): Promise<string> {
   const id = randomUUID();
   await writer.query(
