@@ -28,7 +28,7 @@ const BATCH = 500;
  *
  *     lock the user -> notices to applications -> sessions with their grants, codes and tokens
  *         -> certificates -> attested SSH keys -> GitHub tokens -> applications with their tokens
- *         -> clusters -> passes -> keys
+ *         -> clusters -> API tokens -> passes -> keys
  */
 @Injectable()
 export class AccessRevocation {
