@@ -109,9 +109,9 @@ export interface Revocable {
    */
   revokeOfOutsiders?(tx: EntityManager, domain: string, cause: RevocationCause): Promise<unknown>;
   /**
-   * Ends the items that belong to no user and need the proof of a domain, because the organization
-   * lost the domain. The caller has already changed the row of the domain and locked the rows of
-   * its users.
+   * Ends the items that need the proof of a domain, such as Kubernetes clusters under the domain,
+   * because the organization lost the domain. The caller has already changed the row of the domain
+   * and locked the rows of its users.
    */
   revokeOfDomain?(
     tx: EntityManager,
@@ -119,8 +119,8 @@ export interface Revocable {
     cause: RevocationCause,
   ): Promise<RevokedCounts>;
   /**
-   * Ends the items that other organizations have under a domain, because an organization has just
-   * proven the domain and only the owner may have such items.
+   * Ends the items that other organizations have under a domain, such as Kubernetes clusters,
+   * because an organization has just proven the domain and only the owner may have such items.
    */
   claimDomain?(
     tx: EntityManager,

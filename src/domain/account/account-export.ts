@@ -10,7 +10,7 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 const BATCH = 500;
 
 /**
- * Runs one read of an export, after a check that the session of the user still lives. The read
+ * Runs one read of an export, after a check that the session of the user is still valid. The read
  * counts for the share of the database that one organization may use.
  */
 export type ReadPart = <Found>(work: (tx: EntityManager) => Promise<Found>) => Promise<Found>;

@@ -15,7 +15,10 @@ import { awsTokenClaims, sourceIdentityOf, type AwsTokenSubject } from './token-
 /** The lifetime of a token in seconds. It is short because a client exchanges the token at once. */
 const LIFETIME = 300;
 
-/** The hardware-verified session of a request for a token, with its user. */
+/**
+ * The session for which a token is requested, with its user. A security key has verified the
+ * session.
+ */
 export interface AwsTokenSession extends Omit<AwsTokenSubject, 'orgId'> {
   readonly sessionId: string;
   readonly denied: DeniedSession;
@@ -35,8 +38,8 @@ export interface IssuedAwsToken {
 const WITHHELD = ['issuance_refused', 'AWS tokens are for members of an organization.'] as const;
 
 /**
- * Issues tokens for AWS. One shared statement records a token, and then the key of its issuer signs
- * it.
+ * Issues tokens that AWS exchanges for credentials. One statement records the token, and then the
+ * key of its issuer signs it. Requests at the same time share the statement.
  */
 @Injectable()
 export class AwsTokens {

@@ -22,7 +22,9 @@ export interface AddressHolder {
   readonly isInUse: boolean;
 }
 
-/** A SCIM record that has a given address, as a sign-in with the address reads it. */
+/**
+ * A SCIM record that has a given address, as it is read when a person signs in with the address.
+ */
 export interface RecordOfAddress {
   readonly id: string;
   readonly rank: number;
@@ -70,7 +72,7 @@ export async function holdersOf(
     ORDER BY u.id`;
 }
 
-/** Finds the SCIM records that have an address. */
+/** Finds the SCIM records that name an address. */
 export function recordsOf(
   tx: EntityManager,
   orgId: string,
@@ -123,8 +125,9 @@ export function tiesOf(tx: EntityManager, ids: readonly string[]): Promise<Recor
 }
 
 /**
- * Makes a member a twin of a SCIM record, and removes the member's address from the index of
- * userNames. Returns false if the member is a twin of the record already.
+ * Makes a member a twin of a SCIM record, which means that the member ends with the record. It also
+ * takes the address of the member out of the index of userNames. Returns false if the member is a
+ * twin of the record already.
  */
 export async function addTwin(
   tx: EntityManager,
@@ -139,8 +142,8 @@ export async function addTwin(
 }
 
 /**
- * Removes a member's address from the index of userNames, so that a SCIM record may have it as its
- * userName.
+ * Takes the address of a member out of the index of userNames, so that a SCIM record may have the
+ * address as its userName.
  */
 export async function leaveUserNames(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
@@ -149,8 +152,8 @@ export async function leaveUserNames(tx: EntityManager, userId: string): Promise
 }
 
 /**
- * Puts the address of a member who is no longer a twin back into the index of userNames, if no
- * other user has the name.
+ * Puts the address of a member who is no twin of a record any more back into the index of
+ * userNames, if no other user has the name.
  */
 export async function rejoinUserNames(
   tx: EntityManager,
@@ -204,8 +207,8 @@ export async function releaseAddresses(tx: EntityManager, recordId: string): Pro
 }
 
 /**
- * Marks in the ties of a twin that the twin was deactivated because some records ended, so that
- * their activation also activates the twin.
+ * Records in the ties of a twin that the twin was deactivated because some records ended, so that
+ * the activation of these records also activates the twin.
  */
 export async function noteEnded(
   tx: EntityManager,
@@ -218,8 +221,8 @@ export async function noteEnded(
 }
 
 /**
- * Removes the mark that a user was deactivated because of a record. Another act has since decided
- * if the user is active.
+ * Forgets that a user was deactivated because of a SCIM record, because a later act has decided if
+ * the user is active.
  */
 export async function forgetEnded(tx: EntityManager, userId: string): Promise<void> {
   await sql(tx)`
@@ -227,8 +230,8 @@ export async function forgetEnded(tx: EntityManager, userId: string): Promise<vo
 }
 
 /**
- * Finds the twins that were deactivated because a SCIM record ended. A twin is left out if another
- * of its records is still inactive.
+ * Finds the members who were deactivated because a SCIM record ended (twins of the record). A
+ * member is left out if another of the records to which the member belongs is still inactive.
  */
 export async function endedWith(tx: EntityManager, recordId: string): Promise<string[]> {
   const rows = await sql<{ id: string }>(tx)`
@@ -240,7 +243,10 @@ export async function endedWith(tx: EntityManager, recordId: string): Promise<st
   return rows.map(({ id }) => id);
 }
 
-/** Ends the ties of a twin to its SCIM records. @returns the ids of the records */
+/**
+ * Ends the ties of a member to the SCIM records whose twin the member is. @returns the ids of the
+ * records
+ */
 export async function untwin(tx: EntityManager, userId: string): Promise<string[]> {
   const rows = await sql<{ record_id: string }>(tx)`
     DELETE FROM record_ties WHERE user_id = ${userId} AND kind = 'twin' RETURNING record_id`;
@@ -256,7 +262,7 @@ export async function unlink(tx: EntityManager, id: string): Promise<string[]> {
 }
 
 /**
- * Removes the effect of an address for some SCIM records. The records keep the address as plain
+ * Takes from some SCIM records the right to sign in with an address. They keep the address as plain
  * data, and a sign-in with it does not find them any more.
  */
 export async function partAddress(
@@ -270,9 +276,10 @@ export async function partAddress(
 }
 
 /**
- * Finds the SCIM record that can get an address to sign in with: the address has the lowest rank
- * among its addresses, and it signs in with no other yet. Undefined if there is none, if there are
- * several, or if a user signs in with the address already.
+ * Finds the SCIM record whose user can now get an address to sign in with. The address has the
+ * lowest rank among the addresses of the record, and the user of the record cannot sign in with
+ * another address yet. Undefined if there is none, if there are several, or if a user signs in with
+ * the address already.
  */
 export async function recordAwaiting(
   tx: EntityManager,
@@ -294,8 +301,8 @@ export async function recordTieEvent(tx: EntityManager, event: AuditEvent): Prom
 }
 
 /**
- * Returns true if a sign-in with an e-mail of this rank may find a SCIM record. These are its
- * primary e-mail, its only e-mail of type `work`, and the first e-mail of a record with no other
+ * Returns true if an address of this rank may lead a sign-in to its SCIM record. These are the
+ * primary e-mail, the only e-mail of type `work`, and the first e-mail of a record with no other
  * usable address. The caller has tried the userName before.
  */
 export function bindsByMail(rank: number): boolean {

@@ -34,11 +34,11 @@ export type Denial =
  * The SQL by which one kind of credential (such as SSH certificates) is issued. It consists of
  * constants, so that no value of a request can become SQL.
  *
- * Its parts use these names: `k` is a request with its columns, `a` its user, `s` its session, `g`
+ * The SQL uses these aliases: `k` is a request with its columns, `a` its user, `s` its session, `g`
  * its grant. `i` is a request after the decision, with its columns, `of_user`, `org_id` and
- * `user_email`. If the kind requires the row behind them, `i` also has `client_name`,
- * `client_org_id`, `of_session`, `session_ends`, `session_key` (the security key that opened the
- * session) and `grant_ends`. For a kind with a `reach`, `r` is the target.
+ * `user_email`. If `requires` names the client, the session or the grant, `i` also has its columns:
+ * `client_name`, `client_org_id`, `of_session`, `session_ends`, `session_key` (the security key
+ * that opened the session) and `grant_ends`. For a kind with a `reach`, `r` is the target.
  */
 export interface IssuanceSql {
   readonly requires: Requirements;
@@ -47,11 +47,14 @@ export interface IssuanceSql {
    * `grant_id` are always among them.
    */
   readonly columns: SqlFragment;
-  /** A condition on `k`, `a`, `s` and `g`. If it holds, the request is denied with `gone`. */
+  /**
+   * A condition on the request `k`, its user `a`, its session `s` and its grant `g`. If the
+   * condition holds, the request is denied with `gone`.
+   */
   readonly goneIf?: SqlFragment;
   /**
-   * Further reasons for a denial, as branches of the CASE that computes it, over `k`, `a`, `s`, `g`
-   * and `r`.
+   * Further reasons for a denial, as WHEN branches of the CASE expression that computes the reason.
+   * They read the request, its user, session, grant and target (`k`, `a`, `s`, `g` and `r`).
    */
   readonly denials?: SqlFragment;
   /** Further columns of the decided request `i`. Their SQL reads `k`, `a`, `s` and `g`. */

@@ -46,7 +46,7 @@ export interface KeyTouch {
   readonly fips: boolean;
 }
 
-/** The facts that decide if a user reaches a target. */
+/** The facts that decide if a user may use (“reaches”) a target. */
 export interface ReachFacts {
   /** The access rule of the target; null if there is no such target. */
   readonly target: TargetRule | null;
@@ -84,9 +84,9 @@ export const NO_CONDITIONS: Conditions = {
 };
 
 /**
- * Decides if a person reaches a target. One assignment that admits the person is enough. If there
- * is no such target, or it belongs to another organization, the answer is the same as without an
- * assignment.
+ * Decides if a person may use (“reaches”) a target. One assignment that admits the person is
+ * enough. If there is no such target, or it belongs to another organization, the answer is the same
+ * as without an assignment.
  *
  * @param now seconds since 1970
  */

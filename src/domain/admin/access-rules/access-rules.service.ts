@@ -83,13 +83,13 @@ export interface TargetDetails {
 /** A page of the people whom the rule of a target admits. */
 export interface AdmittedPage {
   /**
-   * The number of people that the target admits; `MOST_COUNTED` plus one if there are more, so that
-   * counting ends.
+   * The number of people that the target admits. It is `MOST_COUNTED` plus one if there are more,
+   * because counting stops there.
    */
   readonly count: number;
   /**
-   * The people on the page. Null if the list would show who is in a group; the admin must then
-   * touch the security key again to see it.
+   * The people on the page. Null if the list would show who is in a group, and the admin must touch
+   * the security key again before the list may be shown.
    */
   readonly people: readonly ListedPerson[] | null;
   readonly next: string | null;
@@ -206,8 +206,8 @@ export class AccessRules {
   }
 
   /**
-   * Returns who would gain and who would lose the reach of a target by a change of its rule, and
-   * what would end.
+   * Returns a preview of a change of the access rule of a target: who would gain the target, who
+   * would lose it, and which credentials would end.
    *
    * @throws DomainError admin_required, not_found
    */
@@ -352,8 +352,9 @@ export class AccessRules {
   }
 
   /**
-   * Runs a change of a rule in a transaction. Then the credentials that people lose by the change
-   * end before the response. If they are many, the worker of {@link AccessEndings} ends the rest.
+   * Runs a change of a rule in a transaction. The credentials that people lose by the change then
+   * end before the response is sent. If there are many, the worker of {@link AccessEndings} ends
+   * the rest.
    */
   async #change<Done>(
     { admin, origin }: RuleAct,

@@ -37,16 +37,22 @@ import {
 } from './searched-people.repository.js';
 import { timelineOf, type Timeline } from './timeline.js';
 
-/** The number of events that one statement reads for the whole log. */
+/** The number of events that one statement reads for an export of the log. */
 const BATCH = 500;
 
-/** The number of events that one statement reads of the feed. */
+/**
+ * The number of events that one statement reads of the feed, which serves programs that copy the
+ * log.
+ */
 const FEED_BATCH = 1_000;
 
 /** The sections of a timeline, and the most events that it counts. */
 const TIMELINE = { sections: 24, most: 5_000 } as const;
 
-/** A search in the audit log, from a place and of a size. */
+/**
+ * A search in the audit log, with the position after which it begins and the number of events that
+ * it returns.
+ */
 export interface AuditQuery {
   readonly search: AuditSearch;
   readonly after: AuditPlace | undefined;
@@ -57,7 +63,10 @@ export interface AuditQuery {
   readonly limit: number | undefined;
 }
 
-/** A part of the feed: the events after a place, at most `limit` if it is set. */
+/**
+ * The part of the feed that a client reads: the events after a position, at most `limit` if it is
+ * set.
+ */
 export interface FeedQuery {
   readonly after: FeedPlace | undefined;
   readonly limit: number | undefined;
@@ -184,9 +193,9 @@ export class AuditEvents {
   }
 
   /**
-   * Returns a page of the feed: the events after a place in the order of their places, each once.
-   * `next` is the cursor of the following page, also if no event is there yet. @throws DomainError
-   * admin_required, feed_restarted
+   * Returns a page of the feed: the events after a position, in the order of the feed, each event
+   * once. `next` is the cursor of the following page; it is set even if there are no further events
+   * yet. @throws DomainError admin_required, feed_restarted
    */
   async feed(
     admin: Admin,
@@ -249,8 +258,8 @@ export class AuditEvents {
   }
 
   /**
-   * Runs a read of the log in the share of the organization, after a check that the reader is still
-   * an admin. @throws DomainError admin_required
+   * Runs a read of the log, after a check that the reader is still an admin. The read counts for
+   * the share of the database that the organization may use. @throws DomainError admin_required
    */
   #read<Found>(
     admin: Admin,
@@ -273,7 +282,8 @@ function pageOf({ rows, end }: AuditFound, limit: number): AuditPage {
 }
 
 /**
- * Finds the users of a search. @throws DomainError too_many for a beginning of more than 10 names
+ * Finds the users of a search. @throws DomainError too_many for a text with which the names of more
+ * than 10 users begin
  */
 async function filterOf(
   tx: EntityManager,

@@ -26,12 +26,15 @@ export interface MemberPage extends FoundMembers {
 }
 
 /**
- * For each act of an admin, the counts of what it would end now for a member and for the accounts
- * that end with the member. A page shows them before the act.
+ * For each act of an admin, the counts of the access that it would end now, of a member and of the
+ * accounts that end together with the member. A page shows the counts before the act.
  */
 export type EndingAccess = Readonly<Record<keyof typeof SCOPE_OF_ACT, RevokedCounts>>;
 
-/** The counts of what the acts on the ties of a member to SCIM records would end now. */
+/**
+ * The counts of the access that would end if an admin changed a tie between a member and a SCIM
+ * record. Such a tie says that both are, or may be, the same person.
+ */
 export interface EndingOfTies {
   /**
    * The counts if the member is separated from the SCIM record and gets a new id. Empty if no
@@ -42,7 +45,7 @@ export interface EndingOfTies {
   readonly giveAddress: RevokedCounts;
 }
 
-/** The revocation event of an act that ends the access of the person and keeps the account. */
+/** The kind of revocation for an act that ends the access of a person but keeps the account. */
 const MOVED = 'provider-withdrawn';
 
 /** A member with everything that an admin sees about the member. */

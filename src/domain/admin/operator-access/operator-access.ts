@@ -72,7 +72,7 @@ export class OperatorAccess {
   async rehearse(act: OperatorAct): Promise<ActOutcome> {
     const performs = (tx: EntityManager) => this.#perform(tx, act);
     const { changed, ended } = await rehearsed(this.parts.dataSource, performs);
-    // without the pass, because the transaction was rolled back and the pass does not exist
+    // The pass is left out, because the transaction was rolled back and the pass does not exist.
     return { changed, ended };
   }
 

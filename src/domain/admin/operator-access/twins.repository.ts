@@ -2,7 +2,8 @@ import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * A member who signed in with an address that a SCIM record also has, and who ends with the record.
+ * A member who signed in with an address that a SCIM record also has. The member is called a twin
+ * of the record, and loses access together with it.
  */
 export interface KnownTwin {
   readonly id: string;

@@ -17,8 +17,8 @@ export interface EndPreview {
 }
 
 /**
- * Counts the sessions and credentials of some users. The conditions are the same as at the end of
- * their access, so that expired items do not count.
+ * Counts the sessions and credentials of some users. The conditions are the same as when the access
+ * of the users ends, so that expired items do not count.
  */
 export async function previewEnd(
   tx: EntityManager,

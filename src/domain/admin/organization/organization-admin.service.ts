@@ -130,8 +130,8 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Returns true if the organization never had a SCIM token, because the first one sets the
-   * membership to `scim_only`.
+   * Returns true if the organization never had a SCIM token, because its first token changes the
+   * membership setting to `scim_only`: sign-ins then create no members.
    */
   async isFirstToken({ orgId }: Admin): Promise<boolean> {
     return !(await hadScimToken(this.dataSource.manager, orgId));
@@ -205,18 +205,19 @@ export class OrganizationAdmin {
   }
 
   /**
-   * Lists the secrets that an admin must still confirm after a loss of commits, the newest first.
+   * Lists the secrets, such as SCIM tokens, that an admin must still confirm after the database
+   * lost commits, the newest first.
    */
   listSecretsToConfirm({ orgId }: Admin): Promise<ListedSecret[]> {
     return listUnconfirmed(this.dataSource.manager, orgId);
   }
 
   /**
-   * Records that an admin has confirmed a secret after a loss of commits. If several admins confirm
-   * it at once, one succeeds.
+   * Records that an admin has confirmed a secret after the database lost commits. If several admins
+   * confirm it at once, one succeeds.
    *
    * @throws DomainError admin_required; not_found for a secret of another organization, and for a
-   *   confirmed one
+   * confirmed one
    */
   async confirmSecret(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
     await this.dataSource.transaction(async (tx) => {

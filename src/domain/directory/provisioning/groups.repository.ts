@@ -35,8 +35,8 @@ export interface GroupRow {
 }
 
 /**
- * The SQL of a count of changes in the list of members that came without a write of the group `g`,
- * such as a deleted or renamed member. It is a part of the entity tag.
+ * The SQL of a number that counts the changes in the list of members that happened without a write
+ * of the group `g`, such as the deletion or a new name of a member. It is a part of the entity tag.
  */
 export const MEMBER_VERSION =
   '(SELECT v.version FROM group_member_versions v WHERE v.group_id = g.id)';
@@ -58,8 +58,8 @@ export function findGroup(
 
 /**
  * Locks the row of a group until the transaction ends, so that changes of one group happen one
- * after another. The issuance of a credential to a member does not wait for this lock. Returns
- * undefined if the organization has no such group.
+ * after another. A statement that issues a credential to a member does not wait for this lock.
+ * Returns undefined if the organization has no such group.
  */
 export function lockGroup(
   tx: EntityManager,
@@ -166,7 +166,10 @@ export async function removeGroup(
     ${recordAudit(record, fragment`FROM gone`)}`;
 }
 
-/** The unique indexes on the names of groups; their violation becomes the error `uniqueness`. */
+/**
+ * The unique indexes on the names of groups. If a write violates one of them, the error is
+ * `uniqueness`.
+ */
 const TAKEN: ReadonlySet<string | undefined> = new Set([
   'groups_display_name',
   'groups_display_name_key',

@@ -45,8 +45,8 @@ export class GitHubTokenRevocation implements Revocable {
   }
 
   /**
-   * Queues the tokens of all users, because the database has lost commits. Tokens that the end of
-   * their sessions has queued stay as they are.
+   * Queues the tokens of all users, because the database has lost commits. Tokens that are already
+   * in the queue, because their sessions ended, stay as they are.
    */
   async revokeOnRecord(tx: EntityManager, cause: RevocationCause): Promise<EndedBatch> {
     const queued = await queueUnqueued(tx, ON_RECORD_BATCH, cause);
@@ -57,7 +57,10 @@ export class GitHubTokenRevocation implements Revocable {
     };
   }
 
-  /** Counts the tokens of a user that the end of access would queue for revocation. */
+  /**
+   * Counts the tokens of a user that would be queued for revocation if the access of the user
+   * ended.
+   */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     return { github_tokens: await countTokens(tx, id) };
   }
@@ -72,8 +75,8 @@ export class GitHubTokenRevocation implements Revocable {
   }
 
   /**
-   * Counts the tokens of a user that are not being revoked yet, by the security key of their
-   * session.
+   * Counts the tokens of a user that are not being revoked yet, by the security key that opened
+   * their session.
    */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; tokens: number }>(tx)`

@@ -3,8 +3,8 @@ import { fragment, sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The purpose from which the key is derived that encrypts tokens, so that the key serves nothing
- * else.
+ * The purpose from which the encryption key of tokens is derived. It is used only for tokens, so
+ * that the key encrypts nothing else.
  */
 export const SEALED_TOKEN = 'github installation token';
 

@@ -31,7 +31,9 @@ export interface Credential {
   readonly userVerification: boolean;
 }
 
-/** The stored facts of a key that the verification of an assertion needs. */
+/**
+ * The stored facts of a security key by which its signature in a login (an assertion) is verified.
+ */
 export interface AssertingKey {
   readonly id: string;
   readonly userId: string;
@@ -70,8 +72,8 @@ export class AuthenticatorsRepository implements Revocable {
   readonly revocationScopes: ReadonlySet<RevocationScope> = new Set(['credentials-revoked']);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /**
-   * After the database has lost commits the keys stay, because the next login needs the identity
-   * provider beside the key.
+   * The keys stay after the database has lost commits, because the next login needs the identity
+   * provider as well as the key.
    */
   readonly revokeOnRecord = null;
 
@@ -144,7 +146,7 @@ export class AuthenticatorsRepository implements Revocable {
   /**
    * Stores the signature counter of an assertion (WebAuthn §7.2 step 22). The counter must be
    * higher than before, or stay at zero for a key without a counter. One conditional statement
-   * decides, so that of two copies of a key with the same count one is refused.
+   * decides, so that if a key was copied and both copies send the same count, one is refused.
    *
    * @returns `stuck` for a counter that is not higher, `gone` for a key that was removed meanwhile
    */
@@ -193,7 +195,7 @@ export class AuthenticatorsRepository implements Revocable {
   }
 
   /**
-   * Renames a key of a user. Returns the key and its earlier name; undefined when the user has no
+   * Renames a key of a user. Returns the key and its earlier name; undefined if the user has no
    * such key.
    */
   async rename(

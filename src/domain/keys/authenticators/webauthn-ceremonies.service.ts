@@ -39,7 +39,7 @@ export interface VerifiedRegistration {
   readonly attestation: AttestationFormat;
   /** The AAGUID of the model, as the attestation certificate states it. */
   readonly aaguid: string | null;
-  /** True when the key verified its user (PIN, fingerprint) in this ceremony. */
+  /** True if the key verified its user (PIN, fingerprint) in this ceremony. */
   readonly userVerified: boolean;
   /** False for a U2F key, which can prove a touch but never verifies its user. */
   readonly canVerifyUser: boolean;
@@ -47,15 +47,18 @@ export interface VerifiedRegistration {
 }
 
 /**
- * The result of a verified assertion. The caller compares the counter in SQL, because two logins
- * may happen at once.
+ * The result of a verified assertion (the signature of a security key in a login). The caller
+ * compares the counter in SQL, because two logins may happen at once.
  */
 export interface VerifiedAssertion {
   readonly signCount: number;
   readonly userVerified: boolean;
 }
 
-/** An assertion to verify, with the stored facts of its key. */
+/**
+ * An assertion (the signature of a security key in a login) to verify, with the stored facts of its
+ * key.
+ */
 export interface AssertionCeremony {
   /** An `AuthenticationResponseJSON` that is not parsed yet. */
   readonly credential: unknown;
@@ -79,9 +82,9 @@ export interface AssertionCeremony {
 }
 
 /**
- * Verifies registrations and assertions (WebAuthn §7.1, §7.2). First, strict parsers refuse bytes
- * that two parsers could read differently. Then `fido2-lib` runs the ceremony, with the attestation
- * policy of this service as its attestation format.
+ * Verifies registrations and assertions of security keys (WebAuthn §7.1, §7.2). First, strict
+ * parsers refuse bytes that two parsers could read differently. Then `fido2-lib` runs the ceremony,
+ * with the attestation policy of this service as its attestation format.
  */
 @Injectable()
 export class WebAuthnCeremonies {
@@ -203,8 +206,8 @@ export class WebAuthnCeremonies {
         attestation,
         aaguid,
         signCount,
-        // For a U2F key the flag counts for nothing: the key signs no flags at registration
-        // (WebAuthn §8.6), so the client could set any flag.
+        // A U2F key signs no flags at registration (WebAuthn §8.6), so the client could set any
+        // flag. Therefore the flag is ignored for such a key.
         userVerified: canVerifyUser && userVerified,
         canVerifyUser,
         transports: response.transports,
@@ -255,8 +258,8 @@ export class WebAuthnCeremonies {
         publicKey: ceremony.publicKey,
         userHandle: ceremony.userHandle?.toString('base64url') ?? null,
         allowCredentials: [{ type: 'public-key', id: arrayBuffer(ceremony.credentialId) }],
-        // zero never fails: the caller compares the counter in SQL, because two logins may happen
-        // at once
+        // The library never fails with zero. The caller compares the counter in SQL, because two
+        // logins may happen at once.
         prevCounter: 0,
       },
     );

@@ -1,8 +1,8 @@
 import { Refusal } from '@svc/webauthn-policy';
 
 /**
- * The members of client data that the checks of this service read (WebAuthn §5.8.1), as the client
- * sent them.
+ * The members of the client data (WebAuthn §5.8.1) that this service checks. A client sent them,
+ * and their types are not checked yet.
  */
 export interface ClientData {
   readonly type?: unknown;

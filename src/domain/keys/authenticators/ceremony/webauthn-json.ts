@@ -1,14 +1,14 @@
 import { z } from 'zod';
 
 /**
- * The ways in which a browser can reach a key (WebAuthn §5.8.4). Unknown ones from a client are
- * dropped.
+ * The ways in which a browser can communicate with a key (WebAuthn §5.8.4). Unknown ones from a
+ * client are dropped.
  */
 const TRANSPORTS = ['usb', 'nfc', 'ble', 'smart-card', 'hybrid', 'internal'] as const;
 
 /**
- * A schema for base64url of `minimum` to `maximum` bytes. Only the one canonical spelling is
- * accepted, but with or without padding, because older clients send it.
+ * A schema for base64url of `minimum` to `maximum` bytes. Only the canonical spelling is accepted,
+ * with or without padding, because older clients send padding.
  */
 const base64url = (minimum: number, maximum: number) =>
   z
