@@ -102,14 +102,14 @@ export class ClientsRepository implements Revocable {
   ]);
   readonly endedByForeignKey = BY_DELETED_ROW;
   /**
-   * After the database has lost commits the clients stay. Their tokens end together with the
+   * The clients stay after the database has lost commits. Their tokens end together with the
    * sessions, as artifacts of the OAuth library.
    */
   readonly revokeOnRecord = null;
 
   /**
-   * Finds clients by their ids, without those whose owner is deactivated and those that have
-   * expired unused.
+   * Finds clients by their ids. Left out are clients whose owner is deactivated, and clients that
+   * registered themselves and expired because they were not used.
    */
   async findLive(tx: EntityManager, ids: readonly string[]): Promise<(LiveClient | undefined)[]> {
     const rows = await sql<Row>(tx)`
@@ -242,11 +242,11 @@ export class ClientsRepository implements Revocable {
 
   /**
    * Locks the row of a user who registers an application, so that two registrations of one user
-   * happen one after another and the limit holds. If the user was de-provisioned before, there is
-   * no registration.
+   * happen one after another and the limit holds. If the access of the user has ended before,
+   * nothing is registered.
    *
    * @returns the organization of the user and the number of applications; undefined for an inactive
-   *   account
+   * account
    */
   async lockOwner(
     tx: EntityManager,
@@ -263,8 +263,9 @@ export class ClientsRepository implements Revocable {
 
   /**
    * Ends every grant, code and token of a client, and every token for a cluster. The grants end
-   * first, as in a de-provisioning, so that the two do not deadlock. A user with grants on several
-   * sessions may still cause a deadlock; the caller then retries its transaction.
+   * first, because a transaction that ends the access of a user locks in the same order, so that
+   * the two do not deadlock. A user with grants in several sessions may still cause a deadlock; the
+   * caller then retries its transaction.
    *
    * @returns the number of tokens that were valid
    */
@@ -279,7 +280,10 @@ export class ClientsRepository implements Revocable {
     return good?.n ?? 0;
   }
 
-  /** Counts what would end with a client: its valid tokens, and the users who signed in to it. */
+  /**
+   * Counts the access that would end with a client: its valid tokens, and the users who signed in
+   * to it.
+   */
   async countAccess(tx: EntityManager, clientId: string): Promise<ClientAccess> {
     const [row] = await sql<ClientAccess>(tx)`
       SELECT (SELECT count(*)::int FROM oauth_artifacts
@@ -291,7 +295,7 @@ export class ClientsRepository implements Revocable {
   }
 
   /**
-   * Ends the tokens that the applications of some users got for themselves, without a user, because
+   * Ends the tokens that the applications of some users got for themselves, not for a user, because
    * these users lose their access.
    */
   async revoke(tx: EntityManager, users: readonly LockedUser[]): Promise<RevokedCounts> {
@@ -301,7 +305,7 @@ export class ClientsRepository implements Revocable {
     return withoutZeros({ tokens: ended.filter((token) => token.is_valid).length });
   }
 
-  /** Counts the tokens that the applications of a user got for themselves, without a user. */
+  /** Counts the tokens that the applications of a user got for themselves, not for a user. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const [row] = await sql<{ tokens: number }>(tx)`
       SELECT count(*)::int AS tokens FROM oauth_artifacts a JOIN oauth_clients c ON ${OF_ITSELF}

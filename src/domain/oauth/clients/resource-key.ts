@@ -1,6 +1,6 @@
 /**
- * Returns the form in which resource indicators (RFC 8707 §2) are compared: the spelling of WHATWG
- * URL, without a dot at the end of the host. The function `resource_key` of the database has the
+ * Returns the form in which resource indicators (RFC 8707 §2) are compared. It is the spelling of
+ * WHATWG URL, without a dot at the end of the host. The database function `resource_key` has the
  * same rule for registered resources.
  */
 export function resourceKey(resource: string): string {

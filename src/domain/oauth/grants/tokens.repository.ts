@@ -57,10 +57,10 @@ function columnsOf({ token, audit }: TokenRequest): object {
 }
 
 /**
- * The SQL condition that no organization has registered the audience. Only svc-cli may exchange
- * tokens for a registered resource, and only for members of that organization. The audience is also
- * compared as it was written, because an earlier version stored spellings that `resource_key` does
- * not change.
+ * The SQL condition that no organization has registered the audience of a token. Only svc-cli may
+ * exchange tokens for a registered resource, and only for members of the organization that
+ * registered it. The audience is also compared as it was written, because an earlier version stored
+ * spellings that `resource_key` does not change.
  */
 const IS_FREE_AUDIENCE = fragment`NOT EXISTS (
   SELECT FROM oauth_clients r
@@ -115,8 +115,9 @@ export const USER_TOKEN = new IssuanceKind<TokenRequest, true>(
 );
 
 /**
- * Issues a token of svc-cli for a Kubernetes cluster. Its session is hardware-verified. The cluster
- * must be registered in the organization of the user, and the token ends with the registration.
+ * Issues a token of svc-cli for a Kubernetes cluster. A security key must have verified its
+ * session. The cluster must be registered in the organization of the user, and the token ends with
+ * the registration.
  */
 export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
   {
@@ -139,7 +140,7 @@ export const CLUSTER_TOKEN = new IssuanceKind<ClusterTokenRequest, true>(
 );
 
 /**
- * Issues a token to a client itself, without a user. If the client has an owner, the owner must
+ * Issues a token to a client itself, not for a user. If the client has an owner, the owner must
  * have a security key and must still be allowed to get credentials.
  */
 export const CLIENT_TOKEN = new IssuanceKind<TokenRequest, true>(

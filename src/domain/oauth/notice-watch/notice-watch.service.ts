@@ -19,7 +19,7 @@ const REMIND = 3_600_000;
 
 const UNIT = '{notice}';
 
-/** The gauges of the numbers of notices, which are exported by OTLP. */
+/** The gauges of the numbers of notices, which are exported by OTLP (OpenTelemetry). */
 const GAUGES = {
   'svc.notices.waiting': { description: 'Notices to applications that wait', unit: UNIT },
   'svc.notices.oldest': { description: 'The time for which the oldest notice waits', unit: 's' },

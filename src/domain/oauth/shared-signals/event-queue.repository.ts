@@ -9,10 +9,13 @@ import type { DueClient } from '../notice-sending/fair-turns.js';
 import { LEASE, type Failure, type TakenRow } from '../notice-sending/notice-sender.js';
 import type { QueuedSignal, SignalType } from './security-event.js';
 
-/** The kind of these notices in figures and logs. */
+/** The kind of these notices in statistics and logs. */
 export const KIND = 'shared-signals';
 
-/** The queue for the figures. A stream that is paused or polled waits for its receiver. */
+/**
+ * The queue of security events, from which the statistics count the waiting ones. Events of a
+ * paused or polled stream do not count, because they wait for their receiver.
+ */
 export const SIGNAL_QUEUE: NoticeQueue = {
   kind: KIND,
   waiting: fragment`
@@ -21,7 +24,7 @@ export const SIGNAL_QUEUE: NoticeQueue = {
     WHERE e.dead_at IS NULL AND s.method = 'push' AND s.status = 'enabled'`,
 };
 
-/** An event that one sender has taken, with the present address of its receiver. */
+/** An event that one sender has reserved for itself, with the present address of its receiver. */
 export interface TakenSignal extends QueuedSignal, TakenRow {
   readonly clientId: string;
   readonly orgId: string;
@@ -55,22 +58,23 @@ interface Row {
 }
 
 /**
- * The condition that an event `e` is the first of its subject in its stream, so that a receiver
- * hears of a person in the order of time (SSF §8.1.2). A dead letter holds up no other event.
+ * The SQL condition that an event `e` is the oldest waiting one about its subject in its stream, so
+ * that a receiver gets the events about a person in the order of time (SSF §8.1.2). A dead letter
+ * (an event that could not be delivered) does not delay the later events.
  */
 const IS_FIRST = fragment`e.dead_at IS NULL AND NOT EXISTS (
   SELECT FROM signal_events p
   WHERE p.stream_id = e.stream_id AND p.subject_id = e.subject_id AND p.id < e.id AND p.dead_at IS NULL)`;
 
-/** A condition: the application of a stream `s` took an event lately. */
+/** The SQL condition that the application of a stream `s` accepted an event in the last 30 days. */
 const HAS_TAKEN = tookNotice(KIND, fragment`s.client_id`);
 
-/** The hours for which an event is tried. */
+/** The hours for which the service tries to deliver an event. */
 const TRIED_HOURS = 24;
 
 /**
- * Lists the applications with an event that may be pushed now. The clock of the database decides,
- * because the clocks of replicas differ.
+ * Lists the applications with an event that can be sent to them now. The clock of the database
+ * decides, because the clocks of replicas differ.
  */
 export async function listDueReceivers(tx: EntityManager): Promise<DueClient[]> {
   return sql<DueClient>(tx)`
@@ -85,10 +89,11 @@ export async function listDueReceivers(tx: EntityManager): Promise<DueClient[]> 
 }
 
 /**
- * Takes events that are due until the lease ends. No two senders take the same event: a sender
- * skips rows that another one has locked, and a taken row is not due before the end of its lease.
- * Another event of the same subject waits until the first one is settled. It is an issuance,
- * because a token follows: an unconfirmed server gives none.
+ * Reserves events that can be sent now, until the lease ends. No two senders reserve the same
+ * event: a sender skips rows that another one has locked, and a reserved row cannot be sent by
+ * others before the end of its lease. Another event about the same subject waits until the first
+ * one is finished. A database server that is not yet confirmed after a failover gives no events,
+ * because each becomes a signed token.
  */
 export async function takeSignals(
   tx: EntityManager,
@@ -118,7 +123,7 @@ export async function takeSignals(
   return rows.map(taken);
 }
 
-/** Removes an event that its receiver took, and counts it. */
+/** Deletes an event that its receiver accepted, and counts it. */
 export async function deliverTaken(
   tx: EntityManager,
   { id, lease, clientId }: TakenSignal,
@@ -131,8 +136,9 @@ export async function deliverTaken(
 }
 
 /**
- * Puts an event back for a number of milliseconds, and the later events of its subject with it, so
- * that the look for due events does not read them again and again.
+ * Releases an event for another attempt after a number of milliseconds. The later events about its
+ * subject are delayed, too, so that the search for events to send does not read them again and
+ * again.
  */
 export async function postponeTaken(
   tx: EntityManager,
@@ -152,8 +158,8 @@ export async function postponeTaken(
 }
 
 /**
- * Makes an event a dead letter, and records it in the same statement. The next event of its subject
- * may go out at once. Returns false if another try has taken the event.
+ * Gives an event up as a dead letter, and records this in the same statement. The next event about
+ * its subject may then be sent at once. Returns false if another sender has reserved the event.
  */
 export async function buryTaken(
   tx: EntityManager,
@@ -179,7 +185,8 @@ export async function buryTaken(
         origin: { requestId: newUuid(), ip: undefined, userAgent: undefined },
         details: { client_id: clientId, sub: subjectId, notice: type, result },
       },
-      // One event a day for each stream and subject: an end may have many events.
+      // Only one audit event a day is written for each stream and subject, because the end of an
+      // account may have many events.
       fragment`
         FROM buried b
         WHERE NOT EXISTS (
@@ -191,7 +198,10 @@ export async function buryTaken(
   return buried.length === 1;
 }
 
-/** Reads the oldest waiting events of a stream of kind poll, which is enabled. */
+/**
+ * Reads the oldest waiting events of an enabled stream whose receiver fetches the events itself
+ * (polls).
+ */
 export async function readWaiting(
   tx: EntityManager,
   streamId: string,
@@ -221,7 +231,10 @@ export async function acknowledge(
     ON CONFLICT (client_id, kind, day) DO UPDATE SET sent = c.sent + excluded.sent`;
 }
 
-/** An event that a receiver could not process (RFC 8936 §2.2), as {@link buryTaken} needs it. */
+/**
+ * Finds an event that a receiver could not process (RFC 8936 §2.2), in the form that
+ * {@link buryTaken} needs.
+ */
 export async function findWaiting(
   tx: EntityManager,
   streamId: string,
@@ -233,15 +246,19 @@ export async function findWaiting(
   return row;
 }
 
-/** The days for which a paused stream, or one that is not polled, keeps events. */
+/**
+ * The days for which events are kept in a paused stream, or in a stream that its receiver does not
+ * poll.
+ */
 export const KEPT_DAYS = 7;
 
-/** The reason of `stream-updated` after events were dropped. */
+/** The reason that the event `stream-updated` states after events were dropped. */
 const DROPPED = `Events that had waited for ${KEPT_DAYS} days were dropped.`;
 
 /**
- * Drops the events that a paused stream, or one that is not polled, has kept for 7 days, and queues
- * one `stream-updated` for each such stream. It drops a batch, and returns its size.
+ * Deletes events that have waited for 7 days in a paused stream, or in a stream that its receiver
+ * does not poll, and queues one `stream-updated` for each such stream. It deletes one batch, and
+ * returns the number of its events.
  */
 export async function dropStale(tx: EntityManager, most: number): Promise<number> {
   const [row] = await sql<{ n: number }>(tx)`

@@ -1,7 +1,7 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
-/** A person as the request of a receiver names the person. */
+/** A person as a receiver names the person in a request. */
 export type NamedPerson = { readonly id: string } | { readonly email: string };
 
 /**
@@ -24,7 +24,7 @@ export async function removeSubject(
   return removed?.user_id;
 }
 
-/** Adds a person to a stream again who was removed from it. */
+/** Adds a person to a stream from which the person was removed before. */
 export async function addSubject(
   tx: EntityManager,
   streamId: string,

@@ -2,8 +2,8 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * A document key, which encrypts the private keys of issuers, in the encrypted form in which KMS
- * returned it.
+ * A document key, which encrypts the private keys of token issuers. KMS has encrypted (wrapped) the
+ * document key itself.
  */
 export interface WrappedDocumentKey {
   readonly id: string;
