@@ -4,10 +4,16 @@ import { providerVariable } from '#platform/config/provider-settings.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import type { UpstreamIdentity } from './upstream-identity.js';
 
-/** The part of a provider's configuration that decides for which e-mail domains it may vouch. */
+/**
+ * The part of a provider's configuration that decides for which e-mail domains the service believes
+ * the provider (for which domains it may vouch).
+ */
 export type VouchingProvider = Pick<ProviderConfig, 'slug' | 'domains'>;
 
-/** Returns true if a list has a domain, either by its name or by `*.` before a domain above it. */
+/**
+ * Returns true if a list contains a domain, by its own name or by an entry `*.example.com` for a
+ * domain above it.
+ */
 export function namesDomain(patterns: readonly string[], domain: string): boolean {
   return patterns.some((pattern) =>
     pattern.startsWith('*.') ? domain.endsWith(pattern.slice(1)) : domain === pattern,
@@ -15,8 +21,8 @@ export function namesDomain(patterns: readonly string[], domain: string): boolea
 }
 
 /**
- * Returns true if the list of a provider has a domain. A provider without a list has none by name,
- * although it may vouch for every domain.
+ * Returns true if the list of a provider names a domain. For a provider without a list the result
+ * is false, although it may vouch for every domain.
  */
 export function isNamedBy(
   providers: readonly VouchingProvider[],
@@ -29,7 +35,7 @@ export function isNamedBy(
 
 /**
  * Refuses an identity if its provider may not vouch for the domain of the address or of the
- * organization. A provider that is no longer configured may vouch for no domain.
+ * organization. If the provider is no longer configured, every identity is refused.
  *
  * @throws DomainError with the code
  */
