@@ -133,9 +133,9 @@ export class CertificateRevocation implements Revocable {
   }
 
   /**
-   * Revokes the valid certificates of all users, one range of serials after another. It waits for
-   * rows that another transaction is revoking. It does not lock the users, because no other
-   * credential is issued by means of a certificate.
+   * Revokes the valid certificates of all users, one range of serials after another, because the
+   * database has lost commits. It waits for rows that another transaction is revoking. It does not
+   * lock the users, because no other credential depends on a certificate.
    */
   async revokeOnRecord(
     tx: EntityManager,

@@ -34,7 +34,8 @@ const BATCH = 500;
 /**
  * The number of people after which {@link AccessEndings.settle} leaves the rest of a queued row to
  * the background worker, so that the request gets its response soon. This bound is for a row that
- * is about every user of a target. A row that lists its people is short, and is always finished.
+ * is about every user of a target. A row that lists its people lists at most this many, and is
+ * always finished.
  */
 const BEFORE_ANSWER = 1_000;
 

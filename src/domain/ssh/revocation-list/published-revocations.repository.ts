@@ -20,7 +20,7 @@ export interface Publication {
 export interface RevokedSerials {
   /**
    * The keys of the authority in the SSH wire encoding, each with its revoked serials, ascending. A
-   * key without revoked serials is left out, unless there are ranges.
+   * key without revoked serials is left out, unless there are revoked ranges.
    */
   readonly authorities: readonly { readonly authority: Buffer; readonly serials: Float64Array }[];
   /**
