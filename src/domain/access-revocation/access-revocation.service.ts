@@ -28,7 +28,7 @@ const BATCH = 500;
  *
  *     lock the user -> notices to applications -> sessions with their grants, codes and tokens
  *         -> certificates -> attested SSH keys -> GitHub tokens -> applications with their tokens
- *         -> clusters -> passes -> keys
+ *         -> clusters -> re-enrollment passes -> security keys
  */
 @Injectable()
 export class AccessRevocation {
@@ -76,8 +76,8 @@ export class AccessRevocation {
 
   /**
    * Counts, for each event in `scopes`, the items of a user that the event would end now, including
-   * those that a foreign key deletes. If the transaction has locked the row of the user, the event
-   * then ends exactly these numbers.
+   * those that a foreign key deletes. If the transaction has locked the row of the user, exactly
+   * these items end at the event.
    */
   async count<Scope extends RevocationScope>(
     tx: EntityManager,
@@ -118,7 +118,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Removes one security key of a user with everything that the key opened.
+   * Removes one security key of a user with everything that was opened with the key, such as
+   * sessions.
    *
    * @param tx a transaction that has locked the row of the user
    * @returns the counts for the audit event
@@ -137,8 +138,8 @@ export class AccessRevocation {
   }
 
   /**
-   * Counts the items that the removal of each security key of a user would end. A key that opened
-   * nothing is not in the result.
+   * Counts the items that the removal of each security key of a user would end. A key with which
+   * nothing was opened is not in the result.
    */
   async countByKey(tx: EntityManager, userId: string): Promise<ReadonlyMap<string, RevokedCounts>> {
     const found: CountOfKey[] = [];

@@ -11,7 +11,10 @@ type Facts = Pick<
   'type' | 'actorId' | 'subjectId' | 'actorEmail' | 'subjectEmail' | 'clientName' | 'details'
 >;
 
-/** Reads a fact of the details as text. `otherwise` is the text for an event without the fact. */
+/**
+ * Reads a value from the details of an event as text. `otherwise` is the text if the event lacks
+ * the value.
+ */
 type Read = (name: string, otherwise?: string) => string;
 
 /**

@@ -70,9 +70,9 @@ export class OwnAccount {
   }
 
   /**
-   * Lists the targets, such as AWS roles, that admit a user now. The read counts for the share of
-   * the database that the organization of the user may use, because the start page has no rate
-   * limit and an organization may have many targets.
+   * Lists the targets, such as AWS roles, that admit a user now. The read counts toward the limit
+   * on the database connections and time of the user's organization, because the start page has no
+   * rate limit and an organization may have many targets.
    */
   async reach(userId: string): Promise<OwnReach> {
     return ownReach(await this.work.costly(userId, (tx) => listOwnReach(tx, userId)));
@@ -90,10 +90,10 @@ export class OwnAccount {
   }
 
   /**
-   * Exports everything that the service holds about a user, as parts of one JSON document. Each
-   * part is read after a check that the session is still valid. The reads count for the share of
-   * the database that the organization of the user may use, so that no export takes the connections
-   * of other users.
+   * Exports everything that the service stores about a user, as parts of one JSON document. Each
+   * part is read after a check that the session is still valid. The reads count toward the limit on
+   * the database connections and time of the user's organization, so that no export takes the
+   * connections of other users.
    *
    * @throws DomainError unauthenticated, also from a later part
    */

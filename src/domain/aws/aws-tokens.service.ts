@@ -52,9 +52,8 @@ export class AwsTokens {
   ) {}
 
   /**
-   * Issues a token that ends after 300 seconds, or with the session.
-   *
-   * The statement that records it also decides its issuer and the key that signs it.
+   * Issues a token that expires after 300 seconds, or with the session. The statement that records
+   * the token also chooses its issuer and the key that signs it.
    *
    * @throws DomainError `unauthenticated`, `account_inactive`, `issuance_refused`,
    *   `issuers_not_configured` or `kms_unavailable`

@@ -36,8 +36,8 @@ export interface Readmitted {
   /** The number of identities (accounts at an identity provider) that may sign in again. */
   readonly identities: number;
   /**
-   * The SCIM record that got the address as its address to sign in with, because it names the
-   * address and had no other; null if there is none.
+   * The SCIM record whose user can now sign in with the address, because the record names the
+   * address and its user had no other; null if there is none.
    */
   readonly givenTo: string | null;
 }
@@ -51,7 +51,10 @@ export interface PartedMember extends MemberAfterEnd {
   readonly partedFrom: readonly string[];
 }
 
-/** A SCIM record after it got the address that another user had signed in with. */
+/**
+ * The user of a SCIM record, who can now sign in with an address with which another user signed in
+ * before.
+ */
 export interface GivenAddress extends MemberAfterEnd {
   readonly takenFrom: string | null;
 }

@@ -152,7 +152,7 @@ export class Members {
    * the first lock of the transaction, because every transaction locks users before other rows.
    *
    * @throws DomainError admin_required for a demoted admin, or a session that has ended since the
-   * request came
+   *   request came
    */
   async holdAdmin(tx: EntityManager, admin: Admin): Promise<void> {
     if (!(await this.users.lockAdmin(tx, admin))) throw adminRequired();
@@ -319,7 +319,10 @@ export function noMember(): DomainError {
   return new DomainError('not_found', 'Your organization has no such member.');
 }
 
-/** The part of a hardware-verified session that tells in which organization its user acts. */
+/**
+ * The part of a session that tells in which organization its user acts. A security key has verified
+ * the session.
+ */
 interface SessionOfUser {
   readonly id: string;
   readonly user: { readonly id: string; readonly orgId: string | null };
@@ -329,7 +332,7 @@ interface SessionOfUser {
  * Returns the admin of a session that a route with the scope `svc:admin` admitted.
  *
  * @throws DomainError admin_required for a user without an organization, which the access rule of
- * the route has already refused
+ *   the route has already refused
  */
 export function adminOf({ id: sessionId, user }: SessionOfUser): Admin {
   const { id, orgId } = user;

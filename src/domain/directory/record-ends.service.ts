@@ -22,13 +22,13 @@ import { UsersRepository, type User } from './users.repository.js';
 /** The two ways to end a user: the account is removed, or it stays without access. */
 export type EndKind = 'remove' | 'deactivate';
 
-/** A user that ends because another user ends. */
+/** A user whose access ends because another user ends. */
 export interface EndingUser {
   readonly id: string;
   readonly kind: EndKind;
   /**
-   * The ids of the SCIM records because of which this user ends; empty for the user that the act
-   * names.
+   * The ids of the SCIM records because of which this user ends. Empty for the user whom the admin
+   * or SCIM named.
    */
   readonly withRecords: readonly string[];
   /**
@@ -102,9 +102,9 @@ export class RecordEnds {
 
   /**
    * Ends users whose rows are locked, in the order of their ids. A user who is already inactive is
-   * not deactivated again, unless the act names the user.
+   * not deactivated again, except the user whom the admin or SCIM named.
    *
-   * @returns the sums of what ended
+   * @returns the sums of the items that ended
    */
   async end(
     tx: EntityManager,

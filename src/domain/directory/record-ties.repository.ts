@@ -17,7 +17,7 @@ export interface AddressHolder {
   readonly isTwin: boolean;
   /**
    * True for a user with a bound identity, a key, or a row that makes the next enrollment need a
-   * re-enrollment pass. Such a user belongs to a person already.
+   * re-enrollment pass. Such a user was already used by a person.
    */
   readonly isInUse: boolean;
 }
@@ -36,7 +36,10 @@ export interface RecordOfAddress {
   readonly isPassedOver: boolean;
 }
 
-/** A tie of a SCIM record to another user. `kind` says if the user is a twin or a linked record. */
+/**
+ * The tie of a SCIM record to another user. `twin`: the user is a member who signed in with an
+ * address of the record. `link`: the user is another record with one of its addresses.
+ */
 export interface RecordTie {
   readonly recordId: string;
   readonly userId: string;
@@ -170,8 +173,8 @@ export async function rejoinUserNames(
 }
 
 /**
- * Links a SCIM record to the user who signs in with the userName of the record. Sign-ins ignore the
- * record from then on, so that the address keeps leading to the same user.
+ * Links a SCIM record to the user who signs in with the userName of the record. From then on the
+ * record is ignored at sign-ins, so that the address still signs in the same user.
  */
 export async function addLink(
   tx: EntityManager,
@@ -185,8 +188,8 @@ export async function addLink(
 }
 
 /**
- * Returns the address of a linked record with which another user signs in, so that the record
- * cannot have it. Undefined if there is none.
+ * Returns the address with which the user of a linked record cannot sign in, because another user
+ * does. Undefined if there is none.
  */
 export async function withheldFrom(
   tx: EntityManager,
@@ -198,8 +201,8 @@ export async function withheldFrom(
 }
 
 /**
- * Lets a linked record use its own addresses again, which were withheld from it because another
- * user signed in with them.
+ * Lets the user of a linked record sign in with the addresses of the record again. Until now they
+ * were withheld, because another user signed in with them.
  */
 export async function releaseAddresses(tx: EntityManager, recordId: string): Promise<void> {
   await sql(tx)`
@@ -295,7 +298,7 @@ export async function recordAwaiting(
   return rows.length === 1 ? rows[0]?.id : undefined;
 }
 
-/** Records an act on ties in the audit log. */
+/** Records a change of a tie in the audit log. */
 export async function recordTieEvent(tx: EntityManager, event: AuditEvent): Promise<void> {
   await sql(tx)`${recordAudit(event)}`;
 }

@@ -47,8 +47,8 @@ type EndOfAccount = Extract<
 >;
 
 /**
- * The settings that decide who becomes an admin, and for which domains an identity provider may
- * vouch.
+ * The settings that decide who becomes an admin, and for which e-mail domains the service believes
+ * an identity provider.
  */
 export interface DirectoryConfig {
   readonly enrollment: Pick<Config['enrollment'], 'bootstrapAdmins'>;
@@ -213,10 +213,11 @@ export class UserDirectory {
   }
 
   /**
-   * Creates the user for an identity of an identity provider.
+   * Creates the user for an identity (an account at an identity provider).
    *
    * @throws DomainError enrollment_refused if the address has an account, SCIM removed the user
-   *   from the organization, or the provider may not vouch for the domain any more
+   *   from the organization, or the service does not believe the provider for the domain of the
+   *   address any more
    */
   async create(
     tx: EntityManager,
@@ -264,7 +265,7 @@ export class UserDirectory {
    * Returns false if the identity is bound already, or if the member has an identity already.
    *
    * @param isFurther true for a member who has just used the own security key, and may therefore
-   * have identities of several providers
+   *   have identities of several providers
    */
   async bind(
     tx: EntityManager,

@@ -105,7 +105,7 @@ export interface Member extends Omit<User, 'orgId'> {
 export interface Admin {
   readonly id: string;
   readonly orgId: string;
-  /** The hardware-verified session in which the admin acts. */
+  /** The session in which the admin acts. A security key has verified it. */
   readonly sessionId: string;
 }
 
@@ -177,8 +177,8 @@ export class UsersRepository {
   }
 
   /**
-   * Finds a user and locks the row until the transaction ends, so that every other change, issuance
-   * or removal waits.
+   * Finds a user and locks the row until the transaction ends. Every transaction that changes or
+   * removes the user, or issues a credential to the user, waits.
    */
   async lock(tx: EntityManager, id: string): Promise<User | undefined> {
     const [row] = await sql<UserRow>(tx)`
@@ -191,8 +191,8 @@ export class UsersRepository {
 
   /**
    * Locks members of one organization until the transaction ends, in the order of their ids. If two
-   * admins act on each other, they lock the same rows in the same order, and the second sees the
-   * change of the first.
+   * admins act on each other at once, both lock the same rows in the same order, so that the second
+   * act sees the change of the first.
    */
   async lockMembers(tx: EntityManager, orgId: string, ids: readonly string[]): Promise<void> {
     await sql(tx)`
@@ -217,7 +217,8 @@ export class UsersRepository {
   }
 
   /**
-   * Returns true for an active admin of the organization whose hardware-verified session is alive.
+   * Returns true for an active admin of the organization whose session has not ended, if a security
+   * key verified the session.
    */
   async isActingAdmin(tx: EntityManager, { id, orgId, sessionId }: Admin): Promise<boolean> {
     const found = await sql<{ id: string }>(tx)`
@@ -312,7 +313,7 @@ export class UsersRepository {
     return bound.length === 1;
   }
 
-  /** Returns true when a user has a bound identity. */
+  /** Returns true if a user has a bound identity. */
   async isBound(tx: EntityManager, userId: string): Promise<boolean> {
     const found = await sql<{ user_id: string }>(tx)`
       SELECT user_id FROM identities WHERE user_id = ${userId} LIMIT 1`;

@@ -91,7 +91,7 @@ export class OrganizationsRepository {
    * Creates the organization of a domain. It accepts the provider and tenant of its first user.
    *
    * @param isVouched true if the configuration of the provider names the domain. The domain then
-   * counts as proven
+   *   counts as proven
    */
   async create(
     tx: EntityManager,
@@ -119,8 +119,8 @@ export class OrganizationsRepository {
 
   /**
    * Returns true for a domain below one that another organization has proven, if that organization
-   * does not accept the provider. A sign-in through the provider then founds no organization for
-   * the domain. If several domains above it are proven, each counts.
+   * does not accept the provider. In this case, a sign-in through the provider founds no
+   * organization for the domain. If several domains above it are proven, each counts.
    */
   async isUnderForeignProof(
     tx: EntityManager,

@@ -29,7 +29,7 @@ export interface Bar {
   readonly byAdmin: boolean;
 }
 
-/** The names of a SCIM record that gets e-mail addresses. */
+/** The names of a SCIM record to which e-mail addresses are added. */
 export interface RecordNames {
   readonly userName: string;
   readonly externalId: string | null;

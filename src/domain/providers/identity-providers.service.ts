@@ -20,7 +20,10 @@ import type { ReceivedResponse, SamlUpstream } from './saml-upstream.js';
 import { assertVouched, vouchingWarnings } from './vouching.js';
 import type { Arrival, Remembered, UpstreamProvider } from './upstream-provider.js';
 
-/** The purpose to which the sealed state is bound that a browser carries to a provider and back. */
+/**
+ * The purpose to which the encrypted state is bound that a browser takes to an identity provider
+ * and back.
+ */
 const PURPOSE = 'upstream-sign-in';
 /**
  * The lifetime of the sealed state in seconds. The user needs this time for a password and a second
@@ -109,7 +112,7 @@ export interface ReturnedSignIn {
    * response of the provider is used up.
    *
    * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable; the log has the
-   * cause
+   *   cause
    */
   identify(): Promise<UpstreamIdentity>;
 }
@@ -205,7 +208,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
    * began the sign-in continues it.
    *
    * @throws DomainError sign_in_failed for a response that no provider signed, or that answers no
-   * request of this service
+   *   request of this service
    */
   async receive(encodedResponse: string): Promise<ReceivedResponse> {
     let provider: SamlUpstream | undefined;
@@ -227,7 +230,7 @@ export class IdentityProviders implements OnApplicationBootstrap, OnApplicationS
    * the identity provider for which the metadata is.
    *
    * @param slug the identity provider. If it is undefined, the provider with `address` as the
-   * entity id of this service is taken, or else the first provider
+   *   entity id of this service is taken, or else the first provider
    * @param address the URL at which this document is served
    * @throws DomainError not_found if there is no such provider
    */

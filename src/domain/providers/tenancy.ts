@@ -54,7 +54,7 @@ export function tenancyOf(issuer: string): Tenancy {
  *
  * @param tenant the tenant that an admin named
  * @throws DomainError invalid_request for a missing or malformed tenant, and for a tenant if the
- * provider needs none
+ *   provider needs none
  */
 export function issuerTenant(
   { issuer, tenancy }: TenantedProvider,

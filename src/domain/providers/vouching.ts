@@ -61,8 +61,8 @@ export function assertVouched(
 }
 
 /**
- * Returns a warning for each provider that may vouch for every domain although there are several
- * providers. The warning names the variable that limits the domains.
+ * Returns a warning for each provider whose addresses the service believes for every domain,
+ * although there are several providers. The warning names the variable that limits the domains.
  */
 export function vouchingWarnings(providers: readonly VouchingProvider[]): string[] {
   if (providers.length < 2) return [];
@@ -76,8 +76,8 @@ export function vouchingWarnings(providers: readonly VouchingProvider[]): string
 }
 
 /**
- * Returns true if a provider may vouch for the e-mail address of the account to which an identity
- * is bound.
+ * Returns true if the service believes a provider for the domain of the e-mail address of the
+ * account to which an identity is bound.
  */
 export function mayVouchFor(
   providers: readonly VouchingProvider[],

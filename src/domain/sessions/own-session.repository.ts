@@ -42,7 +42,7 @@ export interface OpenedOwnSession {
  * still ends then. If the grant was moved before, it keeps its session.
  *
  * @returns the session of the grant; undefined if the user, the browser session or the grant has
- * ended
+ *   ended
  */
 export async function openOwnSession(
   tx: EntityManager,

@@ -81,7 +81,7 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
    * admins, the audit log records it.
    *
    * @throws DomainError stale_page, hardware_required, admin_required,
-   * insufficient_user_authentication
+   *   insufficient_user_authentication
    */
   override async verify(
     session: Caller,
@@ -160,7 +160,7 @@ export class SessionAccessPolicy extends AccessPolicy<Caller> {
    * Finds the identity provider to which a SCIM token belongs.
    *
    * @throws DomainError unauthenticated for a cookie, and for an access token of a user, because
-   * neither may provision users
+   *   neither may provision users
    */
   async #provisioner(presented: PresentedToken | undefined): Promise<Provisioner> {
     const token = presented?.scheme === 'Bearer' ? presented.token : undefined;

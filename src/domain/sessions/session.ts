@@ -84,7 +84,7 @@ export interface PendingSession extends SessionRow {
 }
 
 /**
- * A session after an assertion of a security key. Only in such a session may credentials be issued.
+ * A session after a login with a security key. Credentials may be issued only in such a session.
  */
 export interface VerifiedSession extends SessionRow, Assurance {
   readonly level: 'verified';
@@ -115,7 +115,7 @@ export interface OwnSession {
   /** True if the user logged in with a security key in the session. */
   readonly verified: boolean;
   /**
-   * The client that has the session for itself, such as the command line; null for a browser
+   * The client to which the session belongs alone, such as the command line; null for a browser
    * session.
    */
   readonly client: { readonly id: string; readonly name: string | null } | null;

@@ -283,7 +283,7 @@ export class SessionsRepository implements Revocable {
     return { counts: withoutZeros({ tokens }), next };
   }
 
-  /** Counts the live sessions of a user with the grants and tokens on them. */
+  /** Counts the live sessions of a user with their grants and tokens. */
   async count(tx: EntityManager, { id }: LockedUser): Promise<RevokedCounts> {
     const of = fragment`g.user_id = ANY (${[id]}::uuid[])`;
     const [row] = await sql<EndedRow>(tx)`
@@ -292,7 +292,9 @@ export class SessionsRepository implements Revocable {
     return endedCounts(row);
   }
 
-  /** Counts what ends with one session of a user: the session, and the grants and tokens on it. */
+  /**
+   * Counts the items that end with one session of a user: the session, and its grants and tokens.
+   */
   async countOfOne(tx: EntityManager, sessionId: string): Promise<RevokedCounts> {
     const [row] = await sql<EndedRow>(tx)`
       SELECT 1 AS sessions, ${grantsAndTokens(fragment`g.session_id = ${sessionId}`)}`;
@@ -300,8 +302,8 @@ export class SessionsRepository implements Revocable {
   }
 
   /**
-   * Ends every session that a security key of a user opened, including those of devices, with the
-   * grants, codes and tokens on it.
+   * Ends every session that was opened with one security key of a user, including those of devices,
+   * with its grants, codes and tokens.
    */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     const ended = await sql<{ is_live: boolean }>(tx)`
@@ -310,7 +312,7 @@ export class SessionsRepository implements Revocable {
     return { sessions: ended.filter((session) => session.is_live).length };
   }
 
-  /** Counts the live sessions of a user by the security key that opened them. */
+  /** Counts the live sessions of a user by the security key with which they were opened. */
   async countByKey(tx: EntityManager, userId: string): Promise<CountOfKey[]> {
     const rows = await sql<{ key_id: string; sessions: number }>(tx)`
       SELECT authenticator_id AS key_id, count(*)::int AS sessions

@@ -73,7 +73,10 @@ export interface IssuedCertificate {
   readonly serial: bigint;
   readonly keyId: string;
   readonly principals: readonly string[];
-  /** The beginning of the validity in whole seconds, because a certificate holds no fractions. */
+  /**
+   * The beginning of the validity in whole seconds, because a certificate cannot contain fractions
+   * of a second.
+   */
   readonly validAfter: Date;
   readonly validBefore: Date;
   readonly caPublicKey: string;
@@ -132,9 +135,9 @@ export class CertificateIssuance implements OnApplicationBootstrap {
    * a record could not be revoked. If the signature fails, the recorded certificate is revoked.
    *
    * @throws DomainError `invalid_public_key`, `hardware_ssh_key_required`, `invalid_request`,
-   * `principal_not_allowed`, `too_many_principals`, `not_assigned`, `browser_required`,
-   * `insufficient_user_authentication`, `unauthenticated`, `account_inactive`, `issuance_refused`
-   * or `kms_unavailable`
+   *   `principal_not_allowed`, `too_many_principals`, `not_assigned`, `browser_required`,
+   *   `insufficient_user_authentication`, `unauthenticated`, `account_inactive`, `issuance_refused`
+   *   or `kms_unavailable`
    */
   async issue({
     session,

@@ -44,10 +44,14 @@ export interface SshCertificateRequest extends RequestOfUser {
    * the only organization of the deployment has them.
    */
   readonly principalsDomain: string | undefined;
-  /** The principals if the user belongs to the organization with the user names. */
+  /**
+   * The principals if the user belongs to the organization whose users get user names as
+   * principals.
+   */
   readonly principals: readonly string[];
   /**
-   * The principals if the user belongs to any other organization. An empty list denies the request.
+   * The principals if the user belongs to another organization. If the list is empty, the request
+   * is denied.
    */
   readonly principalsElsewhere: readonly string[];
   /**
@@ -73,8 +77,8 @@ export interface ReachedHostGroup {
   /** The patterns of the hosts of the group, in the syntax of ssh_config. */
   readonly hosts: readonly string[];
   /**
-   * True if the certificate carries the principals of the group; false if the session does not meet
-   * the conditions of the group now.
+   * True if the certificate contains the principals of the group; false if the session does not
+   * meet the conditions of the group now.
    */
   readonly carried: boolean;
 }

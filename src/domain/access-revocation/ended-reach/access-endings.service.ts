@@ -40,8 +40,9 @@ const BATCH = 500;
 const BEFORE_ANSWER = 1_000;
 
 /**
- * Milliseconds after which {@link AccessEndings.settle} leaves the rest to the worker. This is half
- * of the time that a request may take. The other half is for the change itself and a last batch.
+ * Milliseconds after which {@link AccessEndings.settle} leaves the remaining credentials to the
+ * background worker. This is half of the time that a request may take. The other half is for the
+ * change itself and a last batch.
  */
 const LONGEST_SETTLE = 15_000;
 
@@ -106,9 +107,9 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   }
 
   /**
-   * Records in the queued rows of this transaction which person made the change, and wakes the
-   * worker after the commit. Returns the ids of these rows, which the caller passes to {@link
-   * settle} after the commit; undefined if the change has queued nothing.
+   * Records in the queued rows of this transaction which admin or SCIM token made the change, and
+   * wakes the worker after the commit. Returns the ids of these rows, which the caller passes to
+   * {@link settle} after the commit; undefined if the change has queued nothing.
    */
   async label(tx: EntityManager, by: ChangedBy): Promise<QueuedEndings | undefined> {
     const ids = await labelEndings(tx, by);
@@ -180,7 +181,8 @@ export class AccessEndings implements OnApplicationBootstrap, BeforeApplicationS
   #endNext(): Promise<EndedBatch | undefined> {
     return this.#endBatch(async (tx) => {
       const next = await takeNextEnding(tx, this.#last);
-      // A row that fails also counts as the last one, so that the next batch is for another row.
+      // If the batch of this row fails, the row still counts as the last one, so that the next
+      // batch is for another row.
       if (next) this.#last = next.id;
       return next;
     });

@@ -167,7 +167,7 @@ function targetIdOf({ clientId, installationId, targetId }: Ending): string {
  *
  * @param touches the touches in the session, as JSON; NULL without a session
  * @param present the condition that a target `t` is the one to check; by default it is the target
- * of the queued row, which may be deleted
+ *   of the queued row, which may be deleted
  */
 export function isRefusedNow(
   { targetId, rule }: Pick<Ending, 'targetId' | 'rule'>,

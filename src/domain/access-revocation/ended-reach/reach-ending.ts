@@ -48,7 +48,7 @@ export interface EndedReach {
 /** The result of one batch: some of the credentials that a queued row may end. */
 export interface EndedReaches {
   readonly ended: readonly EndedReach[];
-  /** The owners of the items that the batch looked at. A person may occur several times. */
+  /** The owners of the items that the batch checked. A person may occur several times. */
   readonly people: readonly string[];
   /** The item after which the next batch begins; undefined after the last batch. */
   readonly next: string | undefined;
@@ -92,7 +92,10 @@ export type Losers =
 /** The result of a batch that found no credentials. */
 export const NOTHING_HELD: EndedReaches = { ended: [], people: [], next: undefined };
 
-/** Adds up the ended items of each person, under the name of their kind of credential. */
+/**
+ * Counts the ended items of each person. In the counts, the items have the given name, which is
+ * that of their kind of credential.
+ */
 export function byPerson(
   ended: readonly { readonly userId: string }[],
   name: string,

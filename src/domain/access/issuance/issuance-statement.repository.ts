@@ -60,8 +60,8 @@ export interface IssuanceSql {
   /** Further columns of the decided request `i`. Their SQL reads `k`, `a`, `s` and `g`. */
   readonly computed?: SqlFragment;
   /**
-   * A condition on the decided request `i`. If it does not hold, the request is denied with
-   * `withheld`.
+   * A condition on `i`, the request after the decision. If it does not hold, the request is denied
+   * with `withheld`.
    */
   readonly issuedIf?: (locks: RowLocks) => SqlFragment | undefined;
   /**
@@ -96,7 +96,7 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
   const { reach } = requires;
   const condition = kind.issuedIf?.(locks);
   // If the condition is NULL, nothing is issued. The column must then be false and not NULL,
-  // because the result of the request shows it.
+  // because the column is a part of the result.
   const isIssued = condition
     ? fragment`i.denial IS NULL AND coalesce((${condition}), false)`
     : fragment`i.denial IS NULL`;
@@ -133,7 +133,7 @@ export function issuanceStatement(kind: IssuanceSql, locks: RowLocks): SqlFragme
 /**
  * Returns the SQL of the reason of a denial; NULL if the request is allowed. This one expression
  * checks, for every kind of credential, the same rules: the user is active; the organization owns
- * the e-mail domain; no row has expired; the user reaches the target.
+ * the e-mail domain; no row has expired; the target admits the user.
  */
 function denialOf(
   { goneIf, requires, denials }: IssuanceSql,

@@ -170,7 +170,7 @@ const REPOSITORY_RULE: RowBehind = {
  * Returns the row of the session that a request depends on.
  *
  * @param withTouches true to read the touches of security keys in the session, too, because the
- * conditions of targets are about them
+ *   conditions of targets are about them
  */
 function sessionBehind(where: SqlFragment, withTouches: boolean): RowBehind {
   return {

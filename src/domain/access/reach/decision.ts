@@ -1,6 +1,6 @@
 /**
- * The kinds of targets. A target is something that the people of an organization can reach, such as
- * an AWS role or a group of hosts.
+ * The kinds of targets. A target is something to which the people of an organization can get
+ * access, such as an AWS role or a group of hosts.
  */
 export const TARGET_KINDS = [
   'application',
@@ -68,10 +68,13 @@ export interface ReachFacts {
  */
 export type AdmittedBy = 'everyone' | 'person' | 'group';
 
-/** The reason why a user does not reach a target. */
+/**
+ * The reason why a user may not use a target: no rule admits the user, or no touch of a security
+ * key meets the conditions.
+ */
 export type NotAdmittedBy = 'inactive' | 'not_assigned' | 'touch' | 'models' | 'user_verification';
 
-/** The decision if a user reaches a target, with its reason. */
+/** The decision if a user may use (“reaches”) a target, with its reason. */
 export type ReachDecision =
   | { readonly allowed: true; readonly because: AdmittedBy }
   | { readonly allowed: false; readonly because: NotAdmittedBy };

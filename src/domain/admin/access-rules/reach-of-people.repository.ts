@@ -107,7 +107,7 @@ export function decisionOf(orgId: string, target: Target, facts: PersonFacts): R
       isInGroup: facts.isInGroup,
       touches: null,
     },
-    0, // no time is needed, because only the conditions depend on it, and they are not checked here
+    0, // No time is needed, because only the conditions depend on it, and they are not checked.
   );
 }
 

@@ -111,7 +111,7 @@ function peopleOfRule({ access, users, groups }: WantedRule): PeopleOfRule {
 }
 
 /**
- * Returns the people who would reach a target after its deletion. A deleted AWS role is open to
+ * Returns the people who could use a target after its deletion. A deleted AWS role is open to
  * everyone, unless the organization lists its roles.
  */
 async function afterDeletion(

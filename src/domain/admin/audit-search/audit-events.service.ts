@@ -77,8 +77,8 @@ export interface AuditPage {
   readonly events: readonly AuditRow[];
   readonly next: string | null;
   /**
-   * The time to which the log was searched. It is set if the search stopped before a full page and
-   * before the end.
+   * The time back to which the log was searched, if the search stopped before a page was full and
+   * before the end of the log; otherwise undefined.
    */
   readonly searchedTo: Date | undefined;
 }
@@ -118,8 +118,8 @@ export class AuditEvents {
   }
 
   /**
-   * Returns the milliseconds for which the oldest event waits to appear in the feed. @throws
-   * DomainError admin_required
+   * Returns how many milliseconds the oldest event that is not in the feed yet has waited for it.
+   * @throws DomainError admin_required
    */
   feedDelay(admin: Admin): Promise<number> {
     return this.#read(admin, (tx) => feedDelayOf(tx, admin.orgId));
@@ -162,7 +162,7 @@ export class AuditEvents {
    * batch, so that one batch at most is in memory.
    *
    * @returns the batches; the first one is read before the function returns, so that an error can
-   * still become the status code of the response
+   *   still become the status code of the response
    */
   async batches(
     admin: Admin,
@@ -258,8 +258,9 @@ export class AuditEvents {
   }
 
   /**
-   * Runs a read of the log, after a check that the reader is still an admin. The read counts for
-   * the share of the database that the organization may use. @throws DomainError admin_required
+   * Runs a read of the log, after a check that the reader is still an admin. The read counts toward
+   * the limit on the database connections and time of one organization. @throws DomainError
+   * admin_required
    */
   #read<Found>(
     admin: Admin,

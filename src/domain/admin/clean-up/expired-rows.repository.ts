@@ -162,7 +162,7 @@ const EXPIRED = {
     where: `day < current_date - ${COUNTED_DAYS}`,
     by: 'day',
   },
-  /** Signals that could not be sent, and that no admin repeated. */
+  /** Signals (security events) that could not be sent, and that no admin repeated. */
   deadSignals: {
     table: 'signal_events',
     key: ['id'],

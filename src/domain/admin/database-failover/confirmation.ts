@@ -77,7 +77,7 @@ export class Confirmation {
    * remembers, or all access has ended.
    *
    * @throws the driver's error if the database cannot be reached, and an Error if another server
-   * answers; the caller then starts again
+   *   answers; the caller then starts again
    */
   async run(): Promise<void> {
     const { database, limits } = this.parts;
@@ -174,7 +174,7 @@ export class Confirmation {
    * Waits until this process or another one has confirmed the server.
    *
    * @returns undefined if another process has withdrawn the confirmation. All reports were then
-   * deleted, so this process must report again
+   *   deleted, so this process must report again
    */
   async #confirmed(
     manager: EntityManager,

@@ -28,7 +28,7 @@ export class Marks {
   /**
    * @param span the milliseconds for which every id is remembered
    * @param provable the milliseconds for which an id can prove a loss; an older event may have
-   * expired and been deleted
+   *   expired and been deleted
    */
   constructor(
     private readonly span: number,
@@ -75,7 +75,7 @@ export class Marks {
   }
 
   /**
-   * Returns those ids of some parts that are young enough to prove a loss, because an older event
+   * Returns those ids of some lists that are young enough to prove a loss, because an older event
    * may have expired and been deleted.
    */
   provableIds(parts: readonly MarkPart[]): string[] {

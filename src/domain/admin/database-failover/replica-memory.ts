@@ -120,7 +120,7 @@ export class ReplicaMemory {
 
   /**
    * Returns those ids of a comparison whose commits returned within the last `milliseconds`. A few
-   * older ids are among them, because ids are kept in parts of a second.
+   * older ids are among them, because ids are kept in lists of about a second.
    */
   comparedWithin(milliseconds: number): readonly string[] {
     const from = this.clock.monotonic() - milliseconds;

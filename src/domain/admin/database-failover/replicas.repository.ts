@@ -59,7 +59,7 @@ const THIS_START = fragment`pg_postmaster_start_time()`;
  *
  * @param known undefined for the first heartbeat of a process
  * @param last the time of the previous heartbeat, since which the events of the operator are read;
- * undefined without one
+ *   undefined without one
  * @returns undefined if the process has to compare its memory with the server first
  * @throws Error with the SQLSTATE `UNCONFIRMED`
  */

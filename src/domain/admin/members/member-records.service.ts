@@ -37,11 +37,15 @@ export type EndingAccess = Readonly<Record<keyof typeof SCOPE_OF_ACT, RevokedCou
  */
 export interface EndingOfTies {
   /**
-   * The counts if the member is separated from the SCIM record and gets a new id. Empty if no
-   * record took the member over.
+   * The counts if an admin separates the member from the SCIM record that took the member over. The
+   * member then gets a new id, and the access under the old id ends. Empty if no record took the
+   * member over.
    */
   readonly part: RevokedCounts;
-  /** The counts for the other user, who now signs in with the address that the member would get. */
+  /**
+   * The counts if the member gets the address that is its userName. They are those of the other
+   * user, who signs in with this address now.
+   */
   readonly giveAddress: RevokedCounts;
 }
 
@@ -118,8 +122,8 @@ export class MemberRecords {
   }
 
   /**
-   * Counts what would end for the accounts that end together with a member: the twins and the
-   * linked records.
+   * Counts the access that would end for the accounts that end together with a member: members who
+   * signed in with an address of this SCIM record, and linked records.
    */
   async #endingWith(tx: EntityManager, { id, ties }: Member, act: EndKind) {
     if (ties.twins.length === 0 && ties.linkedTo.length === 0) return [];

@@ -37,7 +37,7 @@ export interface ListedMember {
   readonly place: MemberPlace;
 }
 
-/** The members that a search found, and if the search looked at all that match its text. */
+/** The members that a search found. `isComplete` is false if more members may match its text. */
 export interface FoundMembers {
   readonly members: readonly ListedMember[];
   readonly isComplete: boolean;
@@ -94,8 +94,8 @@ const ORDERS = {
 const LAST = '\u{10FFFF}';
 
 /**
- * Lists, by one statement, the members of an organization that match a search, sorted as the search
- * demands, from the page's position on.
+ * Lists, by one statement, one page of the members of an organization that match a search, in the
+ * order that the search asks for.
  */
 export async function searchMembers(
   tx: EntityManager,

@@ -70,7 +70,7 @@ const truth = z.enum(['true', 'false']).transform((text) => text === 'true');
 
 /**
  * The query parameters of a list of members, in the API and on the page. An unknown parameter is an
- * error, because a client might believe that an ignored one filters.
+ * error. If it were ignored, a client could believe that it filters.
  */
 export const MEMBER_QUERY = z
   .strictObject({

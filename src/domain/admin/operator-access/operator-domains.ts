@@ -63,9 +63,9 @@ export class OperatorDomains {
    * Performs an act of the operator on a domain.
    *
    * @throws DomainError not_found for a domain that no organization owns, or an organization that
-   * does not exist any more; invalid_request for a domain whose addresses belong to unrelated
-   * people, such as that of a mail service; domain_taken for one that another organization has
-   * proven
+   *   does not exist any more; invalid_request for a domain whose addresses belong to unrelated
+   *   people, such as that of a mail service; domain_taken for one that another organization has
+   *   proven
    */
   perform(act: OperatorDomainAct): Promise<DomainOutcome> {
     return this.parts.dataSource.transaction((tx) => this.#perform(tx, act));

@@ -19,9 +19,7 @@ export interface MachineOperator {
   readonly host: string;
 }
 
-/**
- * The facts about an operator, as the details of audit events and the lines of the log have them.
- */
+/** The facts about an operator in the form of the details of audit events and of log lines. */
 export interface OperatorDetails {
   readonly by: 'operator';
   readonly os_user: string;

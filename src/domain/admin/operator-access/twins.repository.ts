@@ -15,10 +15,13 @@ export interface KnownTwin {
   readonly organization: string;
 }
 
-/** The most twins that a query returns. */
+/** The most members that {@link listTwins} returns. */
 export const MOST_TWINS = 1000;
 
-/** Lists the twins of the SCIM records of all organizations, those of an inactive record first. */
+/**
+ * Lists the members of all organizations who signed in with an address of a SCIM record (twins).
+ * Those of an inactive record come first.
+ */
 export function listTwins(tx: EntityManager): Promise<KnownTwin[]> {
   return sql<KnownTwin>(tx)`
     SELECT u.id, u.email, u.active, r.id AS "recordId", r.user_name AS "recordName", r.active AS "isRecordActive",

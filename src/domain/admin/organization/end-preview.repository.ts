@@ -12,7 +12,9 @@ const MOST_COUNTED = 1000;
 /** A preview of an act that ends the access of users, for the page that asks for a confirmation. */
 export interface EndPreview {
   readonly users: number;
-  /** The counts of what would end; null if there are more users than {@link MOST_COUNTED}. */
+  /**
+   * The counts of the items that would end; null if there are more users than {@link MOST_COUNTED}.
+   */
   readonly counts: RevokedCounts | null;
 }
 

@@ -56,7 +56,8 @@ export interface ListedToken extends ScimToken {
 }
 
 /**
- * A new SCIM token. Only this result contains its secret, because the database has the hash alone.
+ * A new SCIM token. Only this result contains its secret, because the database stores only the
+ * hash.
  */
 export interface NewToken {
   readonly scimToken: ScimToken;
@@ -88,10 +89,10 @@ export class OrganizationAdmin {
 
   /**
    * Changes settings of the organization. The audit event has the old and the new value of each
-   * changed setting; without a change there is no event. If the device grant is switched off, the
-   * sessions of devices end, and so do the device codes that are still unused.
+   * changed setting; without a change there is no event. If the login by device codes is switched
+   * off, the sessions that device codes opened end, and unused device codes end, too.
    *
-   * @param check refuses the change by an error if the locked settings are not as expected
+   * @param check throws to refuse the change if the settings, which are locked, are not as expected
    * @throws DomainError admin_required
    */
   async change(
@@ -217,7 +218,7 @@ export class OrganizationAdmin {
    * confirm it at once, one succeeds.
    *
    * @throws DomainError admin_required; not_found for a secret of another organization, and for a
-   * confirmed one
+   *   confirmed one
    */
   async confirmSecret(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
     await this.dataSource.transaction(async (tx) => {

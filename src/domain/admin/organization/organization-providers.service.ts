@@ -129,7 +129,7 @@ export class OrganizationProviders {
    *
    * @param tenant the tenant (customer) at the provider, if the provider serves many
    * @throws DomainError unknown_provider, invalid_request, already_allowed, limit_reached,
-   * admin_required
+   *   admin_required
    */
   async allow(
     { admin, origin }: ProviderAct,

@@ -93,7 +93,7 @@ const USER_NAME = `CASE WHEN u.scim_managed THEN ${UNIQUE_NAME} ELSE coalesce(u.
  * computed once for each statement.
  */
 export const LISTED_USERS = `u.id NOT IN (SELECT t.user_id FROM record_ties t WHERE t.org_id = $1 AND t.kind = 'twin')`;
-/** The SQL of the groups of a user, as {@link DirectoryUser} has them. */
+/** The SQL of the groups of a user, in the form of {@link DirectoryUser.groups}. */
 export const GROUPS = `(SELECT json_agg(json_build_object('value', g.id, '$ref', '../Groups/' || g.id, 'display', g.display_name,
     'type', 'direct') ORDER BY g.id)::text
   FROM group_members m JOIN groups g ON g.id = m.group_id WHERE m.user_id = u.id)`;
@@ -132,7 +132,7 @@ const MANAGER_ADDRESS = '"$ref": "../Users/';
 
 /**
  * Returns the entity tag of a user. The version of the row is not enough, because the names of
- * groups and of the manager change without it.
+ * groups and of the manager can change without a new version.
  */
 function tagOf({ version, groups, attributes }: UserRow): string {
   const others = (groups ?? '') + (attributes.includes(MANAGER_ADDRESS) ? attributes : '');

@@ -36,7 +36,7 @@ export interface NextUser extends UserState {
   readonly leftOut?: readonly LeftOut[];
 }
 
-/** A user with the facts that a change needs. */
+/** A user with the facts that a change by SCIM needs. */
 export interface KnownUser extends DirectoryUser {
   readonly orgId: string;
   readonly isOrgAdmin: boolean;

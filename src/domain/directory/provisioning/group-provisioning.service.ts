@@ -38,8 +38,8 @@ export interface NextGroup extends GroupState {
    */
   readonly asksMore?: boolean;
   /**
-   * True if the write removes members. Then a member that cannot be added does not fail the write,
-   * because the removal, which ends access, must happen.
+   * True if the write removes members. A member that cannot be added then does not fail the write,
+   * because the removal must happen: it ends access.
    */
   readonly endsAccess?: boolean;
   /**
@@ -67,7 +67,7 @@ export class GroupProvisioning {
    * Creates a group with its members.
    *
    * @throws DomainError uniqueness; invalid_value if no member is a user of the organization, or
-   * one is a group
+   *   one is a group
    */
   create(actor: ScimActor, next: NextGroup): Promise<DirectoryGroup> {
     return this.tenantWork.transact(actor.orgId, async (tx) => {
@@ -92,7 +92,7 @@ export class GroupProvisioning {
    * Changes a group. A write that changes nothing makes no new version and no audit event.
    *
    * @param compute returns the state after the write for the present state, which is locked, or
-   * throws
+   *   throws
    * @throws DomainError not_found, uniqueness, invalid_value
    */
   change(
@@ -118,7 +118,7 @@ export class GroupProvisioning {
    * Removes a group with its memberships.
    *
    * @param verify throws to refuse the removal because of the present state, which is locked, such
-   * as for a wrong `If-Match`
+   *   as for a wrong `If-Match`
    * @throws DomainError not_found
    */
   async remove(
@@ -160,7 +160,7 @@ export class GroupProvisioning {
 
   /**
    * Applies changes of members in their order. @returns the number of memberships that began or
-   * ended, and the parts that were left out
+   * ended, and the parts of the write that were left out
    */
   async #apply(
     tx: EntityManager,
@@ -214,7 +214,7 @@ export class GroupProvisioning {
    * Unknown ids are left out, because identity providers also name users who were deleted before.
    *
    * @throws DomainError invalid_value if a write names no user of the organization and asks for
-   * nothing else, or names a group
+   *   nothing else, or names a group
    */
   async #knownUsers(tx: EntityManager, orgId: string, next: NextGroup): Promise<KnownUsers> {
     const { members, asksMore = false, endsAccess = false } = next;

@@ -42,8 +42,8 @@ export const MEMBER_VERSION =
   '(SELECT v.version FROM group_member_versions v WHERE v.group_id = g.id)';
 
 /**
- * The SQL of the time of the last change of the group `g`, or of its list of members without a
- * write of the group.
+ * The SQL of the time at which the group `g`, or its list of members, last changed. A list of
+ * members can change without a write of the group.
  */
 export const LAST_MODIFIED = `greatest(g.updated_at,
   (SELECT v.changed_at FROM group_member_versions v WHERE v.group_id = g.id))`;
@@ -83,8 +83,8 @@ async function readGroup(
 }
 
 /**
- * Returns true if one of the ids is that of a group of the organization. Groups cannot be members,
- * so such a write is refused.
+ * Returns true if one of the ids is that of a group of the organization. A write that adds such an
+ * id as a member is refused, because groups cannot be members.
  */
 export async function hasGroup(
   tx: EntityManager,

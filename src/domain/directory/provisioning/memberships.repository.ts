@@ -81,7 +81,7 @@ export class MembershipsRepository {
    *
    * @param after the `last` of the previous call
    * @returns `removed`: the number of removed members; `last`: the last member that was read, or
-   * undefined if no member follows
+   *   undefined if no member follows
    */
   async removeBatch(
     tx: EntityManager,

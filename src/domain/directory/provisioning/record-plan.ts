@@ -30,13 +30,14 @@ export interface CreationPlan<Holder extends Other> {
    */
   readonly twins: readonly Holder[];
   /**
-   * Another record that loses the address to the new one. It has the address only as an e-mail, and
-   * no person has used it: it has no bound identity and no key.
+   * Another record whose user cannot sign in with the address any more, because the new record gets
+   * it. The other record has the address only as an e-mail and not as its userName, and no person
+   * has used it: it has no bound identity and no key.
    */
   readonly moves: Holder | undefined;
   /**
-   * Another record that keeps the address. The new record is linked to it, and gets no address to
-   * sign in with.
+   * Another record whose user keeps the address. The new record is linked to it, and its user gets
+   * no address to sign in with.
    */
   readonly links: Holder | undefined;
 }

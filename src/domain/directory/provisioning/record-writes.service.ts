@@ -182,7 +182,7 @@ export class RecordWrites {
 
   /**
    * Inserts a SCIM record that takes no member over. If another user signs in with its address, the
-   * record gets no address to sign in with, because one address belongs to one user.
+   * user of the record cannot sign in with it, because one address belongs to one user.
    */
   #insert(
     tx: EntityManager,

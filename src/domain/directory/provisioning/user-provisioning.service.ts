@@ -99,7 +99,7 @@ export class UserProvisioning {
    * address of the user (its twins).
    *
    * @param verify throws to refuse the removal because of the present state, which is locked, such
-   * as for a wrong `If-Match`
+   *   as for a wrong `If-Match`
    * @throws DomainError not_found
    */
   async remove(
@@ -117,7 +117,7 @@ export class UserProvisioning {
    * Creates a user by one statement, if the new user affects no other user.
    *
    * @returns undefined if the new user affects another user, or if another request was faster. A
-   * transaction must then decide
+   *   transaction must then decide
    */
   async #createUnclaimed(
     manager: EntityManager,
@@ -137,7 +137,7 @@ export class UserProvisioning {
    * Changes the plain attributes of a user by one statement.
    *
    * @returns undefined if the write changes more than plain attributes, or if other requests
-   * changed the same user during each attempt
+   *   changed the same user during each attempt
    */
   async #changeAttributes(
     manager: EntityManager,

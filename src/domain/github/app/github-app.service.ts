@@ -46,7 +46,7 @@ export interface UserCode {
 export const GITHUB_ANSWER_TIMEOUT = Symbol('GitHubAnswerTimeout');
 
 /**
- * The GitHub App of this deployment: its requests to GitHub, each with a time limit. Without
+ * Sends the requests of this deployment's GitHub App to GitHub, each with a time limit. Without
  * SVC_GITHUB_APP_ID every method throws github_not_configured.
  */
 @Injectable()

@@ -14,8 +14,8 @@ import { readAnswer } from './github-http.js';
 export type AskAsUser = (path: string, name: string) => Promise<Response>;
 
 /**
- * The installations of the GitHub App that a GitHub user can see, split by whether the user
- * administers them.
+ * The installations of the GitHub App that a GitHub user can see: those that the user administers,
+ * and the others.
  */
 export interface AdministeredInstallations {
   readonly administered: readonly GitHubInstallation[];
@@ -37,7 +37,7 @@ const MOST_PAGES = 20;
  * and could connect all repositories of the account to an organization of this service.
  *
  * @param isGitHub true if GitHub itself answers, and not another server with the same API, which
- * may lack some paths
+ *   may lack some paths
  */
 export async function administeredBy(
   ask: AskAsUser,

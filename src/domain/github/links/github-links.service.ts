@@ -38,7 +38,7 @@ const PURPOSE = 'github-link';
  */
 const STATE_SECONDS = 600;
 
-/** The payload of the sealed state that accompanies an admin to GitHub and back. */
+/** The payload of the encrypted state that an admin takes to GitHub and back. */
 interface LinkState extends NamedInstallation {
   readonly codeVerifier: string;
 }
@@ -178,8 +178,8 @@ export class GitHubLinks {
   }
 
   /**
-   * Applies a webhook once. The id of the delivery is recorded in the transaction of the change, so
-   * that a repeated delivery changes nothing.
+   * Applies the change that a webhook reports, once. The id of the delivery is recorded in the
+   * transaction of the change, so that a repeated delivery changes nothing.
    *
    * @returns false for a delivery that was applied before
    */

@@ -14,7 +14,7 @@ export interface NamedInstallation {
  * administers.
  *
  * @throws DomainError not_found, sign_in_refused for an installation that the admin can see but
- * does not administer, invalid_request if none is named and the choice is not clear
+ *   does not administer, invalid_request if none is named and the choice is not clear
  */
 export function chooseLink(
   { administered, onlySeen }: AdministeredInstallations,

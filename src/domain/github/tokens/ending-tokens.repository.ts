@@ -4,8 +4,8 @@ import { fragment, sql, type SqlFragment } from '#platform/database/statements/s
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 
 /**
- * The condition that a GitHub token may still be valid. Only such tokens must be revoked, so only
- * they are queued and counted.
+ * The SQL condition that a GitHub token may still be valid. Only such tokens must be revoked, so
+ * only they are queued and counted.
  */
 const MAY_BE_VALID = fragment`expires_at > now()`;
 

@@ -28,10 +28,10 @@ export class GitHubTokenRevocation implements Revocable {
 
   /**
    * Queues all tokens of some users that may still be valid, so that {@link TokenRevoker} revokes
-   * them at GitHub. The end of their sessions has already queued most of them, with the reason
-   * `session ended`. This method replaces that reason by the cause of the event.
+   * them at GitHub. When the sessions of the users ended, most of these tokens were queued already,
+   * with the reason `session ended`. This method replaces that reason by the cause of the event.
    *
-   * @returns the number of these tokens, with those that were in the queue before
+   * @returns the number of these tokens, including those that were in the queue before
    */
   async revoke(
     tx: EntityManager,
@@ -67,7 +67,7 @@ export class GitHubTokenRevocation implements Revocable {
 
   /**
    * Wakes the worker of the queue after the removal of a key has committed. The tokens are already
-   * in the queue, because the sessions that the key opened have ended.
+   * in the queue, because the sessions that were opened with the key have ended.
    */
   revokeOfKey(tx: EntityManager): Promise<RevokedCounts> {
     this.revoker.wakeAfter(tx);

@@ -43,7 +43,7 @@ export interface TokenHolder {
   readonly denied: DeniedSession;
 }
 
-/** A token that the database has recorded, as its user gets it. */
+/** A token that the database has recorded, in the form in which its user gets it. */
 export interface IssuedGitHubToken {
   readonly token: string;
   readonly expiresAt: Date;
@@ -177,8 +177,9 @@ export class GitHubTokens {
     const reaches = await reachOfInstallations(manager, holder);
     const reached = linked.filter(({ id }) => reaches.get(id)?.isReached === true);
     const isRestricted = [...reaches.values()].some((reach) => reach.isRestricted);
-    // An owner that is not linked gets the same error as one that the user is not assigned to. So
-    // the error does not tell which owners are linked. This holds only if access rules exist.
+    // If an owner is not linked, the error is the same as for an owner to which the user is not
+    // assigned. So the error does not tell which owners are linked. This is so only if access rules
+    // exist.
     if (isRestricted && !isNamedAmong(reached, owner)) {
       return this.#refuse(holder, { denial: 'not_assigned' }, owner ?? null, origin);
     }

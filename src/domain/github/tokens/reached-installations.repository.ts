@@ -14,8 +14,8 @@ export interface InstallationReach {
   /** True if the access rule of the installation does not admit everyone, or has conditions. */
   readonly isRestricted: boolean;
   /**
-   * The conditions of the installation that the touches in the session do not meet; undefined if
-   * all are met.
+   * The conditions of the installation that no touch of a security key in the session meets;
+   * undefined if all are met.
    */
   readonly unmet: Conditions | undefined;
 }

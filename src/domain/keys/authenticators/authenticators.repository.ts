@@ -79,7 +79,7 @@ export class AuthenticatorsRepository implements Revocable {
 
   /**
    * Adds a key of a user, unless the user has too many keys. The caller has locked the row of the
-   * user, so that of two requests the second counts the key of the first.
+   * user, so that if two requests add a key, the second counts the key of the first.
    *
    * @param fewerThan the key is added only if the user has fewer keys than this: 1 for a first key
    * @param isUsed true if the ceremony counts as the first use of the key
@@ -120,7 +120,8 @@ export class AuthenticatorsRepository implements Revocable {
   }
 
   /**
-   * Lists the WebAuthn credentials of a user, which the options of a ceremony name to the browser.
+   * Lists the WebAuthn credentials of a user, which are named to the browser in the options of a
+   * ceremony.
    */
   listCredentials(tx: EntityManager, userId: string): Promise<Credential[]> {
     return sql<Credential>(tx)`

@@ -12,7 +12,7 @@ export type ModelDecision =
  * enrolled already stays, even if its model is not allowed any more.
  *
  * @param aaguid the id of the model, as the attestation certificate states it; null if it states
- * none, which no list can allow
+ *   none, which no list can allow
  */
 export function decideModel(policy: AaguidPolicy, aaguid: string | null): ModelDecision {
   if (policy.kind === 'any') return { allowed: true };

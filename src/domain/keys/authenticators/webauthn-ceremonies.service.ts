@@ -41,7 +41,7 @@ export interface VerifiedRegistration {
   readonly aaguid: string | null;
   /** True if the key verified its user (PIN, fingerprint) in this ceremony. */
   readonly userVerified: boolean;
-  /** False for a U2F key, which can prove a touch but never verifies its user. */
+  /** False for a U2F key, which can prove that it was touched but never verifies its user. */
   readonly canVerifyUser: boolean;
   readonly transports: string[];
 }
@@ -67,16 +67,16 @@ export interface AssertionCeremony {
   readonly publicKey: string;
   readonly credentialId: Buffer;
   /**
-   * The bytes of the user id. A response with another user handle is refused. A response without a
-   * user handle is accepted only if the user was already identified, without `requireUserHandle`
-   * (WebAuthn §7.2 step 6).
+   * The bytes of the user id that is stored in the key (user handle). A response with another user
+   * handle is refused. A response without a user handle is accepted only if `requireUserHandle` is
+   * not set, because the user was then identified before (WebAuthn §7.2 step 6).
    */
   readonly userHandle: Buffer | null;
   readonly requireUserHandle?: boolean;
   readonly requireUserVerification: boolean;
   /**
-   * The origin in the client data of a native client such as a command line; undefined for a page
-   * of the service.
+   * The origin in the client data of a native client such as a command line; undefined if a page of
+   * the service asked for the assertion.
    */
   readonly nativeOrigin?: string;
 }
@@ -216,9 +216,9 @@ export class WebAuthnCeremonies {
   }
 
   /**
-   * Verifies an assertion with the stored public key (WebAuthn §7.2). The caller checks the
-   * signature counter. `fido2-lib` verifies for a page, and {@link verifyNativeAssertion} for a
-   * native client.
+   * Verifies an assertion (the signature of a security key in a login) with the stored public key
+   * (WebAuthn §7.2). The caller checks the signature counter. `fido2-lib` verifies an assertion for
+   * a page, and {@link verifyNativeAssertion} one for a native client.
    *
    * @throws DomainError `assertion_rejected`, with the reason
    */
@@ -298,7 +298,7 @@ function read<Schema extends z.ZodType>(schema: Schema, credential: unknown): z.
   throw new Refusal(`${where} is malformed: ${issue?.message ?? 'not a credential'}.`);
 }
 
-/** Reads from authenticator data the signature counter, and if the key verified its user. */
+/** Reads the signature counter from authenticator data, and whether the key verified its user. */
 function signals(authnrData: FieldMap<SignalFields>): VerifiedAssertion {
   return {
     signCount: authnrData.get('counter'),

@@ -60,9 +60,9 @@ export function hashOfPass(presented: string): Buffer {
 export interface PassFacts {
   /** True if the user can enroll a key only with a re-enrollment pass. */
   readonly isDemanded: boolean;
-  /** True if the user presented a re-enrollment pass. */
+  /** True if the user sent a re-enrollment pass. */
   readonly isPresented: boolean;
-  /** True if the presented pass is the pass of this user and has not expired. */
+  /** True if the pass that the user sent is the pass of this user and has not expired. */
   readonly fits: boolean;
 }
 

@@ -33,7 +33,7 @@ interface Row {
   expired: boolean;
 }
 
-/** The condition that the secret of a pass exists and has not expired. */
+/** The SQL condition that a pass has a secret and has not expired. */
 const IS_VALID = fragment`hash IS NOT NULL AND expires_at > now()`;
 
 /**

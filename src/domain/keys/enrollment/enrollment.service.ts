@@ -47,11 +47,11 @@ export interface FirstKey {
   readonly session: BootstrapSession | PendingSession;
   readonly newKey: NewKey;
   /**
-   * The user handle that is stored in the key. If the enrollment creates the user, the user gets
-   * this id.
+   * The user id that is stored in the key (user handle). If the enrollment creates the user, the
+   * user gets this id.
    */
   readonly newUserId: string;
-  /** The SHA-256 of the re-enrollment pass that the user presented; undefined without one. */
+  /** The SHA-256 of the re-enrollment pass that the user sent; undefined without one. */
   readonly passHash: Buffer | undefined;
 }
 
@@ -137,7 +137,7 @@ export class Enrollment {
    * that login stays as it is.
    *
    * @throws DomainError limit_reached, enrollment_refused, credential_exists, account_inactive,
-   * unauthenticated
+   *   unauthenticated
    */
   async addKey(
     session: VerifiedSession,
@@ -212,7 +212,8 @@ export class Enrollment {
   }
 
   /**
-   * Finds the organization that a new user with this identity would join; null if there is none.
+   * Finds the organization that a new user with this identity (account at an identity provider)
+   * would join; null if there is none.
    */
   async #organizationOf(tx: EntityManager, identity: UpstreamIdentity): Promise<string | null> {
     const domain = domainOfEmail(identity.email);
@@ -277,7 +278,7 @@ export class Enrollment {
    * Locks the user and the organization, and checks that the user may enroll a key.
    *
    * @param bringsPass true for a user who sends a re-enrollment pass, which the caller verifies.
-   * Such a user may enroll even if only SCIM creates members
+   *   Such a user may enroll even if only SCIM creates members
    */
   async #lock(tx: EntityManager, userId: string, bringsPass: boolean): Promise<EnrollingUser> {
     const { id, orgId, email, scimManaged } = await this.directory.lockActive(tx, userId);
@@ -336,8 +337,8 @@ export class Enrollment {
       }
       return { id: await this.directory.foundOrganization(tx, domain, identity), founded: true };
     }
-    // Since the sign-in, the organization may have been founded or SCIM may have begun, so both are
-    // checked again.
+    // These facts are checked again, because since the sign-in the organization may have been
+    // founded, or may have got its first SCIM token.
     if (!existing.acceptsProvider) throw refused(OTHER_PROVIDER);
     await this.organizations.lockDirectory(tx, existing.id);
     await this.#assertOpen(tx, existing.id);

@@ -35,7 +35,7 @@ import { registrationOf } from './registration-metadata.js';
  * with its stream and the signals that wait to be sent.
  */
 export interface ApplicationSignalsState extends SignalsOfClient {
-  /** Undefined for an application that no admin allowed. */
+  /** Undefined for an application that no admin allowed to receive signals. */
   readonly receiver: SignalReceiver | undefined;
   readonly stream: SignalStream | undefined;
 }

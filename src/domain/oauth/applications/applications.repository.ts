@@ -275,7 +275,7 @@ export async function isProvenResource(tx: EntityManager, id: string): Promise<b
  * counts.
  *
  * @param whose `own` for the clusters of the organization, because it lost the domain; `others` for
- * those of all other organizations, because the organization has proven the domain
+ *   those of all other organizations, because the organization has proven the domain
  */
 export async function endUnprovenClusters(
   tx: EntityManager,

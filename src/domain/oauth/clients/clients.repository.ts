@@ -14,8 +14,8 @@ import { newUuid } from '#platform/clock/random.js';
 import { fragment, inOrder, sql, type SqlFragment } from '#platform/database/statements/sql.js';
 
 /**
- * The origin of a client: part of this product, registered by a user, or registered by the client
- * itself (RFC 7591). A Kubernetes cluster is no client.
+ * The origin of a client: it is a part of this product, a user registered it, or it registered
+ * itself (RFC 7591). A Kubernetes cluster is no client, although it has a row in the same table.
  */
 export type ClientKind = 'first-party' | 'application' | 'dynamic';
 
@@ -81,7 +81,7 @@ interface Row {
   receives_signals: boolean;
 }
 
-/** The SQL condition that a token `a` was issued to a client `c` itself, without a user. */
+/** The SQL condition that a token `a` was issued to a client `c` itself, not for a user. */
 const OF_ITSELF = fragment`a.client_id = c.id AND a.model = 'ClientCredentials'`;
 
 const IS_VALID_TOKEN = fragment`a.expires_at > now()`;
@@ -196,7 +196,7 @@ export class ClientsRepository implements Revocable {
 
   /**
    * Makes all secrets of a client expire after some seconds, because a new secret replaces them,
-   * and returns these secrets. A secret that expires earlier keeps its expiry.
+   * and returns these secrets. If a secret expires earlier already, its expiry stays the same.
    */
   async retireSecrets(
     tx: EntityManager,
@@ -246,7 +246,7 @@ export class ClientsRepository implements Revocable {
    * nothing is registered.
    *
    * @returns the organization of the user and the number of applications; undefined for an inactive
-   * account
+   *   account
    */
   async lockOwner(
     tx: EntityManager,

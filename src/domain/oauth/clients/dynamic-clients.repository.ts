@@ -1,6 +1,6 @@
 /**
- * Clients that registered themselves (RFC 7591): the limits on how many may exist without the
- * consent of a user, and the consents of users to clients.
+ * Clients that registered themselves (RFC 7591). Their number is limited as long as no user has
+ * consented to them. The file also stores the consents of users to clients.
  */
 
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -14,7 +14,7 @@ export interface ConsentedAccess {
   readonly claims: readonly string[];
 }
 
-/** A consent of a user to a client, with what the page that asked for the consent had shown. */
+/** A consent of a user to a client, with the facts that the consent page showed. */
 export interface Consent extends ConsentedAccess {
   readonly redirectUri: string;
   /** The time at which the page was requested, in seconds since 1970. */

@@ -12,8 +12,8 @@ export function resourceKey(resource: string): string {
 }
 
 /**
- * Returns a host and its parent domains, the longest first: `a.b.c`, `b.c` and `c` for `a.b.c`. A
- * proof of any of these domains may cover the host.
+ * Returns a host and its parent domains, the longest first: `a.b.c`, `b.c` and `c` for `a.b.c`. If
+ * an organization has proven one of these domains, the host may be its own.
  */
 export function hostAndParents(host: string): string[] {
   const labels = host.split('.');

@@ -56,7 +56,7 @@ export async function findArtifacts(
  * row. If an artifact is in the batch twice, the first one is written.
  *
  * @returns for each row, true if it was written; a row that `skip` left out may still be written by
- * a call with `wait`
+ *   a call with `wait`
  * @throws QueryFailedError 23503 with `wait`, if a row refers to a row that does not exist any more
  */
 export async function upsertArtifacts(
@@ -162,8 +162,8 @@ export async function destroyArtifactsOfGrant(
 }
 
 /**
- * The SQL of those rows of a batch that may be written: no other transaction has locked them or a
- * row that they depend on, and no such row is missing.
+ * The SQL that finds the rows of a batch that may be written. Neither the row nor a row on which it
+ * depends may be missing or locked by another transaction.
  */
 const UNLOCKED = fragment`
   account AS MATERIALIZED (

@@ -58,12 +58,12 @@ export class BatchedQueries {
     return this.#artifacts.load(key);
   }
 
-  /** Finds a client that may use its access now, by {@link ClientsRepository.findLive}. */
+  /** Finds a client that is still allowed to act, by {@link ClientsRepository.findLive}. */
   findClient(id: string): Promise<LiveClient | undefined> {
     return this.#clients.load(id);
   }
 
-  /** Finds a grant whose resource owner may still be issued tokens, by {@link findGrants}. */
+  /** Finds a grant to whose resource owner tokens may still be issued, by {@link findGrants}. */
   findGrant(id: Buffer): Promise<LiveGrant | undefined> {
     return this.#grants.load(id);
   }

@@ -169,9 +169,9 @@ async function secondsLocked(tx: EntityManager, userId: string): Promise<number>
 }
 
 /**
- * Ends the device codes of an organization, because its admins no longer allow them. Approved codes
- * that were not redeemed are refused. Sessions that device codes opened end with everything that
- * depends on them. Sessions are locked first, then grants, then codes.
+ * Ends the device codes of an organization, because its admins do not allow them any more. Codes
+ * that were approved but not redeemed are refused. Sessions that device codes opened end with
+ * everything that depends on them. Sessions are locked first, then grants, then codes.
  */
 export async function endDevicesOfOrganization(tx: EntityManager, orgId: string): Promise<void> {
   const sessions = await sql<{ id: string }>(tx)`

@@ -40,7 +40,7 @@ export abstract class PendingLogins {
   /** Finds the application of an interaction, and changes nothing. */
   abstract applicationOf(interaction: string): Promise<WaitingApplication | undefined>;
 
-  /** Completes a waiting request as the user of a session, without a consent page. */
+  /** Completes a waiting request in the name of the user of a session, without a consent page. */
   abstract complete(pending: PendingLogin, session: LoggedIn, origin: AuditOrigin): Promise<string>;
 
   /** Denies a waiting request: the client receives `access_denied`. */

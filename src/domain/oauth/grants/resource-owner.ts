@@ -1,6 +1,6 @@
 /**
- * The resource owner of a grant (RFC 6749 §1.1): the user, and what the user's session proves.
- * Tokens contain these facts.
+ * The resource owner of a grant (RFC 6749 §1.1): the user, and the facts that the user's session
+ * proves. Tokens contain these facts.
  */
 export interface ResourceOwner {
   readonly userId: string;

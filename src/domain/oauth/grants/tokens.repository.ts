@@ -25,8 +25,8 @@ export interface TokenRequest {
 }
 
 /**
- * A token for a Kubernetes cluster to issue. The token also ends if the registration of the cluster
- * is removed.
+ * A token that shall be issued for a Kubernetes cluster. The token also ends if the registration of
+ * the cluster is removed.
  */
 export interface ClusterTokenRequest extends TokenRequest {
   readonly applicationId: string;
@@ -66,7 +66,7 @@ const IS_FREE_AUDIENCE = fragment`NOT EXISTS (
   SELECT FROM oauth_clients r
   WHERE r.kind = 'kubernetes' AND resource_key(r.resource) IN (i.audience_key, resource_key(i.payload ->> 'aud')))`;
 
-/** The rows on which each token of a user depends. */
+/** The kinds of rows on which each token of a user depends. */
 const OF_USER = { user: 'of the request', client: true, grant: 'required' } as const;
 const ORIGIN = fragment`i.request_id, i.ip, i.user_agent`;
 const CLIENT_NAME = fragment`CASE WHEN i.details ->> 'client_id' = i.client_id THEN i.client_name END`;

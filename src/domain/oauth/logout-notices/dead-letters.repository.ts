@@ -23,7 +23,10 @@ export interface DeadLetter {
   readonly result: string | null;
 }
 
-/** A dead letter of an application that a user registered without an organization. */
+/**
+ * A dead letter (a logout token that was not accepted) of an application that a user registered
+ * without an organization.
+ */
 export interface OwnDeadLetter extends DeadLetter {
   readonly clientName: string | null;
 }
@@ -42,7 +45,7 @@ export interface NoticesOfClient {
   readonly deadLetters: readonly DeadLetter[];
 }
 
-/** The columns of a {@link DeadLetter}, of the table `n`. */
+/** The columns of a {@link DeadLetter}, from the row `n` of the table. */
 const COLUMNS = fragment`
   n.id, n.client_id AS "clientId", n.user_id AS subject, n.sid, n.created_at AS "createdAt", n.dead_at AS "deadAt", n.last_result AS result`;
 

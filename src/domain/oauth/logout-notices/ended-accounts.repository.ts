@@ -57,8 +57,8 @@ export class EndedAccounts implements Revocable {
   }
 
   /**
-   * Queues one notice for each session that a security key of a user opened. Expired sessions are
-   * included, because an application may keep its own session for longer.
+   * Queues one notice for each session that was opened with one security key of a user. Expired
+   * sessions are included, because an application may keep its own session for longer.
    */
   async revokeOfKey(tx: EntityManager, { id }: LockedUser, keyId: string): Promise<RevokedCounts> {
     await queueNotices(tx, fragment`r.user_id = ${id} AND r.session_key = ${keyId}`, fragment``);

@@ -1,6 +1,6 @@
 import type { Random } from '#platform/clock/random.js';
 
-/** The pauses between two tries, in milliseconds: the first one, and the longest one. */
+/** The first and the longest pause between two attempts, in milliseconds. */
 const FIRST_PAUSE = 1_000;
 const LONGEST_PAUSE = 600_000;
 

@@ -31,8 +31,8 @@ export interface TakenSignal extends QueuedSignal, TakenRow {
   readonly endpointUrl: string;
   readonly authorizationSealed: string | null;
   /**
-   * The number of the try to send the event. A try records its result only if the row still has
-   * this number, so that a slow try does not overwrite the result of a later one.
+   * The number of the attempt to send the event. An attempt records its result only if the row
+   * still has this number, so that a slow attempt does not overwrite the result of a later one.
    */
   readonly lease: number;
 }

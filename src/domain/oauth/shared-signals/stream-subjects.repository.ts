@@ -5,9 +5,9 @@ import type { EntityManager } from '#platform/database/statements/typeorm.js';
 export type NamedPerson = { readonly id: string } | { readonly email: string };
 
 /**
- * Removes a person of the organization from a stream, so that it gets no more events about the
- * person. Returns the id if the person was in the stream. The id is for the audit log alone,
- * because the receiver must not learn who exists (SSF §9.1).
+ * Removes a person of the organization from a stream, so that the stream gets no more events about
+ * the person. Returns the id if the person was in the stream. The id is only for the audit log,
+ * because the receiver must not learn which people exist (SSF §9.1).
  */
 export async function removeSubject(
   tx: EntityManager,

@@ -21,7 +21,10 @@ export interface StreamSettings {
   readonly description: string | null;
 }
 
-/** The application whose program, the receiver, sends a request about its stream. */
+/**
+ * The application that has the stream. Its program, the receiver, sends the requests about the
+ * stream.
+ */
 export interface StreamOwner {
   readonly clientId: string;
   readonly orgId: string;

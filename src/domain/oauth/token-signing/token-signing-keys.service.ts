@@ -65,10 +65,10 @@ export class TokenSigningKeys {
   }
 
   /**
-   * Loads the keys at start-up. If a kind has neither a configured nor a stored key, one is
+   * Loads the keys at start-up. If a kind has neither a configured nor a stored key, a key is
    * generated, and a warning is logged.
    *
-   * @throws ConfigProblems if neither root secret decrypts a stored key that has to sign
+   * @throws ConfigProblems if neither root secret decrypts a stored key that must sign
    */
   static async open(
     config: KeySources['config'],

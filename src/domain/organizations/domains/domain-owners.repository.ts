@@ -28,7 +28,7 @@ export async function findOwner(
 }
 
 /**
- * Lists the organizations, except the given one, that own a domain or owned it in the past. Such an
+ * Lists the organizations that own a domain or owned it in the past, except the given one. Such an
  * organization may have members with an address in the domain.
  */
 export async function listOtherOwners(
@@ -205,7 +205,7 @@ export async function listChangedVouching(
 
 /**
  * Records if the provider that founded an organization names its primary domain. Returns false if
- * nothing changed: the same is recorded already, or the organization has lost the domain.
+ * nothing changed, because the same is recorded already or the organization has lost the domain.
  */
 export async function setVouched(
   tx: EntityManager,

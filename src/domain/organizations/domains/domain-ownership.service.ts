@@ -38,7 +38,7 @@ import {
   type OrganizationDomain,
 } from './organization-domains.repository.js';
 
-/** The most domains that an organization can have beside its primary domain. */
+/** The most domains that an organization can have in addition to its primary domain. */
 export const MOST_DOMAINS = 10;
 
 /** An act of an admin on a domain of the organization. */
@@ -49,7 +49,7 @@ export interface DomainChange {
   readonly origin: AuditOrigin;
 }
 
-/** The operator of the service, as an audit event names the operator. */
+/** The operator of the service, in the form in which an audit event names the operator. */
 export interface DomainOperator {
   readonly origin: AuditOrigin;
   readonly details: Readonly<Record<string, unknown>>;
@@ -160,7 +160,7 @@ export class DomainOwnership {
    * locked the domain.
    *
    * @returns the counts of what ended; undefined if the domain is already assigned to the
-   * organization
+   *   organization
    * @throws DomainError domain_taken if another organization has proven the domain
    */
   async assign(
@@ -274,7 +274,7 @@ export class DomainOwnership {
    * takes the domain from an organization that owns it without a proof.
    *
    * @returns a function that the caller runs after the proof is recorded. It ends the access that
-   * is not allowed any more, and counts what ended for the losing organization and for all others
+   *   is not allowed any more, and counts what ended for the losing organization and for all others
    * @throws DomainError domain_taken if another organization has proven the domain
    */
   async #claim(

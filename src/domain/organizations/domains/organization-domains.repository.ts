@@ -144,7 +144,7 @@ export async function ensureToken(
 
 /**
  * Records the proof of a domain, which its organization owns from then on. One statement with the
- * unique index of verified domains decides, so that of two organizations with a proof exactly one
+ * unique index of verified domains decides, so that if two organizations have a proof, only one
  * gets the domain.
  *
  * @returns false if another organization owns the domain, or the domain was removed since the

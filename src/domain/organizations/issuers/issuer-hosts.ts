@@ -28,8 +28,8 @@ export class IssuerHosts {
   }
 
   /**
-   * Returns true for a text that has the form of a label, because other texts need no look-up in
-   * the database.
+   * Returns true for a text that has the form of a label. Other texts need no look-up in the
+   * database.
    */
   isLabel(text: string): boolean {
     return isIssuerLabel(text);

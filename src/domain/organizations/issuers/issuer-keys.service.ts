@@ -74,8 +74,7 @@ export class IssuerKeys {
   }
 
   /**
-   * Signs the claims of a token (RS256) with the key that the statement which recorded the token
-   * has chosen.
+   * Signs the claims of a token (RS256). The statement that recorded the token has chosen the key.
    *
    * @throws DomainError issuers_not_configured, kms_unavailable
    */

@@ -129,7 +129,7 @@ export async function setIssuerActive(
   return changed.length === 1;
 }
 
-/** Adds a signing key that signs at once. */
+/** Adds a signing key that is used from now on. */
 export async function insertIssuerKey(tx: EntityManager, key: NewIssuerKey): Promise<void> {
   await sql(tx)`
     INSERT INTO organization_issuer_keys

@@ -55,8 +55,8 @@ export function withoutOtherProvider(
 }
 
 /**
- * The end of the bindings of users to one provider, by which they signed in, with the facts for the
- * audit events. The transaction has locked the rows of the users.
+ * The facts about the removal of users' bindings to one provider, for the audit events. The
+ * transaction has locked the rows of the users.
  */
 export interface EndOfBindings extends IssuerTenant {
   readonly orgId: string;

@@ -27,7 +27,7 @@ export interface ReceivedAssertion {
  * used if its sign-in fails later, because a new sign-in brings a new assertion.
  *
  * @param expiresAt the time after which every replica refuses the request that the assertion
- * answers; the clean-up deletes the row afterwards
+ *   answers; the clean-up deletes the row afterwards
  */
 export async function spendAssertion(
   tx: EntityManager,

@@ -40,7 +40,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
  * @param keys the signing keys of the metadata
  * @throws UnknownSigningKey if the element was not changed, but no key of the metadata signed it
  * @throws DomainError sign_in_failed if the signature is absent or of another structure, or if the
- * element was changed after it was signed
+ *   element was changed after it was signed
  */
 export function verifiedBytes(
   document: string,
@@ -166,7 +166,7 @@ function verifyByAny(keys: readonly KeyObject[], signature: XmlElement, document
  * key, so each algorithm in the table tries all keys of the metadata.
  *
  * @param reached called before the keys are tried, which the library does only if the digest is
- * right
+ *   right
  */
 function signatureTable(
   keys: readonly KeyObject[],

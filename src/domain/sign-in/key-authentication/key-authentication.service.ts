@@ -57,7 +57,7 @@ export class KeyAuthentication {
    *
    * @returns the new session, or undefined if the present session stays
    * @throws DomainError assertion_rejected (audited), account_inactive, sign_in_refused,
-   * sign_in_required, unauthenticated
+   *   sign_in_required, unauthenticated
    */
   async logIn(
     presented: PresentedAssertion,

@@ -16,8 +16,8 @@ export interface PresentedAssertion {
    */
   readonly session: LiveSession | undefined;
   /**
-   * The origin in the client data of a native client such as a command line; undefined for a page
-   * of the service.
+   * The origin in the client data of a native client such as a command line; undefined if a page of
+   * the service asked for the assertion.
    */
   readonly nativeOrigin?: string;
   /** The client to which the new session belongs alone, separate from the sessions of browsers. */

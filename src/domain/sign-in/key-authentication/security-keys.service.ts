@@ -17,7 +17,7 @@ import { DomainError } from '#platform/errors/domain-error.js';
 
 /**
  * The security keys of a user: the list, the names of the keys, and their removal with everything
- * that they opened.
+ * that was opened with them.
  */
 @Injectable()
 export class SecurityKeys {

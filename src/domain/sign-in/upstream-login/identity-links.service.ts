@@ -70,7 +70,7 @@ export class IdentityLinks {
    *
    * @param proven the user who has used the own security key in this browser a short time ago
    * @returns `new` if there is no such user and an enrollment may create one; `refused`, which is
-   * no error, for a sign-in that is not allowed
+   *   no error, for a sign-in that is not allowed
    */
   async link(
     tx: EntityManager,

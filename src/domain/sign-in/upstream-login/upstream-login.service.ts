@@ -50,7 +50,7 @@ export class UpstreamLogin {
    *
    * @param previous the session that the browser had until now
    * @throws DomainError sign_in_failed, sign_in_refused or upstream_unavailable, each with an audit
-   * event
+   *   event
    */
   async signIn(
     returned: ReturnedSignIn,

@@ -61,7 +61,7 @@ export interface ProvenKey {
  * key of the pinned vendor.
  *
  * @param attestation the public key to certify, the bytes of the file, and the challenge that the
- * file must answer
+ *   file must answer
  * @throws Refusal for every other file, with the first reason found
  */
 export function verifyKeyAttestation(

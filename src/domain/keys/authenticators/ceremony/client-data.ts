@@ -23,7 +23,8 @@ export function readClientData(clientDataJSON: Buffer): ClientData {
   try {
     clientData = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(clientDataJSON));
   } catch {
-    // The refusal has no cause, because the cause would write the client's text into the log.
+    // The refusal does not keep the error as its cause, because the text of the client would then
+    // be in the log.
     throw new Refusal('The client data is not JSON.');
   }
   if (typeof clientData !== 'object' || clientData === null) {

@@ -72,10 +72,16 @@ export const AUTHENTICATION_RESPONSE = credentialOf(
   }),
 );
 
-/** An assertion as the client sent it, with its base64url decoded and nothing verified. */
+/**
+ * An assertion (the signature of a security key in a login) as the client sent it, with its
+ * base64url decoded and nothing verified.
+ */
 export type AuthenticationResponse = z.output<typeof AUTHENTICATION_RESPONSE>;
 
-/** A registration as the client sent it, with its base64url decoded and nothing verified. */
+/**
+ * A registration (the new credential of a security key) as the client sent it, with its base64url
+ * decoded and nothing verified.
+ */
 export type RegistrationResponse = z.output<typeof REGISTRATION_RESPONSE>;
 
 /** Says if a ceremony demands that the key verifies its user by a PIN or a fingerprint. */

@@ -51,7 +51,7 @@ export class DocumentKeys {
    * stored private key again under that document key.
    *
    * @throws ConfigProblems if an organization has an issuer and no document key is configured, or
-   * if a document key cannot be unwrapped
+   *   if a document key cannot be unwrapped
    */
   static async open(
     config: DocumentKeyConfig,
