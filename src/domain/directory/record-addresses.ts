@@ -12,7 +12,7 @@ export interface RecordAddress {
 
 /**
  * The ranks of addresses by the attribute that has them. If several e-mails have the type `work`,
- * they get ranks from `severalWork` on, in their order.
+ * the first of them has the rank `severalWork`, and the others have the ranks that follow.
  */
 export const RANK = { userName: 0, primary: 1, onlyWork: 2, severalWork: 3, first: 1000 } as const;
 

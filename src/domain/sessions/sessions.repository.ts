@@ -135,8 +135,8 @@ export class SessionsRepository implements Revocable {
   readonly revocationScopes = EVERY_SCOPE;
 
   /**
-   * Adds a session and returns the time at which it ends. {@link sessionLifetime} computes its
-   * length from `hours`, the setting SVC_SESSION_HOURS.
+   * Adds a session and returns the time at which it ends. `hours` is the setting
+   * SVC_SESSION_HOURS, for the computation of the length by {@link sessionLifetime}.
    */
   async insert(
     tx: EntityManager,
