@@ -32,6 +32,8 @@ export interface FailedTry {
   readonly told: number | undefined;
   /** A random number from 0 to 1. */
   readonly chance: number;
+  /** True if the request was ended in favor of another client that waited. */
+  readonly hasGivenWay?: boolean | undefined;
 }
 
 /** The longest pause, in seconds, that the service accepts from a receiver. */
@@ -40,7 +42,8 @@ const LONGEST_TOLD = 3_600;
 /**
  * Returns the milliseconds until the next attempt; undefined if the notice is given up as a dead
  * letter. A pause that the receiver asks for delays the attempt, but not beyond `give_up_at`: the
- * last attempt is made when `left` is over.
+ * last attempt is made when `left` is over. If the request was ended in favor of another client, it
+ * is repeated at once, because its client may be healthy, and a busy machine slow.
  */
 export function nextTry(failed: FailedTry): number | undefined {
   const { tries, refusals, left, told, chance } = failed;
@@ -49,6 +52,7 @@ export function nextTry(failed: FailedTry): number | undefined {
       ? AFTER_REFUSALS[refusals - 1]
       : Math.min(FIRST_PAUSE * 2 ** Math.min(tries - 1, 16), LONGEST_PAUSE);
   if (pause === undefined || left <= 0) return undefined;
+  if (failed.hasGivenWay) return 0;
   const asked = Math.min(told ?? 0, LONGEST_TOLD) * 1000;
   return Math.min(left, Math.max(pause * (1 + JITTER * chance), asked));
 }
@@ -62,6 +66,8 @@ export interface Answer {
   readonly result: string;
   /** The pause in seconds that the receiver asked for; undefined if it asked for none. */
   readonly told?: number | undefined;
+  /** True if the request was ended in favor of another client that waited. */
+  readonly hasGivenWay?: boolean;
 }
 
 /** A row of a queue after an attempt to send it. */
@@ -86,6 +92,7 @@ export function afterFailure(answer: Answer, row: TriedRow, left: number, random
     left,
     told: answer.told,
     chance: random.bytes(1).readUInt8() / 255,
+    hasGivenWay: answer.hasGivenWay,
   });
   return { failure: { result: answer.result, refusals }, pause };
 }
