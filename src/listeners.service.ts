@@ -22,7 +22,10 @@ import { readTlsMaterial, type TlsMaterial, type TlsSource } from '#platform/tls
 import type { ParseErrorResponder } from '#platform/http/server/parse-error-responder.js';
 import { startUpLine, type StartUpFacts } from './start-up-line.js';
 
-/** The ports, hosts and limits that a composition sets, in addition to the configuration. */
+/**
+ * The ports, hosts and limits of the listeners that production, the demo or a test sets in its
+ * code, in addition to the configuration.
+ */
 export interface ListenerPlan {
   /** The ports if TLS is configured. In production they are 443 and 80. */
   readonly ports: { readonly https: number; readonly http: number };
@@ -39,13 +42,13 @@ export interface ListenerPlan {
 export const LISTENER_PLAN = Symbol('ListenerPlan');
 
 /**
- * The handlers of the listeners: the edge, and for the plain port beside TLS the edge that
- * redirects.
+ * The handlers of the listeners. They are called edges, because they get each request first. If TLS
+ * is used, the plain port has an edge of its own, which redirects to https.
  */
 export interface Edges {
   readonly application: RequestListener;
   readonly redirect: RequestListener;
-  /** Answers input that becomes no request, on all listeners. */
+  /** Answers bytes that Node cannot parse as a request, on all listeners. */
   readonly parseErrorResponder: ParseErrorResponder;
 }
 

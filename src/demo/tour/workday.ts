@@ -31,8 +31,9 @@ export interface WorkdayReport {
 }
 
 /**
- * The access of the leaving person between two deletions: what was given, and what of it still
- * works. A check that ends after a new day has begun reports to the day in which it began.
+ * The access that the leaving person got when {@link Workday.begin} last ran, and the kinds of it
+ * that still work. Each run makes a new object. So a check that ends late stores its result in the
+ * object for which it began, and not in a newer one.
  */
 interface Day {
   readonly client: HttpClient;

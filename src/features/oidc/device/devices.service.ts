@@ -49,8 +49,9 @@ import {
 } from './device-request.js';
 
 /**
- * The kind of session in which a request at `/device` is denied: that of a browser, in which the
- * user can touch the key again, unlike on a device.
+ * The session that the error of a denied request at `/device` describes. It is always a browser's
+ * session, because a user approves a device in a browser. There, unlike on the device, the user can
+ * touch the key again.
  */
 const BROWSER: DeniedSession = { isOfDevice: false, challenge: { scheme: 'Bearer' } };
 
@@ -122,12 +123,14 @@ export class Devices {
   }
 
   /**
-   * Approves a device, once. The login time in the tokens of the client is that of the touch of the
-   * key that the user made within the last minute.
+   * Approves a device. A second approval of the same code fails. In the tokens of the client, the
+   * login time is the time of the user's last touch of the key, which must be less than a minute
+   * ago.
    *
-   * @param token the browser's session, hardware-verified or, in certification test mode, synthetic
-   * @throws DomainError unauthenticated, insufficient_user_authentication, not_assigned, not_found,
-   *   and the errors of {@link Devices.find}
+   * @param token the browser's session, hardware-verified or, in certification test mode,
+   *   synthetic
+   * @throws DomainError unauthenticated, insufficient_user_authentication, not_assigned,
+   *   not_found, and the errors of {@link Devices.find}
    */
   async approve(token: string | undefined, typed: string, origin: AuditOrigin): Promise<void> {
     const { userId, tokenHash, request } = await this.#findFor(token, typed);

@@ -269,7 +269,8 @@ export class ProviderOptions {
           assertRegisteredGrant(client);
         }
         const server = ofResource(ctx, resource, client);
-        // For a token, the SQL statement that issues it makes this check.
+        // `assertFree` refuses the resource of a registered Kubernetes cluster. At the token
+        // endpoint, the SQL statement that issues the token does that.
         if (ctx.oidc.route !== 'token') await this.resourceOwners.assertFree(resource);
         return server;
       },

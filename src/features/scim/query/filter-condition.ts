@@ -59,7 +59,7 @@ const ELEMENT = 'scim_element';
 const TEXT = 'scim_text';
 
 /**
- * Matches texts that are spelled like an id. A value that is not cannot equal an id, so it is not
+ * Matches texts that are spelled like a UUID. Any other value cannot equal an id, so it is not
  * compared.
  */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;

@@ -22,8 +22,8 @@ import {
 export interface ListedUser {
   readonly id: string;
   /**
-   * The user; undefined if the users before this one already have as much text as one statement
-   * reads.
+   * The user; undefined if the users before this one already have as much text as one statement may
+   * read. A later statement then reads this user.
    */
   readonly user: DirectoryUser | undefined;
 }
