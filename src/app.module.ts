@@ -58,8 +58,8 @@ import { WebAuthnModule } from './features/webauthn/webauthn.module.js';
 import { LISTENER_PLAN, Listeners, type ListenerPlan } from './listeners.service.js';
 
 /**
- * The decisions about the application that only its composition root makes, and that no variable
- * can change.
+ * The decisions about the application that its composition root makes in code, and that no variable
+ * can change. There is a composition root for production, one for the demo and one for the tests.
  */
 export interface CompositionRoot extends ListenerPlan {
   readonly composition: Composition;

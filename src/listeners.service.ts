@@ -30,8 +30,9 @@ export interface ListenerPlan {
   /** The ports if TLS is configured. In production they are 443 and 80. */
   readonly ports: { readonly https: number; readonly http: number };
   /**
-   * The hosts if TLS is not configured, instead of the host of SVC_LISTEN_ADDR. Each host after the
-   * first is optional. Production has none.
+   * The hosts to listen on if TLS is not configured, instead of the host of SVC_LISTEN_ADDR. If
+   * this machine lacks the address of any host but the first, the start goes on without it. In
+   * production the list is empty.
    */
   readonly hosts: readonly string[];
   /** The time-outs of clients. In production they are EDGE_TIMEOUTS. */
@@ -130,7 +131,7 @@ export class Listeners implements BeforeApplicationShutdown, OnApplicationShutdo
 
   async beforeApplicationShutdown(signal?: string): Promise<void> {
     if (signal !== undefined) setTimeout(() => this.#giveUp(), EXIT_MS).unref();
-    const drain = signal === 'SIGTERM'; // SIGINT: a user at a terminal waits
+    const drain = signal === 'SIGTERM'; // after SIGINT a user at a terminal waits for the end
     const lost = await stopServers(this.#servers, this.inFlight, { drain, limit: CUT_OFF_MS });
     if (lost > 0) this.#logger.warn(`${lost} requests took too long to end, and were cut off`);
   }

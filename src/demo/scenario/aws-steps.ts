@@ -69,8 +69,8 @@ async function assumeRole(issuer: string, email: string, token: string): Promise
 }
 
 /**
- * Returns the audience of a token, which is the value of SVC_AWS_AUDIENCE. In reality an
- * administrator of AWS lists it in IAM.
+ * Returns the audience of a token, which is the value of SVC_AWS_AUDIENCE. In a real account, an
+ * administrator of AWS lists the audience in IAM.
  */
 function audienceOf(token: string): string {
   const [, claims = ''] = token.split('.');

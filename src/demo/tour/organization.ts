@@ -136,8 +136,8 @@ export class TourOrganization {
   }
 
   /**
-   * Returns the registration of the application at a port. It registers the application in the
-   * first run, and again if an address of it has changed.
+   * Returns the registration of the application at a port. The application is registered in the
+   * first run, and again if its port or one of its registered addresses has changed.
    */
   async application(
     port: number,

@@ -126,7 +126,7 @@ remove_units() {
   [ -e "$units/$unit.timer" ] || [ -e "$units/$unit.service" ] || return 0
   if [ -z "$dry_run" ] && is_systemd_here; then systemctl stop "$unit.timer" "$unit.service" || true; fi
   delete "$units/timers.target.wants/$unit.timer"
-  if [ -z "$dry_run" ]; then rmdir "$units/timers.target.wants" 2>/dev/null || true; fi # where it is empty, as systemctl does
+  if [ -z "$dry_run" ]; then rmdir "$units/timers.target.wants" 2>/dev/null || true; fi # only if it is empty, as systemctl does
   delete "$units/$unit.timer"
   delete "$units/$unit.service"
   if [ -z "$dry_run" ] && is_systemd_here; then

@@ -88,8 +88,8 @@ export class Applications {
   }
 
   /**
-   * Changes the registration of an application, which applies to every later request. If it now
-   * authenticates by another method, its secrets are revoked.
+   * Changes the registration of an application. The change applies to every later request. If the
+   * application now authenticates by another method, its secrets are revoked.
    *
    * @throws DomainError not_found, invalid_request
    */

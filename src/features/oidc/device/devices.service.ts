@@ -57,7 +57,7 @@ const BROWSER: DeniedSession = { isOfDevice: false, challenge: { scheme: 'Bearer
 
 /**
  * The error if an application is not allowed to sign devices in. {@link refusedIssuance} makes it
- * of the denial `withheld`.
+ * if the SQL statement of the approval gives the reason `withheld`.
  */
 const WITHHELD = ['issuance_refused', 'This application may not sign devices in.'] as const;
 
@@ -127,10 +127,9 @@ export class Devices {
    * login time is the time of the user's last touch of the key, which must be less than a minute
    * ago.
    *
-   * @param token the browser's session, hardware-verified or, in certification test mode,
-   *   synthetic
-   * @throws DomainError unauthenticated, insufficient_user_authentication, not_assigned,
-   *   not_found, and the errors of {@link Devices.find}
+   * @param token the browser's session, hardware-verified or, in certification test mode, synthetic
+   * @throws DomainError unauthenticated, insufficient_user_authentication, not_assigned, not_found,
+   *   and the errors of {@link Devices.find}
    */
   async approve(token: string | undefined, typed: string, origin: AuditOrigin): Promise<void> {
     const { userId, tokenHash, request } = await this.#findFor(token, typed);

@@ -82,8 +82,8 @@ export class ResourceOwners {
   }
 
   /**
-   * Finds the profile of a user; undefined if the request asks for no claim of the profile, because
-   * most requests do not.
+   * Finds the profile of a user. If the request asks for no claim of the profile, as most requests
+   * do, it returns undefined without a query.
    */
   async profileOf(
     { userId }: ResourceOwner,

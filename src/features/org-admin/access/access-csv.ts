@@ -24,9 +24,9 @@ const COLUMNS: Readonly<Record<string, (line: ReachLine) => string | null>> = {
 export const REACH_HEADER = `${Object.keys(COLUMNS).join(',')}\r\n`;
 
 /**
- * Returns a line of the CSV of who can reach what. The column `because` names the kind of rule, and
- * never a group, because who is in a group may be confidential. A target for everyone has one line
- * without a person.
+ * Returns a line of the CSV that lists who can use which target. The column `because` names the
+ * kind of rule, and never a group, because who is in a group may be confidential. A target for
+ * everyone has one line without a person.
  */
 export function reachLine(line: ReachLine): string {
   return csvLine(Object.values(COLUMNS).map((valueOf) => valueOf(line) ?? ''));

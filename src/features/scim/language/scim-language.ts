@@ -109,8 +109,8 @@ export const readReplacement = translated(
 /**
  * Applies a PATCH to a user.
  *
- * @param taken the error of an earlier attempt at this PATCH, which failed because another user
- *   has the same name
+ * @param taken the error of an earlier attempt at this PATCH, which failed because another user has
+ *   the same name
  */
 export const patchUser = translated(
   (current: StoredUser, operations: readonly language.PatchOperation[], taken?: DomainError) =>
@@ -120,8 +120,8 @@ export const patchUser = translated(
 /**
  * Parses the body of a PUT of a group.
  *
- * @param taken the error of an earlier attempt at this PUT, which failed because another group
- *   has the same name
+ * @param taken the error of an earlier attempt at this PUT, which failed because another group has
+ *   the same name
  */
 export const readGroupReplacement = translated((body: unknown, taken?: DomainError) =>
   language.readGroupReplacement(body, scimErrorOf(taken)),

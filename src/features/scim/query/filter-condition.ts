@@ -193,8 +193,8 @@ class ConditionWriter {
   }
 
   /**
-   * Binds the value as a uuid so that an index serves the comparison. A value that is not spelled
-   * like an id matches nothing.
+   * Binds the value as a uuid, so that an index serves the comparison. A value that is not spelled
+   * like a UUID matches nothing.
    */
   #equalsUuid(expression: string, value: string): string {
     return UUID.test(value) ? `(${expression} = ${this.#bind(value)}::uuid)` : 'false';

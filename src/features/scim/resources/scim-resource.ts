@@ -12,8 +12,8 @@ import { entityTag, type Tagged } from './resource-json.js';
  * Computes the state of a resource after a write from its present state. It throws if the write
  * cannot be applied.
  *
- * @param taken the error of an earlier attempt at this write, which failed because another
- *   resource has the same name
+ * @param taken the error of an earlier attempt at this write, which failed because another resource
+ *   has the same name
  */
 export type Compute<Stored, Next> = (current: Stored, taken?: DomainError) => Next;
 
