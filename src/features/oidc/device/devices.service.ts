@@ -109,7 +109,7 @@ export class Devices {
   /**
    * Refuses a device if its user is not assigned to the application, and returns true, so that the
    * device gets its answer at once. For any other user it returns false and changes nothing,
-   * because the approval decides then.
+   * because the approval makes the other checks later.
    */
   async refuseUnassigned(
     { sessionId, userId }: ResourceOwner,

@@ -26,10 +26,10 @@ export interface SelfRegistration {
 }
 
 /**
- * Stores clients that register themselves (RFC 7591), and limits the number of those to which no
- * user has consented. They are counted under an advisory lock, so that the count is exact. At the
- * limit for all networks, the oldest of them is removed, so that no network can prevent
- * registrations of other networks.
+ * Stores clients that register themselves (RFC 7591), and limits how many of them may exist without
+ * the consent of any user. The count is exact, because it is made under an advisory lock. At the
+ * limit for all networks, the oldest client without consent is removed, so that no network can
+ * prevent the registrations of other networks.
  */
 @Injectable()
 export class SelfRegistrations {

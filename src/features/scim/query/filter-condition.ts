@@ -35,8 +35,8 @@ export function conditionOf(filter: Filter, fields: FilterFields, first = 1): Co
 }
 
 /**
- * Says where the attributes of one level are in SQL. A level is the resource itself, a JSON element
- * of it, or a related row.
+ * Says where the SQL finds the attributes of one level. A level is the resource itself, a JSON
+ * element of it, or a related row.
  */
 interface Level {
   /** The column of an attribute; undefined for an attribute in JSON. */

@@ -1,8 +1,9 @@
 import type { ResourceSchema } from '../language/scim-language.js';
 
 /**
- * Where an attribute is stored outside of the JSON, as SQL: in a column or in related rows. The
- * expressions come from a repository, never from a client.
+ * Says where an attribute is stored if it is not in the JSON: in a column or in related rows, as
+ * SQL expressions. These come from a repository and never from a client, so that they are safe to
+ * execute.
  */
 export type Field =
   | {
@@ -20,7 +21,7 @@ export type Field =
       readonly fields: Readonly<Record<string, Field>>;
     };
 
-/** Where each attribute of a resource is stored in the database. */
+/** Says where each attribute of a resource is stored in the database. */
 export interface FilterFields {
   readonly resource: ResourceSchema;
   /**

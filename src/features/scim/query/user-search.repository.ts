@@ -106,7 +106,10 @@ const KEYS: ReadonlySet<string> = new Set(['externalId', 'emails.value', 'groups
  * `users_email_values`.
  */
 const EMAIL_VALUES = `lower(jsonb_path_query_array(u.attributes, '$.emails[*].value')::text COLLATE "C")::jsonb`;
-/** Where the attributes of a user are stored, for filters and for the order of results. */
+/**
+ * The columns and expressions in which the attributes of a user are stored. Filters and the order
+ * of results use them.
+ */
 const FIELDS: FilterFields = {
   resource: USER_SCHEMA,
   columns: {
