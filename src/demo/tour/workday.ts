@@ -51,7 +51,7 @@ const APPLICATION_STATE = z.object({ state: z.string(), ended_at: z.number().nul
 const KEY_PAIR = 'leaver';
 /**
  * The milliseconds for which the result of a check of all access is reused, so that many open pages
- * cause no more checks.
+ * cause no more checks than one page.
  */
 const FRESH = 1500;
 /**

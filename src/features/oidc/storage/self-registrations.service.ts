@@ -157,8 +157,8 @@ export class SelfRegistrations {
 }
 
 /**
- * Returns true if a client authenticates with a secret, by its metadata. That is the default (RFC
- * 7591 §2).
+ * Returns true if a client authenticates with a secret, according to its metadata. Without metadata
+ * about it, a client does (RFC 7591 §2).
  */
 function needsSecret(metadata: object): boolean {
   const { token_endpoint_auth_method: method = 'client_secret_basic' } = metadata as {

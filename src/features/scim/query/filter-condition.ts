@@ -253,7 +253,7 @@ class ConditionWriter {
   }
 
   /**
-   * Returns additional conditions that an index can find, so that the database reads the JSON of
+   * Returns additional conditions for which the database has an index, so that it reads the JSON of
    * only a few rows.
    */
   #narrowed(where: Filter): string[] {
