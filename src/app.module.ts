@@ -79,8 +79,8 @@ export interface CompositionRoot extends ListenerPlan {
   /** Modules in addition to the product's features. Production has none. */
   readonly modules: readonly (Type | DynamicModule)[];
   /**
-   * The comparison with the document of the object store, which may change while the application
-   * runs; undefined if no object store is configured.
+   * Compares the configuration with its document in the object store, which may change while the
+   * application runs; undefined if no object store is configured.
    */
   readonly live?: LiveConfiguration | undefined;
 }

@@ -152,8 +152,8 @@ export class DemoApplication {
   }
 
   /**
-   * Ends the sessions that a logout token names (OpenID Connect Back-Channel Logout §2.7). It also
-   * answers 200 if there are none, because an earlier token may have ended them.
+   * Ends the sessions that a logout token names (OpenID Connect Back-Channel Logout §2.7). It
+   * answers 200 even if no such session exists, because an earlier token may have ended it.
    */
   async #endSessions(
     request: IncomingMessage,

@@ -171,7 +171,7 @@ export class Devices {
 
   /**
    * Records in the audit log that the application of a device does not admit the user. If the user
-   * is not assigned to it, the code is refused for good.
+   * is not assigned to it, the device is also refused, so that its code cannot be used any more.
    */
   async #refuseUnreached(
     userId: string,

@@ -290,8 +290,8 @@ export class ProviderOptions {
 }
 
 /**
- * Returns the address and the program of a device that requests a code. The approval page shows the
- * address.
+ * Returns the network address and the `User-Agent` of a device that requests a code. The approval
+ * page shows the address.
  */
 function deviceInfo(ctx: KoaContextWithOIDC): Record<string, unknown> {
   return {

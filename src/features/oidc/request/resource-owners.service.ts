@@ -63,7 +63,7 @@ export class ResourceOwners {
 
   /**
    * Finds a grant and its user by the id of the grant in the OAuth library's records. The result is
-   * kept for the rest of the request, which costs one query.
+   * kept for the rest of the request, so that one query is enough.
    */
   async findGrant(ctx: HasRequest, grantId: string): Promise<LiveGrant | undefined> {
     const context = requestContextOf(ctx);

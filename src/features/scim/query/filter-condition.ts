@@ -27,7 +27,7 @@ export interface Condition {
  * because an index serves `lower(user_name COLLATE "C") = $1` but not `(…) IS TRUE`.
  *
  * @param first the number of the first placeholder
- * @throws DomainError `invalid_filter` for an attribute that has no place in the database
+ * @throws DomainError `invalid_filter` for an attribute that the database does not store
  */
 export function conditionOf(filter: Filter, fields: FilterFields, first = 1): Condition {
   const writer = new ConditionWriter(fields, first);

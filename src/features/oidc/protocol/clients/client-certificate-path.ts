@@ -78,8 +78,8 @@ export function leadsToAuthority(
 }
 
 /**
- * Lists the issuers' certificates that a client presented with its own. Returns undefined if there
- * are too many.
+ * Lists the certificates of issuers that a client sent together with its own certificate. Returns
+ * undefined if there are too many.
  */
 function presentedBehind(leaf: X509Certificate): X509Certificate[] | undefined {
   const presented: X509Certificate[] = [];
