@@ -55,7 +55,7 @@ export function prepareBuild() {
  * @throws Error if the compiler found an error, which it has printed
  */
 export function compile() {
-  // The compiler makes many short-lived objects: it takes a tenth less time with more space for them.
+  // The compiler makes many short-lived objects: with more space it takes a tenth less time.
   const flags = ['--max-semi-space-size=64'];
   return run(COMPILER, ['--build', ...CONFIGURATIONS], { flags });
 }
