@@ -280,7 +280,7 @@ describe('the withdrawal of an identity provider', () => {
   });
 
   const many = atScale({ small: 1_000, full: 5_000 });
-  it(`of ${many} users is one transaction within the time of a request`, async () => {
+  it(`of ${many.toLocaleString('en')} users is one transaction within the time of a request`, async () => {
     const each = atScale({ small: 1, full: 10 }); // the certificates of a user
     const { ada, bobId, domain } = await twoProviders();
     const other = (await providersOf(ada)).find(({ provider }) => provider === 'other');
