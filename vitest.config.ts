@@ -3,7 +3,6 @@ import {
   type TestProjectInlineConfiguration,
   type ViteUserConfig,
 } from 'vitest/config';
-import { COMPILE_CACHE } from './test/support/compile-cache.js';
 import { useMemoryDirectory } from './test/support/memory-directory.js';
 import { PROJECTS, TestFiles, type ProjectName } from './test/support/projects/projects.js';
 import { ProjectSequencer } from './test/support/projects/sequencer.js';
@@ -24,7 +23,7 @@ export const shared = {
   resolve: { conditions: ['source'] },
   ssr: { resolve: { conditions: ['source'] } },
   test: {
-    setupFiles: ['test/support/traffic/recorder.js', 'test/support/own-compile-cache.js'],
+    setupFiles: ['test/support/traffic/recorder.js'],
     reporters: ['default', './test/support/closing-line.ts'],
     fsModuleCache: true,
     isolate: false,
@@ -33,7 +32,6 @@ export const shared = {
     // The workers keep both cores busy, so that further threads which collect garbage only wait for
     // each other: without them a run takes another tenth less.
     execArgv: ['--max-semi-space-size=64', '--single-threaded-gc'],
-    env: COMPILE_CACHE, // a worker loads the application in a second less
     sequence: { sequencer: ProjectSequencer },
     // For what hangs, and never met on a slow machine: no test means to measure time by these.
     testTimeout: 240_000,
