@@ -65,8 +65,8 @@ export async function answerAudit(
 }
 
 /**
- * Answers a request with `order=asc`, the order for programs: one page as JSON, or in another format
- * all events up to the present end of the feed, one on each line.
+ * Answers a request with `order=asc`, the order for programs: one page as JSON, or in another
+ * format all events up to the present end of the feed, one on each line.
  */
 async function answerFeed(
   auditEvents: AuditEvents,
