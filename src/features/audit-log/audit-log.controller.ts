@@ -23,6 +23,7 @@ import {
   feedQuery,
   FORMATS,
   mediaTypeOf,
+  sealedPlace,
   type AuditPageJson,
   type AuditRequest,
 } from './audit-log.schemas.js';
@@ -75,6 +76,10 @@ export class AuditLogController {
     asked: AuditRequest,
     format: string,
   ): Promise<StreamableFile | AuditPageJson> {
+    if (asked.format === 'sealed') {
+      const parts = await this.auditEvents.sealed(admin, sealedPlace(asked));
+      return fileOf(sealedLines(parts));
+    }
     const query = feedQuery(asked);
     if (format === FORMATS.json) {
       const { events, next } = await this.auditEvents.feed(admin, query);
@@ -82,11 +87,18 @@ export class AuditLogController {
     }
     const batches = await this.auditEvents.feedBatches(admin, query);
     const render = asked.format === 'ocsf' ? feedOcsf : feedJson;
-    const file = { type: FORMATS.ndjson, disposition: 'attachment; filename="audit.ndjson"' };
-    return new StreamableFile(Readable.from(linesOf(batches, render)), file).setErrorHandler(
-      cutOff,
-    );
+    return fileOf(linesOf(batches, render));
   }
+}
+
+/** Answers with lines as a file. */
+function fileOf(lines: AsyncIterable<string>): StreamableFile {
+  const file = { type: FORMATS.ndjson, disposition: 'attachment; filename="audit.ndjson"' };
+  return new StreamableFile(Readable.from(lines), file).setErrorHandler(cutOff);
+}
+
+async function* sealedLines(parts: AsyncIterable<readonly string[]>): AsyncGenerator<string> {
+  for await (const lines of parts) yield lines.map((line) => `${line}\n`).join('');
 }
 
 /** Returns the format that a client prefers; JSON if it accepts none of them. */

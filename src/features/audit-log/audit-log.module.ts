@@ -1,10 +1,11 @@
 import { Module } from '@nestjs/common';
 import { AdminModule } from '#domain/admin/admin.module.js';
+import { AuditCheckpointsController } from './audit-checkpoints.controller.js';
 import { AuditLogController } from './audit-log.controller.js';
 import { AuditQuestionsController } from './audit-questions.controller.js';
 
 @Module({
   imports: [AdminModule],
-  controllers: [AuditLogController, AuditQuestionsController],
+  controllers: [AuditCheckpointsController, AuditLogController, AuditQuestionsController],
 })
 export class AuditLogModule {}
