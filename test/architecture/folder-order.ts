@@ -49,6 +49,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'audit',
     'audit/feed',
     'audit/seal',
+    'audit/sealed-export',
     'access/reach',
     'access/issuance',
     'access/single-use',
@@ -132,6 +133,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'account',
     'machine',
     'host',
+    'audit',
     '',
   ],
   'packages/scim-language/src': [

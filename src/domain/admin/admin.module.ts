@@ -7,6 +7,7 @@ import {
 import { AccessRevocationModule } from '#domain/access-revocation/access-revocation.module.js';
 import { AuditModule } from '#domain/audit/audit.module.js';
 import { FeedWatch } from '#domain/audit/feed/feed-watch.js';
+import { CheckpointStore } from '#domain/audit/seal/checkpoint-store.js';
 import { openSealKey } from '#domain/audit/seal/seal-key.js';
 import { AuditSealer } from '#domain/audit/seal/sealer.js';
 import { DirectoryModule } from '#domain/directory/directory.module.js';
@@ -89,7 +90,8 @@ export class AdminModule implements OnApplicationBootstrap, BeforeApplicationShu
   async onApplicationBootstrap(): Promise<void> {
     this.#feedWatch.start();
     const key = await openSealKey(this.config, this.dataSource.manager, this.kmsKeys);
-    this.#sealer = new AuditSealer(this.dataSource, this.clock, key);
+    const store = await CheckpointStore.open(this.config);
+    this.#sealer = new AuditSealer(this.dataSource, this.clock, key, store);
     this.#sealer.start();
   }
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { AuditPlace, AuditRow } from '#domain/audit/audit-filter.js';
 import { TYPE_FILTERS, typesOfFilter } from '#domain/audit/audit-kinds.js';
 import type { FeedPlace, FeedRow } from '#domain/audit/feed/audit-feed.repository.js';
-import type { SealedPlace } from '#domain/audit/seal/sealed-export.js';
+import type { SealedPlace } from '#domain/audit/sealed-export/sealed-export.js';
 import {
   readCursor,
   readFeedCursor,

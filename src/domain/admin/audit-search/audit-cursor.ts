@@ -1,6 +1,6 @@
 import type { AuditPlace } from '#domain/audit/audit-filter.js';
 import type { FeedPlace } from '#domain/audit/feed/audit-feed.repository.js';
-import type { SealedPlace } from '#domain/audit/seal/sealed-export.js';
+import type { SealedPlace } from '#domain/audit/sealed-export/sealed-export.js';
 
 const PLACE =
   /^(\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;

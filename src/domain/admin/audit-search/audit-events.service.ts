@@ -20,7 +20,7 @@ import {
   type FeedPlace,
   type FeedRow,
 } from '#domain/audit/feed/audit-feed.repository.js';
-import type { SealedPlace } from '#domain/audit/seal/sealed-export.js';
+import type { SealedPlace } from '#domain/audit/sealed-export/sealed-export.js';
 import { Members } from '#domain/directory/members.service.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import { Clock } from '#platform/clock/clock.js';
@@ -241,9 +241,10 @@ export class AuditEvents {
    */
   sealed(admin: Admin, from: SealedPlace = FIRST_LEAF): Promise<AsyncGenerator<readonly string[]>> {
     const { retentionDays } = this.config.cleanUp;
+    const facts = { at: this.clock.now().toISOString(), retention: retentionDays };
     const read = <Found>(work: (tx: EntityManager) => Promise<Found>, patience?: number) =>
       this.#read(admin, work, patience);
-    return sealedParts(read, admin.orgId, from, retentionDays);
+    return sealedParts(read, admin.orgId, from, facts);
   }
 
   /**

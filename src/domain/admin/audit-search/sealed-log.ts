@@ -6,14 +6,14 @@ import {
   newestCheckpoint,
   type Checkpoint,
 } from '#domain/audit/seal/checkpoints.repository.js';
-import { findTree, hashOfLeaves } from '#domain/audit/seal/leaves.repository.js';
+import { findTree, hashOfLeaves } from '#domain/audit/sealed-export/leaves.repository.js';
 import { consistencyParts } from '#domain/audit/seal/merkle-tree.js';
-import { listVerifiers } from '#domain/audit/seal/seal-key.js';
+import { listVerifiers } from '#domain/audit/seal/seal-keys.repository.js';
 import {
   readSealed,
-  type RetentionDays,
+  type ExportFacts,
   type SealedPlace,
-} from '#domain/audit/seal/sealed-export.js';
+} from '#domain/audit/sealed-export/sealed-export.js';
 
 /** Runs a read of the log of an organization for one of its admins. */
 export type AdminRead = <Found>(
@@ -45,15 +45,15 @@ export async function sealedParts(
   read: AdminRead,
   orgId: string,
   from: SealedPlace,
-  retention: RetentionDays,
+  facts: ExportFacts,
 ): Promise<AsyncGenerator<readonly string[]>> {
-  const first = await read((tx) => readSealed(tx, orgId, from, false, retention));
+  const first = await read((tx) => readSealed(tx, orgId, from, false, facts));
   return (async function* parts() {
     for (let { lines, next } = first; ;) {
       yield lines;
       const place = next;
       if (!place) return;
-      const readNext = (tx: EntityManager) => readSealed(tx, orgId, place, true, retention);
+      const readNext = (tx: EntityManager) => readSealed(tx, orgId, place, true, facts);
       ({ lines, next } = await read(readNext, PATIENCE_DURING_RESPONSE));
     }
   })();

@@ -67,6 +67,23 @@ export async function listGrown(
 }
 
 /**
+ * Returns the last checkpoint of the last tree, if the tree is of an epoch that has ended;
+ * undefined if the present epoch has a tree.
+ */
+export async function endedTree(
+  tx: EntityManager,
+  tree: string,
+): Promise<Omit<Checkpoint, 'note'> | undefined> {
+  const [row] = await sql<{ epoch: string; size: string }>(tx)`
+    SELECT t.epoch, t.signed_size AS size FROM audit_trees t
+    WHERE t.tree = ${tree} AND t.epoch < (SELECT d.epoch FROM database_identity d)
+      AND NOT EXISTS (
+        SELECT FROM audit_trees n JOIN database_identity d ON d.epoch = n.epoch WHERE n.tree = ${tree})
+    ORDER BY t.epoch DESC LIMIT 1`;
+  return row && { tree, epoch: row.epoch, size: Number(row.size) };
+}
+
+/**
  * Stores a checkpoint, unless the tree has one of the same size or larger. Returns false if it has.
  */
 export async function recordCheckpoint(

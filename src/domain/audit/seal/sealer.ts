@@ -3,7 +3,9 @@ import type { Clock } from '#platform/clock/clock.js';
 import { QueueWorker } from '#platform/database/queues/queue-worker.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { DEPLOYMENT, signCheckpoint, type SealKey } from './checkpoint.js';
+import type { CheckpointStore } from './checkpoint-store.js';
 import {
+  endedTree,
   keepRound,
   listGrown,
   listUnpublished,
@@ -35,12 +37,16 @@ const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 
  */
 export class AuditSealer {
   readonly #log = new Logger('audit');
+  readonly #security = new Logger('security');
   readonly #worker: QueueWorker;
+  /** The checkpoints that are in the log, and not in the object store yet. */
+  readonly #logged = new Set<string>();
 
   constructor(
     private readonly dataSource: DataSource,
     private readonly clock: Clock,
     private readonly key: SealKey,
+    private readonly store?: CheckpointStore,
   ) {
     const drain = () => this.run();
     const log = this.#log;
@@ -76,12 +82,27 @@ export class AuditSealer {
   async #sealRows(tree: string, most: number): Promise<number> {
     let left = most;
     while (left > 0 && !this.#worker.isStopping) {
-      const n = await this.dataSource.transaction((tx) => sealBatch(tx, tree));
+      const lost = await this.#lostCheckpoint(tree);
+      const n = await this.dataSource.transaction((tx) => sealBatch(tx, tree, lost));
       left -= n;
       if (n < LIMITS.batch) break;
       await keepRound(this.dataSource.manager);
     }
     return left;
+  }
+
+  /**
+   * Returns the last checkpoint that was published of the tree of the epoch before, if the database
+   * has lost it. The new tree then names this one.
+   */
+  async #lostCheckpoint(tree: string): Promise<string | undefined> {
+    const last = this.store && (await endedTree(this.dataSource.manager, tree));
+    const published = last && (await this.store?.after(last));
+    if (!last || published === undefined) return undefined;
+    const lines = published.split('\n');
+    const about = { tree, epoch: last.epoch, kept: last.size, published: lines };
+    this.#security.warn(about, 'the database lost sealed events of the audit log');
+    return published;
   }
 
   async #sign(which: 'organizations' | 'deployment'): Promise<void> {
@@ -106,9 +127,13 @@ export class AuditSealer {
     for (const checkpoint of await listUnpublished(manager, LIMITS.published)) {
       const { tree, epoch, size, note } = checkpoint;
       // A line of the log has no line breaks, and `svc audit verify` reads the lines again.
-      const lines = note.split('\n');
-      this.#log.log({ tree, epoch, size, note: lines }, 'audit_checkpoint');
+      if (!this.#logged.has(note)) {
+        this.#log.log({ tree, epoch, size, note: note.split('\n') }, 'audit_checkpoint');
+      }
+      this.#logged.add(note);
+      await this.store?.put(checkpoint, this.clock.milliseconds());
       await recordPublished(manager, checkpoint);
+      this.#logged.delete(note);
     }
   }
 }
@@ -121,10 +146,10 @@ interface SignedTree {
 }
 
 /** Seals a batch of the rows of a tree, and returns their number. */
-async function sealBatch(tx: EntityManager, tree: string): Promise<number> {
+async function sealBatch(tx: EntityManager, tree: string, lost?: string): Promise<number> {
   const epoch = await holdEpoch(tx);
   if (epoch === undefined) return 0;
-  const open = await openTree(tx, tree, epoch);
+  const open = await openTree(tx, tree, epoch, lost);
   const rows = await readEntries(tx, tree, open.last, LIMITS.batch);
   if (!rows) return 0;
   await append(tx, open, rows.entries, rows.last);

@@ -268,6 +268,12 @@ export const TABLE = {
     kmsKeyId: kmsKey('Ed25519', 'SVC_AUDIT_SEAL_KMS_KEY_ID', s.kmsKeyId.optional())
       .means('The same in AWS KMS (ECC_NIST_EDWARDS25519), in place of SVC_AUDIT_SEAL_KEY.')
       .whenUnset('no key in KMS'),
+    bucket: variable('SVC_AUDIT_SEAL_BUCKET', s.bucket.optional())
+      .means('A bucket with Object Lock, to which each checkpoint of the audit log is written.')
+      .whenUnset('checkpoints are in the database and in the log'),
+    retentionDays: variable('SVC_AUDIT_SEAL_DAYS', s.wholeNumber(1, 36_500).default(400)).means(
+      'Days for which the bucket keeps a checkpoint from being changed or deleted.',
+    ),
   },
   securityContact: variable('SVC_SECURITY_CONTACT', s.contactUri.optional())
     .means(

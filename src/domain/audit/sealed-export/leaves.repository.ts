@@ -1,7 +1,7 @@
 import { sql } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import type { FeedPlace } from '../feed/audit-feed.repository.js';
-import { entriesOf } from './leaf-entry.js';
+import { entriesOf } from '../seal/leaf-entry.js';
 import {
   innerHash,
   leafHash,
@@ -9,8 +9,8 @@ import {
   rootOf,
   subtreesOf,
   type Subtree,
-} from './merkle-tree.js';
-import { LEVELS_OF_NODES } from './trees.repository.js';
+} from '../seal/merkle-tree.js';
+import { LEVELS_OF_NODES } from '../seal/trees.repository.js';
 
 /** A tree up to its last checkpoint, which is what verifiers can check. */
 export interface SignedTreeState {

@@ -1,6 +1,6 @@
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
-import { listCheckpoints, listRanges } from './checkpoints.repository.js';
-import { CHECKPOINT_KIND, readEntry } from './leaf-entry.js';
+import { listCheckpoints, listRanges } from '../seal/checkpoints.repository.js';
+import { CHECKPOINT_KIND, readEntry } from '../seal/leaf-entry.js';
 import {
   findBatch,
   findTree,
@@ -8,8 +8,8 @@ import {
   type LeafBatch,
   type SignedTreeState,
 } from './leaves.repository.js';
-import type { MerkleRange } from './merkle-tree.js';
-import { findElsewhere, listRowTexts } from './sealed-rows.repository.js';
+import type { MerkleRange } from '../seal/merkle-tree.js';
+import { findElsewhere, listRowTexts } from '../seal/sealed-rows.repository.js';
 
 /** A place in the trees of an organization: the next leaf of the tree of an epoch. */
 export interface SealedPlace {
@@ -17,8 +17,11 @@ export interface SealedPlace {
   readonly index: number;
 }
 
-/** The days for which events of a class are kept, as the export states them. */
-export type RetentionDays = Readonly<Record<'auth' | 'oauth', number>>;
+/** What an export states about itself: its time, and the days for which a class is kept. */
+export interface ExportFacts {
+  readonly at: string;
+  readonly retention: Readonly<Record<'auth' | 'oauth', number>>;
+}
 
 /** A part of the sealed export: lines, and the place from which the next part goes on. */
 export interface SealedPart {
@@ -45,7 +48,7 @@ export async function readSealed(
   id: string,
   place: SealedPlace,
   isBegun: boolean,
-  retention: RetentionDays,
+  facts: ExportFacts,
 ): Promise<SealedPart> {
   const tree = await findTree(tx, id, place.epoch);
   if (!tree) return { lines: [], next: undefined };
@@ -53,7 +56,7 @@ export async function readSealed(
   const batch = index < tree.size ? await findBatch(tx, tree, index) : undefined;
   if (!batch) return { lines: [], next: { epoch: String(BigInt(tree.epoch) + 1n), index: 0 } };
   const isFirst = !isBegun || index === 0;
-  const lines = isFirst ? [await treeLine(tx, tree, index, retention)] : [];
+  const lines = isFirst ? [await treeLine(tx, tree, index, facts)] : [];
   const end = Math.min(tree.size, batch.first + batch.entries.length);
   const ranges = await listRanges(tx, id, tree.epoch, [index + 1, end]);
   const leaves = await leafLines(tx, tree, batch, { from: index, to: end });
@@ -70,10 +73,10 @@ async function treeLine(
   tx: EntityManager,
   { tree, epoch, size }: SignedTreeState,
   from: number,
-  retention: RetentionDays,
+  facts: ExportFacts,
 ): Promise<string> {
   const range = hashesOf(await rangeAt(tx, tree, epoch, from));
-  return JSON.stringify({ tree, epoch, size, from, range, retention });
+  return JSON.stringify({ tree, epoch, size, from, range, ...facts });
 }
 
 function rangeLine(range: MerkleRange): string {
