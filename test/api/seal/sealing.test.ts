@@ -4,6 +4,7 @@ import { DEPLOYMENT } from '#domain/audit/seal/checkpoint.js';
 import { hashOfLeaves } from '#domain/audit/sealed-export/leaves.repository.js';
 import { consistencyParts } from '#domain/audit/seal/merkle-tree.js';
 import { AuditSealer } from '#domain/audit/seal/sealer.js';
+import { sealGaps, sealState } from '#domain/audit/sealed-export/seal-state.repository.js';
 import { systemClock } from '#platform/clock/clock.js';
 import { isExtension } from '../../../packages/svc/src/audit/tree-hash.js';
 import { copyDatabase, createTestDatabase, type TestDatabase } from '../../support/database.js';
@@ -66,8 +67,7 @@ describe('the sealer', () => {
     expect(sizes).toEqual([300]);
     expect(await count(dataSource, 'audit_trees WHERE tree = $1', [org])).toBe(1);
     expect(
-      (await seal.check(await seal.export(DEPLOYMENT), await seal.checkpoints(DEPLOYMENT)))
-        .findings,
+      seal.check(await seal.export(DEPLOYMENT), await seal.checkpoints(DEPLOYMENT)).findings,
     ).toEqual([]);
   });
 
@@ -84,6 +84,8 @@ describe('the sealer', () => {
     expect(await round("clock_timestamp() - interval '51 s'")).toBe(2);
     expect(await round("clock_timestamp() + interval '1 year'")).toBe(3);
     await expectWhole(org, 4);
+    const { age = Number.NaN, unpublished } = await sealState(dataSource.manager);
+    expect([age < 30_000, unpublished]).toEqual([true, 0]);
   });
 
   it('never states an earlier time than before, and orders nothing by time', async () => {
@@ -205,6 +207,15 @@ describe('a new epoch', () => {
       await endEpoch(restored);
       await writeEvent(restored, org);
       await own.seal();
+      const gap = { tree: org, epoch: witness[0]?.epoch, published: 5, kept: 3 };
+      const asText = witness.map(({ note }) => note).join('\n');
+      const asLog = witness
+        .map(({ note }) => JSON.stringify({ note: note.split('\n') }))
+        .join('\n');
+      for (const text of [asText, asLog, JSON.stringify({ checkpoints: witness })]) {
+        expect(await sealGaps(restored.manager, text)).toEqual([{ ...gap, isContradicted: false }]);
+      }
+      expect(await sealGaps(dataSource.manager, asText)).toEqual([]);
       const checkpoints = await own.checkpoints(org);
       expect(new Set(checkpoints.map(({ epoch }) => epoch)).size).toBe(2);
       expect(checkpoints.filter(({ epoch }) => epoch === witness[0]?.epoch)).toHaveLength(3);

@@ -211,7 +211,7 @@ export class ExportCheck {
     if (state.rows !== state.entries) state.rows.append(own.equals(entry) ? leaf : hashLeaf(own));
   }
 
-  /** Handles a leaf with an index that is not the next one. Returns true if it is to be left out. */
+  /** Handles a leaf that is not the next one. Returns true if the check leaves it out. */
   #isOutOfPlace(state: TreeState, index: number, entry: Buffer): boolean {
     const { id } = factsOf(entry);
     if (index < state.next) {

@@ -110,7 +110,7 @@ function notesOfJson(text: string): string[] {
       return checkpoints.map((one: { note?: unknown }) => String(one.note));
     }
     if (Array.isArray(note)) return [note.join('\n')];
-    return note === undefined ? [] : [String(note)];
+    return typeof note === 'string' ? [note] : [];
   });
 }
 

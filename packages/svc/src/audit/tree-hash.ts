@@ -70,7 +70,7 @@ export class GrowingTree {
   }
 
   root(): Buffer {
-    const [last, ...others] = this.#parts.map((part) => part.hash).reverse();
+    const [last, ...others] = this.#parts.map((part) => part.hash).toReversed();
     return others.reduce((right, left) => hashNode(left, right), last ?? sha256(Buffer.alloc(0)));
   }
 
@@ -103,19 +103,28 @@ export function isExtension(
   const isPower = largestPowerWithin(first.size) === first.size;
   const [start, ...path] = isPower ? [first.root, ...proof] : proof;
   if (start === undefined) return false;
-  let [fn, sn] = [first.size - 1, second.size - 1];
-  const up = () => ([fn, sn] = [Math.floor(fn / 2), Math.floor(sn / 2)]);
-  while (fn % 2 === 1) up();
+  let place: TwoPlaces = { first: first.size - 1, second: second.size - 1 };
+  while (place.first % 2 === 1) place = above(place);
   let [older, newer] = [start, start];
   for (const part of path) {
-    if (sn === 0) return false;
-    if (fn % 2 === 1 || fn === sn) {
+    if (place.second === 0) return false;
+    if (place.first % 2 === 1 || place.first === place.second) {
       [older, newer] = [hashNode(part, older), hashNode(part, newer)];
-      while (fn % 2 === 0 && fn !== 0) up();
+      while (place.first % 2 === 0 && place.first !== 0) place = above(place);
     } else {
       newer = hashNode(newer, part);
     }
-    up();
+    place = above(place);
   }
-  return sn === 0 && older.equals(first.root) && newer.equals(second.root);
+  return place.second === 0 && older.equals(first.root) && newer.equals(second.root);
+}
+
+/** The numbers of the subtrees, of one level, that have the last leaves of two trees. */
+interface TwoPlaces {
+  readonly first: number;
+  readonly second: number;
+}
+
+function above({ first, second }: TwoPlaces): TwoPlaces {
+  return { first: Math.floor(first / 2), second: Math.floor(second / 2) };
 }

@@ -24,8 +24,8 @@ export interface SealKey {
 }
 
 /**
- * Signs a checkpoint (c2sp.org/tlog-checkpoint): the origin, which names the tree and the epoch, the
- * size, the root, and the time, which is only for information.
+ * Signs a checkpoint (c2sp.org/tlog-checkpoint): the origin, which names the tree and the epoch,
+ * the size, the root, and the time, which is only for information.
  */
 export async function signCheckpoint(
   { signer, name }: SealKey,

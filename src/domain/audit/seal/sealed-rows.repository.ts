@@ -5,7 +5,7 @@ import { IS_SETTLED, type FeedPlace } from '../feed/audit-feed.repository.js';
 import { DEPLOYMENT } from './checkpoint.js';
 import { KIND_BY_CLASS } from './leaf-entry.js';
 
-/** The text of all columns of a row `e`: JSON with one order of the columns, as PostgreSQL prints it. */
+/** The text of all columns of a row `e`: JSON in a fixed order, as PostgreSQL prints it. */
 const ROW_TEXT = `(SELECT row_to_json(r)::text FROM (SELECT
   e.id, e.type, e.class, e.actor_id, e.subject_id, e.org_id, e.request_id, e.ip, e.user_agent, e.details,
   e.created_at AT TIME ZONE 'UTC' AS created_at_utc, e.actor_email, e.subject_email, e.client_name, e.epoch, e.xid) r)`;

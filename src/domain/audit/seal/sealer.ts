@@ -32,8 +32,8 @@ const LIMITS = { batch: 2_048, round: 500_000, signatures: 20, published: 1_000 
  * and signs a checkpoint of each tree that has grown. A leaf of the tree of the deployment is a row
  * without an organization, or a checkpoint of an organization.
  *
- * A killed round loses nothing, because each step is a transaction, and the next round goes on after
- * it. Two rounds at once never make two trees, because a transaction locks its tree.
+ * A killed round loses nothing, because each step is a transaction, and the next round goes on
+ * after it. Two rounds at once never make two trees, because a transaction locks its tree.
  */
 export class AuditSealer {
   readonly #log = new Logger('audit');

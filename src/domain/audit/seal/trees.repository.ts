@@ -31,8 +31,8 @@ export async function holdEpoch(tx: EntityManager): Promise<string | undefined> 
 }
 
 /**
- * Locks the tree of an epoch. A tree that does not exist yet begins after the last checkpoint of the
- * tree before, and its first leaf names this checkpoint.
+ * Locks the tree of an epoch. A tree that does not exist yet begins after the last checkpoint of
+ * the tree before, and its first leaf names this checkpoint.
  *
  * @param published the last checkpoint that was published, if it is not in the database
  */

@@ -17,7 +17,7 @@ export interface SealedPlace {
   readonly index: number;
 }
 
-/** What an export states about itself: its time, and the days for which a class is kept. */
+/** The facts that an export states: its time, and the days for which a class is kept. */
 export interface ExportFacts {
   readonly at: string;
   readonly retention: Readonly<Record<'auth' | 'oauth', number>>;

@@ -11,7 +11,16 @@ import { asciiLowerCase } from '#platform/text/single-line.js';
 import { origin } from '#platform/text/url-shapes.js';
 import * as readable from '#platform/tls/pem-shapes.js';
 
-export * from '#platform/text/url-shapes.js';
+export {
+  contactUri,
+  entityId,
+  httpsUrl,
+  httpUrl,
+  metadataUrl,
+  origin,
+  safeOrigin,
+  safeUrl,
+} from '#platform/text/url-shapes.js';
 export { tlsCertificates, tlsKey } from '#platform/tls/pem-shapes.js';
 
 /** The key models that may be enrolled: any with a valid chain, a named table, or AAGUIDs. */
