@@ -17,7 +17,7 @@ export function innerHash(left: Buffer, right: Buffer): Buffer {
   return hash('sha256', INNER, 'buffer');
 }
 
-/** A complete subtree: the leaves from `n * 2 ** level` on, `2 ** level` in number. */
+/** A complete subtree of `2 ** level` leaves. `n` subtrees of the same size come before it. */
 export interface Subtree {
   readonly level: number;
   readonly n: number;
