@@ -12,7 +12,7 @@ import { systemClock } from '../dist/platform/clock/clock.js';
 import { localSigner } from '../dist/platform/crypto/signer.js';
 import { cpuSecondsOf } from './cpu-time.js';
 import { measureTurn, table } from './measure.js';
-import { EVENTS, fillPages } from './pages-data.js';
+import { fillPages } from './pages-data.js';
 import { startBenchServer } from './server.js';
 import { SSH_SCENARIOS } from './ssh.bench.js';
 
@@ -42,20 +42,20 @@ export async function run() {
     const token = await fillPages(server.database);
     const seal = await sealAll(server);
     const share = seal.microseconds / certificate;
-    const verified = await verify(server.baseUrl, token, folder, seal.verifier);
-    const row = {
+    const sealed = {
       rows: seal.rows.toLocaleString('en-US'),
       'seal µs a row': seal.microseconds.toFixed(1),
       'of them Node': seal.node.toFixed(1),
       'certificate µs': certificate.toFixed(0),
       share: `${(share * 100).toFixed(2)} %`,
-      'verify s': verified.seconds.toFixed(1),
-      'verify MiB': verified.mebibytes.toFixed(0),
+      bound: `${MOST_SHARE * 100} %`,
     };
-    process.stdout.write(`${table([row])}\n\n${verified.output}\n`);
-    if (share > MOST_SHARE || verified.seconds > MOST_SECONDS || verified.status !== 0) {
-      process.exitCode = 1;
-    }
+    process.stdout.write(`${table([sealed])}\n\n`);
+    const verified = await verify(server.baseUrl, token, folder, seal.verifier);
+    const { seconds, mebibytes, status, output } = verified;
+    const row = { 'verify s': seconds.toFixed(1), bound: MOST_SECONDS, MiB: mebibytes.toFixed(0) };
+    process.stdout.write(`${table([row])}\n\n${output}\n`);
+    if (share > MOST_SHARE || seconds > MOST_SECONDS || status !== 0) process.exitCode = 1;
   } finally {
     await server.stop();
     await rm(folder, { recursive: true, force: true });
