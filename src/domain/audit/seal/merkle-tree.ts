@@ -7,7 +7,10 @@ const INNER = Buffer.alloc(1 + 2 * HASH_BYTES, 1);
 
 /** Returns the hash of a leaf with its entry (RFC 9162 §2.1.1). */
 export function leafHash(entry: Buffer): Buffer {
-  return hash('sha256', Buffer.concat([Buffer.of(0), entry]), 'buffer');
+  const bytes = Buffer.allocUnsafe(1 + entry.length);
+  bytes[0] = 0;
+  entry.copy(bytes, 1);
+  return hash('sha256', bytes, 'buffer');
 }
 
 /** Returns the hash of a subtree of two subtrees (RFC 9162 §2.1.1). */

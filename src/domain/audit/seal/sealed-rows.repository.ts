@@ -5,17 +5,24 @@ import { IS_SETTLED, type FeedPlace } from '../feed/audit-feed.repository.js';
 import { DEPLOYMENT } from './checkpoint.js';
 import { KIND_BY_CLASS } from './leaf-entry.js';
 
-/** The text of all columns of a row `e`: JSON in a fixed order, as PostgreSQL prints it. */
-const ROW_TEXT = `(SELECT row_to_json(r)::text FROM (SELECT
-  e.id, e.type, e.class, e.actor_id, e.subject_id, e.org_id, e.request_id, e.ip, e.user_agent, e.details,
-  e.created_at AT TIME ZONE 'UTC' AS created_at_utc, e.actor_email, e.subject_email, e.client_name, e.epoch, e.xid) r)`;
+/** The columns of a row `e` in a fixed order, as a further row `r`. */
+const COLUMNS = new SqlFragment(
+  [
+    `CROSS JOIN LATERAL (SELECT e.id, e.type, e.class, e.actor_id, e.subject_id, e.org_id, e.request_id, e.ip,
+      e.user_agent, e.details, e.created_at AT TIME ZONE 'UTC' AS created_at_utc, e.actor_email, e.subject_email,
+      e.client_name, e.epoch, e.xid) r`,
+  ],
+  [],
+);
 
-const TEXT = new SqlFragment([ROW_TEXT], []);
+/** The text of all columns of a row: JSON, as PostgreSQL prints it. */
+const TEXT = 'row_to_json(r)::text';
+const TEXT_OF_ROW = new SqlFragment([TEXT], []);
 
-/** The entry of the leaf of a row `e`. */
+/** The entry of the leaf of a row. */
 const ENTRY = new SqlFragment(
   [
-    `${KIND_BY_CLASS} || uuid_send(e.id) || timestamptz_send(e.created_at) || sha256(convert_to(${ROW_TEXT}, 'UTF8'))`,
+    `${KIND_BY_CLASS} || uuid_send(e.id) || timestamptz_send(e.created_at) || sha256(convert_to(${TEXT}, 'UTF8'))`,
   ],
   [],
 );
@@ -50,10 +57,10 @@ export async function readEntries(
 ): Promise<RowEntries | undefined> {
   const [row] = await sql<{ entries: Buffer | null; epoch: string; xid: string; id: string }>(tx)`
     WITH sealed AS MATERIALIZED (
-      SELECT e.epoch, e.xid, e.id, ${ENTRY} AS entry FROM audit_events e
+      SELECT e.epoch, e.xid, e.id, ${ENTRY} AS entry FROM audit_events e ${COLUMNS}
       WHERE ${CONFIRMED} AND ${ofTree(tree)} AND ${isAfter(after)} AND ${IS_SETTLED}
       ORDER BY e.epoch, e.xid, e.id LIMIT ${limit})
-    SELECT (SELECT string_agg(s.entry, ''::bytea ORDER BY s.epoch, s.xid, s.id) FROM sealed s) AS entries,
+    SELECT (SELECT string_agg(s.entry, ''::bytea) FROM sealed s) AS entries, -- in the order of the rows
       s.epoch::text AS epoch, s.xid::text AS xid, s.id::text AS id
     FROM sealed s ORDER BY s.epoch DESC, s.xid DESC, s.id DESC LIMIT 1`;
   if (!row?.entries) return undefined;
@@ -69,7 +76,7 @@ export function listRowTexts(
   limit: number,
 ): Promise<RowText[]> {
   return sql<RowText>(tx)`
-    SELECT e.id, ${TEXT} AS text FROM audit_events e
+    SELECT e.id, ${TEXT_OF_ROW} AS text FROM audit_events e ${COLUMNS}
     WHERE ${CONFIRMED} AND ${ofTree(tree)} AND ${isAfter(after)}
       AND (e.epoch, e.xid, e.id) <= (${epoch}::bigint, ${xid}::xid8, ${id}::uuid)
     ORDER BY e.epoch, e.xid, e.id LIMIT ${limit}`;
