@@ -21,8 +21,8 @@ const NEST = JSON.parse(readFileSync(join(ROOT, 'nest-cli.json'), 'utf8'));
 const PACKAGES = globSync('packages/*/tsconfig.json', { cwd: ROOT }).map(dirname);
 
 /**
- * The configurations of the compiler, relative to the checkout. Those of packages come first,
- * because the server needs their outputs.
+ * The configurations of the compiler, relative to the checkout. The configurations of packages come
+ * first, because the server needs the outputs of the packages.
  */
 const CONFIGURATIONS = [
   ...PACKAGES.map((folder) => `${folder}/tsconfig.json`),
@@ -88,7 +88,8 @@ export async function bundleServer({
   const made = join(ROOT, 'dist', `${folder}-new`);
   rmSync(made, { recursive: true, force: true });
   await run(join(ROOT, 'node_modules/rolldown/bin/cli.mjs'), ['-c', configuration], {
-    // The compiler runs beside it, takes longer, and gets the first of two processors.
+    // The compiler runs at the same time and takes longer. A lower priority of the bundler lets it
+    // have the first of two processors.
     niceness: 10,
     env: {
       ...ownEnvironment,

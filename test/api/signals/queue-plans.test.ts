@@ -51,8 +51,12 @@ describe('by a plan that PostgreSQL made for an almost empty queue', () => {
     }).initialize();
     const run = (text: string) => source.query(text);
     await run('UPDATE database_identity SET started_at = pg_postmaster_start_time()');
-    await run(`INSERT INTO oauth_clients (id, kind, metadata) VALUES ('told', 'first-party', '{}')`);
-    await run(`INSERT INTO signal_receivers (client_id, subject_format) VALUES ('told', 'iss_sub')`);
+    await run(
+      `INSERT INTO oauth_clients (id, kind, metadata) VALUES ('told', 'first-party', '{}')`,
+    );
+    await run(
+      `INSERT INTO signal_receivers (client_id, subject_format) VALUES ('told', 'iss_sub')`,
+    );
     await run(
       `INSERT INTO signal_streams (id, client_id, org_id, method, endpoint_url, events)
        VALUES (gen_random_uuid(), 'told', gen_random_uuid(), 'push', 'https://told.example', '{session-revoked}')`,

@@ -256,7 +256,8 @@ export class NoticeSender<Row extends TakenRow> {
       const request = await this.work.request(row);
       if (!request) return undefined;
       attempt.askedAt = clock.monotonic();
-      if (attempt.askedAt - attempt.takenAt > SEND_WITHIN) throw new Error('the signature was late');
+      if (attempt.askedAt - attempt.takenAt > SEND_WITHIN)
+        throw new Error('the signature was late');
       const { uri, headers, body } = request;
       const options = { method: 'POST', headers, body, signal, within: ANSWER_WITHIN };
       const answer = await outboundHttp.fetch(uri, options);
