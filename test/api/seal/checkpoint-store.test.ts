@@ -1,4 +1,4 @@
-import { CreateBucketCommand, GetObjectRetentionCommand, S3Client } from '@aws-sdk/client-s3';
+import { CreateBucketCommand, HeadObjectCommand, S3Client } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { DataSource } from 'typeorm';
 import { CheckpointStore } from '#domain/audit/seal/checkpoint-store.js';
@@ -72,20 +72,19 @@ requires('moto').describe('the bucket of checkpoints', () => {
     await sealInto(dataSource);
     const [checkpoint] = await seal.checkpoints(org);
     const key = `audit-checkpoints/${org}/${checkpoint?.epoch}/${'1'.padStart(15, '0')}`;
-    const { Retention: retention } = await client.send(
-      new GetObjectRetentionCommand({ Bucket: BUCKET, Key: key }),
-    );
-    expect(retention?.Mode).toBe('COMPLIANCE');
-    const days = ((retention?.RetainUntilDate?.getTime() ?? 0) - Date.now()) / 86_400_000;
+    const stored = await client.send(new HeadObjectCommand({ Bucket: BUCKET, Key: key }));
+    expect(stored.ObjectLockMode).toBe('COMPLIANCE');
+    const until = stored.ObjectLockRetainUntilDate?.getTime() ?? 0;
+    const days = (until - Date.now()) / 86_400_000;
     expect(Math.round(days)).toBe(DAYS);
     expect(await count(dataSource, 'audit_checkpoints WHERE published_at IS NULL')).toBe(0);
 
-    const [stored] = await rows<{ epoch: string; note: string }>(
+    const [row] = await rows<{ epoch: string; note: string }>(
       dataSource,
       'SELECT epoch, note FROM audit_checkpoints WHERE tree = $1',
       [org],
     );
-    const { epoch = '', note = '' } = stored ?? {};
+    const { epoch = '', note = '' } = row ?? {};
     const again = { tree: org, epoch, size: 1, note };
     await expect(store?.put(again, Date.now())).resolves.toBeUndefined();
     const other = { ...again, note: note.replace('time 2', 'time 3') };
