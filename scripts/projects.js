@@ -55,7 +55,9 @@ export function prepareBuild() {
  * @throws Error if the compiler found an error, which it has printed
  */
 export function compile() {
-  return run(COMPILER, ['--build', ...CONFIGURATIONS]);
+  // The compiler makes many short-lived objects: with more space it takes a tenth less time.
+  const flags = ['--max-semi-space-size=64'];
+  return run(COMPILER, ['--build', ...CONFIGURATIONS], { flags });
 }
 
 /** The folder of the command's sources. The command is bundled with its packages. */
@@ -112,9 +114,9 @@ export function removeServerBundle(folder = 'bundle') {
  * Runs a program of Node, with its output on standard error, so that a script can print a result on
  * standard output.
  */
-function run(program, args, { cwd = ROOT, niceness = 0, env = ownEnvironment } = {}) {
+function run(program, args, { cwd = ROOT, niceness = 0, env = ownEnvironment, flags = [] } = {}) {
   return new Promise((done, fail) => {
-    const child = spawn(process.execPath, [program, ...args], {
+    const child = spawn(process.execPath, [...flags, program, ...args], {
       cwd,
       env,
       stdio: ['ignore', 2, 2],

@@ -18,8 +18,11 @@ interface Queue {
   readonly table: string;
   /** Adds rows that are due for one client. */
   readonly toOne: string;
-  list(tx: EntityManager): Promise<readonly unknown[]>;
-  take(tx: EntityManager, counts: ReadonlyMap<string, number>): Promise<readonly unknown[]>;
+  readonly list: (tx: EntityManager) => Promise<readonly unknown[]>;
+  readonly take: (
+    tx: EntityManager,
+    counts: ReadonlyMap<string, number>,
+  ) => Promise<readonly unknown[]>;
 }
 
 const NOTICES: Queue = {
