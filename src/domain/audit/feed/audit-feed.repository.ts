@@ -24,19 +24,16 @@ const NO_ID = '00000000-0000-0000-0000-000000000000';
 /** The place before the first event. */
 export const FIRST_PLACE: FeedPlace = { epoch: '0', xid: '0', id: NO_ID };
 
-/**
- * The condition that every event before an event `e` in the feed is visible, so that no event
- * appears before it later. No transaction below the xmin of the snapshot is open. The epochs of a
- * restored dump have the transactions of another cluster, and none of them is open.
- */
-const IS_SETTLED = fragment`e.epoch <= (SELECT d.epoch FROM database_identity d)
-  AND (e.epoch < (SELECT d.xids_since FROM database_identity d) OR e.xid < pg_snapshot_xmin(pg_current_snapshot()))`;
-
 /** The condition that an event is not in the feed yet. */
 const IS_WAITING = fragment`e.epoch = (SELECT d.epoch FROM database_identity d)
   AND e.xid >= pg_snapshot_xmin(pg_current_snapshot())`;
 
-/** Lists the events of an organization after a place, in the order of the feed. */
+/**
+ * Lists the events of an organization after a place, in the order of the feed. Every event before
+ * them is visible, so that no event appears before them later: no transaction below the xmin of the
+ * snapshot is open. The epochs of a restored dump have the transactions of another cluster, and
+ * none of them is open.
+ */
 export async function listFeed(
   tx: EntityManager,
   orgId: string,
@@ -45,10 +42,8 @@ export async function listFeed(
 ): Promise<FeedRow[]> {
   const rows = await sql<Row & { readonly epoch: string; readonly xid: string }>(tx)`
     SELECT ${new SqlFragment([COLUMNS], [])}, e.epoch::text AS epoch, e.xid::text AS xid
-    FROM audit_events e
-    WHERE ${CONFIRMED} AND e.org_id = ${orgId}::uuid
-      AND (e.epoch, e.xid, e.id) > (${after.epoch}::bigint, ${after.xid}::xid8, ${after.id}::uuid) AND ${IS_SETTLED}
-    ORDER BY e.epoch, e.xid, e.id LIMIT ${limit}`;
+    FROM audit_feed(${orgId}::uuid, ${after.epoch}::bigint, ${after.xid}::xid8, ${after.id}::uuid, ${limit}::int) e
+    WHERE ${CONFIRMED} ORDER BY e.epoch, e.xid, e.id`;
   return rows.map((row) => {
     const { epoch, xid, id } = row;
     return { ...eventOf(row), feedPlace: { epoch, xid, id } };
