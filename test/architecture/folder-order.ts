@@ -48,6 +48,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   'src/domain': [
     'audit',
     'audit/feed',
+    'audit/archive',
     'access/reach',
     'access/issuance',
     'access/single-use',
