@@ -54,6 +54,7 @@ function fill(adminHash) {
               CASE n % 3 WHEN 0 THEN '${AAGUID}'::uuid ELSE 'ee882879-721c-4913-9775-3dfcce97072a' END, true, 'Key ' || k,
               now() - make_interval(days => n % 400)
        FROM generate_series(0, ${MEMBERS - 1}) n, generate_series(0, 1) k WHERE n % 10 <> 0 AND (k = 0 OR n % 10 = 1)`,
+    `SELECT make_audit_month(c, now() - n * interval '1 month') FROM unnest(ARRAY['auth', 'oauth']) c, generate_series(0, 3) n`,
     `INSERT INTO audit_events (id, type, class, actor_id, subject_id, org_id, actor_email, subject_email, request_id, ip, user_agent,
                                client_name, details, created_at)
        SELECT ${idOf('a004', 'n')}, t, CASE WHEN t LIKE 'admin%' THEN 'admin' WHEN t LIKE 'log%' OR t LIKE 'up%' THEN 'auth' ELSE 'oauth' END,
@@ -101,7 +102,7 @@ export async function fillPages(database) {
     for (const { name } of rows) await client.query(`DROP INDEX ${name}`);
     const hash = createHash('sha256').update(token).digest('hex');
     for (const statement of fill(hash)) await client.query(statement);
-    for (const { text } of rows) await client.query(text);
+    for (const { text } of rows) await client.query(text.replace(' ON ONLY ', ' ON '));
     for (const table of [...LARGE, 'ssh_certificates', 'sessions']) {
       await client.query(`VACUUM ANALYZE ${table}`);
     }

@@ -28,8 +28,8 @@ const LONGEST_PAUSE = 1_000;
 /** Milliseconds without an issued certificate after which the state of the database is printed. */
 const LONG_PAUSE = 500;
 
-/** The longest wait for the indexes, in milliseconds. */
-const PATIENCE = 300_000;
+/** The longest wait for the indexes and the rows of the audit log, in milliseconds. */
+const PATIENCE = 900_000;
 
 /**
  * Upgrades a database of 0.9.0 with 1,000,000 audit rows while a server of 0.9.0 issues

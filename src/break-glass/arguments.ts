@@ -1,4 +1,6 @@
 import { sortArguments, WrongArguments } from '@svc/arguments';
+import type { AuditClass } from '#domain/audit/audit-event.js';
+import type { ArchiveCommand } from './archive/archive.js';
 
 /** The commands that change something. Each takes the address of a person. */
 export const ACTS = ['make-admin', 'revoke-everything', 'give-pass'] as const;
@@ -33,6 +35,7 @@ export type GlassCommand =
       readonly org: string | undefined;
     }
   | DomainCommand
+  | ArchiveCommand
   | {
       readonly name: 'reconcile';
       readonly json: boolean;
@@ -66,6 +69,7 @@ Commands:
   domains assign DOMAIN       Gives a domain to the organization of --org: proven, and never checked.
   reconcile                   Ends all access on record, as after a loss of commits: all sessions, tokens and
                               certificates. The next login of each person needs the provider and the key.
+  archive                     Copies a month of the audit log to a file, as NDJSON, and reads the file back.
   check                       Checks configuration, database, keys, providers and clocks.
 
 Options:
@@ -73,6 +77,9 @@ Options:
                        person without an organization.
   --checkpoints FILE   With reconcile: published checkpoints of the audit log. It names the sealed
                        events that the database lost.
+  --class CLASS        For archive: auth, oauth or admin.
+  --month YYYY-MM      For archive: a month that is over, in UTC.
+  --to FILE            For archive: the file. A copy that was interrupted goes on where it ended.
   --yes                Confirms a change, for scripts. Without it the command asks for the address,
                        the domain, or the word reconcile.
   --json               Prints one JSON document.
@@ -86,7 +93,7 @@ Exit status: 0 done or healthy; 1 failed, refused or unhealthy; 2 wrong usage.
 
 const NAMES = {
   flags: ['yes', 'json', 'help'],
-  values: ['org', 'checkpoints'],
+  values: ['org', 'checkpoints', 'class', 'month', 'to'],
   letters: { h: 'help' },
   refusesDashes: true,
   positionals: Infinity, // each command says itself how many it takes
@@ -106,6 +113,17 @@ export function readCommand(args: readonly string[]): GlassCommand {
   if (name === undefined) throw new WrongArguments('A command is missing.');
   if (checkpoints !== undefined && name !== 'reconcile') {
     throw new WrongArguments('--checkpoints is an option of reconcile alone.');
+  }
+  const month = { class: value('class'), month: value('month'), to: value('to') };
+  if (name === 'archive') {
+    if (address !== undefined) throw new WrongArguments('archive takes no argument.');
+    if (yes || org !== undefined) {
+      throw new WrongArguments('archive copies a whole month: --org and --yes have no effect.');
+    }
+    return { ...archiveCommand(month), json };
+  }
+  if (Object.values(month).some((one) => one !== undefined)) {
+    throw new WrongArguments('--class, --month and --to are for archive.');
   }
   if (name === 'domains') return domainsCommand(positionals.slice(1), { json, org, yes });
   const act = ACTS.find((one) => one === name);
@@ -131,6 +149,27 @@ export function readCommand(args: readonly string[]): GlassCommand {
   if (org !== undefined)
     throw new WrongArguments('check looks at the whole service: --org has no effect.');
   return { name, json };
+}
+
+const CLASSES: readonly AuditClass[] = ['auth', 'oauth', 'admin'];
+
+/**
+ * Checks the options of the command `archive`.
+ * @throws WrongArguments
+ */
+function archiveCommand(given: {
+  readonly class: string | undefined;
+  readonly month: string | undefined;
+  readonly to: string | undefined;
+}): Omit<ArchiveCommand, 'json'> {
+  const { month, to } = given;
+  const ofClass = CLASSES.find((one) => one === given.class);
+  if (!ofClass) throw new WrongArguments('archive needs --class: auth, oauth or admin.');
+  if (month === undefined || !/^20\d\d-(?:0[1-9]|1[0-2])$/.test(month)) {
+    throw new WrongArguments('archive needs --month, such as 2026-01.');
+  }
+  if (to === undefined || to === '') throw new WrongArguments('archive needs --to: the file.');
+  return { name: 'archive', class: ofClass, month, to };
 }
 
 /**

@@ -14,6 +14,7 @@ import { reasonOf } from '#platform/database/statements/faults.js';
 import { onRecorded } from '#platform/database/statements/recorded-ids.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { act } from './act.js';
+import { archive } from './archive/archive.js';
 import { readCommand, USAGE, type GlassCommand } from './arguments.js';
 import { check, inUse } from './check.js';
 import { actOnDomain, listDomains } from './domains.js';
@@ -76,6 +77,10 @@ async function run(
     if (command.name === 'reconcile') {
       const operator = operatorOf(environment);
       await reconcile(command, { database: opened, terminal, operator, log });
+      return 0;
+    }
+    if (command.name === 'archive') {
+      await archive(command, opened.dataSource, terminal);
       return 0;
     }
     if (command.name === 'domains') {

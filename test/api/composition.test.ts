@@ -42,7 +42,7 @@ describe('a database belongs to the composition that created it', () => {
   it('refuses before it migrates: the other composition finds its database unchanged', async () => {
     await claimDatabase(dataSource, 'production');
     await dataSource.query("DELETE FROM schema_migrations WHERE name LIKE '%audit%'");
-    await dataSource.query('DROP TABLE audit_events');
+    await dataSource.query('DROP TABLE audit_events CASCADE');
     await expect(openDatabase(database.config, 'demo', new RecordingLog())).rejects.toThrow(
       'refuses',
     );

@@ -50,6 +50,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'audit/feed',
     'audit/seal',
     'audit/sealed-export',
+    'audit/archive',
     'access/reach',
     'access/issuance',
     'access/single-use',

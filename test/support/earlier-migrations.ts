@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 const LAST_OF_0_9 = '1763788060000-issuances-of-subject.sql';
 const LAST_OF_0_12 = '1763800030000-reconciliation.sql';
 const LAST_OF_0_13 = '1764000010100-sids-of-before.sql';
+const BEFORE_PARTITIONS = '1764300040000-due-signals.sql';
 const LAST_OF_0_10 = '1763790070000-github-repositories.sql';
 
 /**
@@ -26,14 +27,14 @@ const SPLIT_OFF: ReadonlySet<string> = new Set([
 ]);
 
 /** The versions in which some migrations were already split into several files. */
-const AFTER_SPLIT: ReadonlySet<string> = new Set(['0.12', 'after 0.13']);
+const AFTER_SPLIT: ReadonlySet<string> = new Set(['0.12', 'after 0.13', 'before partitions']);
 
 /** The last migration before the first one that runs in batches, in an upgrade from 0.9.0. */
 const BEFORE_BATCHES = '1763790010000-people-of-records.sql';
 
 /** Makes a folder with the migrations of an earlier version, inside another folder. */
 export async function earlierMigrations(
-  version: '0.9' | 'before batches' | '0.10' | '0.12' | 'after 0.13',
+  version: '0.9' | 'before batches' | '0.10' | '0.12' | 'after 0.13' | 'before partitions',
   below: string,
 ): Promise<URL> {
   const folder = join(below, version.replaceAll(' ', '-'));
@@ -44,6 +45,7 @@ export async function earlierMigrations(
     '0.10': LAST_OF_0_10,
     '0.12': LAST_OF_0_12,
     'after 0.13': LAST_OF_0_13,
+    'before partitions': BEFORE_PARTITIONS,
   }[version];
   for (const name of await readdir('migrations')) {
     if (name <= last && (AFTER_SPLIT.has(version) || !SPLIT_OFF.has(name)))

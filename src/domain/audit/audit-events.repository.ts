@@ -131,11 +131,11 @@ export function listKeyEvents(
            request_id AS "requestId"
     FROM (
       (SELECT * FROM audit_events
-       WHERE subject_id = ${user.id} AND type IN ('enrollment', 'enrollment_refused', 'key_registered', 'key_removed', 'key_renamed')
+       WHERE class = 'auth' AND subject_id = ${user.id} AND type IN ('enrollment', 'enrollment_refused', 'key_registered', 'key_removed', 'key_renamed')
        ORDER BY created_at DESC, id DESC LIMIT ${limit})
       UNION ALL
       (SELECT * FROM audit_events
-       WHERE type = 'enrollment_refused' AND subject_id IS NULL AND details ->> 'email' = ${user.email}
+       WHERE class = 'auth' AND type = 'enrollment_refused' AND subject_id IS NULL AND details ->> 'email' = ${user.email}
        ORDER BY created_at DESC, id DESC LIMIT ${limit})
     ) events
     ORDER BY created_at DESC, id DESC LIMIT ${limit}`;

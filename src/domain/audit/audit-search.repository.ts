@@ -1,5 +1,12 @@
 import type { AuditFilter, AuditKeys, AuditPeople, AuditRange } from './audit-filter.js';
-import { hasText, IS_ISSUANCE, IS_OTHER, OF_ADDRESSES, OF_ORGANIZATION } from './search-keys.js';
+import {
+  hasText,
+  IS_ISSUANCE,
+  IS_OTHER,
+  NOT_OAUTH,
+  OF_ADDRESSES,
+  OF_ORGANIZATION,
+} from './search-keys.js';
 
 /** A part of the log that one index returns in the order of a search. */
 interface Place {
@@ -213,7 +220,7 @@ function peopleCriterion({ bind }: Values, { ids, addresses }: AuditPeople): Cri
   const ofAddress = [
     hasText('subject_email', 'p.x'),
     'e.org_id = $1 AND e.actor_email = p.x AND e.actor_email IS DISTINCT FROM e.subject_email',
-    `e.org_id = $1 AND e.details ? 'email' AND e.details ->> 'email' = p.x`,
+    `${NOT_OAUTH} AND e.org_id = $1 AND e.details ? 'email' AND e.details ->> 'email' = p.x`,
   ].map((where): Place => ({ each, where }));
   const condition = `${isOfUser} OR e.subject_email = ANY (${texts}) OR e.actor_email = ANY (${texts})
     OR e.details ->> 'email' = ANY (${texts})`;
@@ -229,7 +236,7 @@ function keysCriterion({ bind }: Values, { id, aaguids }: AuditKeys): Criterion 
   const isOfModel = `e.details ->> 'aaguid' = ANY (${models})`;
   if (id === undefined) return { places: [ofModels], condition: isOfModel };
   const isKey = `e.details ? 'key_id' AND e.type <> 'ssh_credential' AND e.details ->> 'key_id' = ${bind(id)}`;
-  const ofKey = { where: `e.org_id = $1 AND ${isKey}` };
+  const ofKey = { where: `${NOT_OAUTH} AND e.org_id = $1 AND ${isKey}` };
   return { places: [ofKey, ofModels], condition: `(${isKey}) OR ${isOfModel}` };
 }
 

@@ -106,6 +106,21 @@ function detailsColumn(details: object | SqlFragment): SqlFragment {
   return details instanceof SqlFragment ? details : fragment`${JSON.stringify(details)}::jsonb`;
 }
 
+/**
+ * The condition that no event of the type is about the subject within the last seconds. Its class
+ * and the time of the statement, which is earlier than the clock, spare the partitions without such
+ * an event.
+ */
+function unlessSince({ type, subjectId }: AuditEvent, seconds: number): SqlFragment {
+  const ofClass = new SqlFragment([`e.class = '${AUDIT_CLASS[type]}'`], []);
+  const interval = fragment`make_interval(secs => ${seconds}::int)`;
+  return fragment`
+    WHERE NOT EXISTS (SELECT FROM audit_events e
+                      WHERE e.subject_id = ${subjectId}::uuid AND e.type = ${type}::text AND ${OTHER} AND ${ofClass}
+                        AND e.created_at > statement_timestamp() - ${interval}
+                        AND e.created_at > clock_timestamp() - ${interval})`;
+}
+
 /** The audit log: written in the transaction of the change it records. */
 @Injectable()
 export class AuditLog {
@@ -127,16 +142,9 @@ export class AuditLog {
     event: AuditEvent,
     { atMostEvery }: { readonly atMostEvery?: number } = {},
   ): Promise<void> {
-    const seconds = atMostEvery ?? null;
     const auditId = newUuid();
-    await sql(tx)`${recordAudit(
-      { ...event, id: auditId },
-      fragment`
-        WHERE ${seconds}::int IS NULL
-          OR NOT EXISTS (SELECT FROM audit_events e
-                         WHERE e.subject_id = ${event.subjectId}::uuid AND e.type = ${event.type}::text AND ${OTHER}
-                           AND e.created_at > clock_timestamp() - make_interval(secs => ${seconds}::int))`,
-    )}`;
+    const source = atMostEvery === undefined ? undefined : unlessSince(event, atMostEvery);
+    await sql(tx)`${recordAudit({ ...event, id: auditId }, source)}`;
     const { acts = [] } = event;
     if (acts.length === 0 || this.#listeners.length === 0) return;
     afterCommit(tx, () => this.#listeners.forEach((listener) => listener({ auditId, acts })));

@@ -3,15 +3,24 @@ import { SqlFragment } from '#platform/database/statements/sql.js';
 /**
  * The expression of a row `e` that is 1 for a credential that was issued to its subject, and 0
  * otherwise. A token exchange has two events, of which `token_exchange` counts. The expression is a
- * column of the index `audit_events_of_subject`, so its text must stay as it is there. The index
+ * column of the index `audit_log_of_subject`, so its text must stay as it is there. The index
  * has two parts for each subject, and each part is in the order of time.
  */
 const ISSUED = `(CASE WHEN e.type IN ('ssh_credential', 'aws_credential', 'github_credential', 'token_exchange', 'oauth_token_issued')
   AND (e.type <> 'oauth_token_issued' OR e.details ->> 'grant_type' IS DISTINCT FROM 'token_exchange') THEN 1 ELSE 0 END)`;
 
-/** The conditions of the two parts: the issued credentials, and the other events. */
-export const IS_ISSUANCE = `${ISSUED} = 1`;
+/**
+ * The conditions of the two parts: the issued credentials, and the other events. The class of all
+ * issued credentials is `oauth`, which spares the partitions of the other classes.
+ */
+export const IS_ISSUANCE = `e.class = 'oauth' AND ${ISSUED} = 1`;
 export const IS_OTHER = `${ISSUED} = 0`;
+
+/**
+ * The condition of the classes whose events have an address or a security key in their details. The
+ * partitions of the class `oauth` have no index of them.
+ */
+export const NOT_OAUTH = `e.class IN ('auth', 'admin')`;
 
 /** The same conditions for statements that are written as templates. */
 export const ISSUANCE = new SqlFragment([IS_ISSUANCE], []);

@@ -5,6 +5,7 @@ import { reasonOf } from '#platform/database/statements/faults.js';
 import { sql } from '#platform/database/statements/sql.js';
 import { runInBackground } from '#platform/database/migration-steps/background.js';
 import { runInBatches } from '#platform/database/migration-steps/batches.js';
+import { runMove } from '#platform/database/migration-steps/move.js';
 import {
   assertUnchanged,
   MIGRATIONS,
@@ -145,7 +146,10 @@ async function apply(manager: EntityManager, log: Logger, migration: Migration):
   const record = (tx: EntityManager) =>
     sql(tx)`INSERT INTO schema_migrations (name, sha256) VALUES (${name}, ${sha256})`;
   try {
-    if (migration.isBackground) {
+    if (migration.move) {
+      await runMove(manager, log, migration, migration.move);
+      await record(manager);
+    } else if (migration.isBackground) {
       await runInBackground(manager, log, migration);
       await record(manager);
     } else if (migration.batches) {

@@ -9,6 +9,7 @@ import { warnOfExpiry } from '#domain/directory/api-tokens/expiry-warning.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { CONFIG, type Config } from '#platform/config/config.js';
 import { reasonOf } from '#platform/database/statements/faults.js';
+import { dropPastMonths, makeMonths } from './audit-months.repository.js';
 import {
   EXPIRED_KINDS,
   deleteExpired,
@@ -20,8 +21,11 @@ import {
 /** The most rows that one statement deletes, so that it stays far below its time limit. */
 const BATCH = 1000;
 
-/** The number of deleted rows of each kind; a kind of which no row was deleted is missing. */
-export type CleanedUp = Partial<Record<ExpiredKind, number>>;
+/**
+ * The number of deleted rows of each kind, and of the months of audit events that were dropped as a
+ * whole; a kind of which nothing was deleted is missing.
+ */
+export type CleanedUp = Partial<Record<ExpiredKind | 'auditMonths', number>>;
 
 /**
  * Deletes expired rows every SVC_CLEANUP_INTERVAL, in one replica at a time, in batches. Expired
@@ -95,10 +99,14 @@ export class CleanUp implements OnApplicationBootstrap, BeforeApplicationShutdow
 
   async #deleteAll(tx: EntityManager): Promise<CleanedUp> {
     const cleaned: CleanedUp = {};
+    const { retentionDays } = this.#settings;
+    const months = await dropPastMonths(tx, this.#log, retentionDays, () => this.#isStopping);
+    if (months > 0) cleaned.auditMonths = months;
     for (const kind of EXPIRED_KINDS) {
       const n = await this.#deleteKind(tx, kind);
       if (n > 0) cleaned[kind] = n;
     }
+    await makeMonths(tx, this.#log, () => this.#isStopping);
     return cleaned;
   }
 

@@ -4,6 +4,7 @@ import { DEAD_LETTER_DAYS } from '#domain/oauth/logout-notices/dead-letters.repo
 import { SIGN_IN_DAYS } from '#domain/oauth/logout-notices/sign-ins.repository.js';
 import { COUNTED_DAYS } from '#domain/oauth/notice-figures/notice-counts.repository.js';
 import { LOCK_MINUTES } from '#domain/oauth/grants/device-codes.repository.js';
+import { SETTLED_SERIAL } from '#domain/ssh/serials/serials.repository.js';
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
 import { fixedSql, sql } from '#platform/database/statements/sql.js';
 
@@ -21,8 +22,8 @@ interface ExpiredRows {
   readonly table: string;
   readonly key: readonly string[];
   /**
-   * The condition of an expired row. `$1` is the size of a batch. For audit events, `$2` is the
-   * number of days they are kept.
+   * The condition of an expired row. `$1` is the size of a batch. For audit events and SSH
+   * certificates, `$2` is the number of days they are kept.
    */
   readonly where: string;
   /** The column of an index that gives the order of deletion. */
@@ -39,7 +40,7 @@ const PAST = { where: 'expires_at < now()', by: 'expires_at' };
 function events(kept: keyof Retention): ExpiredRows {
   return {
     table: 'audit_events',
-    key: ['id'],
+    key: ['id', 'class', 'created_at'],
     where: `class = '${kept}' AND class <> 'admin' AND created_at < now() - make_interval(days => $2)`,
     by: 'created_at',
     kept,
@@ -118,6 +119,18 @@ const EXPIRED = {
     key: ['target_id', 'serial'],
     where: 'valid_before < now()',
     by: 'valid_before',
+  },
+  /**
+   * Certificates that expired longer ago than the events of their issuance are kept, at least a
+   * day. It looks at the lowest serials, which expired first. A failover needs the highest serials.
+   */
+  sshCertificates: {
+    table: 'ssh_certificates',
+    key: ['serial'],
+    where: `serial = ANY (ARRAY(SELECT c.serial FROM ssh_certificates c ORDER BY c.serial LIMIT $1))
+      AND valid_before < now() - make_interval(days => greatest($2, 1)) AND serial < (${SETTLED_SERIAL})`,
+    by: 'serial',
+    kept: 'oauth',
   },
   spentTokens: { table: 'spent_tokens', key: ['id'], ...PAST },
   /** Records of SAML assertions whose request has expired. No replica would accept them again. */

@@ -36,7 +36,12 @@ export const IS_SETTLED = fragment`e.epoch <= (SELECT d.epoch FROM database_iden
 const IS_WAITING = fragment`e.epoch = (SELECT d.epoch FROM database_identity d)
   AND e.xid >= pg_snapshot_xmin(pg_current_snapshot())`;
 
-/** Lists the events of an organization after a place, in the order of the feed. */
+/**
+ * Lists the events of an organization after a place, in the order of the feed. Every event before
+ * them is visible, so that no event appears before them later: no transaction below the xmin of the
+ * snapshot is open. The epochs of a restored dump have the transactions of another cluster, and
+ * none of them is open.
+ */
 export async function listFeed(
   tx: EntityManager,
   orgId: string,
@@ -45,10 +50,8 @@ export async function listFeed(
 ): Promise<FeedRow[]> {
   const rows = await sql<Row & { readonly epoch: string; readonly xid: string }>(tx)`
     SELECT ${new SqlFragment([COLUMNS], [])}, e.epoch::text AS epoch, e.xid::text AS xid
-    FROM audit_events e
-    WHERE ${CONFIRMED} AND e.org_id = ${orgId}::uuid
-      AND (e.epoch, e.xid, e.id) > (${after.epoch}::bigint, ${after.xid}::xid8, ${after.id}::uuid) AND ${IS_SETTLED}
-    ORDER BY e.epoch, e.xid, e.id LIMIT ${limit}`;
+    FROM audit_feed(${orgId}::uuid, ${after.epoch}::bigint, ${after.xid}::xid8, ${after.id}::uuid, ${limit}::int) e
+    WHERE ${CONFIRMED} ORDER BY e.epoch, e.xid, e.id`;
   return rows.map((row) => {
     const { epoch, xid, id } = row;
     return { ...eventOf(row), feedPlace: { epoch, xid, id } };

@@ -39,13 +39,16 @@ export interface RowText {
   readonly text: string;
 }
 
-/** The condition of the rows of a tree. The index serves both forms. */
-function ofTree(tree: string): SqlFragment {
-  return tree === DEPLOYMENT ? fragment`e.org_id IS NULL` : fragment`e.org_id = ${tree}::uuid`;
-}
+/** The organization of a tree, and NULL for the tree of the deployment. */
+const orgOf = (tree: string): string | null => (tree === DEPLOYMENT ? null : tree);
 
-function isAfter({ epoch, xid, id }: FeedPlace): SqlFragment {
-  return fragment`(e.epoch, e.xid, e.id) > (${epoch}::bigint, ${xid}::xid8, ${id}::uuid)`;
+/** The rows of a tree after a place in the feed, in its order. */
+function feedOf(tree: string, { epoch, xid, id }: FeedPlace, limit: number): SqlFragment {
+  const place = fragment`${epoch}::bigint, ${xid}::xid8, ${id}::uuid, ${limit}::int`;
+  const org = orgOf(tree);
+  return org === null
+    ? fragment`audit_feed_of_deployment(${place})`
+    : fragment`audit_feed(${org}::uuid, ${place})`;
 }
 
 /** Reads the entries of the rows after a place, at most `limit`; undefined if there is none. */
@@ -57,9 +60,8 @@ export async function readEntries(
 ): Promise<RowEntries | undefined> {
   const [row] = await sql<{ entries: Buffer | null; epoch: string; xid: string; id: string }>(tx)`
     WITH sealed AS MATERIALIZED (
-      SELECT e.epoch, e.xid, e.id, ${ENTRY} AS entry FROM audit_events e ${COLUMNS}
-      WHERE ${CONFIRMED} AND ${ofTree(tree)} AND ${isAfter(after)} AND ${IS_SETTLED}
-      ORDER BY e.epoch, e.xid, e.id LIMIT ${limit})
+      SELECT e.epoch, e.xid, e.id, ${ENTRY} AS entry FROM ${feedOf(tree, after, limit)} e ${COLUMNS}
+      WHERE ${CONFIRMED} ORDER BY e.epoch, e.xid, e.id)
     SELECT (SELECT string_agg(s.entry, ''::bytea) FROM sealed s) AS entries, -- in the order of the rows
       s.epoch::text AS epoch, s.xid::text AS xid, s.id::text AS id
     FROM sealed s ORDER BY s.epoch DESC, s.xid DESC, s.id DESC LIMIT 1`;
@@ -76,10 +78,10 @@ export function listRowTexts(
   limit: number,
 ): Promise<RowText[]> {
   return sql<RowText>(tx)`
-    SELECT e.id, ${TEXT_OF_ROW} AS text FROM audit_events e ${COLUMNS}
-    WHERE ${CONFIRMED} AND ${ofTree(tree)} AND ${isAfter(after)}
-      AND (e.epoch, e.xid, e.id) <= (${epoch}::bigint, ${xid}::xid8, ${id}::uuid)
-    ORDER BY e.epoch, e.xid, e.id LIMIT ${limit}`;
+    SELECT e.id, ${TEXT_OF_ROW} AS text
+    FROM audit_rows_between(${orgOf(tree)}::uuid, ${after.epoch}::bigint, ${after.xid}::xid8, ${after.id}::uuid,
+      ${epoch}::bigint, ${xid}::xid8, ${id}::uuid, ${limit}::int) e ${COLUMNS}
+    WHERE ${CONFIRMED} ORDER BY e.epoch, e.xid, e.id`;
 }
 
 /** Returns those of the ids that a row has, at any place and of any organization. */

@@ -1,5 +1,5 @@
 import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
-import { fragment, sql } from '#platform/database/statements/sql.js';
+import { fragment, sql, SqlFragment } from '#platform/database/statements/sql.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { floorAfterChange, larger } from './serial-floor.js';
 
@@ -66,6 +66,17 @@ export interface MovedSerials {
  * minute.
  */
 const LONGEST_ISSUANCE = '2 minutes';
+
+/**
+ * A SELECT of the highest serial before which no issuance is open: the row of a lower serial that
+ * is missing was deleted, and the row of a higher one may have been lost. The clean-up keeps this
+ * row and all later ones.
+ */
+export const SETTLED_SERIAL = `
+  SELECT serial FROM ssh_certificates
+  WHERE issued_at < (SELECT issued_at FROM ssh_certificates ORDER BY serial DESC LIMIT 1) - interval '${LONGEST_ISSUANCE}'
+  ORDER BY serial DESC LIMIT 1`;
+const SETTLED = new SqlFragment([SETTLED_SERIAL], []);
 
 /**
  * Moves the sequence of serials forward after a start of PostgreSQL, in the transaction that
@@ -142,14 +153,8 @@ async function setSerial(tx: EntityManager, serial: bigint): Promise<void> {
  */
 async function unrecorded(tx: EntityManager, floor: bigint): Promise<SerialRange[]> {
   const rows = await sql<{ first: string; last: string }>(tx)`
-    WITH newest AS MATERIALIZED (
-      SELECT issued_at FROM ssh_certificates ORDER BY serial DESC LIMIT 1
-    ), settled AS MATERIALIZED (
-      SELECT coalesce((
-        SELECT serial FROM ssh_certificates
-        WHERE issued_at < (SELECT issued_at FROM newest) - ${LONGEST_ISSUANCE}::interval
-        ORDER BY serial DESC LIMIT 1
-      ), 0) AS serial
+    WITH settled AS MATERIALIZED (
+      SELECT coalesce((${SETTLED}), 0) AS serial
     ), recorded AS (
       SELECT serial FROM ssh_certificates WHERE serial > (SELECT serial FROM settled)
       UNION ALL SELECT ${floor.toString()}::bigint + 1

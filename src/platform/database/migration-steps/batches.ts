@@ -22,16 +22,19 @@ const LOG_EVERY = 10_000;
  * in a transaction of its own. The statements find the first and the last key of the batch in the
  * settings `migration.first` and `migration.last`, as text. They must do nothing to rows that they
  * have changed before, because a migration that was killed begins again with the first batch.
+ *
+ * @param behind the key after which the batches begin; with the first row by default
  */
 export async function runInBatches(
   manager: EntityManager,
   log: Logger,
-  { name, text }: Migration,
+  { name, text }: Pick<Migration, 'name' | 'text'>,
   batches: Batches,
+  behind?: string,
 ): Promise<void> {
   let rows = 0;
   let logAt = systemClock.monotonic() + LOG_EVERY;
-  let keys = await nextKeys(manager, batches);
+  let keys = await nextKeys(manager, batches, behind);
   while (keys.length > 0) {
     const bounds = [keys[0], keys.at(-1)];
     const begun = systemClock.monotonic();

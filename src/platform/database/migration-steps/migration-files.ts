@@ -19,6 +19,19 @@ export interface Batches {
   readonly where: string;
 }
 
+/**
+ * The tables of a migration that gives a table another form: its rows are copied into a new table,
+ * which gets its name at the end.
+ */
+export interface Move {
+  readonly from: string;
+  readonly into: string;
+  /** The primary key of the former table, whose order the batches follow. */
+  readonly key: string;
+  /** A table of one row, whose column `key` has the last key that was copied. */
+  readonly notes: string;
+}
+
 /** A file of the folder of migrations. */
 export interface Migration {
   readonly name: string;
@@ -34,6 +47,8 @@ export interface Migration {
    * once.
    */
   readonly batches: Batches | undefined;
+  /** The tables of a file that runs in the background and moves rows; undefined for others. */
+  readonly move: Move | undefined;
 }
 
 /**
@@ -64,6 +79,8 @@ const EARLIER_TEXTS: Readonly<Record<string, readonly string[]>> = {
 
 const BATCHES = /^-- batches of ([a-z_]+) by ([a-z_]+)(?: where (.+))?$/;
 
+const MOVE = /^-- move of ([a-z_]+) into ([a-z_]+) by ([a-z_]+), noted in ([a-z_]+)$/;
+
 /** Reads the migrations of a folder, in the order of their names. */
 export async function readMigrations(directory: URL): Promise<Migration[]> {
   const names = (await readdir(directory)).filter((name) => name.endsWith('.sql')).toSorted();
@@ -74,15 +91,24 @@ export async function readMigrations(directory: URL): Promise<Migration[]> {
 
 /** Parses a migration file: its first line says if it runs in batches or in the background. */
 export function migrationOf(name: string, text: string): Migration {
-  const [first = ''] = text.split('\n', 1);
+  const [first = '', second = ''] = text.split('\n', 2);
+  const isBackground = first === '-- background';
   const [, table, key, where = ''] = BATCHES.exec(first) ?? [];
   return {
     name,
     text,
     sha256: createHash('sha256').update(text).digest('hex'),
-    isBackground: first === '-- background',
+    isBackground,
     batches: table === undefined || key === undefined ? undefined : { table, key, where },
+    move: isBackground ? moveOf(second) : undefined,
   };
+}
+
+function moveOf(line: string): Move | undefined {
+  const found = MOVE.exec(line);
+  if (!found) return undefined;
+  const [, from = '', into = '', key = '', notes = ''] = found;
+  return { from, into, key, notes };
 }
 
 /**

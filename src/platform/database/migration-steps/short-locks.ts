@@ -32,20 +32,23 @@ const LOG_EVERY = 10;
  * Runs a part of a migration in a transaction whose waits for locks are short, and repeats it until
  * it gets the locks. So a client that keeps a lock for long, such as a backup, delays the migration
  * but no other client.
+ *
+ * @param attempts the number of attempts; without end by default
+ * @returns undefined if the locks were not to be had in so many attempts
  */
-export async function withShortLocks(
+export async function withShortLocks<Result>(
   manager: EntityManager,
   log: Logger,
   what: string,
-  part: (tx: EntityManager) => Promise<unknown>,
-): Promise<void> {
-  for (let failed = 1; ; failed += 1) {
+  part: (tx: EntityManager) => Promise<Result>,
+  attempts = Infinity,
+): Promise<Result | undefined> {
+  for (let failed = 1; failed <= attempts; failed += 1) {
     try {
-      await manager.transaction(async (tx) => {
+      return await manager.transaction(async (tx) => {
         await tx.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT}; SET LOCAL jit = off`);
-        await part(tx);
+        return part(tx);
       });
-      return;
     } catch (error) {
       if (sqlStateOf(error) !== LOCK_TIMEOUT_STATE && !isLostRace(error)) throw error;
     }
@@ -57,6 +60,7 @@ export async function withShortLocks(
     }
     await systemClock.sleep(Math.min(FIRST_PAUSE * failed, LONGEST_PAUSE));
   }
+  return undefined;
 }
 
 /** The advisory lock that an action needs, and how a process waits for the lock. */

@@ -1,0 +1,135 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { open, readFile, rename, stat, type FileHandle } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { createInterface } from 'node:readline';
+import { FIRST_PLACE, type FeedPlace } from '#domain/audit/feed/audit-feed.repository.js';
+
+/** The bytes that are read at once from the end of a file. */
+const TAIL = 64 * 1024;
+/** The bytes that are collected before they are written. */
+const WRITTEN = 256 * 1024;
+
+/** The number of lines and bytes of a file, and the SHA-256 of its bytes. */
+export interface Summary {
+  readonly rows: number;
+  readonly bytes: number;
+  readonly sha256: string;
+}
+
+/** Returns true if a file exists. */
+export async function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/**
+ * Cuts off an incomplete last line, which a process left that was killed, and returns the place of
+ * the last event in the file.
+ */
+export async function continueAfter(path: string): Promise<FeedPlace> {
+  const file = await open(path, 'a+', 0o600);
+  try {
+    const { size } = await file.stat();
+    const lastEnd = await lastNewline(file, size);
+    await file.truncate(lastEnd);
+    if (lastEnd === 0) return FIRST_PLACE;
+    const begin = await lastNewline(file, lastEnd - 1);
+    const line = await read(file, begin, lastEnd - begin);
+    const { epoch, xid, id } = JSON.parse(line.toString()) as FeedPlace;
+    return { epoch, xid, id };
+  } finally {
+    await file.close();
+  }
+}
+
+/** Returns the position after the last newline before a position; 0 if there is none. */
+async function lastNewline(file: FileHandle, before: number): Promise<number> {
+  for (let end = before; end > 0;) {
+    const begin = Math.max(0, end - TAIL);
+    const found = (await read(file, begin, end - begin)).lastIndexOf('\n');
+    if (found !== -1) return begin + found + 1;
+    end = begin;
+  }
+  return 0;
+}
+
+async function read(file: FileHandle, position: number, length: number): Promise<Buffer> {
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, position);
+  return buffer.subarray(0, bytesRead);
+}
+
+/** Appends lines to a file, and waits until they are on the disk. */
+export async function append(path: string, lines: AsyncIterable<string>): Promise<void> {
+  const file = await open(path, 'a', 0o600);
+  try {
+    let text = '';
+    for await (const line of lines) {
+      text += `${line}\n`;
+      if (text.length < WRITTEN) continue;
+      await file.appendFile(text);
+      text = '';
+    }
+    await file.appendFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Reads a file back, and compares each line with those of the log.
+ * @returns the summary of the file; the number of the first line that differs if one does
+ */
+export async function compareFile(
+  path: string,
+  lines: AsyncIterable<string>,
+): Promise<Summary | number> {
+  const hash = createHash('sha256');
+  const input = createReadStream(path);
+  const inFile = createInterface({ input, crlfDelay: Infinity })[Symbol.asyncIterator]();
+  let [rows, bytes] = [0, 0];
+  try {
+    for await (const line of lines) {
+      rows += 1;
+      const found = await inFile.next();
+      if (found.done === true || found.value !== line) return rows;
+      const whole = Buffer.from(`${line}\n`);
+      hash.update(whole);
+      bytes += whole.length;
+    }
+    if ((await inFile.next()).done !== true) return rows + 1;
+  } finally {
+    input.destroy();
+  }
+  // A last line without its newline, or another form of one, has another number of bytes.
+  if ((await stat(path)).size !== bytes) return rows;
+  return { rows, bytes, sha256: hash.digest('hex') };
+}
+
+/** Gives a file its final name, and waits until the directory has it on the disk. */
+export async function finish(from: string, to: string): Promise<void> {
+  await rename(from, to);
+  const directory = await open(dirname(to), 'r');
+  try {
+    await directory.sync();
+  } finally {
+    await directory.close();
+  }
+}
+
+/** Writes a small file as a whole: a process that is killed leaves the former one. */
+export async function writeWhole(path: string, text: string): Promise<void> {
+  if ((await readFile(path, 'utf8').catch(() => undefined)) === text) return;
+  const unfinished = `${path}.part`;
+  const file = await open(unfinished, 'w', 0o600);
+  try {
+    await file.writeFile(text);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await finish(unfinished, path);
+}

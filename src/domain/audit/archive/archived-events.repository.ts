@@ -1,0 +1,63 @@
+import type { AuditClass } from '../audit-event.js';
+import { ADVISORY_LOCKS } from '#platform/database/statements/advisory-lock-keys.js';
+import { sql } from '#platform/database/statements/sql.js';
+import type { EntityManager } from '#platform/database/statements/typeorm.js';
+import type { FeedPlace } from '../feed/audit-feed.repository.js';
+
+/** A month of a class, such as `2026-01`, in UTC. */
+export interface ClassMonth {
+  readonly class: AuditClass;
+  readonly month: string;
+}
+
+/** The events that one statement reads. */
+const FETCHED = 1_000;
+
+/** An event as JSON: numbers that are larger than those of JavaScript are texts. */
+const EVENT = `json_build_object('id', e.id, 'type', e.type, 'class', e.class, 'actor_id', e.actor_id, 'subject_id', e.subject_id,
+  'org_id', e.org_id, 'request_id', e.request_id, 'ip', host(e.ip), 'user_agent', e.user_agent, 'details', e.details,
+  'created_at', to_char(e.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'actor_email', e.actor_email,
+  'subject_email', e.subject_email, 'client_name', e.client_name, 'epoch', e.epoch::text, 'xid', e.xid::text)::text`;
+
+/** Returns true if each event of a month is in the past, by the clock of the database. */
+export async function isOver(tx: EntityManager, { month }: ClassMonth): Promise<boolean> {
+  const [row] = await sql<{ is_over: boolean }>(tx)`
+    SELECT ((${`${month}-01`}::date + interval '1 month') AT TIME ZONE 'UTC') <= clock_timestamp() AS is_over`;
+  return row?.is_over === true;
+}
+
+/**
+ * Takes the lock of the clean-up until the end of the transaction, so that no event is deleted.
+ * Returns false while a clean-up runs.
+ */
+export async function keepEvents(tx: EntityManager): Promise<boolean> {
+  const [row] = await sql<{ taken: boolean }>(tx)`
+    SELECT pg_try_advisory_xact_lock(${ADVISORY_LOCKS.cleanUp}) AS taken`;
+  return row?.taken === true;
+}
+
+/**
+ * Reads the events of a month after a place, in the order of their places, one JSON document each.
+ * PostgreSQL sorts them once, for as long as it takes.
+ */
+export async function* readMonth(
+  tx: EntityManager,
+  { class: ofClass, month }: ClassMonth,
+  { epoch, xid, id }: FeedPlace,
+): AsyncGenerator<string> {
+  await tx.query('SET LOCAL statement_timeout = 0');
+  await tx.query(
+    `DECLARE archived NO SCROLL CURSOR FOR SELECT ${EVENT} AS line FROM audit_events e
+     WHERE e.class = $1 AND e.created_at >= $2::date::timestamp AT TIME ZONE 'UTC'
+       AND e.created_at < ($2::date + interval '1 month') AT TIME ZONE 'UTC'
+       AND (e.epoch, e.xid, e.id) > ($3::bigint, $4::xid8, $5::uuid)
+     ORDER BY e.epoch, e.xid, e.id`,
+    [ofClass, `${month}-01`, epoch, xid, id],
+  );
+  for (;;) {
+    const rows = await tx.query<{ line: string }[]>(`FETCH ${FETCHED} FROM archived`);
+    for (const { line } of rows) yield line;
+    if (rows.length < FETCHED) break;
+  }
+  await tx.query('CLOSE archived');
+}
