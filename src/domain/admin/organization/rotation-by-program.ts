@@ -70,7 +70,7 @@ export async function rotateByProgram(
   const token = { orgId, hash, createdBy, replaces: oldId, notAfter };
   const scimToken = await insertReplacement(tx, token);
   if (!scimToken) throw await refusal(tx, orgId, oldId);
-  const oldest = await revokeReplaced(tx, orgId, oldId);
+  const oldest = await endReplaced(tx, orgId, oldId);
   const oldEndsAt = await endScimTokenAfter(tx, oldId, overlapHours);
   await followScimToken(tx, orgId, oldId, scimToken.id);
 
@@ -88,7 +88,10 @@ export async function rotateByProgram(
       replaced_ends_at: oldEndsAt.toISOString(),
       ...by,
     },
-    acts: [notedToken('secret_made', 'scim_token', orgId, { id: scimToken.id, name: description })],
+    acts: [
+      notedToken('secret_made', 'scim_token', orgId, { id: scimToken.id, name: description }),
+      notedToken('secret_ended', 'scim_token', orgId, { id: oldId, name: description }, oldEndsAt),
+    ],
   });
   const ended = overlapHours === 0 ? [...oldest, { id: oldId, description }] : oldest;
   for (const each of ended) {
@@ -102,6 +105,22 @@ export async function rotateByProgram(
     });
   }
   return { scimToken, secret, oldEndsAt };
+}
+
+/**
+ * Ends the tokens that a SCIM token of an organization replaced, because a further rotation leaves
+ * at most two tokens of a chain valid. API tokens that name an ended one name the given one then.
+ *
+ * @returns the tokens that were valid until then
+ */
+export async function endReplaced(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<{ readonly id: string; readonly description: string }[]> {
+  const ended = await revokeReplaced(tx, orgId, id);
+  for (const older of ended) await followScimToken(tx, orgId, older.id, id);
+  return ended;
 }
 
 /**
