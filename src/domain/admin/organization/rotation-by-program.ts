@@ -1,6 +1,6 @@
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { AuditLog } from '#domain/audit/audit.repository.js';
-import { notedToken } from '#domain/audit/noted-act.js';
+import { notedToken, type NotedSecret } from '#domain/audit/noted-act.js';
 import {
   followScimToken,
   holdMaker,
@@ -90,21 +90,25 @@ export async function rotateByProgram(
     },
     acts: [
       notedToken('secret_made', 'scim_token', orgId, { id: scimToken.id, name: description }),
-      notedToken('secret_ended', 'scim_token', orgId, { id: oldId, name: description }, oldEndsAt),
+      notedEnd(orgId, { id: oldId, description }, oldEndsAt),
     ],
   });
   const ended = overlapHours === 0 ? [...oldest, { id: oldId, description }] : oldest;
   for (const each of ended) {
-    await audit.record(tx, {
-      ...event,
-      type: 'scim_token_revoked',
-      details: { scim_token_id: each.id, ...by },
-      acts: [
-        notedToken('secret_ended', 'scim_token', orgId, { id: each.id, name: each.description }),
-      ],
-    });
+    const details = { scim_token_id: each.id, ...by };
+    const acts = [notedEnd(orgId, each)];
+    await audit.record(tx, { ...event, type: 'scim_token_revoked', details, acts });
   }
   return { scimToken, secret, oldEndsAt };
+}
+
+/** Returns the act that ended a SCIM token, at once or at a time. */
+function notedEnd(
+  orgId: string,
+  { id, description: name }: Pick<ScimToken, 'id' | 'description'>,
+  endsAt?: Date,
+): NotedSecret {
+  return notedToken('secret_ended', 'scim_token', orgId, { id, name }, endsAt);
 }
 
 /**
