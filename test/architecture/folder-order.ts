@@ -48,6 +48,8 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
   'src/domain': [
     'audit',
     'audit/feed',
+    'audit/seal',
+    'audit/sealed-export',
     'access/reach',
     'access/issuance',
     'access/single-use',
@@ -132,6 +134,7 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'account',
     'machine',
     'host',
+    'audit',
     '',
   ],
   'packages/scim-language/src': [

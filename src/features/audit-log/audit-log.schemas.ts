@@ -2,9 +2,11 @@ import { z } from 'zod';
 import type { AuditPlace, AuditRow } from '#domain/audit/audit-filter.js';
 import { TYPE_FILTERS, typesOfFilter } from '#domain/audit/audit-kinds.js';
 import type { FeedPlace, FeedRow } from '#domain/audit/feed/audit-feed.repository.js';
+import type { SealedPlace } from '#domain/audit/sealed-export/sealed-export.js';
 import {
   readCursor,
   readFeedCursor,
+  readSealedPlace,
   writeFeedCursor,
 } from '#domain/admin/audit-search/audit-cursor.js';
 import type { AuditQuery, FeedQuery } from '#domain/admin/audit-search/audit-events.service.js';
@@ -47,12 +49,15 @@ export const FORMATS = {
   csv: 'text/csv',
 } as const;
 
-/** The values of `format`. `ocsf` is NDJSON with documents of OCSF. */
-const FORMAT_NAMES = ['json', 'ndjson', 'csv', 'ocsf'] as const;
+/**
+ * The values of `format`. `ocsf` is NDJSON with documents of OCSF, and `sealed` NDJSON with the
+ * leaves of the seal.
+ */
+const FORMAT_NAMES = ['json', 'ndjson', 'csv', 'ocsf', 'sealed'] as const;
 
 /** Returns the media type of a format. */
 export function mediaTypeOf(format: (typeof FORMAT_NAMES)[number]): string {
-  return format === 'ocsf' ? FORMATS.ndjson : FORMATS[format];
+  return format === 'ocsf' || format === 'sealed' ? FORMATS.ndjson : FORMATS[format];
 }
 
 /**
@@ -78,12 +83,12 @@ export const AUDIT_QUERY = z
     request: TEXT.optional(),
     from: time.optional(),
     to: time.optional(),
-    /** The `next` of the previous page. */
+    /** The `next` of the previous page; `EPOCH.INDEX` of the last leaf in the format `sealed`. */
     after: z
       .string()
       .max(128)
-      .transform((text, context): AuditPlace | FeedPlace => {
-        const place = readCursor(text) ?? readFeedCursor(text);
+      .transform((text, context): AuditPlace | FeedPlace | SealedPlace => {
+        const place = readCursor(text) ?? readFeedCursor(text) ?? readSealedPlace(text);
         if (place) return place;
         context.addIssue({ code: 'custom', message: 'must be the next of a page before' });
         return z.NEVER;
@@ -107,13 +112,19 @@ export const AUDIT_QUERY = z
      */
     order: z.enum(['asc', 'desc']).optional(),
   })
-  .superRefine(({ order, after, format, limit: _limit, ...search }, context) => {
+  .superRefine(({ order, after, format, limit, ...search }, context) => {
     const isFeed = order === 'asc';
+    const isSealed = format === 'sealed';
     const refuse = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
-    if (after && 'xid' in after !== isFeed) refuse('after', 'must be a cursor of the same order');
+    const isOfOrder = !after || (isSealed ? 'index' in after : 'xid' in after === isFeed);
+    if (!isOfOrder || (after && 'index' in after && !isSealed)) {
+      refuse('after', 'must be a cursor of the same order');
+    }
+    if (isSealed && !isFeed) refuse('order', 'must be asc in the format sealed');
+    if (isSealed && limit !== undefined) refuse('limit', 'cannot be used in the format sealed');
     if (!isFeed) return;
-    if (format === 'csv') refuse('format', 'must be json, ndjson or ocsf in this order');
+    if (format === 'csv') refuse('format', 'must be json, ndjson, ocsf or sealed in this order');
     for (const [name, value] of Object.entries(search)) {
       if (value !== undefined) refuse(name, 'cannot be used in this order');
     }
@@ -143,6 +154,11 @@ export function auditQuery(request: AuditRequest): AuditQuery {
 /** Converts the query of a request with `order=asc`, which reads the feed for programs. */
 export function feedQuery({ after, limit }: AuditRequest): FeedQuery {
   return { after: after && 'xid' in after ? after : undefined, limit };
+}
+
+/** Returns the place from which a request goes on in the sealed export. */
+export function sealedPlace({ after }: AuditRequest): SealedPlace | undefined {
+  return after && 'index' in after ? after : undefined;
 }
 
 /** An event in the JSON of the API. */
