@@ -68,6 +68,19 @@ describe('the clean-up', () => {
     ]);
   });
 
+  it('goes on if the warning of API tokens that expire soon fails', async () => {
+    const rename = (from: string, to: string) =>
+      rows(app.dataSource, `ALTER TABLE api_tokens RENAME COLUMN ${from} TO ${to}`);
+    await writeSpent(app.dataSource, 1);
+    await rename('expiry_noted_at', 'away');
+    try {
+      expect(await cleanUp()).toEqual({ spentTokens: 1 });
+      expect(app.log.join('')).toContain('API tokens that expire soon are not named');
+    } finally {
+      await rename('away', 'expiry_noted_at');
+    }
+  });
+
   it('deletes expired sessions with all that depends on them, and keeps live ones', async () => {
     const person = await oauth.user();
     const dead = await oauth.session(person, { expiresIn: -1 });

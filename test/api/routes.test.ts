@@ -208,7 +208,7 @@ POST   /api/v1/org/providers                      general        json   256 api 
 DELETE /api/v1/org/providers/:id                  general        none   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/org/api-tokens                     general        none   256 api        problem    verified    svc:admin
 POST   /api/v1/org/api-tokens                     general        json   256 api        problem    verified    svc:admin touch:300
-DELETE /api/v1/org/api-tokens/:id                 general        none   256 api        problem    verified    svc:admin
+DELETE /api/v1/org/api-tokens/:id                 general        none   256 api        problem    verified    svc:admin touch:300
 POST   /api/v1/org/api-tokens/:id/rotate          general        json   256 api        problem    verified    svc:admin touch:300
 GET    /api/v1/programs/audit-events              general        none   256 api        problem    program     from:any audit:read header-only
 GET    /api/v1/programs/members                   general        none   256 api        problem    program     from:any members:read header-only

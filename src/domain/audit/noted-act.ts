@@ -77,14 +77,19 @@ interface NamedToken {
   readonly name: string;
 }
 
-/** Returns the act that made or ended a token of an organization. */
+/**
+ * Returns the act that made or ended a token of an organization.
+ *
+ * @param endsAt the end of a token that stays valid for a while beside the token that replaces it
+ */
 export function notedToken(
   kind: NotedSecret['kind'],
   secret: 'scim_token' | 'api_token',
   orgId: string,
   { id: secretId, name }: NamedToken,
+  endsAt?: Date,
 ): NotedSecret {
-  return { kind, secret, secretId, orgId, name };
+  return { kind, secret, secretId, orgId, name, ...(endsAt && { endsAt }) };
 }
 
 /** The acts of an audit row whose commit has returned. */

@@ -24,7 +24,7 @@ const security = new Logger('security');
  * Finds the program whose API token a request has. The token must be valid, be allowed from the
  * address of the request, and have the scope of the route. The refusal is the same for a wrong
  * token and a wrong address, so that a thief does not learn that a stolen token is valid; the log
- * names it.
+ * names it, at most once an hour for each token.
  *
  * @throws DomainError unauthenticated, insufficient_scope
  */
@@ -39,7 +39,7 @@ export async function programItself(
       ? await authenticateApiToken(manager, hashOpaqueToken(token), address)
       : undefined;
   if (found?.isAllowedHere !== true) {
-    if (found) {
+    if (found?.isNoted) {
       const { apiTokenId, orgId, name } = found;
       const text = 'an API token was presented from an address that it does not allow';
       security.warn({ apiTokenId, orgId, name, address }, text);

@@ -66,10 +66,8 @@ export class ApiTokensController {
     return newApiTokenJson(await apiTokens.create(adminOf(session), wanted, origin));
   }
 
-  /** Revokes a token. This reduces access, so it demands no recent touch of the security key. */
   @Delete(':id')
   @Route({
-    auth: ADMIN_READS,
     summary: 'Revokes an API token',
     answers: { 204: null },
     refusals: ['admin_required', 'not_found'],

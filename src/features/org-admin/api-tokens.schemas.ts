@@ -1,3 +1,4 @@
+import { BlockList } from 'node:net';
 import { z } from 'zod';
 import { parseNetwork } from '#domain/admin/audit-search/network.js';
 import type { ListedApiToken, MadeApiToken } from '#domain/admin/organization/api-tokens.js';
@@ -21,6 +22,13 @@ const MOST_NAMED = 20;
 /** The shortest prefixes of a network, because a shorter one allows nearly every address. */
 const SHORTEST_PREFIX = { 32: 8, 128: 16 } as const;
 
+/**
+ * The IPv6 forms of IPv4 addresses (RFC 4291 §2.5.5.2). The address of a client has the form of
+ * IPv4, so a network in them would never match.
+ */
+const MAPPED_IPV4 = new BlockList();
+MAPPED_IPV4.addSubnet('::ffff:0:0', 96, 'ipv6');
+
 const days = z.int().min(1).max(DAYS.most);
 
 /** The hours for which an old token stays valid beside the new one. */
@@ -36,7 +44,13 @@ const network = z
   .max(64)
   .transform((text, context): string => {
     const { text: read, bits } = parseNetwork(text) ?? {};
-    const prefix = Number(read?.split('/')[1]);
+    const [address = '', length] = read?.split('/') ?? [];
+    const prefix = Number(length);
+    if (bits === 128 && prefix >= 96 && MAPPED_IPV4.check(address, 'ipv6')) {
+      const message = 'must be written as IPv4, for example 192.0.2.0/24';
+      context.addIssue({ code: 'custom', message });
+      return z.NEVER;
+    }
     if (read !== undefined && prefix >= SHORTEST_PREFIX[bits === 32 ? 32 : 128]) return read;
     const message = 'must be an address, or a network of at least /8 (IPv4) or /16 (IPv6)';
     context.addIssue({ code: 'custom', message });

@@ -51,6 +51,7 @@ const writes = (): [method: string, path: string, body?: object][] => [
   ['POST', '/api/v1/org/scim-tokens', { description: 'x', replaces: ids.token }],
   ['POST', '/api/v1/org/api-tokens', { name: 'x', scopes: ['audit:read'] }],
   ['POST', `/api/v1/org/api-tokens/${ids.api}/rotate`, {}],
+  ['DELETE', `/api/v1/org/api-tokens/${ids.api}`],
   ['POST', '/api/v1/org/domains', { domain: 'octo-new.example' }],
   ['DELETE', '/api/v1/org/domains/octo-lab.example'],
   ['DELETE', `/api/v1/org/providers/${ids.provider}`],
@@ -61,7 +62,6 @@ const writes = (): [method: string, path: string, body?: object][] => [
 /** Writes that demand no recent touch: they reduce access, or concern an application alone. */
 const untouched = (): [method: string, path: string, body?: object][] => [
   ['DELETE', `/api/v1/org/scim-tokens/${ids.token}`],
-  ['DELETE', `/api/v1/org/api-tokens/${ids.api}`],
   ['PATCH', `/api/v1/applications/${ids.application}`, { name: 'Changed' }],
   ['DELETE', `/api/v1/applications/${ids.application}`],
 ];

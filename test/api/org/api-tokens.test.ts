@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { RecentEnds } from '../../../src/domain/admin/database-failover/reconciliation/recent-ends.js';
+import { redo } from '../../../src/domain/admin/database-failover/reconciliation/redo.js';
+import { MemberRecords } from '../../../src/domain/admin/members/member-records.service.js';
+import { MEMBER_QUERY } from '../../../src/domain/admin/members/member-search.js';
 import { operatorAccess } from '../../../src/domain/admin/operator-access/compose-access.js';
 import { warnOfExpiry } from '../../../src/domain/directory/api-tokens/expiry-warning.js';
+import { ManagedApplications } from '../../../src/domain/oauth/applications/managed-applications.service.js';
+import { managerOfProgram } from '../../../src/features/oidc/applications/application-manager.js';
 import { hashOpaqueToken } from '../../../src/platform/crypto/opaque-token.js';
 import { RoutePolicies } from '../../../src/platform/http/routing/route-policies.js';
 import {
@@ -79,18 +85,20 @@ describe('an API token', () => {
     expect(await auditOfToken(id)).toMatchObject([{ type: 'api_token_created', class: 'admin' }]);
   });
 
-  it('is made and rotated by a recent touch, and revoked without one', async () => {
+  it('is made, rotated and revoked by a recent touch, and listed without one', async () => {
     const { id } = await madeApiToken(ada);
     await touchedAgo(app, 'ada@programs.example', 301);
     const body = { name: 'SIEM', scopes: ['audit:read'] };
     for (const answer of [
       await orgApi(ada, 'POST', '/api-tokens', body),
       await orgApi(ada, 'POST', `/api-tokens/${id}/rotate`, {}),
+      await orgApi(ada, 'DELETE', `/api-tokens/${id}`),
     ]) {
       expect(answer.json).toMatchObject({ code: 'insufficient_user_authentication' });
     }
-    expect((await orgApi(ada, 'DELETE', `/api-tokens/${id}`)).status).toBe(204);
+    expect((await listed(ada)).tokens[0]).toMatchObject({ id });
     await touchedAgo(app, 'ada@programs.example', 0);
+    expect((await orgApi(ada, 'DELETE', `/api-tokens/${id}`)).status).toBe(204);
     expect((await orgApi(ada, 'DELETE', `/api-tokens/${id}`)).status).toBe(404);
   });
 
@@ -101,6 +109,7 @@ describe('an API token', () => {
     ['a rotation of no token', { scopes: [ROTATES], allowed_cidrs: ['192.0.2.0/24'] }],
     ['tokens without the scope', { scopes: ['audit:read'], scim_token_ids: ['ID'] }],
     ['nearly every address', { scopes: ['audit:read'], allowed_cidrs: ['128.0.0.0/1'] }],
+    ['IPv4 in hex', { scopes: ['audit:read'], allowed_cidrs: ['::ffff:c000:200/120'] }],
     ['a network that is none', { scopes: ['audit:read'], allowed_cidrs: ['10.0.0.0/33'] }],
     ['366 days', { scopes: ['audit:read'], expires_in_days: 366 }],
   ])('is not made for %s', async (_, wanted) => {
@@ -183,12 +192,49 @@ describe('an API token', () => {
     const refused = await from('10.200.2.1');
     expect(refused.status).toBe(401);
     expect(refused.json).toEqual((await from('10.200.1.1', 'svc_api_x')).json);
-    expect(app.log.join('')).toContain('from an address that it does not allow');
+    const warned = () =>
+      app.log.filter(
+        (line) => line.includes('address that it does not allow') && line.includes(id),
+      );
+    expect(warned()).toHaveLength(1);
     const used = async () =>
       count(app.dataSource, 'api_tokens WHERE id = $1 AND last_used_at IS NOT NULL', [id]);
     expect(await used()).toBe(0);
     expect((await from('10.200.1.77')).status).toBe(200);
     expect(await used()).toBe(1);
+
+    // An hour later, one of 20 requests at once is named again.
+    const hour = "refusal_noted_at = refusal_noted_at - interval '61 minutes'";
+    await rows(app.dataSource, `UPDATE api_tokens SET ${hour} WHERE id = $1`, [id]);
+    await Promise.all(Array.from({ length: 20 }, () => from(newAddress())));
+    expect(warned()).toHaveLength(2);
+  });
+
+  it('is looked up again after a list has waited for a connection', async () => {
+    const { id } = await madeApiToken(eve, READS);
+    const orgId =
+      (
+        await rows<{ org_id: string }>(
+          app.dataSource,
+          'SELECT org_id FROM api_tokens WHERE id = $1',
+          [id],
+        )
+      )[0]?.org_id ?? '';
+    const program = { apiTokenId: id, orgId };
+    const lists = () =>
+      Promise.allSettled([
+        app.nest.get(MemberRecords, { strict: false }).list(program, MEMBER_QUERY.parse({})),
+        app.nest
+          .get(ManagedApplications, { strict: false })
+          .list(managerOfProgram(program), '', program),
+      ]);
+    expect((await lists()).map(({ status: of }) => of)).toEqual(['fulfilled', 'fulfilled']);
+    await orgApi(eve, 'DELETE', `/api-tokens/${id}`);
+    const ended = {
+      status: 'rejected',
+      reason: expect.objectContaining({ code: 'unauthenticated' }),
+    };
+    expect(await lists()).toEqual([ended, ended]);
   });
 
   it('opens nothing after its end', async () => {
@@ -248,7 +294,10 @@ describe('the rotation of an API token', () => {
     const hours = (Date.parse(ends.expires_at) - Date.now()) / 3_600_000;
     expect(hours).toBeGreaterThan(1.9);
     expect(hours).toBeLessThanOrEqual(2);
-    expect(await auditOfToken(successor.id)).toMatchObject([{ type: 'api_token_rotated' }]);
+    const details = { replaces: old.id, replaced_ends_at: ends.expires_at };
+    expect(await auditOfToken(successor.id)).toMatchObject([
+      { type: 'api_token_rotated', details },
+    ]);
   });
 
   it('ends the old token at once without an overlap', async () => {
@@ -256,6 +305,8 @@ describe('the rotation of an API token', () => {
     const answer = await orgApi(ada, 'POST', `/api-tokens/${old.id}/rotate`, { overlap_hours: 0 });
     expect([answer.status, await status(old.token)]).toEqual([201, 401]);
     expect(await status(answer.json.token)).toBe(200);
+    const types = (await auditOfToken(old.id)).map(({ type }) => type);
+    expect(types).toEqual(['api_token_created', 'api_token_revoked']);
   });
 });
 
@@ -475,6 +526,26 @@ describe('a program that rotates a SCIM token', () => {
     expect((await rotated(token, byHand.id)).status).toBe(201);
   });
 
+  it('goes on with the old token if an admin ends the new one', async () => {
+    const first = await newScimToken(ada);
+    const { token } = await rotating(ada, [first.id]);
+    const second = (await rotated(token, first.id)).json;
+    await orgApi(ada, 'DELETE', `/scim-tokens/${second.id}`);
+    expect((await rotated(token, first.id)).status).toBe(201);
+  });
+
+  it('leaves two tokens of the chain if an admin then replaces the new one', async () => {
+    const first = await newScimToken(ada);
+    const { token } = await rotating(ada, [first.id]);
+    const second = (await rotated(token, first.id)).json;
+    const body = { description: 'by hand', replaces: second.id };
+    const third = (await orgApi(ada, 'POST', '/scim-tokens', body)).json;
+    const chain = [first.token, second.token, third.token];
+    expect(await Promise.all(chain.map(opens))).toEqual([false, true, true]);
+    const ended = `type = 'scim_token_revoked' AND details ->> 'scim_token_id' = $1`;
+    expect(await count(app.dataSource, `audit_events WHERE ${ended}`, [first.id])).toBe(1);
+  });
+
   it('either comes before the removal of the maker, or is refused', async () => {
     const maker = await furtherAdmin(app, ada, 'racing@programs.example');
     const first = await newScimToken(ada);
@@ -488,6 +559,41 @@ describe('a program that rotates a SCIM token', () => {
     expect([201, 401]).toContain(rotation.status);
     expect((await rotated(token, rotation.json.id ?? first.id)).status).toBe(401);
   });
+});
+
+it('gives a replaced token the end of its overlap again if the database lost the rotation', async () => {
+  const scimOld = await newScimToken(ada);
+  const old = await rotating(ada, [scimOld.id]);
+  await rotated(old.token, scimOld.id, 2);
+  await orgApi(ada, 'POST', `/api-tokens/${old.id}/rotate`, { overlap_hours: 2 });
+  const ends = app.nest
+    .get(RecentEnds, { strict: false })
+    .recent()
+    .filter(({ acts }) =>
+      acts.some(
+        (act) =>
+          'secretId' in act &&
+          act.kind === 'secret_ended' &&
+          [scimOld.id, old.id].includes(act.secretId),
+      ),
+    );
+  expect(ends).toHaveLength(2);
+  await rows(app.dataSource, 'DELETE FROM audit_events WHERE id = ANY ($1)', [
+    ends.map(({ auditId }) => auditId),
+  ]);
+  const tables = ['scim_tokens', 'api_tokens'];
+  for (const table of tables) {
+    const set = `UPDATE ${table} SET expires_at = now() + interval '90 days' WHERE id = ANY ($1)`;
+    await rows(app.dataSource, set, [[scimOld.id, old.id]]);
+  }
+  expect((await redo(app.dataSource, ends)).redone).toBe(2);
+  for (const table of tables) {
+    const valid = `${table} WHERE id = ANY ($1) AND revoked_at IS NULL AND expires_at > now()`;
+    const soon = "expires_at <= now() + interval '2 hours'";
+    expect(await count(app.dataSource, `${valid} AND ${soon}`, [[scimOld.id, old.id]]), table).toBe(
+      1,
+    );
+  }
 });
 
 it('counts wrong API tokens as failed attempts of the network', async () => {

@@ -6,6 +6,7 @@ import { RecordEnds, type EndKind } from '#domain/directory/record-ends.service.
 import type { Admin, Member } from '#domain/directory/users.repository.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
 import { TenantWork } from '#platform/database/tenants/tenant-work.js';
+import { checkReader, type Reader } from '#domain/directory/api-tokens/reader.js';
 import {
   listTokensOfMaker,
   type ApiToken,
@@ -90,9 +91,18 @@ export class MemberRecords {
     }));
   }
 
-  /** Returns a page of the members that match a search. */
-  async list({ orgId }: Pick<Admin, 'orgId'>, query: MemberQuery): Promise<MemberPage> {
-    const found = await this.work.costly(orgId, (tx) => searchMembers(tx, orgId, query));
+  /**
+   * Returns a page of the members that match a search.
+   *
+   * @throws DomainError admin_required for an admin, unauthenticated for a program, if the right to
+   *   read ended while the search waited for a connection
+   */
+  async list(reader: Reader, query: MemberQuery): Promise<MemberPage> {
+    const { orgId } = reader;
+    const found = await this.work.costly(orgId, async (tx) => {
+      await checkReader(tx, this.members, reader);
+      return searchMembers(tx, orgId, query);
+    });
     const members = found.members.slice(0, query.limit);
     const last = members.at(-1);
     const isLast = found.members.length <= query.limit;

@@ -21,6 +21,7 @@ import { expiresSoon } from '#domain/directory/scim-tokens/token-expiry.js';
 import type { Admin } from '#domain/directory/users.repository.js';
 import type { OrganizationsRepository } from '#domain/organizations/organizations.repository.js';
 import type { Clock } from '#platform/clock/clock.js';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import type { DataSource, EntityManager } from '#platform/database/statements/typeorm.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import { isUuid } from '#platform/text/single-line.js';
@@ -125,7 +126,7 @@ export class ApiTokens {
       const { name, scopes, allowedCidrs, expiresInDays: lifetimeDays } = wanted;
       const token = { name, scopes: inOrder(scopes), allowedCidrs, lifetimeDays };
       const given = { ...token, scimTokenIds: named, replaces: null };
-      return this.#insert(tx, admin, given, 'api_token_created', origin);
+      return this.#insert(tx, admin, given, origin);
     });
   }
 
@@ -153,10 +154,12 @@ export class ApiTokens {
       }
       await assertBelowLimit(tx, admin.orgId);
       const { token } = found;
-      await endApiTokenAfter(tx, token.id, overlapHours);
+      const endsAt = await endApiTokenAfter(tx, token.id, overlapHours);
       const lifetimeDays = expiresInDays ?? token.lifetimeDays;
       const given = { ...token, lifetimeDays, replaces: token.id };
-      return this.#insert(tx, admin, given, 'api_token_rotated', origin);
+      const made = await this.#insert(tx, admin, given, origin, { token, endsAt });
+      if (endsAt && overlapHours === 0) await this.#recordEnd(tx, admin, token, origin);
+      return made;
     });
   }
 
@@ -170,20 +173,13 @@ export class ApiTokens {
     await this.#act(admin, async (tx) => {
       const revoked = isUuid(id) && (await revokeApiToken(tx, admin.orgId, id));
       if (!revoked) throw noToken();
-      await this.parts.audit.record(tx, {
-        type: 'api_token_revoked',
-        actorId: admin.id,
-        subjectId: null,
-        orgId: admin.orgId,
-        origin,
-        details: { api_token_id: revoked.id, name: revoked.name },
-        acts: [notedToken('secret_ended', 'api_token', admin.orgId, revoked)],
-      });
+      await this.#recordEnd(tx, admin, revoked, origin);
     });
   }
 
   /**
-   * Rotates a SCIM token for a program, by the rights of its API token.
+   * Rotates a SCIM token for a program, by the rights of its API token. A de-provisioning may lock
+   * the same API tokens in another order, so a deadlock repeats the rotation.
    *
    * @throws DomainError unauthenticated, not_found, token_rotated, rotation_pending
    */
@@ -194,7 +190,7 @@ export class ApiTokens {
     origin: AuditOrigin,
   ): Promise<RotatedByProgram> {
     const { dataSource, organizations, audit } = this.parts;
-    return dataSource.transaction((tx) =>
+    return withTransactionRetry(dataSource, (tx) =>
       rotateByProgram(tx, { organizations, audit }, { program, id, overlapHours, origin }),
     );
   }
@@ -212,18 +208,42 @@ export class ApiTokens {
     });
   }
 
+  /** Records that a token was revoked. */
+  #recordEnd(
+    tx: EntityManager,
+    { id: actorId, orgId }: Admin,
+    { id, name }: Pick<ApiToken, 'id' | 'name'>,
+    origin: AuditOrigin,
+  ): Promise<void> {
+    return this.parts.audit.record(tx, {
+      type: 'api_token_revoked',
+      actorId,
+      subjectId: null,
+      orgId,
+      origin,
+      details: { api_token_id: id, name },
+      acts: [notedToken('secret_ended', 'api_token', orgId, { id, name })],
+    });
+  }
+
+  /** @param old the token that the new one replaces, and the end that it got; none if it is new */
   async #insert(
     tx: EntityManager,
     { id: createdBy, orgId }: Admin,
     given: Omit<NewApiToken, 'orgId' | 'hash' | 'createdBy'>,
-    type: 'api_token_created' | 'api_token_rotated',
     origin: AuditOrigin,
+    old?: { readonly token: ApiToken; readonly endsAt: Date | undefined },
   ): Promise<MadeApiToken> {
     const { token: secret, hash } = mintApiToken();
     const apiToken = await insertApiToken(tx, { ...given, orgId, hash, createdBy });
     const { id, name, scopes, scimTokenIds, allowedCidrs, expiresAt, replaces } = apiToken;
+    const oldEnd = old && (old.endsAt ?? old.token.endedAt);
+    const acts = [notedToken('secret_made', 'api_token', orgId, { id, name })];
+    if (old?.endsAt) {
+      acts.push(notedToken('secret_ended', 'api_token', orgId, old.token, old.endsAt));
+    }
     await this.parts.audit.record(tx, {
-      type,
+      type: old ? 'api_token_rotated' : 'api_token_created',
       actorId: createdBy,
       subjectId: null,
       orgId,
@@ -236,8 +256,9 @@ export class ApiTokens {
         scim_token_ids: scimTokenIds,
         expires_at: expiresAt.toISOString(),
         ...(replaces === null ? {} : { replaces }),
+        ...(oldEnd && { replaced_ends_at: oldEnd.toISOString() }),
       },
-      acts: [notedToken('secret_made', 'api_token', orgId, { id, name })],
+      acts,
     });
     return { apiToken, secret };
   }

@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
 import { DataSource, type EntityManager } from '#platform/database/statements/typeorm.js';
 import { validate as isUuid } from 'uuid';
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
@@ -29,6 +30,7 @@ import { followScimToken } from '#domain/directory/api-tokens/api-tokens.reposit
 import { endDevicesOfOrganization } from '#domain/oauth/grants/device-codes.repository.js';
 import { expiresSoon } from '#domain/directory/scim-tokens/token-expiry.js';
 import { ApiTokens } from './api-tokens.js';
+import { endReplaced } from './rotation-by-program.js';
 import { Clock } from '#platform/clock/clock.js';
 import { DomainError } from '#platform/errors/domain-error.js';
 import {
@@ -168,7 +170,8 @@ export class OrganizationAdmin {
   /**
    * Creates a SCIM token. The first token of an organization sets its membership to `scim_only`:
    * until an admin changes the setting, no sign-in creates a member. A valid token has at most one
-   * valid replacement.
+   * valid replacement. The tokens that the replaced token replaced end, so that at most two of a
+   * chain are valid.
    *
    * @throws DomainError admin_required, limit_reached; not_found and rotation_pending for the token
    *   to replace
@@ -176,7 +179,7 @@ export class OrganizationAdmin {
   async createToken(admin: Admin, wanted: WantedToken, origin: AuditOrigin): Promise<NewToken> {
     const { token: secret, hash } = mintScimToken();
     const { id: createdBy, orgId } = admin;
-    return this.dataSource.transaction(async (tx) => {
+    return withTransactionRetry(this.dataSource, async (tx) => {
       await this.members.holdAdmin(tx, admin);
       // This locks the row of the organization, so that other requests that create a token wait and
       // cannot exceed the limit.
@@ -195,6 +198,10 @@ export class OrganizationAdmin {
       const named = { id: scimToken.id, name: description };
       const made = notedToken('secret_made', 'scim_token', orgId, named);
       await this.#record(tx, 'scim_token_created', admin, origin, details, [made]);
+      const older = replaces === null ? [] : await endReplaced(tx, orgId, replaces);
+      for (const { id, description: name } of older) {
+        await this.#recordEnd(tx, admin, { id, name }, origin);
+      }
       if (before !== membership) {
         const change = { membership: { from: before, to: membership } };
         await this.#record(tx, 'org_updated', admin, origin, change);
@@ -205,22 +212,21 @@ export class OrganizationAdmin {
 
   /**
    * Revokes a SCIM token at once. If several requests revoke it, one succeeds. API tokens that may
-   * rotate it may then rotate the token that replaces it.
+   * rotate it may then rotate the token that replaces it. If there is none, they may rotate the
+   * token that it replaced, as long as that one is valid.
    *
    * @throws DomainError admin_required; not_found for a token that is not, or no longer, a token of
    *   the organization
    */
   async revokeToken(admin: Admin, id: string, origin: AuditOrigin): Promise<void> {
-    await this.dataSource.transaction(async (tx) => {
+    await withTransactionRetry(this.dataSource, async (tx) => {
       await this.members.holdAdmin(tx, admin);
+      await this.organizations.lockSettings(tx, admin.orgId);
       const revoked = isUuid(id) && (await revokeScimToken(tx, admin.orgId, id));
       if (!revoked) throw noToken();
-      const named = { id: revoked.id, name: revoked.description };
-      const ended = notedToken('secret_ended', 'scim_token', admin.orgId, named);
-      const { replacement } = (await findTokenRotation(tx, admin.orgId, revoked.id)) ?? {};
-      if (replacement) await followScimToken(tx, admin.orgId, revoked.id, replacement.id);
-      const details = { scim_token_id: revoked.id };
-      await this.#record(tx, 'scim_token_revoked', admin, origin, details, [ended]);
+      const next = await otherOfRotation(tx, admin.orgId, revoked.id);
+      if (next !== undefined) await followScimToken(tx, admin.orgId, revoked.id, next);
+      await this.#recordEnd(tx, admin, { id: revoked.id, name: revoked.description }, origin);
     });
   }
 
@@ -252,6 +258,18 @@ export class OrganizationAdmin {
       const details = { ...about, ...client, act, database_lost: isLost };
       await this.#record(tx, 'secret_confirmed', admin, origin, details);
     });
+  }
+
+  /** Records that a SCIM token was revoked. */
+  #recordEnd(
+    tx: EntityManager,
+    admin: Admin,
+    token: { readonly id: string; readonly name: string },
+    origin: AuditOrigin,
+  ): Promise<void> {
+    const ended = notedToken('secret_ended', 'scim_token', admin.orgId, token);
+    const details = { scim_token_id: token.id };
+    return this.#record(tx, 'scim_token_revoked', admin, origin, details, [ended]);
   }
 
   #record(
@@ -287,6 +305,23 @@ function assertMayCreate(valid: readonly ScimToken[], replaces: string | null): 
       'A new token replaces this one already. Use it and end this one, or end the new one first.',
     );
   }
+}
+
+/**
+ * Returns the id of the valid token that replaces a token, or else of the valid one that the token
+ * replaced; undefined if there is neither.
+ */
+async function otherOfRotation(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<string | undefined> {
+  const found = await findTokenRotation(tx, orgId, id);
+  if (!found) return undefined;
+  if (found.replacement) return found.replacement.id;
+  const { replaces } = found.old;
+  const before = replaces === null ? undefined : await findTokenRotation(tx, orgId, replaces);
+  return before?.oldEndedAt === null ? before.old.id : undefined;
 }
 
 function noToken(): DomainError {

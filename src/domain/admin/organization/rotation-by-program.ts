@@ -1,6 +1,6 @@
 import type { AuditOrigin } from '#domain/audit/audit-origin.js';
 import type { AuditLog } from '#domain/audit/audit.repository.js';
-import { notedToken } from '#domain/audit/noted-act.js';
+import { notedToken, type NotedSecret } from '#domain/audit/noted-act.js';
 import {
   followScimToken,
   holdMaker,
@@ -70,7 +70,7 @@ export async function rotateByProgram(
   const token = { orgId, hash, createdBy, replaces: oldId, notAfter };
   const scimToken = await insertReplacement(tx, token);
   if (!scimToken) throw await refusal(tx, orgId, oldId);
-  const oldest = await revokeReplaced(tx, orgId, oldId);
+  const oldest = await endReplaced(tx, orgId, oldId);
   const oldEndsAt = await endScimTokenAfter(tx, oldId, overlapHours);
   await followScimToken(tx, orgId, oldId, scimToken.id);
 
@@ -88,20 +88,43 @@ export async function rotateByProgram(
       replaced_ends_at: oldEndsAt.toISOString(),
       ...by,
     },
-    acts: [notedToken('secret_made', 'scim_token', orgId, { id: scimToken.id, name: description })],
+    acts: [
+      notedToken('secret_made', 'scim_token', orgId, { id: scimToken.id, name: description }),
+      notedEnd(orgId, { id: oldId, description }, oldEndsAt),
+    ],
   });
   const ended = overlapHours === 0 ? [...oldest, { id: oldId, description }] : oldest;
   for (const each of ended) {
-    await audit.record(tx, {
-      ...event,
-      type: 'scim_token_revoked',
-      details: { scim_token_id: each.id, ...by },
-      acts: [
-        notedToken('secret_ended', 'scim_token', orgId, { id: each.id, name: each.description }),
-      ],
-    });
+    const details = { scim_token_id: each.id, ...by };
+    const acts = [notedEnd(orgId, each)];
+    await audit.record(tx, { ...event, type: 'scim_token_revoked', details, acts });
   }
   return { scimToken, secret, oldEndsAt };
+}
+
+/** Returns the act that ended a SCIM token, at once or at a time. */
+function notedEnd(
+  orgId: string,
+  { id, description: name }: Pick<ScimToken, 'id' | 'description'>,
+  endsAt?: Date,
+): NotedSecret {
+  return notedToken('secret_ended', 'scim_token', orgId, { id, name }, endsAt);
+}
+
+/**
+ * Ends the tokens that a SCIM token of an organization replaced, because a further rotation leaves
+ * at most two tokens of a chain valid. API tokens that name an ended one name the given one then.
+ *
+ * @returns the tokens that were valid until then
+ */
+export async function endReplaced(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+): Promise<{ readonly id: string; readonly description: string }[]> {
+  const ended = await revokeReplaced(tx, orgId, id);
+  for (const older of ended) await followScimToken(tx, orgId, older.id, id);
+  return ended;
 }
 
 /**

@@ -195,17 +195,38 @@ export async function revokeApiToken(
   return revoked;
 }
 
-/** Makes a token end after some hours, unless it ends earlier. No hours end it at once. */
+/**
+ * Makes a token end after some hours, unless it ends earlier. No hours end it at once. Returns its
+ * end; undefined for a token that has ended already.
+ */
 export async function endApiTokenAfter(
   tx: EntityManager,
   id: string,
   hours: number,
-): Promise<void> {
-  await sql(tx)`
+): Promise<Date | undefined> {
+  const [row] = await sql<{ ends_at: Date }>(tx)`
     UPDATE api_tokens t
     SET expires_at = least(expires_at, now() + make_interval(hours => ${hours}::int)),
         revoked_at = CASE WHEN ${hours}::int = 0 THEN now() END
-    WHERE t.id = ${id} AND ${IS_VALID_TOKEN}`;
+    WHERE t.id = ${id} AND ${IS_VALID_TOKEN}
+    RETURNING least(t.revoked_at, t.expires_at) AS ends_at`;
+  return row?.ends_at;
+}
+
+/**
+ * Sets the end of a token again, after the database lost the commit that had set it. Returns false
+ * if the organization has no such token, or if the token ends earlier already.
+ */
+export async function endApiTokenAt(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+  at: Date,
+): Promise<boolean> {
+  const ended = await sql<{ id: string }>(tx)`
+    UPDATE api_tokens SET expires_at = ${at}
+    WHERE id = ${id} AND org_id = ${orgId} AND revoked_at IS NULL AND expires_at > ${at} RETURNING id`;
+  return ended.length === 1;
 }
 
 /** An API token that a request presented, and what the request may do with it. */
@@ -214,11 +235,14 @@ export interface PresentedApiToken extends Program {
   readonly scopes: readonly string[];
   /** True if the token is accepted from the address of the request. */
   readonly isAllowedHere: boolean;
+  /** True if the time of the use, or of the refusal of the address, was recorded just now. */
+  readonly isNoted: boolean;
 }
 
 /**
  * Finds a valid API token by its hash. It records the time of the use as the SCIM tokens do: at
- * most once a minute, outside any transaction, and only for an address that the token allows.
+ * most once a minute, and outside any transaction. For an address that the token does not allow, it
+ * records the time of the refusal instead, at most once an hour.
  */
 export async function authenticateApiToken(
   tx: EntityManager,
@@ -233,13 +257,18 @@ export async function authenticateApiToken(
       FROM api_tokens t CROSS JOIN users u
       WHERE t.hash = ${hash} AND ${IS_ACCEPTED}
     ), stale AS MATERIALIZED (
-      SELECT t.id FROM api_tokens t JOIN good g ON g.id = t.id
-      WHERE g.is_allowed AND (t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute')
+      SELECT t.id, g.is_allowed FROM api_tokens t JOIN good g ON g.id = t.id
+      WHERE CASE WHEN g.is_allowed THEN t.last_used_at IS NULL OR t.last_used_at < now() - interval '1 minute'
+                 ELSE t.refusal_noted_at IS NULL OR t.refusal_noted_at < now() - interval '1 hour' END
       FOR NO KEY UPDATE OF t SKIP LOCKED
     ), touched AS (
-      UPDATE api_tokens t SET last_used_at = now() FROM stale s WHERE t.id = s.id
+      UPDATE api_tokens t
+      SET last_used_at = CASE WHEN s.is_allowed THEN now() ELSE t.last_used_at END,
+          refusal_noted_at = CASE WHEN s.is_allowed THEN t.refusal_noted_at ELSE now() END
+      FROM stale s WHERE t.id = s.id
     )
-    SELECT id AS "apiTokenId", org_id AS "orgId", name, scopes, is_allowed AS "isAllowedHere" FROM good`;
+    SELECT id AS "apiTokenId", org_id AS "orgId", name, scopes, is_allowed AS "isAllowedHere",
+           EXISTS (SELECT FROM stale) AS "isNoted" FROM good`;
   return row;
 }
 

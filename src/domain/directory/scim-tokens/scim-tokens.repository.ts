@@ -157,6 +157,22 @@ export async function endScimTokenAfter(
 }
 
 /**
+ * Sets the end of a SCIM token again, after the database lost the commit that had set it. Returns
+ * false if the organization has no such token, or if the token ends earlier already.
+ */
+export async function endScimTokenAt(
+  tx: EntityManager,
+  orgId: string,
+  id: string,
+  at: Date,
+): Promise<boolean> {
+  const ended = await sql<{ id: string }>(tx)`
+    UPDATE scim_tokens SET expires_at = ${at}
+    WHERE id = ${id} AND org_id = ${orgId} AND revoked_at IS NULL AND expires_at > ${at} RETURNING id`;
+  return ended.length === 1;
+}
+
+/**
  * Returns that one of some SCIM tokens which replaces a token, directly or through others;
  * undefined if none does.
  */

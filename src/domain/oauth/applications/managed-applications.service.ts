@@ -21,6 +21,8 @@ import {
   type ClientAccess,
   type ClientSecret,
 } from '../clients/clients.repository.js';
+import type { Program } from '#domain/directory/api-tokens/api-tokens.repository.js';
+import { checkReader } from '#domain/directory/api-tokens/reader.js';
 import { Members } from '#domain/directory/members.service.js';
 import { registrationOf } from './registration-metadata.js';
 import { withTransactionRetry } from '#platform/database/statements/transaction-retry.js';
@@ -74,16 +76,25 @@ export class ManagedApplications {
     private readonly auditLog: AuditLog,
   ) {}
 
-  /** Lists a page of the applications of a manager; `next` is where the next page begins. */
+  /**
+   * Lists a page of the applications of a manager; `next` is where the next page begins.
+   *
+   * @param program the program that reads as the manager, if it is one
+   * @throws DomainError unauthenticated for a program whose API token ended meanwhile
+   */
   async list(
     manager: ApplicationManager,
     after: string,
+    program?: Program,
   ): Promise<{
     readonly applications: readonly ClientApplication[];
     readonly next: string | null;
   }> {
     const page = { after, limit: PAGE_SIZE + 1 };
-    const read = (tx: EntityManager) => listApplications(tx, manager, page);
+    const read = async (tx: EntityManager) => {
+      if (program) await checkReader(tx, this.members, program);
+      return listApplications(tx, manager, page);
+    };
     const found = await this.tenantWork.costly(manager.orgId ?? manager.userId, read);
     const applications = found.slice(0, PAGE_SIZE);
     const hasMore = found.length > PAGE_SIZE;

@@ -38,7 +38,7 @@ export class ProgramApplicationsController {
     @Query({ schema: PAGE }) { after }: ApplicationsPage,
   ): Promise<z.output<typeof APPLICATIONS_JSON>> {
     const manager = managerOfProgram(program);
-    const { applications, next } = await this.managedApplications.list(manager, after);
+    const { applications, next } = await this.managedApplications.list(manager, after, program);
     return { applications: applications.map(applicationJson), next };
   }
 

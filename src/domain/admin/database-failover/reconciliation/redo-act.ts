@@ -3,8 +3,14 @@ import type { EndKind, RecordEnd } from '#domain/directory/record-ends.service.j
 import type { User } from '#domain/directory/users.repository.js';
 import type { AuditEvent } from '#domain/audit/audit-event.js';
 import type { NotedAct, NotedSecret } from '#domain/audit/noted-act.js';
-import { revokeApiToken } from '#domain/directory/api-tokens/api-tokens.repository.js';
-import { revokeScimToken } from '#domain/directory/scim-tokens/scim-tokens.repository.js';
+import {
+  endApiTokenAt,
+  revokeApiToken,
+} from '#domain/directory/api-tokens/api-tokens.repository.js';
+import {
+  endScimTokenAt,
+  revokeScimToken,
+} from '#domain/directory/scim-tokens/scim-tokens.repository.js';
 import { withdrawReceiver } from '#domain/oauth/shared-signals/receivers.repository.js';
 import { newUuid } from '#platform/clock/random.js';
 import type { EntityManager } from '#platform/database/statements/typeorm.js';
@@ -199,7 +205,10 @@ async function withdrawSignals(
   return true;
 }
 
-/** Ends a secret again that is valid on the server, because the server lost its end. */
+/**
+ * Ends a secret again that is valid on the server, because the server lost its end. A secret that
+ * was to stay valid for a while gets the time of its end again.
+ */
 async function endSecret(
   tx: EntityManager,
   { clients, audit }: RedoParts,
@@ -207,15 +216,25 @@ async function endSecret(
 ): Promise<boolean> {
   const { secret, secretId, orgId, clientId, endsAt } = act;
   const about = { ...noActor(), subjectId: null, orgId };
+  const end = endsAt && { expires_at: endsAt.toISOString() };
+  const more = { ...end, ...lostDetails(auditId) };
   if (secret === 'api_token') {
-    if (orgId === null || !(await revokeApiToken(tx, orgId, secretId))) return false;
-    const details = { api_token_id: secretId, ...lostDetails(auditId) };
+    if (orgId === null) return false;
+    const isEnded = endsAt
+      ? await endApiTokenAt(tx, orgId, secretId, endsAt)
+      : await revokeApiToken(tx, orgId, secretId);
+    if (!isEnded) return false;
+    const details = { api_token_id: secretId, ...more };
     await audit.record(tx, { type: 'api_token_revoked', ...about, details });
     return true;
   }
   if (secret === 'scim_token') {
-    if (orgId === null || !(await revokeScimToken(tx, orgId, secretId))) return false;
-    const details = { scim_token_id: secretId, ...lostDetails(auditId) };
+    if (orgId === null) return false;
+    const isEnded = endsAt
+      ? await endScimTokenAt(tx, orgId, secretId, endsAt)
+      : await revokeScimToken(tx, orgId, secretId);
+    if (!isEnded) return false;
+    const details = { scim_token_id: secretId, ...more };
     await audit.record(tx, { type: 'scim_token_revoked', ...about, details });
     return true;
   }
@@ -224,8 +243,7 @@ async function endSecret(
     ? await clients.endSecretAt(tx, clientId, secretId, endsAt)
     : await clients.removeSecret(tx, clientId, secretId);
   if (!isEnded) return false;
-  const end = endsAt && { expires_at: endsAt.toISOString() };
-  const details = { client_id: clientId, secret_id: secretId, ...end, ...lostDetails(auditId) };
+  const details = { client_id: clientId, secret_id: secretId, ...more };
   await audit.record(tx, { type: 'oauth_secret_revoked', ...about, details });
   return true;
 }
