@@ -131,6 +131,11 @@ export const FOLDER_ORDER: Readonly<Record<string, readonly string[]>> = {
     'account',
     'machine',
     'host',
+    'admin/acts',
+    'admin/members',
+    'admin/access',
+    'admin/audit',
+    'admin',
     '',
   ],
   'packages/scim-language/src': [
