@@ -7,7 +7,11 @@ import {
   readFeedCursor,
   writeFeedCursor,
 } from '#domain/admin/audit-search/audit-cursor.js';
-import type { AuditQuery, FeedQuery } from '#domain/admin/audit-search/audit-events.service.js';
+import {
+  LATEST,
+  type AuditQuery,
+  type FeedQuery,
+} from '#domain/admin/audit-search/audit-events.service.js';
 import { keysOf, LONGEST_FIELD } from '#domain/admin/audit-search/audit-question.js';
 import { parseNetwork } from '#domain/admin/audit-search/network.js';
 import { parseEmailAddress } from '#domain/organizations/email-address.js';
@@ -78,11 +82,15 @@ export const AUDIT_QUERY = z
     request: TEXT.optional(),
     from: time.optional(),
     to: time.optional(),
-    /** The `next` of the previous page. */
+    /**
+     * The `next` of the previous page. In the order `asc` the text `latest` stands for the present
+     * end of the log.
+     */
     after: z
       .string()
       .max(128)
-      .transform((text, context): AuditPlace | FeedPlace => {
+      .transform((text, context): AuditPlace | FeedPlace | typeof LATEST => {
+        if (text === LATEST) return LATEST;
         const place = readCursor(text) ?? readFeedCursor(text);
         if (place) return place;
         context.addIssue({ code: 'custom', message: 'must be the next of a page before' });
@@ -102,21 +110,30 @@ export const AUDIT_QUERY = z
     format: z.enum(FORMAT_NAMES).optional(),
     /**
      * `asc` is the order for programs: each event once, and none before an earlier one. Only
-     * `after`, `limit` and `format` go with it. The default is `desc`, the newest events first.
+     * `type`, `after`, `limit` and `format` go with it. The default is `desc`, the newest events
+     * first.
      */
     order: z.enum(['asc', 'desc']).optional(),
   })
-  .superRefine(({ order, after, format, limit: _limit, ...search }, context) => {
+  .superRefine(({ order, after, format, limit: _limit, type: _type, ...search }, context) => {
     const isFeed = order === 'asc';
     const refuse = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
-    if (after && 'xid' in after !== isFeed) refuse('after', 'must be a cursor of the same order');
+    if (after && isOfFeed(after) !== isFeed) refuse('after', 'must be a cursor of the same order');
     if (!isFeed) return;
     if (format === 'csv') refuse('format', 'must be json, ndjson or ocsf in this order');
     for (const [name, value] of Object.entries(search)) {
       if (value !== undefined) refuse(name, 'cannot be used in this order');
     }
   });
+
+/** Returns true for a place in the order `asc`. */
+function isOfFeed(
+  after: AuditPlace | FeedPlace | typeof LATEST,
+): after is FeedPlace | typeof LATEST {
+  return after === LATEST || 'xid' in after;
+}
+
 /** The query of `GET /api/v1/org/audit-events` after validation. */
 export type AuditRequest = z.output<typeof AUDIT_QUERY>;
 
@@ -136,12 +153,13 @@ export function auditQuery(request: AuditRequest): AuditQuery {
     to: request.to,
   };
   const { after, limit } = request;
-  return { search, after: after && 'at' in after ? after : undefined, limit };
+  return { search, after: after && !isOfFeed(after) ? after : undefined, limit };
 }
 
 /** Converts the query of a request in the order of the feed. */
-export function feedQuery({ after, limit }: AuditRequest): FeedQuery {
-  return { after: after && 'xid' in after ? after : undefined, limit };
+export function feedQuery({ after, limit, type }: AuditRequest): FeedQuery {
+  const types = type && typesOfFilter(type);
+  return { after: after && isOfFeed(after) ? after : undefined, limit, types };
 }
 
 /** An event in the JSON of the API. */

@@ -13,6 +13,7 @@ import type {
   AuditRow,
 } from '#domain/audit/audit-filter.js';
 import {
+  endOfFeed,
   feedDelayOf,
   FIRST_PLACE,
   listFeed,
@@ -57,10 +58,17 @@ export interface AuditQuery {
   readonly limit: number | undefined;
 }
 
-/** A part of the feed: the events after a place, at most `limit` if it is set. */
+/** The name of the present end of the feed, for a reader who wants only later events. */
+export const LATEST = 'latest';
+
+/**
+ * A part of the feed: the events after a place. At most `limit` are read if it is set, and of these
+ * only the events of the types are shown.
+ */
 export interface FeedQuery {
-  readonly after: FeedPlace | undefined;
+  readonly after: FeedPlace | typeof LATEST | undefined;
   readonly limit: number | undefined;
+  readonly types?: readonly string[] | undefined;
 }
 
 /** A page of events; `next` is the cursor of the following page. */
@@ -185,15 +193,23 @@ export class AuditEvents {
 
   /**
    * Returns a page of the feed: the events after a place in the order of their places, each once.
-   * `next` is the cursor of the following page, also if no event is there yet. @throws DomainError
+   * `next` is the cursor of the following page, also if no event is there yet. With types, a page
+   * may be empty before the end of the feed: `next` differs from `after` then. @throws DomainError
    * admin_required, feed_restarted
    */
   async feed(
     admin: Admin,
-    { after = FIRST_PLACE, limit = USUAL_PAGE }: FeedQuery,
+    { after, limit = USUAL_PAGE, types }: FeedQuery,
   ): Promise<{ readonly events: readonly FeedRow[]; readonly next: string }> {
-    const events = await this.#feedAfter(admin, after, limit);
-    return { events, next: writeFeedCursor(events.at(-1)?.feedPlace ?? after) };
+    const start = await this.#placeOf(admin, after);
+    const events = await this.#feedAfter(admin, start, limit);
+    const next = writeFeedCursor(events.at(-1)?.feedPlace ?? start);
+    return { events: ofTypes(events, types), next };
+  }
+
+  #placeOf(admin: Admin, after: FeedQuery['after']): Promise<FeedPlace> {
+    if (after !== LATEST) return Promise.resolve(after ?? FIRST_PLACE);
+    return this.#read(admin, (tx) => endOfFeed(tx, admin.orgId));
   }
 
   /**
@@ -202,20 +218,22 @@ export class AuditEvents {
    */
   async feedBatches(
     admin: Admin,
-    { after = FIRST_PLACE, limit = Number.POSITIVE_INFINITY }: FeedQuery,
+    { after, limit = Number.POSITIVE_INFINITY, types }: FeedQuery,
   ): Promise<AsyncGenerator<readonly FeedRow[]>> {
-    const first = await this.#feedAfter(admin, after, Math.min(FEED_BATCH, limit));
-    return this.#feedFrom(first, admin, limit);
+    const start = await this.#placeOf(admin, after);
+    const first = await this.#feedAfter(admin, start, Math.min(FEED_BATCH, limit));
+    return this.#feedFrom(first, admin, limit, types);
   }
 
   async *#feedFrom(
     first: readonly FeedRow[],
     admin: Admin,
     limit: number,
+    types: FeedQuery['types'],
   ): AsyncGenerator<readonly FeedRow[]> {
     let left = limit;
     for (let batch = first; batch.length > 0;) {
-      yield batch;
+      yield ofTypes(batch, types);
       left -= batch.length;
       const after = batch.at(-1)?.feedPlace;
       if (!after || batch.length < FEED_BATCH || left <= 0) return;
@@ -263,6 +281,10 @@ export class AuditEvents {
     };
     return this.work.costly(admin.orgId, read, patience);
   }
+}
+
+function ofTypes(events: readonly FeedRow[], types: FeedQuery['types']): readonly FeedRow[] {
+  return types === undefined ? events : events.filter(({ type }) => types.includes(type));
 }
 
 function pageOf({ rows, end }: AuditFound, limit: number): AuditPage {
