@@ -2,7 +2,7 @@ import type { Command } from '../command/command.js';
 import { usageFailure } from '../program/failure.js';
 import { ACCESS } from './access/access.js';
 import { runTopic, usageOf, type Topic } from './acts/act.js';
-import { Admin } from './acts/admin.js';
+import { AdminClient } from './acts/admin-client.js';
 import { APPLICATIONS_TOPIC } from './applications.js';
 import { AUDIT } from './audit/audit.js';
 import { DOMAINS_TOPIC } from './domains.js';
@@ -37,7 +37,7 @@ export const command: Command = {
   async run(args, context) {
     const [name, ...rest] = args;
     const topic = name === undefined ? undefined : TOPICS.get(name);
-    if (name !== undefined && topic) return runTopic(name, topic, rest, new Admin(context));
+    if (name !== undefined && topic) return runTopic(name, topic, rest, new AdminClient(context));
     const usage = `svc admin ${[...TOPICS.keys()].join('|')}`;
     const message = name === undefined ? 'The kind of things is missing.' : undefined;
     throw usageFailure(message ?? `svc admin does not know "${name}".`, usage);

@@ -3,7 +3,7 @@ import type { CommandContext } from '../command/command-context.js';
 import { parseArguments } from '../program/arguments.js';
 import { usageFailure } from '../program/failure.js';
 import { readAnyToken } from '../server/stored-token.js';
-import { Admin } from './acts/admin.js';
+import { AdminClient } from './acts/admin-client.js';
 import { givenData } from './acts/given-data.js';
 
 const USAGE = 'svc api METHOD PATH [--data JSON|@FILE|@-] [--if-match TAG]';
@@ -30,7 +30,7 @@ export const command: Command = {
     assertOwnPath(to, context.server());
     const data = options.value('data');
     const tag = options.value('if-match');
-    const { text } = await new Admin(context, kindFor(to, context)).request(method, to, {
+    const { text } = await new AdminClient(context, kindFor(to, context)).request(method, to, {
       ...(data === undefined ? {} : { json: givenData(data, USAGE) }),
       ...(tag === undefined ? {} : { headers: { 'if-match': tag } }),
     });

@@ -3,7 +3,14 @@ import { usageFailure } from '../program/failure.js';
 import type { ParsedArguments } from '../program/arguments.js';
 import type { PlainAnswer } from '../server/transport.js';
 import type { Act, Topic } from './acts/act.js';
-import { ifMatch, path, tellOfMore, WITH_DOCUMENT, withQuery, type Admin } from './acts/admin.js';
+import {
+  ifMatch,
+  path,
+  tellOfMore,
+  WITH_DOCUMENT,
+  withQuery,
+  type AdminClient,
+} from './acts/admin-client.js';
 import { endedLine, type Ended } from './acts/ended.js';
 import { givenData } from './acts/given-data.js';
 import { wholeNumber } from './acts/given-number.js';
@@ -191,7 +198,7 @@ const endSecret: Act = {
 
 /** Finds an application by its id or its whole name. */
 async function find(
-  admin: Admin,
+  admin: AdminClient,
   { positionals: [text = ''] }: ParsedArguments,
 ): Promise<{ readonly application: Application; readonly answer: PlainAnswer }> {
   const read = (id: string) => admin.request('GET', path`/api/v1/applications/${id}`);
@@ -200,7 +207,7 @@ async function find(
   return { application: JSON.parse(answer.text) as Application, answer };
 }
 
-async function idOfName(admin: Admin, text: string): Promise<string> {
+async function idOfName(admin: AdminClient, text: string): Promise<string> {
   const all = await allOf<Application>(admin, APPLICATIONS, 'applications');
   const candidates = all.map(({ client_id: id, name }) => ({ id, names: [name] }));
   const isName = candidates.some(({ names: [name = ''] }) =>

@@ -1,6 +1,6 @@
 import { localTime, tableLines } from '../terminal/table.js';
 import type { Act, Topic } from './acts/act.js';
-import { path, WITH_DOCUMENT } from './acts/admin.js';
+import { path, WITH_DOCUMENT } from './acts/admin-client.js';
 import { endedLine, type Ended } from './acts/ended.js';
 
 const DOMAINS = '/api/v1/org/domains';

@@ -1,7 +1,7 @@
 import { localTime, tableLines } from '../terminal/table.js';
 import type { ParsedArguments } from '../program/arguments.js';
 import type { Act, Topic } from './acts/act.js';
-import { path, type Admin } from './acts/admin.js';
+import { path, type AdminClient } from './acts/admin-client.js';
 import { wholeNumber } from './acts/given-number.js';
 import { idOf, isId } from './acts/named.js';
 
@@ -74,7 +74,7 @@ const revoke: Act = {
   },
 };
 
-async function make(admin: Admin, options: ParsedArguments, body: object): Promise<void> {
+async function make(admin: AdminClient, options: ParsedArguments, body: object): Promise<void> {
   const days = wholeNumber(options, 'days');
   const json = { ...body, ...(days === undefined ? {} : { expires_in_days: days }) };
   const made = await admin.json<NewToken>('POST', TOKENS, { json });
@@ -87,7 +87,10 @@ async function make(admin: Admin, options: ParsedArguments, body: object): Promi
 }
 
 /** Finds a token by its id or description. A foreign id is left for the server to refuse. */
-async function find(admin: Admin, text: string): Promise<Pick<ScimToken, 'id' | 'description'>> {
+async function find(
+  admin: AdminClient,
+  text: string,
+): Promise<Pick<ScimToken, 'id' | 'description'>> {
   const { tokens } = await admin.json<{ readonly tokens: readonly ScimToken[] }>('GET', TOKENS);
   const candidates = tokens.map(({ id, description }) => ({ id, names: [description] }));
   const id = isId(text) ? text : idOf('SCIM token', text, candidates);

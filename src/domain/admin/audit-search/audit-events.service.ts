@@ -194,8 +194,8 @@ export class AuditEvents {
   /**
    * Returns a page of the feed: the events after a place in the order of their places, each once.
    * `next` is the cursor of the following page, also if no event is there yet. With types, a page
-   * may be empty before the end of the feed: `next` differs from `after` then. @throws DomainError
-   * admin_required, feed_restarted
+   * may be empty before the end of the feed: `next` is another cursor than `after` then. @throws
+   * DomainError admin_required, feed_restarted
    */
   async feed(
     admin: Admin,

@@ -2,7 +2,7 @@ import { tableLines } from '../../terminal/table.js';
 import type { ParsedArguments } from '../../program/arguments.js';
 import { usageFailure } from '../../program/failure.js';
 import type { Act, Topic } from '../acts/act.js';
-import { tellOfMore, withQuery, type Admin } from '../acts/admin.js';
+import { tellOfMore, withQuery, type AdminClient } from '../acts/admin-client.js';
 import { givenData } from '../acts/given-data.js';
 import { findMember } from '../members/member.js';
 import { changeRule } from './rule-change.js';
@@ -10,9 +10,9 @@ import {
   findTarget,
   readTarget,
   TARGETS_PATH,
-  type Assignment,
-  type Rule,
-  type Target,
+  type RuleAssignment,
+  type WholeRule,
+  type ListedTarget,
 } from './targets.js';
 
 const PAGE = ['after', 'limit'];
@@ -25,7 +25,7 @@ const list: Act = {
   form: '[TEXT] [--kind KIND] [--after AFTER] [--limit LIMIT]',
   names: { values: ['kind', ...PAGE], positionals: 1 },
   async run(admin, options) {
-    const page = await admin.json<{ targets: readonly Target[]; next: string | null }>(
+    const page = await admin.json<{ targets: readonly ListedTarget[]; next: string | null }>(
       'GET',
       withQuery(TARGETS_PATH, {
         q: options.positionals[0],
@@ -45,7 +45,7 @@ const list: Act = {
   },
 };
 
-function whoOf({ access, assigned: { users, groups } }: Target): string {
+function whoOf({ access, assigned: { users, groups } }: ListedTarget): string {
   return access === 'everyone' ? 'everyone' : `${users} people, ${groups} groups`;
 }
 
@@ -121,7 +121,7 @@ const open: Act = {
   form: '[--yes]',
   names: { flags: ['yes'] },
   async run(admin, options) {
-    const everyone = (rule: Rule): Rule => ({ ...rule, access: 'everyone' });
+    const everyone = (rule: WholeRule): WholeRule => ({ ...rule, access: 'everyone' });
     await changeRule(admin, options, await targetOf(admin, options), everyone);
   },
 };
@@ -139,7 +139,7 @@ function assignAct(word: 'assign' | 'unassign'): Act {
         throw usageFailure('Neither --user nor --group is given.', usage);
       }
       const keys = new Set(named.map(keyOf));
-      await changeRule(admin, options, await targetOf(admin, options), (rule): Rule => {
+      await changeRule(admin, options, await targetOf(admin, options), (rule): WholeRule => {
         const others = rule.assignments.filter((each) => !keys.has(keyOf(each)));
         if (word === 'unassign') return { ...rule, assignments: others };
         return { ...rule, access: 'assigned', assignments: [...others, ...named] };
@@ -148,13 +148,16 @@ function assignAct(word: 'assign' | 'unassign'): Act {
   };
 }
 
-async function assignmentsOf(admin: Admin, options: ParsedArguments): Promise<Assignment[]> {
-  const users: Assignment[] = [];
+async function assignmentsOf(
+  admin: AdminClient,
+  options: ParsedArguments,
+): Promise<RuleAssignment[]> {
+  const users: RuleAssignment[] = [];
   for (const text of options.all('user')) users.push({ user: await findMember(admin, text) });
   return [...users, ...options.all('group').map((group) => ({ group }))];
 }
 
-function keyOf(assignment: Assignment): string {
+function keyOf(assignment: RuleAssignment): string {
   return JSON.stringify(assignment).toLowerCase();
 }
 
@@ -165,7 +168,7 @@ const csv: Act = {
   },
 };
 
-function targetOf(admin: Admin, options: ParsedArguments): Promise<string> {
+function targetOf(admin: AdminClient, options: ParsedArguments): Promise<string> {
   return findTarget(admin, options.positionals[0] ?? '');
 }
 

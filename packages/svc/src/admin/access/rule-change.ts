@@ -1,8 +1,8 @@
 import type { ParsedArguments } from '../../program/arguments.js';
 import { printable } from '../../terminal/table.js';
-import { ifMatch, type Admin } from '../acts/admin.js';
+import { ifMatch, type AdminClient } from '../acts/admin-client.js';
 import { endedLine, type Ended } from '../acts/ended.js';
-import { readTarget, type Rule } from './targets.js';
+import { readTarget, type WholeRule } from './targets.js';
 
 /** The people whom a change concerns. */
 interface Side {
@@ -22,7 +22,7 @@ interface Preview {
 /** The most people whom a forecast names. */
 const MOST_NAMED = 10;
 
-/** What the admin cannot take back at once, by its name in the API. */
+/** The words for what a change cannot take back at once, by its name in the API. */
 const NOT_RECALLED: Readonly<Record<string, string>> = {
   jwt: 'A token that an application has',
   aws_token: 'A token for AWS',
@@ -35,10 +35,10 @@ const NOT_RECALLED: Readonly<Record<string, string>> = {
  * only if it is still the one from which the change began.
  */
 export async function changeRule(
-  admin: Admin,
+  admin: AdminClient,
   options: ParsedArguments,
   to: string,
-  changed: (rule: Rule) => unknown,
+  changed: (rule: WholeRule) => unknown,
 ): Promise<void> {
   const { target, answer } = await readTarget(admin, to);
   const { access, conditions, assignments } = target;

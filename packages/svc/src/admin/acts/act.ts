@@ -1,7 +1,7 @@
 import type { ArgumentNames } from '@svc/arguments';
 import { parseArguments, type ParsedArguments } from '../../program/arguments.js';
 import { usageFailure } from '../../program/failure.js';
-import type { Admin } from './admin.js';
+import type { AdminClient } from './admin-client.js';
 
 /** An act of an admin, such as `svc admin members show`. */
 export interface Act {
@@ -10,7 +10,7 @@ export interface Act {
   /** The options and further arguments, as the usage shows them. */
   readonly form?: string;
   readonly names?: ArgumentNames;
-  run(admin: Admin, options: ParsedArguments): Promise<void>;
+  run(admin: AdminClient, options: ParsedArguments): Promise<void>;
 }
 
 /** The acts on one kind of things, by their words. The first one is meant if no word is given. */
@@ -29,7 +29,7 @@ export async function runTopic(
   name: string,
   topic: Topic,
   args: readonly string[],
-  admin: Admin,
+  admin: AdminClient,
 ): Promise<void> {
   const { word, act, rest } = chosen(name, topic, args);
   const usage = usageOf(name, word, act);

@@ -1,7 +1,7 @@
 import { CliFailure, STATUS } from '../../program/failure.js';
 import { ServerRefusal } from '../../server/server-client.js';
 import { printable } from '../../terminal/table.js';
-import { withQuery, type Admin } from './admin.js';
+import { withQuery, type AdminClient } from './admin-client.js';
 
 /** A thing that an argument may mean. */
 export interface Candidate {
@@ -61,7 +61,7 @@ function ambiguous(message: string, candidates: readonly Candidate[]): CliFailur
  * @throws CliFailure for a list that is too long to look a name up in it
  */
 export async function allOf<Item>(
-  admin: Admin,
+  admin: AdminClient,
   to: string,
   items: string,
   query: Readonly<Record<string, string>> = {},

@@ -1,7 +1,7 @@
 import { usageFailure } from '../../program/failure.js';
 import type { Act, Topic } from '../acts/act.js';
-import { tellOfMore, withQuery } from '../acts/admin.js';
-import { eventLine, type AuditPage } from './event-lines.js';
+import { tellOfMore, withQuery } from '../acts/admin-client.js';
+import { eventLine, type EventPage } from './event-lines.js';
 import { follow } from './follow.js';
 import { timeOf } from './since.js';
 
@@ -33,7 +33,7 @@ const audit: Act = {
     const given = SEARCH.map((name) => [name, options.value(name)] as const);
     const query = { type, from, to, ...Object.fromEntries(given), after };
     const limit = options.value('limit');
-    const page = await admin.json<AuditPage>('GET', withQuery(EVENTS, { ...query, limit }));
+    const page = await admin.json<EventPage>('GET', withQuery(EVENTS, { ...query, limit }));
     admin.terminal.result(page, page.events.toReversed().map(eventLine));
     tellOfMore(admin, page.next);
   },

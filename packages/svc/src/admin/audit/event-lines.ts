@@ -1,7 +1,7 @@
 import { localSecond, printable } from '../../terminal/table.js';
 
 /** An event in the answers of the API. */
-export interface AuditEvent {
+export interface PrintedEvent {
   readonly id: string;
   readonly type: string;
   readonly actor_email: string | null;
@@ -12,8 +12,8 @@ export interface AuditEvent {
 }
 
 /** A page of events. */
-export interface AuditPage {
-  readonly events: readonly AuditEvent[];
+export interface EventPage {
+  readonly events: readonly PrintedEvent[];
   readonly next: string | null;
 }
 
@@ -21,7 +21,7 @@ export interface AuditPage {
 const WIDTHS = { type: 27, actor: 28 } as const;
 
 /** Formats an event as a line: time, type, who did it, and to whom or at which application. */
-export function eventLine(event: AuditEvent): string {
+export function eventLine(event: PrintedEvent): string {
   const { type, actor_email: actor, subject_email: subject, client_name: client, ip } = event;
   const others = [subject === actor ? null : subject, client, ip && `from ${ip}`];
   const cells = [

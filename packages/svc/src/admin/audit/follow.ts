@@ -1,8 +1,8 @@
 import { sleep } from '../../program/clock.js';
 import { CliFailure, STATUS } from '../../program/failure.js';
 import { ServerRefusal } from '../../server/server-client.js';
-import { withQuery, type Admin } from '../acts/admin.js';
-import { eventLine, type AuditEvent, type AuditPage } from './event-lines.js';
+import { withQuery, type AdminClient } from '../acts/admin-client.js';
+import { eventLine, type PrintedEvent, type EventPage } from './event-lines.js';
 
 /** The events to follow. */
 export interface Followed {
@@ -32,11 +32,15 @@ const MOST_EARLIER = 10_000;
  *
  * @throws CliFailure if the server refuses, with the command that goes on from the same place
  */
-export async function follow(admin: Admin, events: string, followed: Followed): Promise<void> {
+export async function follow(
+  admin: AdminClient,
+  events: string,
+  followed: Followed,
+): Promise<void> {
   process.once('SIGINT', () => process.exit(INTERRUPTED));
   const { type, from } = followed;
   const feed = (after: string) =>
-    admin.json<AuditPage>('GET', withQuery(events, { order: 'asc', type, after, limit: PAGE }));
+    admin.json<EventPage>('GET', withQuery(events, { order: 'asc', type, after, limit: PAGE }));
   const start = followed.after ?? (await feed('latest')).next ?? '';
   const printed =
     from === undefined ? new Set<string>() : await printEarlier(admin, events, followed);
@@ -48,16 +52,16 @@ export async function follow(admin: Admin, events: string, followed: Followed): 
  * are returned.
  */
 async function printEarlier(
-  admin: Admin,
+  admin: AdminClient,
   events: string,
   { type, from, after: given }: Followed,
 ): Promise<Set<string>> {
   if (given !== undefined) return new Set();
-  const found: AuditEvent[] = [];
+  const found: PrintedEvent[] = [];
   let after: string | undefined;
   do {
     const query = { type, from, after, limit: PAGE };
-    const page: AuditPage = await admin.json('GET', withQuery(events, query));
+    const page: EventPage = await admin.json('GET', withQuery(events, query));
     found.push(...page.events);
     after = page.next ?? undefined;
   } while (after !== undefined && found.length < MOST_EARLIER);
@@ -71,8 +75,8 @@ async function printEarlier(
 }
 
 async function printLater(
-  admin: Admin,
-  feed: (after: string) => Promise<AuditPage>,
+  admin: AdminClient,
+  feed: (after: string) => Promise<EventPage>,
   start: string,
   printed: ReadonlySet<string>,
 ): Promise<never> {
@@ -86,10 +90,10 @@ async function printLater(
 
 /** Asks for a page until there is one. */
 async function survived(
-  admin: Admin,
-  feed: (after: string) => Promise<AuditPage>,
+  admin: AdminClient,
+  feed: (after: string) => Promise<EventPage>,
   after: string,
-): Promise<AuditPage> {
+): Promise<EventPage> {
   try {
     return await feed(after);
   } catch (error) {
@@ -114,7 +118,7 @@ function withCursor({ message, whatToDo, status }: CliFailure, after: string): C
   return new CliFailure(message, `${whatToDo}\n${goOn}`, status);
 }
 
-function print({ terminal }: Admin, event: AuditEvent): void {
+function print({ terminal }: AdminClient, event: PrintedEvent): void {
   if (terminal.isJson) terminal.raw(`${JSON.stringify(event)}\n`);
   else terminal.print(eventLine(event));
 }

@@ -2,11 +2,11 @@ import { localTime } from '../../terminal/table.js';
 import type { ParsedArguments } from '../../program/arguments.js';
 import { usageFailure } from '../../program/failure.js';
 import type { Act } from '../acts/act.js';
-import { ifMatch, path, WITH_DOCUMENT, type Admin } from '../acts/admin.js';
+import { ifMatch, path, WITH_DOCUMENT, type AdminClient } from '../acts/admin-client.js';
 import { endedLine, type Ended } from '../acts/ended.js';
 import { nameOf, readMember } from './member.js';
 
-/** What an act on a member does, in words for the question before it. */
+/** An act on a member, with the words of the question before it. */
 interface MemberAct {
   /** The last segment of the path in the API. */
   readonly route: string;
@@ -84,7 +84,7 @@ function actOf(act: MemberAct): Act {
 }
 
 /** Shows what an act would end, asks, and does it if the member is still as shown. */
-async function change(admin: Admin, options: ParsedArguments, act: MemberAct): Promise<void> {
+async function change(admin: AdminClient, options: ParsedArguments, act: MemberAct): Promise<void> {
   const { member, answer } = await readMember(admin, options.positionals[0] ?? '');
   const others = member.twins.length + member.linked_to.length;
   const effects = [
@@ -130,7 +130,7 @@ const pass: Act = {
   },
 };
 
-async function givePass(admin: Admin, options: ParsedArguments): Promise<void> {
+async function givePass(admin: AdminClient, options: ParsedArguments): Promise<void> {
   const { member, answer } = await readMember(admin, options.positionals[0] ?? '');
   const ends = endedLine(member.ending?.['revoke_credentials'] ?? {}, 'This ends');
   const effects = [nameOf(member), ...PASS_EFFECTS, ends];
@@ -149,7 +149,7 @@ async function givePass(admin: Admin, options: ParsedArguments): Promise<void> {
   ]);
 }
 
-async function endPass(admin: Admin, options: ParsedArguments): Promise<void> {
+async function endPass(admin: AdminClient, options: ParsedArguments): Promise<void> {
   const { member, answer } = await readMember(admin, options.positionals[0] ?? '');
   const isLift = options.has('lift');
   const effects = isLift ? LIFT_EFFECTS : ['The pass ends. A key is enrolled with another only.'];

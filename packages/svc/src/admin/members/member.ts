@@ -1,6 +1,6 @@
 import type { PlainAnswer } from '../../server/transport.js';
 import { printable } from '../../terminal/table.js';
-import { path, type Admin } from '../acts/admin.js';
+import { path, type AdminClient } from '../acts/admin-client.js';
 import { allOf, idOf, isId } from '../acts/named.js';
 import type { Ended } from '../acts/ended.js';
 
@@ -8,7 +8,7 @@ import type { Ended } from '../acts/ended.js';
 export const MEMBERS_PATH = '/api/v1/org/members';
 
 /** The facts of a member in the answers of the API that are read here. */
-export interface Member {
+export interface KnownMember {
   readonly id: string;
   readonly email: string | null;
   readonly name: string | null;
@@ -22,9 +22,9 @@ export interface Member {
 }
 
 /** Finds the id of a member by id, address or whole name. */
-export async function findMember(admin: Admin, text: string): Promise<string> {
+export async function findMember(admin: AdminClient, text: string): Promise<string> {
   if (isId(text)) return text;
-  const found = await allOf<Member>(admin, MEMBERS_PATH, 'members', { q: text, limit: '200' });
+  const found = await allOf<KnownMember>(admin, MEMBERS_PATH, 'members', { q: text, limit: '200' });
   const candidates = found.map(({ id, email, name }) => ({
     id,
     names: [email, name].filter((each) => each !== null),
@@ -34,16 +34,16 @@ export async function findMember(admin: Admin, text: string): Promise<string> {
 
 /** Returns the record of a member with the answer, whose tag names the state that it shows. */
 export async function readMember(
-  admin: Admin,
+  admin: AdminClient,
   text: string,
-): Promise<{ readonly member: Member; readonly answer: PlainAnswer }> {
+): Promise<{ readonly member: KnownMember; readonly answer: PlainAnswer }> {
   const id = await findMember(admin, text);
   const answer = await admin.request('GET', path`/api/v1/org/members/${id}`);
-  return { member: JSON.parse(answer.text) as Member, answer };
+  return { member: JSON.parse(answer.text) as KnownMember, answer };
 }
 
 /** Returns the name and the address by which an admin knows a member. */
-export function nameOf({ id, email, name }: Member): string {
+export function nameOf({ id, email, name }: KnownMember): string {
   const known = name !== null && email !== null ? `${name} <${email}>` : (email ?? name ?? id);
   return printable(known);
 }

@@ -1,13 +1,13 @@
 import { localTime, tableLines } from '../../terminal/table.js';
 import type { Act, Topic } from '../acts/act.js';
-import { path, tellOfMore, withQuery } from '../acts/admin.js';
+import { path, tellOfMore, withQuery } from '../acts/admin-client.js';
 import { endedLine, type Ended } from '../acts/ended.js';
 import { MEMBER_ACTS } from './member-acts.js';
-import { findMember, MEMBERS_PATH, nameOf, type Member } from './member.js';
+import { findMember, MEMBERS_PATH, nameOf, type KnownMember } from './member.js';
 
 /** A page of the list of members. */
 interface MemberPage {
-  readonly members: readonly (Member & {
+  readonly members: readonly (KnownMember & {
     readonly keys: number;
     readonly last_used_at: string | null;
   })[];
@@ -15,7 +15,7 @@ interface MemberPage {
 }
 
 /** A member with keys and sessions, and what each act would end. */
-interface MemberRecord extends Member {
+interface MemberRecord extends KnownMember {
   readonly last_login_at: string | null;
   readonly security_keys: readonly {
     readonly id: string;

@@ -11,7 +11,7 @@ import type { Terminal } from '../../terminal/terminal.js';
  * change. If the server demands a touch of the security key, or the token has expired, the admin
  * logs in again, and the act goes on.
  */
-export class Admin {
+export class AdminClient {
   #client: Promise<ServerClient> | undefined;
 
   constructor(
@@ -90,7 +90,7 @@ export function withQuery(to: string, query: Readonly<Record<string, string | un
 }
 
 /** Says on standard error how to see the next page of a list. */
-export function tellOfMore({ terminal }: Admin, next: string | null): void {
+export function tellOfMore({ terminal }: AdminClient, next: string | null): void {
   if (next !== null) terminal.warn(`There are more: add --after ${next}`);
 }
 
