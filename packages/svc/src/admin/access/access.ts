@@ -116,12 +116,13 @@ const set: Act = {
   },
 };
 
+const everyone = (rule: WholeRule): WholeRule => ({ ...rule, access: 'everyone' });
+
 const open: Act = {
   takes: ['TARGET'],
   form: '[--yes]',
   names: { flags: ['yes'] },
   async run(admin, options) {
-    const everyone = (rule: WholeRule): WholeRule => ({ ...rule, access: 'everyone' });
     await changeRule(admin, options, await targetOf(admin, options), everyone);
   },
 };

@@ -24,13 +24,13 @@ export class AdminClient {
   }
 
   /** Sends a request and returns the JSON of the answer. */
-  json<T>(method: string, path: string, content?: RequestContent): Promise<T> {
-    return this.#ask((client) => client.json<T>(method, path, content));
+  json<T>(method: string, to: string, content?: RequestContent): Promise<T> {
+    return this.#ask((client) => client.json<T>(method, to, content));
   }
 
   /** Sends a request and returns the answer with its headers. */
-  request(method: string, path: string, content?: RequestContent): Promise<PlainAnswer> {
-    return this.#ask((client) => client.request(method, path, content));
+  request(method: string, to: string, content?: RequestContent): Promise<PlainAnswer> {
+    return this.#ask((client) => client.request(method, to, content));
   }
 
   /**

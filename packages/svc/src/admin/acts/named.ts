@@ -44,7 +44,7 @@ export function idOf(kind: string, text: string, candidates: readonly Candidate[
   );
   const message = `There is no ${kind} ${text}.`;
   if (similar.length > 0) throw ambiguous(message, similar);
-  throw new CliFailure(message, 'The act list of svc admin shows them.', STATUS.failed);
+  throw new CliFailure(message, 'The act "list" shows all of them.', STATUS.failed);
 }
 
 function ambiguous(message: string, candidates: readonly Candidate[]): CliFailure {

@@ -119,6 +119,6 @@ function withCursor({ message, whatToDo, status }: CliFailure, after: string): C
 }
 
 function print({ terminal }: AdminClient, event: PrintedEvent): void {
-  if (terminal.isJson) terminal.raw(`${JSON.stringify(event)}\n`);
+  if (terminal.isJson) terminal.answer(JSON.stringify(event));
   else terminal.print(eventLine(event));
 }
