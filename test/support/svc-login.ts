@@ -5,7 +5,9 @@ import type { EnrolledUser, TestApp } from './app.js';
 import { newAddress } from './client.js';
 import type { SvcHome } from './svc-command.js';
 
-/** Installs a program in the home in place of the one that opens a browser. It keeps the address. */
+/**
+ * Installs a program in the home in place of the one that opens a browser. It keeps the address.
+ */
 export function keepOpened(home: SvcHome): void {
   const path = join(home.path, '.local/bin/xdg-open');
   const keep = 'printf "%s\\n" "$1" > "$HOME/opened.tmp" && mv "$HOME/opened.tmp" "$HOME/opened"';
