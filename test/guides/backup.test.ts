@@ -9,7 +9,15 @@ import { startDebianPostgres, type DebianPostgres } from '../support/debian-post
 import { guideBlock, runToSuccess } from '../support/guide.js';
 import { requires } from '../support/programs.js';
 import { atScale } from '../support/scale.js';
-import { createStream, newProgram, signalsOf } from '../support/signal-streams.js';
+import {
+  createStream,
+  newProgram,
+  poll,
+  programOf,
+  signalsOf,
+  type StreamProgram,
+} from '../support/signal-streams.js';
+import { signInTo } from '../support/signed-in-application.js';
 import { newPublicKeyLine } from '../support/ssh-public-keys.js';
 import { makeTemporaryDirectory, removeDirectory } from '../support/temporary-directory.js';
 
@@ -76,13 +84,24 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
     const atServer = () => ({ 'http://127.0.0.1:3000': app.baseUrl });
     const certificate = (user: EnrolledUser): Promise<Answer> =>
       user.client.post('/v1/credentials/ssh', { public_key: newPublicKeyLine() });
+    /** Ends a second session of Ada, of which the stream of a program is told. */
+    const endSession = async ({ application }: StreamProgram) => {
+      const browser = app.client();
+      await browser.logIn(ada.key);
+      await signInTo(app, browser, application);
+      expect((await browser.send('POST', '/logout')).status).toBeLessThan(400);
+    };
     const fingerprintIn = (text: string) => /SHA256:[\w+/]{43}/.exec(text)?.[0];
 
     it('a backup, the drill, the loss of everything and the restore lose no user, key or serial', async () => {
       const before = await certificate(ada);
       expect(before.status).toBe(200);
-      const streamId = await createStream(await newProgram(app, ada.client));
+      const program = await newProgram(app, ada.client);
+      const streamId = await createStream(program);
+      await endSession(program);
       await run(guideBlock('backup.md', 'backup'));
+      const [sent] = Object.keys((await poll(program, streamId)).sets);
+      expect(await poll(program, streamId, { ack: [sent] })).toMatchObject({ sets: {} });
       await run(guideBlock('backup.md', 'secrets', safe()));
       const paper = fingerprintIn(await run(guideBlock('backup.md', 'fingerprint', atServer())));
       expect(paper).toBeDefined();
@@ -107,9 +126,12 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       expect(check).toContain('"ready"');
       expect(fingerprintIn(check)).toBe(paper);
 
-      // The stream of signals is there, and says that events may be lost.
+      // The stream of signals says that events may be lost. The event that the receiver took after
+      // the backup comes again, with the same `jti`.
       const told = await signalsOf(app, streamId);
-      expect(told.map(({ type }) => type)).toEqual(['stream-updated']);
+      expect(told.map(({ type }) => type)).toEqual(['session-revoked', 'stream-updated']);
+      const again = await poll(await programOf(app, program.application), streamId);
+      expect(Object.keys(again.sets)).toEqual([sent, expect.any(String)]);
 
       // The session of before the backup has ended, and the next login needs the provider and the
       // key.
@@ -121,9 +143,9 @@ requires('postgresql', 'psql', 'pg_dump', 'curl', 'ssh-keygen').describe(
       const browser = app.client();
       await browser.signIn(ADA);
       expect((await browser.logIn(ada.key)).status).toBe(200);
-      const again = await certificate({ ...ada, client: browser });
-      expect(again.status).toBe(200);
-      const serials = [before, after, again].map(({ json }) => BigInt(json.serial));
+      const renewed = await certificate({ ...ada, client: browser });
+      expect(renewed.status).toBe(200);
+      const serials = [before, after, renewed].map(({ json }) => BigInt(json.serial));
       expect(serials.toSorted((one, other) => Number(one - other))).toEqual(serials);
       expect(new Set(serials).size).toBe(3);
       expect((await app.client().logIn(ada.key)).status).toBe(200);

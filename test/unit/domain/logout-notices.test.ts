@@ -40,6 +40,11 @@ describe('the next try of a notice', () => {
     expect(nextTry({ ...FAILED, tries: 11, told: 1 })).toBe(600_000);
   });
 
+  it('comes at once if the request gave its place to another client', () => {
+    expect(nextTry({ ...FAILED, hasGivenWay: true })).toBe(0);
+    expect(nextTry({ ...FAILED, hasGivenWay: true, left: 0 })).toBeUndefined();
+  });
+
   it('is never after a day, however late the receiver wants it', () => {
     expect(nextTry({ ...FAILED, left: 0 })).toBeUndefined();
     expect(nextTry({ ...FAILED, told: 999_999 })).toBe(3_600_000);

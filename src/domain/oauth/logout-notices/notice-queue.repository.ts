@@ -69,22 +69,9 @@ export async function listDueClients(
   const rows = await sql<{ client_id: string; tenant_id: string; since: number; took: boolean }>(
     tx,
   )`
-    WITH RECURSIVE waiting AS (
-      (SELECT n.client_id, n.tenant_id, n.user_id, n.self_registered, n.next_attempt_at FROM logout_notices n
-       WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND EXISTS (
-         SELECT FROM logout_notices d
-         WHERE d.self_registered = ${selfRegistered} AND d.dead_at IS NULL AND d.next_attempt_at <= now())
-       ORDER BY n.client_id, n.next_attempt_at, n.id LIMIT 1)
-      UNION ALL
-      SELECT x.client_id, x.tenant_id, x.user_id, x.self_registered, x.next_attempt_at
-      FROM waiting w CROSS JOIN LATERAL (
-        SELECT n.client_id, n.tenant_id, n.user_id, n.self_registered, n.next_attempt_at FROM logout_notices n
-        WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND n.client_id > w.client_id
-        ORDER BY n.client_id, n.next_attempt_at, n.id LIMIT 1) x
-    )
     SELECT d.client_id, ${TENANT} AS tenant_id, extract(epoch FROM d.next_attempt_at)::float8 * 1000 AS since,
            ${tookNotice(KIND, fragment`d.client_id`)} AS took
-    FROM waiting d WHERE d.next_attempt_at <= now()`;
+    FROM waiting_clients(${selfRegistered}) d WHERE d.next_attempt_at <= now()`;
   return rows.map(({ client_id, tenant_id, since, took }) => ({
     clientId: client_id,
     tenantId: tenant_id,

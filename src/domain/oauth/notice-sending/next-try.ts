@@ -28,6 +28,8 @@ export interface FailedTry {
   readonly told: number | undefined;
   /** A random number from 0 to 1. */
   readonly chance: number;
+  /** True if the request ended because another client waited for its place. */
+  readonly hasGivenWay?: boolean | undefined;
 }
 
 /** The longest pause that a receiver may ask for, in seconds. */
@@ -36,7 +38,8 @@ const LONGEST_TOLD = 3_600;
 /**
  * Returns the milliseconds until the next try; undefined if the notice becomes a dead letter. A
  * pause that the receiver asks for delays a try, but not beyond `give_up_at`: the last try is made
- * when `left` is over.
+ * when `left` is over. A request that gave its place to another client is repeated at once, because
+ * its client may be healthy, and a busy machine slow.
  */
 export function nextTry(failed: FailedTry): number | undefined {
   const { tries, refusals, left, told, chance } = failed;
@@ -45,6 +48,7 @@ export function nextTry(failed: FailedTry): number | undefined {
       ? AFTER_REFUSALS[refusals - 1]
       : Math.min(FIRST_PAUSE * 2 ** Math.min(tries - 1, 16), LONGEST_PAUSE);
   if (pause === undefined || left <= 0) return undefined;
+  if (failed.hasGivenWay) return 0;
   const asked = Math.min(told ?? 0, LONGEST_TOLD) * 1000;
   return Math.min(left, Math.max(pause * (1 + JITTER * chance), asked));
 }
@@ -56,6 +60,8 @@ export interface Answer {
   readonly result: string;
   /** The pause in seconds that the receiver asked for, if it did. */
   readonly told?: number | undefined;
+  /** True if the request ended because another client waited for its place. */
+  readonly hasGivenWay?: boolean;
 }
 
 /** A row of a queue that was tried. */
@@ -80,6 +86,7 @@ export function afterFailure(answer: Answer, row: TriedRow, left: number, random
     left,
     told: answer.told,
     chance: random.bytes(1).readUInt8() / 255,
+    hasGivenWay: answer.hasGivenWay,
   });
   return { failure: { result: answer.result, refusals }, pause };
 }

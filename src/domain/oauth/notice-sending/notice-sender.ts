@@ -96,13 +96,21 @@ export interface SenderParts {
   readonly random: Random;
 }
 
-/** A request that is under way. */
+/** One try to send a row. The times are those of {@link Clock.monotonic}. */
+interface Try {
+  /** A time before the lease of the row began. */
+  readonly takenAt: number;
+  /** The beginning of the request. Until then the row waits for the service, not for its client. */
+  askedAt: number | undefined;
+  readonly giveWay: AbortController;
+}
+
+/** A row that is being sent. */
 interface UnderWay<Row> {
   readonly lane: Lane<Row>;
-  readonly since: number;
+  readonly attempt: Try;
   /** True if the client had not taken its last row: such a request may last until its end. */
   readonly isPatient: boolean;
-  readonly giveWay: AbortController;
   readonly done: Promise<void>;
 }
 
@@ -197,7 +205,7 @@ export class NoticeSender<Row extends TakenRow> {
       last: this.#last.get(lane) ?? '',
       tookLast: (clientId) => this.#took.get(clientId),
     });
-    for (const { row } of yielding) this.#underWay.get(row)?.giveWay.abort(new GaveWay());
+    for (const { row } of yielding) this.#underWay.get(row)?.attempt.giveWay.abort(new GaveWay());
     if (counts.size === 0) return [];
     this.#last.set(lane, last);
     return lane.take(manager, counts);
@@ -207,34 +215,33 @@ export class NoticeSender<Row extends TakenRow> {
     const now = this.parts.clock.monotonic();
     return [...this.#underWay]
       .filter(([, underWay]) => underWay.lane === lane)
-      .map(([row, { since, isPatient }]) => ({
+      .map(([row, { attempt, isPatient }]) => ({
         row,
         clientId: row.clientId,
         tenantId: this.work.tenantOf(row),
-        isSlow: !isPatient && now - since >= SLOW,
+        isSlow: !isPatient && now - (attempt.askedAt ?? now) >= SLOW,
       }));
   }
 
   /** @param takenAt a time before the lease began */
   #sent(lane: Lane<Row>, row: Row, takenAt: number): UnderWay<Row> {
-    const giveWay = new AbortController();
+    const attempt = { takenAt, askedAt: undefined, giveWay: new AbortController() };
     const isPatient = this.#took.get(row.clientId) === false;
-    const since = this.parts.clock.monotonic();
-    const done = this.#settled(row, takenAt, giveWay.signal).finally(() => {
+    const done = this.#settled(row, attempt).finally(() => {
       this.#underWay.delete(row);
       this.#lookAt([lane]);
     });
-    return { lane, since, isPatient, giveWay, done };
+    return { lane, attempt, isPatient, done };
   }
 
   /**
    * Sends a row, and removes or postpones it by the answer. If the database fails, a sender takes
    * the row again after its lease.
    */
-  async #settled(row: Row, takenAt: number, givesWay: AbortSignal): Promise<void> {
+  async #settled(row: Row, attempt: Try): Promise<void> {
     try {
-      const answer = await this.#send(row, takenAt, givesWay);
-      if (answer) await this.#settle(row, answer, takenAt);
+      const answer = await this.#send(row, attempt);
+      if (answer) await this.#settle(row, answer, attempt.takenAt);
       else await this.work.remove?.(this.parts.dataSource.manager, row);
     } catch (error) {
       this.#worker.note(error);
@@ -242,14 +249,16 @@ export class NoticeSender<Row extends TakenRow> {
   }
 
   /** Returns undefined for a row that is not sent any more. */
-  async #send(row: Row, takenAt: number, givesWay: AbortSignal): Promise<Answer | undefined> {
+  async #send(row: Row, attempt: Try): Promise<Answer | undefined> {
     const { clock, outboundHttp } = this.parts;
+    const { signal } = attempt.giveWay;
     try {
       const request = await this.work.request(row);
       if (!request) return undefined;
-      if (clock.monotonic() - takenAt > SEND_WITHIN) throw new Error('the signature was late');
+      attempt.askedAt = clock.monotonic();
+      if (attempt.askedAt - attempt.takenAt > SEND_WITHIN) throw new Error('the signature was late');
       const { uri, headers, body } = request;
-      const options = { method: 'POST', headers, body, signal: givesWay, within: ANSWER_WITHIN };
+      const options = { method: 'POST', headers, body, signal, within: ANSWER_WITHIN };
       const answer = await outboundHttp.fetch(uri, options);
       const told = retryAfterOf(answer.headers.get('retry-after'), clock.milliseconds());
       const { status } = answer;
@@ -258,8 +267,8 @@ export class NoticeSender<Row extends TakenRow> {
     } catch (error) {
       const { clientId, id } = row;
       this.work.log.debug({ clientId, id, err: error }, 'a notice got no answer');
-      const result = wordsOf(givesWay.aborted ? givesWay.reason : error);
-      return { isDelivered: false, status: undefined, result };
+      const result = wordsOf(signal.aborted ? signal.reason : error);
+      return { isDelivered: false, status: undefined, result, hasGivenWay: signal.aborted };
     }
   }
 
