@@ -2,7 +2,6 @@ import { createHmac, generateKeyPairSync, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { SignJWT, type JWTPayload } from 'jose';
 import { Client as Database } from 'pg';
-import { DataSource, type EntityManager } from 'typeorm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { LogoutSender } from '../../../src/domain/oauth/logout-notices/logout-sender.service.js';
 import {
@@ -579,41 +578,6 @@ describe('a removal by SCIM of a person with sign-ins at 50 applications', () =>
     );
     expect(hanging.most()).toBeLessThanOrEqual(4);
   }, 60_000);
-});
-
-describe('the list of clients with notices that are due', () => {
-  it('reads each client once, also by a plan that was made for an almost empty queue', async () => {
-    const CLIENTS = 1000;
-    const database = await createTestDatabase();
-    const source = await new DataSource({
-      type: 'postgres',
-      url: database.url,
-      poolSize: 1, // PostgreSQL keeps a plan for a connection
-      extra: { options: '-c plan_cache_mode=force_generic_plan' },
-    }).initialize();
-    const { manager } = source;
-    const add = (tx: EntityManager, clients: number) =>
-      tx.query(
-        `INSERT INTO logout_notices (client_id, self_registered, user_id)
-         SELECT 'client-' || n, true, gen_random_uuid() FROM generate_series(1, $1::int) n`,
-        [clients],
-      );
-    await manager.query('VACUUM logout_notices');
-    expect(await listDueClients(manager, true)).toEqual([]);
-    await add(manager, 1);
-    expect(await listDueClients(manager, true)).toHaveLength(1);
-    const read = await source.transaction(async (tx) => {
-      await add(tx, CLIENTS);
-      expect(await listDueClients(tx, true)).toHaveLength(CLIENTS);
-      const [row] = (await tx.query(
-        `SELECT (seq_tup_read + idx_tup_fetch)::int AS n FROM pg_stat_xact_user_tables WHERE relname = 'logout_notices'`,
-      )) as { n: number }[];
-      return row?.n;
-    });
-    expect(read).toBeLessThan(2 * CLIENTS);
-    await source.destroy();
-    await database.drop();
-  });
 });
 
 describe('two senders', () => {

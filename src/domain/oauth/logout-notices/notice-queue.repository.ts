@@ -91,18 +91,10 @@ export async function takeNotices(
   selfRegistered: boolean,
 ): Promise<TakenNotice[]> {
   const rows = await sql<Row>(tx)`
-    WITH due AS MATERIALIZED (
-      SELECT x.id FROM unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::int[]) AS k (client_id, most)
-      CROSS JOIN LATERAL (
-        SELECT n.id FROM logout_notices n
-        WHERE n.self_registered = ${selfRegistered} AND n.dead_at IS NULL AND n.client_id = k.client_id
-          AND n.next_attempt_at <= now()
-        ORDER BY n.next_attempt_at, n.id LIMIT k.most FOR UPDATE SKIP LOCKED
-      ) x
-      WHERE ${CONFIRMED}
-    ), taken AS (
-      UPDATE logout_notices n SET lease = n.lease + 1, tries = n.tries + 1, next_attempt_at = now() + make_interval(secs => ${LEASE})
-      FROM due d WHERE n.id = d.id RETURNING n.*
+    WITH taken AS MATERIALIZED (
+      SELECT x.* FROM unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::int[]) AS k (client_id, most)
+      CROSS JOIN LATERAL take_due_notices(
+        k.client_id, ${selfRegistered}, CASE WHEN ${CONFIRMED} THEN k.most ELSE 0 END, ${LEASE}) x
     )
     SELECT t.id, t.client_id, ${TENANT_OF_TAKEN} AS tenant_id, t.self_registered, t.user_id, t.sid, t.lease, t.tries, t.refusals,
            greatest(0, extract(epoch FROM t.give_up_at - now()))::float8 * 1000 AS left_ms, c.metadata,

@@ -54,14 +54,6 @@ interface Row {
   time_left: number;
 }
 
-/**
- * The condition that an event `e` is the first of its subject in its stream, so that a receiver
- * hears of a person in the order of time (SSF §8.1.2). A dead letter holds up no other event.
- */
-const IS_FIRST = fragment`e.dead_at IS NULL AND NOT EXISTS (
-  SELECT FROM signal_events p
-  WHERE p.stream_id = e.stream_id AND p.subject_id = e.subject_id AND p.id < e.id AND p.dead_at IS NULL)`;
-
 /** A condition: the application of a stream `s` took an event lately. */
 const HAS_TAKEN = tookNotice(KIND, fragment`s.client_id`);
 
@@ -69,19 +61,17 @@ const HAS_TAKEN = tookNotice(KIND, fragment`s.client_id`);
 const TRIED_HOURS = 24;
 
 /**
- * Lists the applications with an event that may be pushed now. The clock of the database decides,
- * because the clocks of replicas differ.
+ * Lists the applications with an event that may be pushed now: the first of its subject in its
+ * stream, so that a receiver hears of a person in the order of time (SSF §8.1.2). A dead letter
+ * holds up no other event. The clock of the database decides, because the clocks of replicas
+ * differ.
  */
 export async function listDueReceivers(tx: EntityManager): Promise<DueClient[]> {
   return sql<DueClient>(tx)`
     SELECT s.client_id AS "clientId", s.org_id AS "tenantId", extract(epoch FROM d.next_attempt_at)::float8 * 1000 AS since,
            ${HAS_TAKEN} AS "hasTaken"
-    FROM signal_streams s CROSS JOIN LATERAL (
-      SELECT e.next_attempt_at FROM signal_events e
-      WHERE e.stream_id = s.id AND e.next_attempt_at <= now() AND ${IS_FIRST}
-      ORDER BY e.next_attempt_at, e.id LIMIT 1
-    ) d
-    WHERE s.method = 'push' AND s.status = 'enabled'`;
+    FROM signal_streams s CROSS JOIN LATERAL signals_due_since(s.id) AS d (next_attempt_at)
+    WHERE s.method = 'push' AND s.status = 'enabled' AND d.next_attempt_at IS NOT NULL`;
 }
 
 /**
@@ -95,20 +85,10 @@ export async function takeSignals(
   counts: ReadonlyMap<string, number>,
 ): Promise<TakenSignal[]> {
   const rows = await sql<Row>(tx)`
-    WITH due AS MATERIALIZED (
-      SELECT x.id FROM unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::int[]) AS k (client_id, most)
+    WITH taken AS MATERIALIZED (
+      SELECT x.* FROM unnest(${[...counts.keys()]}::text[], ${[...counts.values()]}::int[]) AS k (client_id, most)
       JOIN signal_streams s ON s.client_id = k.client_id AND s.method = 'push' AND s.status = 'enabled'
-      CROSS JOIN LATERAL (
-        SELECT e.id FROM signal_events e
-        WHERE e.stream_id = s.id AND e.next_attempt_at <= now() AND ${IS_FIRST}
-        ORDER BY e.next_attempt_at, e.id LIMIT k.most FOR UPDATE OF e SKIP LOCKED
-      ) x
-      WHERE ${CONFIRMED}
-    ), taken AS (
-      UPDATE signal_events e SET lease = e.lease + 1, tries = e.tries + 1,
-                                 next_attempt_at = now() + make_interval(secs => ${LEASE}),
-                                 give_up_at = coalesce(e.give_up_at, now() + make_interval(hours => ${TRIED_HOURS}))
-      FROM due d WHERE e.id = d.id RETURNING e.*
+      CROSS JOIN LATERAL take_due_signals(s.id, CASE WHEN ${CONFIRMED} THEN k.most ELSE 0 END, ${LEASE}, ${TRIED_HOURS}) x
     )
     SELECT t.id, t.stream_id, s.client_id, s.org_id, s.endpoint_url, s.authorization_sealed, t.subject_id, t.subject_email,
            t.type, t.body, t.jti, t.txn, t.created_at, t.lease, t.tries, t.refusals,
